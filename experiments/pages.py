@@ -48,7 +48,7 @@ def explorer() -> str:
     model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
     with TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
-        command = ["draw", "task:sum_mod(5)", str(model), "-o", str(page), "--seconds", "120"]
+        command = ["draw", "task:sum_mod(5)", str(model), "-o", str(page), "--max-seconds", "120"]
         subprocess.run([sys.executable, "-m", "fsa2lrnn", *command], cwd=ROOT, check=True, capture_output=True)
         return page.read_text(encoding="utf-8")
 

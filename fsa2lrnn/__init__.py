@@ -1,7 +1,7 @@
 """fsa2lrnn: finite automata as exact linear recurrent networks, and back.
 
 The names of the contract are found here and loaded at first use, so that what needs no torch does not wait for it.
-No room has the name of a function here: `import fsa2lrnn.repair` would put that module in the function's place.
+No package has the name of a function here: `import fsa2lrnn.repair` would put that module in the function's place.
 
 >>> from fsa2lrnn import MooreMachine, compile_machine
 >>> model = compile_machine(MooreMachine.from_source("regex:(ab)*"))
@@ -34,20 +34,27 @@ if TYPE_CHECKING:
     from fsa2lrnn.recurrence import Recurrence
     from fsa2lrnn.repairing import repair
     from fsa2lrnn.training.learning import learn
+    from fsa2lrnn.training.train import train
+    from fsa2lrnn.verdicts import Proved, Refuted, Undecided
     from fsa2lrnn.verification import prove_equivalent
     from fsa2lrnn.verification.certify import certify
     from fsa2lrnn.verification.check import check
     from fsa2lrnn.verification.falsify import falsify
+    from fsa2lrnn.verification.falsify.verdict import Budget
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Budget": "fsa2lrnn.verification.falsify.verdict",
     "Cascade": "fsa2lrnn.decomposition.cascade",
     "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.lrnn.model",
     "MooreMachine": "fsa2lrnn.automata.machine",
+    "Proved": "fsa2lrnn.verdicts",
     "Readout": "fsa2lrnn.lrnn.affine",
     "Recurrence": "fsa2lrnn.recurrence",
+    "Refuted": "fsa2lrnn.verdicts",
+    "Undecided": "fsa2lrnn.verdicts",
     "certify": "fsa2lrnn.verification.certify",
     "check": "fsa2lrnn.verification.check",
     "choose": "fsa2lrnn.compile.choice",
@@ -65,17 +72,22 @@ _HOME = {
     "repair": "fsa2lrnn.repairing",
     "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",
+    "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.lrnn.wrapped",
 }
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
-    "FAMILIES",
+    "Budget",
     "Cascade",
+    "FAMILIES",
     "LRNN",
     "MooreMachine",
+    "Proved",
     "Readout",
     "Recurrence",
+    "Refuted",
+    "Undecided",
     "certify",
     "check",
     "choose",
@@ -94,6 +106,7 @@ __all__ = [
     "repair",
     "represent",
     "save",
+    "train",
     "wrap",
     "zoo",
 ]

@@ -52,11 +52,12 @@ FORMATS = (
     ),
     SourceFormat(
         "OpenFst",
-        (".fst.txt",),
-        "OpenFst text; tables beside it as NAME.syms, NAME.isyms, NAME.osyms",
+        (".fst.txt", ".att"),
+        "OpenFst text; symbol tables in the same folder as NAME.syms, NAME.isyms, NAME.osyms",
         "formats.openfst:from_openfst",
         "formats.openfst:to_openfst",
     ),
+    SourceFormat("KISS2", (".kiss2", ".kiss"), "circuits as Mealy machines over bits", "formats.kiss2:from_kiss2"),
     SourceFormat(
         "JSON",
         (".json",),
@@ -72,7 +73,7 @@ def endings(for_writing: bool = False) -> str:
     """Return the endings of files that can be read, or written, for the help.
 
     >>> endings()
-    '.dot .gv .jff .fst.txt .json'
+    '.dot .gv .jff .fst.txt .att .kiss2 .kiss .json'
     """
     formats = [form for form in FORMATS if form.is_file and (form.writes or not for_writing)]
     return " ".join(ending for form in formats for ending in form.endings)

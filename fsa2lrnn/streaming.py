@@ -15,6 +15,7 @@ import numpy as np
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lrnn.model import LRNN, decode
@@ -28,7 +29,7 @@ _REPORT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class StreamResult:
+class StreamResult(Brief):
     """The result of a run: the word's length, the last output, all outputs if stored, and the method."""
 
     length: int

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card, failing
-from fsa2lrnn.errors import UnsupportedFormat, counted
+from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
 from fsa2lrnn.reading import read, shown
+from fsa2lrnn.scope import Coverage, Scope, tested
 
-_NAMED = 8  # the most outputs that a line of text names
 
-
-class Verdict:
+class Verdict(Brief):
     """The base class of verdicts. Distinguish them by isinstance or match: a verdict has no truth value."""
 
     def __bool__(self) -> NoReturn:
@@ -37,6 +37,10 @@ class Verdict:
         """Return the verdict as a list of names and values for display."""
         raise NotImplementedError
 
+    def __str__(self) -> str:
+        """Return the verdict as one line of text."""
+        return f"{self.kind}: {self.in_words()[0][1]}"
+
     def _repr_html_(self) -> str:
         colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
         failure: Counterexample | None = getattr(self, "failure", None)
@@ -44,95 +48,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Scope:
-    """The positions that a verdict covers: all words, after each letter, less those named here.
-
-    Args:
-        states: the number of states of the minimal machine; `ignored_states`: of those whose outputs do not count.
-        ignored: the outputs that do not count.
-        empty_word: whether the output on the empty word counts.
-    """
-
-    states: int
-    ignored_states: int = 0
-    ignored: tuple[Hashable, ...] = ()
-    empty_word: bool = False
-
-    def __str__(self) -> str:
-        """Return the scope as a sentence.
-
-        >>> print(Scope(5, 2, ("error",)))
-        outputs of 2 of 5 states do not count: error; nor does that of the empty word
-        >>> print(Scope(5))
-        every output counts but that of the empty word
-        """
-        if not self.ignored_states:
-            return "every output counts" if self.empty_word else "every output counts but that of the empty word"
-        named = ", ".join(symbols.show(output) for output in self.ignored[:_NAMED])
-        more = f" and {len(self.ignored) - _NAMED} more" if len(self.ignored) > _NAMED else ""
-        rest = "" if self.empty_word else "; nor does that of the empty word"
-        return f"outputs of {self.ignored_states:,} of {self.states:,} states do not count: {named}{more}{rest}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the scope as a JSON object."""
-        return {**vars(self), "ignored": _written(self.ignored)}
-
-
-EVERY, LETTERS = "every", "letters"  # shapes of call
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """The runs that a verdict is about, on the CPU, without `torch.compile`.
-
-    Args:
-        arithmetic: the dtype of the computation, "int" for exact tables.
-        scans: the names of the scans.
-        shapes: "every" shape of call, with words in any batches and pieces; or "letters": words read one at a time,
-            one letter per call.
-        threads: the number of threads, None for any number.
-        environment: what determines the order of float operations, if the result depends on it: the version of torch,
-            the CPU capability, the BLAS library and its settings (`versions.environment`).
-        tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
-            inputs, not proved.
-    """
-
-    arithmetic: str
-    scans: tuple[str, ...]
-    shapes: str
-    threads: int | None
-    environment: tuple[str, ...] = ()
-    tested_layers: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Return the coverage as one line of text.
-
-        >>> print(Coverage("float32", ("sequential", "fused"), "every", None))
-        in float32, by the scans sequential, fused; every shape of call, batch and number of threads
-        >>> print(Coverage("float32", ("sequential",), "letters", 2))
-        in float32, by the scans sequential; words read letter by letter, one at a time (batch 1), with 2 threads
-        >>> str(Coverage("float32", ("sequential",), "letters", 1, ("AVX2", "MKL 2024.2"))).partition("(batch 1)")[2]
-        ', with 1 thread, AVX2, MKL 2024.2'
-        >>> print(Coverage("float32", ("fused",), "every", None, (), ("mine:Layer",)))  # doctest: +NORMALIZE_WHITESPACE
-        in float32, by the scans fused; every shape of call, batch and number of threads; what the layer mine:Layer
-        declares was tested on random inputs, not proved
-        """
-        how = "every shape of call, batch and number of threads"
-        if self.shapes == LETTERS:
-            threads = f", with {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
-            how = ", ".join([f"words read letter by letter, one at a time (batch 1){threads}", *self.environment])
-        runs = f"in {self.arithmetic}, by the scans {', '.join(self.scans)}; {how}"
-        return "; ".join([runs, *tested(self.tested_layers)])
-
-
-def tested(layers: tuple[str, ...]) -> list[str]:
-    """Return the assumption about user-defined layers as a list of one sentence, empty without such layers."""
-    named = f"layer{'s' * (len(layers) > 1)} {', '.join(layers)} declare{'s' * (len(layers) == 1)}"
-    return [f"what the {named} was tested on random inputs, not proved"] if layers else []
-
-
-@dataclass(frozen=True)
-class Counterexample:
+class Counterexample(Brief):
     """A word on which a model's output differs from the machine's.
 
     Args:
@@ -167,14 +83,13 @@ class Counterexample:
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back; an infinite margin becomes null."""
-        margin = self.margin if self.margin is not None and math.isfinite(self.margin) else None
         return {
             "length": self.position,
             "word": _written(self.word),
             "wanted": _written(self.wanted),
             "given": _written(self.given),
             "counts": None if self.counts is None else list(self.counts),
-            "margin": margin,
+            "margin": self.margin if self.margin is not None and math.isfinite(self.margin) else None,
             "scans": list(self.scans),
         }
 
@@ -206,7 +121,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class SearchRecord:
+class SearchRecord(Brief):
     """One search for a counterexample and the words that it covered.
 
     Args:
@@ -302,6 +217,11 @@ class Refuted(Verdict):
         length = f"{counted(self.position, 'letter')} long, found by {self.found_by}"
         return [("counterexample", length), ("shorter", least), ("scope", str(self.scope))]
 
+    def __str__(self) -> str:
+        word, failure = shortened(symbols.word_text(self.word, self.word) or "ε", 80), self.failure
+        expected, predicted = (symbols.show(part[-1]) for part in (failure.wanted, failure.given))
+        return f"refuted: after {word} the output is {predicted}, not {expected}"
+
     @property
     def word(self) -> tuple[Hashable, ...]:
         """The letters of the counterexample."""
@@ -365,8 +285,8 @@ class Accepted(Verdict):
     tested_layers: tuple[str, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
-        length = "length" if self.horizon is None else f"length up to {self.horizon:,}"
-        right = f"on every word of every {length}, wherever the output counts"
+        length = "" if self.horizon is None else f" up to {self.horizon:,}"
+        right = f"on every word of every length{length}, wherever the output counts"
         assumed = [("assumed", text) for text in tested(self.tested_layers)]
         return [("right", right), ("scope", str(self.scope)), *assumed]
 

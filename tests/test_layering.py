@@ -32,28 +32,29 @@ MAY_IMPORT = {
     "fsa2lrnn.multi_step": set(),
     "fsa2lrnn.checker": set(),
     "fsa2lrnn.display": {"errors", "optional", "symbols"},
-    "fsa2lrnn.verdicts": {"display", "errors", "reading", "symbols"},
+    "fsa2lrnn.scope": {"symbols"},
+    "fsa2lrnn.verdicts": {"display", "errors", "reading", "scope", "symbols"},
     "fsa2lrnn.automata": {
         "display", "errors", "files", "multi_step", "reading", "registry", "source_kinds", "symbols",
     },
     "fsa2lrnn.decomposition": {"automata", "deadline", "display", "errors", "registry", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"display", "errors", "gates", "symbols"},
-    "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
+    "fsa2lrnn.compile": {"automata", "decomposition", "display", "errors", "gates", "recurrence"},
     "fsa2lrnn.families": {"automata", "compile", "deadline", "display", "errors", "recurrence", "registry", "symbols"},
     "fsa2lrnn.lrnn": {
         "checker", "display", "errors", "files", "multi_step", "optional", "reading",
         "registry", "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
-    "fsa2lrnn.extraction": {"automata", "deadline", "errors", "lrnn", "optional", "symbols"},
+    "fsa2lrnn.extraction": {"automata", "deadline", "display", "errors", "lrnn", "optional", "symbols"},
     "fsa2lrnn.tracing": {"automata", "errors", "lrnn", "multi_step", "symbols"},
     "fsa2lrnn.streaming": {
-        "automata", "errors", "extraction", "lrnn", "multi_step", "symbols", "tracing",
+        "automata", "display", "errors", "extraction", "lrnn", "multi_step", "symbols", "tracing",
     },
     "fsa2lrnn.verification": {
         "automata", "checker", "deadline", "display", "errors", "extraction", "files", "lrnn", "optional",
-        "reading", "recurrence", "symbols", "verdicts", "versions",
+        "reading", "recurrence", "scope", "symbols", "verdicts", "versions",
     },
     "fsa2lrnn.testing": {"automata", "errors", "lrnn", "optional", "recurrence", "symbols", "verification"},
     "fsa2lrnn.training": {
@@ -62,7 +63,7 @@ MAY_IMPORT = {
         "verdicts", "verification",
     },
     "fsa2lrnn.repairing": {
-        "automata", "deadline", "errors", "extraction", "lower", "lrnn", "multi_step", "optional",
+        "automata", "deadline", "display", "errors", "extraction", "lower", "lrnn", "multi_step", "optional",
         "verdicts", "verification",
     },
     "fsa2lrnn.cli": CORE,
@@ -101,7 +102,7 @@ NAMED = {
 }
 TORCH_FREE = (
     "checker", "deadline", "errors", "files", "multi_step", "optional", "reading", "registry", "rows",
-    "source_kinds", "symbols", "verdicts", "automata", "decomposition", "display", "gates", "recurrence",
+    "scope", "source_kinds", "symbols", "verdicts", "automata", "decomposition", "display", "gates", "recurrence",
     "compile", "families", "extra.block_size",
 )  # fmt: skip
 

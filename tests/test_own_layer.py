@@ -69,4 +69,4 @@ def test_without_its_name_the_model_is_refused(folder):
     path = folder / "runs" / "mine" / "seed-0" / "model.safetensors"
     ended = run(ROOT, "-m", "fsa2lrnn", "falsify", str(path), "regex:(ab)*")
     assert ended.returncode == 2
-    assert "--layer my_layers:MinGRU" in ended.stderr.replace("\n", " ")
+    assert "--import my_layers:MinGRU" in ended.stderr.replace("\n", " ")

@@ -21,7 +21,7 @@ def test_the_python_example_runs_and_prints_what_it_says(tmp_path, monkeypatch, 
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "[1, None, 3, None, 0, None, 1]" in printed
-    assert "Proved(pairs=51, " in printed
+    assert "proved: on every word of every length" in printed
 
 
 def test_the_commands_work_in_turn(call):

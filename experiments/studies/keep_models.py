@@ -1,6 +1,6 @@
 """Trained models, kept small: `python -m experiments.studies.keep_models FOLDER…`.
 
-Gathers runs of `fsa2lrnn train --out FOLDER` into experiments/models/FOLDER/seed-N.safetensors, each with a
+Gathers runs of `fsa2lrnn train --output FOLDER` into experiments/models/FOLDER/seed-N.safetensors, each with a
 seed-N.json that says how it came about. A model of one layer over letters is kept as its tables, some 35 KB in place of
 several hundred: its gates compute nothing else. One of several layers is kept as it is.
 """
@@ -80,11 +80,11 @@ def _command(settings: Settings) -> str:
     changed |= changed.pop("options", {})
     steps = f" --steps {changed.pop('steps')}" if "steps" in changed else ""
     sets = "".join(f" --set {name}={json.dumps(value)}" for name, value in changed.items())
-    return f'fsa2lrnn train "{settings.task}" --out FOLDER --seeds {settings.seed}{steps}{sets}'
+    return f'fsa2lrnn train "{settings.task}" --output FOLDER --seeds {settings.seed}{steps}{sets}'
 
 
 def main(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --out` was given")],
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --output` was given")],
     to: Annotated[Path, typer.Option(help="where a folder of the same name is made")] = MODELS,
 ) -> None:
     """Keep every ended run of the folders small, with how it came about; print what was kept."""

@@ -1,6 +1,6 @@
 """Trained models under two protocols: `python -m experiments.studies.training FOLDER…`.
 
-Gathers what runs of `fsa2lrnn train --out FOLDER` wrote into results/training.json: for every seed where training
+Gathers what runs of `fsa2lrnn train --output FOLDER` wrote into results/training.json: for every seed where training
 ended, the accuracy that the paper's protocol gives, and the last checkpoint's on fresh words by length.
 """
 
@@ -18,7 +18,7 @@ from experiments import results_io, script
 
 
 def main(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --out` was given")],
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --output` was given")],
 ) -> None:
     """Gather what runs wrote in their folders, write results/training.json, print the table."""
     tasks = [gathered(json.loads((folder / "result.json").read_text("utf-8"))) for folder in folders]
@@ -38,7 +38,7 @@ def gathered(document: dict[str, Any]) -> dict[str, Any]:
     seeds = [{name: x for name, x in seed.items() if name not in ("folder", "model")} for seed in document["seeds"]]
     numbers = ",".join(str(seed["seed"]) for seed in seeds)
     letters = max(line["length"] * line["words"] for seed in seeds for line in seed["last_checkpoint"])
-    options = f"--preset {document['preset']} --seeds {numbers} --letters {letters} --out FOLDER"
+    options = f"--preset {document['preset']} --seeds {numbers} --max-tokens {letters} --output FOLDER"
     command = f'fsa2lrnn train "{document["task"]}" {options}'
     rest = {name: document[name] for name in ("task", "preset", "settings", "paper_protocol_mean")}
     return {**rest, "command": command, "seeds": seeds}

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat, shortened
 from fsa2lrnn.symbols import align
 
 State = TypeVar("State", bound=Hashable)
@@ -170,6 +170,44 @@ def product(
     paired = explore(a.alphabet, (a.start, b.start), step, lambda pair: combine(a.outputs[pair[0]], b.outputs[pair[1]]))
     labels = [_coordinates(a, p) + _coordinates(b, q) for p, q in paired.labels or ()]  # type: ignore[misc]
     return MooreMachine(paired.delta, paired.outputs, paired.start, paired.alphabet, labels)
+
+
+def combine_acceptors(
+    a: MooreMachine, b: MooreMachine, accepts: Callable[[bool, bool], bool], name: str
+) -> MooreMachine:
+    """Return the minimal acceptor of the words w for which `accepts` holds of (a accepts w, b accepts w).
+
+    Raises:
+        InvalidMachine: unless both are acceptors over the same letters; `name` is the operation in the message.
+
+    >>> even = MooreMachine([[1, 0]], [True, False])
+    >>> combine_acceptors(even, even, lambda x, y: x and not y, "-").n_states
+    1
+    """
+    for machine in (a, b):
+        check_acceptor(machine, name)
+    return minimise(product(a, b, lambda x, y: accepts(bool(x), bool(y))))
+
+
+def complement(machine: MooreMachine) -> MooreMachine:
+    """Return the acceptor of all other words, with the same states; raise `InvalidMachine` for other outputs.
+
+    >>> complement(MooreMachine([[1, 0]], [True, False])).outputs
+    (False, True)
+    """
+    check_acceptor(machine, "~")
+    outputs = [not output for output in machine.outputs]
+    return MooreMachine(machine.delta, outputs, machine.start, machine.alphabet, machine.labels)
+
+
+def check_acceptor(machine: MooreMachine, name: str) -> None:
+    """Raise `InvalidMachine`, naming an output and the operation, unless every output is a boolean."""
+    if not machine.is_acceptor:
+        other = next(output for output in machine.outputs if not isinstance(output, bool | np.bool_))
+        raise InvalidMachine(
+            f"{name} is defined for acceptors, whose outputs are True and False, and this machine has the output "
+            f"{shortened(repr(other))}: combine outputs with language.product(a, b, function)"
+        )
 
 
 def complete(

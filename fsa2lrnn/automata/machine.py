@@ -7,7 +7,7 @@ methods that call them are one-line conveniences and look them up by name, since
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
+    from fsa2lrnn.display.markup import Drawing
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -128,6 +129,55 @@ class MooreMachine:
         """Return the smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
         return _function("language:minimise")(self)
 
+    def equivalent(self, other: MooreMachine) -> tuple[Hashable, ...] | None:
+        """Return a shortest word that distinguishes the machines, None if there is none (`language.equivalent`)."""
+        return _function("language:equivalent")(self, other)
+
+    def transitions(self) -> Iterator[tuple[int, Hashable, int]]:
+        """Yield (state, letter, next state) for every state and letter, both in order.
+
+        >>> list(MooreMachine([[1, 0]], [True, False], alphabet="a").transitions())
+        [(0, 'a', 1), (1, 'a', 0)]
+        """
+        for q, row in enumerate(self.delta.T.tolist()):
+            for letter, target in zip(self.alphabet, row, strict=True):
+                yield q, letter, target
+
+    def __or__(self, other: MooreMachine) -> MooreMachine:
+        """Return the minimal acceptor of the words that either machine accepts.
+
+        `|`, `&`, `-` and `~` need acceptors over the same letters and raise `InvalidMachine` for other machines.
+
+        >>> even, third = MooreMachine.from_regex("(aa)*"), MooreMachine.from_regex("(aaa)*")
+        >>> (even & third).equivalent(MooreMachine.from_regex("(aaaaaa)*")) is None
+        True
+        >>> [(even - third).accepts("a" * n) for n in (2, 6)], (~even).accepts("a")
+        ([True, False], True)
+        """
+        return self._combined(other, lambda x, y: x or y, "|")
+
+    def __and__(self, other: MooreMachine) -> MooreMachine:
+        """Return the minimal acceptor of the words that both machines accept."""
+        return self._combined(other, lambda x, y: x and y, "&")
+
+    def __sub__(self, other: MooreMachine) -> MooreMachine:
+        """Return the minimal acceptor of the words that this machine accepts and the other does not."""
+        return self._combined(other, lambda x, y: x and not y, "-")
+
+    def __invert__(self) -> MooreMachine:
+        """Return the acceptor of the words that this machine rejects, with the same states."""
+        return _function("language:complement")(self)
+
+    def _combined(self, other: object, accepts: Callable[[bool, bool], bool], name: str) -> MooreMachine:
+        if not isinstance(other, MooreMachine):
+            return NotImplemented
+        return _function("language:combine_acceptors")(self, other, accepts, name)
+
+    @classmethod
+    def from_regex(cls, expression: str, alphabet: Iterable[Hashable] | None = None) -> MooreMachine:
+        """Return the minimal acceptor of a regular expression (`formats.regex`), over more letters if given."""
+        return _function("formats.regex:from_regex")(expression, alphabet)
+
     @classmethod
     def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
         """Return a machine from `regex:…`, `task:…` or a file, as the CLI does (`formats.read_source`)."""
@@ -162,6 +212,13 @@ class MooreMachine:
     def to_png(self) -> bytes:
         """Return the drawing as PNG; raise `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
         return registry.require("report.moore", "a drawing").to_png(self)
+
+    def draw(self) -> Drawing:
+        """Return a drawing for a notebook, by Graphviz where `dot` is installed (`report.moore.draw`).
+
+        Raises `BudgetExceeded` as `to_svg` where it is not installed.
+        """
+        return registry.require("report.moore", "a drawing").draw(self)
 
     def _repr_svg_(self) -> str | None:
         """Return the SVG for a notebook, or None for a machine too large to draw."""

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from fsa2lrnn import __version__, registry
+from fsa2lrnn.cli.conventions import Group, with_display
 from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
 from fsa2lrnn.cli.verbs.certify import certify
 from fsa2lrnn.cli.verbs.compile import compile_
@@ -56,6 +57,7 @@ _NO_MEMORY = re.compile("can't allocate memory|out of memory")  # the messages o
 
 app = typer.Typer(
     name="fsa2lrnn",
+    cls=Group,
     help="Compile finite automata into exact linear recurrent networks, and prove networks equal to automata.",
     epilog=f"SOURCE is regex:(ab)*, task:mod_arith(5), or a file: {endings()}",
     invoke_without_command=True,
@@ -65,7 +67,7 @@ app = typer.Typer(
 )
 for _panel, _verbs in _VERBS.items():
     for _name, _verb in _verbs.items():
-        app.command(_name, rich_help_panel=_panel)(_verb)
+        app.command(_name, rich_help_panel=_panel)(with_display(_name, _verb))
 
 
 def _refuse(extra: str) -> Callable[[typer.Context], None]:
@@ -80,7 +82,7 @@ def _refuse(extra: str) -> Callable[[typer.Context], None]:
 _ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 for _name, _point in sorted(registry.declared("commands").items()):
     if (_extra := registry.missing_extra(_point)) is None:
-        app.command(_name, rich_help_panel="Optional packages")(_point.load())
+        app.command(_name, rich_help_panel="Optional packages")(with_display(_name, _point.load()))
     else:
         app.command(_name, hidden=True, context_settings=_ANY_ARGUMENTS)(_refuse(_extra))
 

@@ -13,11 +13,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from fsa2lrnn.cli import activity
 from fsa2lrnn.errors import shortened
 
+
+class _Console(Console):
+    def print(self, *objects: Any, **options: Any) -> None:
+        activity.clear()
+        super().print(*objects, **options)
+
+
 # Without emoji: `regex:a` and `regex:b` in one line contain `:b:`.
-out = Console(highlight=False, soft_wrap=True, emoji=False)
-err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
+out = _Console(highlight=False, soft_wrap=True, emoji=False)
+err = _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 _LONGEST = 2_000  # the most characters of an error message
 
@@ -37,13 +45,16 @@ def markup(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """Print a progress message on standard error."""
-    err.print(f"[dim]{markup(text)}[/]")
+    """Print a progress message on standard error, unless `--quiet` was given."""
+    activity.note(text)
+    if not activity.is_quiet():
+        err.print(f"[dim]{markup(text)}[/]")
 
 
 def then(*commands: str) -> None:
-    """Print suggested next commands on standard output."""
-    out.print(f"[dim]next:[/] {markup('  ·  '.join(commands))}")
+    """Print suggested next commands on standard output, unless `--quiet` was given."""
+    if not activity.is_quiet():
+        out.print(f"[dim]next:[/] {markup('  ·  '.join(commands))}")
 
 
 def error(kind: str, text: str) -> None:
@@ -62,6 +73,7 @@ def emit_json(value: dict[str, Any]) -> None:
     """Print one JSON object on standard output, with unprintable characters escaped, and infinities and NaN as text."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
     text = json.dumps(_finite(value), ensure_ascii=not is_unicode, indent=2, allow_nan=False)
+    activity.clear()
     print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 

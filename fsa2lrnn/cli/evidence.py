@@ -21,8 +21,13 @@ _OUTPUTS = 40  # outputs displayed at the end of a trace
 _SHOWN_WORD = 72  # characters of a counterexample in a row
 
 
-def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | None = None) -> str:
-    """Return a verdict with its evidence in a few lines of rich markup, with the word as typed over the alphabet."""
+def verdict_text(
+    verdict: Proved | Refuted | Undecided, alphabet: Alphabet | None = None, may_close: bool = True
+) -> str:
+    """Return a verdict with its evidence in a few lines of rich markup, with the word as typed over the alphabet.
+
+    With `may_close` False, more states are not advised: the model may reach infinitely many.
+    """
     where = f"\n  {markup(str(verdict.scope))}"
     if isinstance(verdict, Proved):
         return (
@@ -41,15 +46,21 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
         )
     reach = verdict.checked_length
     equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
+    if not may_close and (verdict.budget is not None or verdict.seconds is not None):
+        return (
+            f"[yellow bold]undecided[/]: equal on every word of {equal}. This model may reach a new state with every "
+            "letter, so that no\n  budget is enough for a proof of all lengths: `fsa2lrnn certify` proves it up to a "
+            f"length{where}"
+        )
     if verdict.budget is not None:
         return (
             f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
-            f"{equal}. Raise --budget{where}"
+            f"{equal}. Raise --max-states{where}"
         )
     if verdict.seconds is not None:
         return (
             f"[yellow bold]undecided[/]: the time limit of {verdict.seconds:g} s has passed; equal on every word of "
-            f"{equal}. Raise --seconds{where}"
+            f"{equal}. Raise --max-seconds{where}"
         )
     searches = [
         f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
@@ -58,12 +69,12 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
     return "\n".join([*lines, *map(markup, searches)]) + where
 
 
-def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: bool) -> None:
-    """Print a verdict as JSON or as text."""
+def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: bool, may_close: bool = True) -> None:
+    """Print a verdict as JSON or as text; `may_close` as in `verdict_text`."""
     if as_json:
         console.emit_json(verdict.to_json())
     else:
-        console.out.print(verdict_text(verdict, alphabet))
+        console.out.print(verdict_text(verdict, alphabet, may_close))
 
 
 def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:

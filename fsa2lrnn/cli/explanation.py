@@ -8,16 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from rich.markup import escape
-from rich.progress import track
 from rich.table import Table
 
 from fsa2lrnn import registry, symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
-from fsa2lrnn.cli import cascades, console, sizes
+from fsa2lrnn.automata.monoid.classification import Classification
+from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
+from fsa2lrnn.families.in_use import IN_USE, Decision, decide
 from fsa2lrnn.families.named import NAMED, LayerVerdict, say
 from fsa2lrnn.files import write_atomically
 
@@ -27,7 +28,6 @@ _ANSWERS = {
     "yes": "[green]yes[/]",
     "undecided": "[yellow]undecided[/]",
 }
-_LARGE = 40  # the number of states from which a progress bar is displayed
 
 
 def main(
@@ -35,21 +35,24 @@ def main(
 ) -> None:
     """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
 
-    The least block sizes are computed only if no families are named, since names restrict the question to these.
+    The table of layers in use and the least block sizes are computed only if no families are named; all families are
+    decided where the answer is JSON, or certificates are written.
     """
     # 1. Compute the verdicts, the costs and the cascade.
-    layers = [name for name in families if name in NAMED] if families else list(NAMED)
-    names = [name for name in families if name not in NAMED] if families else list(FAMILIES)
+    are_all = not families and (as_json or folder is not None)
+    layers = list(NAMED) if are_all else [name for name in families if name in NAMED]
+    names = list(FAMILIES) if are_all else [name for name in families if name not in NAMED]
     for name in names:
         description_of(name)
     classification = classify(machine)
-    busy = machine.n_states >= _LARGE and console.err.is_terminal
-    turns = track(names, description="families", console=console.err, transient=True, disable=not busy)
-    verdicts = {name: _answer(machine, name) for name in turns}
+    verdicts = {name: _answer(machine, name) for name in names}
     layer_verdicts = {name: _layer_verdict(machine, name, verdicts) for name in layers}
     costs = _costs(machine)
     extra = registry.find("block_size.sentences")
+    activity.note("block sizes")
     blocks = None if families or extra is None else extra.checked_needs(machine)
+    rows = None if families else _layers_in_use(machine, classification, blocks)
+    activity.note("cascade")
     small = cascades.look(machine, request)
     # 2. Write the certificates, the drawing and the JSON object.
     if folder is not None:
@@ -63,6 +66,7 @@ def main(
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
                 "layers": {name: _layer_json(name, answer) for name, answer in layer_verdicts.items()},
+                "layers_in_use": rows and {name: row.to_json() for name, row in rows.items()},
                 "blocks": None if blocks is None or isinstance(blocks, str) else blocks.to_json(),
                 "costs": costs,
                 "cascade": cascades.to_json(small),
@@ -71,19 +75,11 @@ def main(
         return
     # 3. Print the tables.
     console.facts("machine", sizes.machine_rows(machine))
+    if rows is not None:
+        _print_layers(rows)
     console.facts("\nalgebra", classification.explain()[1:])
-    table = _table("which layer can represent it", "family", "answer", "evidence, re-checked independently")
-    for name, verdict in verdicts.items():
-        table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
-    if verdicts:
-        console.out.print(table)
-    table = _table("layers by name, one over letters", "layer", "answer", "since")
-    for name, answer in layer_verdicts.items():
-        facts = _layer_json(name, answer)
-        since = f"{facts['is']}: {facts['why']}"
-        table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
-    if layer_verdicts:
-        console.out.print(table)
+    if rows is None:
+        _print_families(verdicts, layer_verdicts)
     if not families:
         if blocks is None:
             blocks = str(registry.not_installed("block_size", "the search"))
@@ -97,10 +93,56 @@ def main(
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 
 
+def _layers_in_use(machine: MooreMachine, classification: Classification, blocks: Any) -> dict[str, Decision]:
+    """Return the decision on each layer in use, with stacks and block sizes where their extras are installed."""
+    real = None if blocks is None or isinstance(blocks, str) else blocks.blocks["R"]
+    bounds = None if real is None else (real.lower, real.upper)
+    stacks = registry.find("huggingface.stacks")
+    return decide(machine, classification, stacks, bounds, lambda title: activity.note(f"layers: {title}"))
+
+
+def _print_layers(rows: dict[str, Decision]) -> None:
+    """Print the table of layers in use, and below it the reasons for "no" and "unknown", each once."""
+    table = _table("which layer should I use?", "layer", "one layer", "a stack", "smallest that is known")
+    reasons: dict[str, list[str]] = {}
+    for name, row in rows.items():
+        title = IN_USE[name].title
+        table.add_row(escape(title), _ANSWERS[row.one], _ANSWERS[row.stack], escape(row.smallest))
+        if row.why:
+            reasons.setdefault(row.why, []).append(title)
+    console.out.print(table, soft_wrap=False)
+    for why, titles in reasons.items():
+        console.out.print(f"[cyan]{escape(', '.join(titles))}[/]: {escape(console.plain(why))}", soft_wrap=False)
+    console.out.print(
+        "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
+        "stack: models with their convolutions, without attention. β ≤ 2 allows negative eigenvalues. "
+        "`explain --family NAME` gives the evidence of a family or a layer.[/]",
+        soft_wrap=False,
+    )
+
+
+def _print_families(
+    verdicts: dict[str, Verdict | BudgetExceeded], layer_verdicts: dict[str, LayerVerdict | BudgetExceeded]
+) -> None:
+    """Print the evidence on families and on layers by name."""
+    table = _table("which family can represent it", "family", "answer", "evidence, re-checked independently")
+    for name, verdict in verdicts.items():
+        table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
+    if verdicts:
+        console.out.print(table)
+    table = _table("layers by name, one over letters", "layer", "answer", "since")
+    for name, answer in layer_verdicts.items():
+        facts = _layer_json(name, answer)
+        since = f"{facts['is']}: {facts['why']}"
+        table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
+    if layer_verdicts:
+        console.out.print(table)
+
+
 def _table(title: str, *headings: str) -> Table:
     table = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading == "answer")
+        table.add_column(heading, overflow="fold", no_wrap=heading in ("answer", "one layer", "a stack", "layer"))
     return table
 
 

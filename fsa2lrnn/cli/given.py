@@ -66,7 +66,7 @@ def noise(text: str | None) -> float | None:
     try:
         return float(text)
     except ValueError:
-        raise UnsupportedFormat(f"--noise {text!r}: give a share as 0.1, or unknown") from None
+        raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None
 
 
 def _value(text: str) -> Any:

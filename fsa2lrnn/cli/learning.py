@@ -30,7 +30,7 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
         nonlocal evaluations
         evaluations += 1
         if evaluations % _EVERY == 0 or record.get("taught"):
-            console.err.print(console.markup(_line(record)))
+            console.say(_line(record))
 
     learned = learn(source, folder=out, resume=resume, report=show, **options)
     if as_json:

@@ -27,7 +27,7 @@ Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
-Sampler = Literal["uniform", "live", "task"]
+Sampler = Literal["uniform", "live", "balanced", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
 LAYERS = (
@@ -40,20 +40,27 @@ LAYERS = (
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 _SOURCE = f"regex:…, task:…, or a file ({endings()})"
-_MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
 _RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source to compile on the spot"
+_TRAINED = f"a trained model ({MODEL_SUFFIX}), or a folder that `export` wrote"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject words with new ones, see --completion"
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
-ModelOrSource = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL)]
-RunnableModel = Annotated[str, typer.Argument(metavar="MODEL", help=_RUNNABLE)]
-LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=f"a trained model ({MODEL_SUFFIX})")]
-LearnedModels = Annotated[list[str], typer.Argument(metavar="MODEL…", help=f"trained models ({MODEL_SUFFIX})")]
-Against = Annotated[str, typer.Option(metavar="SOURCE", help=f"what they should compute: {_SOURCE}")]
+ModelOrSource = Annotated[str, typer.Argument(metavar="MODEL", help=_RUNNABLE)]
+LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=_TRAINED)]
+ModelsAndSource = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="MODEL… SOURCE",
+        help=f"trained models ({MODEL_SUFFIX}), then what they should compute: {_SOURCE}",
+    ),
+]
 AlphabetOption = Annotated[str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over more than {_LETTERS}")]
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="time limit per model for the counterexample search")]
+SecondsOption = Annotated[
+    float, typer.Option("--max-seconds", min=0.1, help="time limit per model for the counterexample search")
+]
 TimeLimit = Annotated[
-    float | None, typer.Option(min=0.1, help="time limit; by default none, and the answer depends on no clock")
+    float | None,
+    typer.Option("--max-seconds", min=0.1, help="time limit; by default none, and the answer depends on no clock"),
 ]
 MachineOutput = Annotated[
     Path | None,
@@ -69,8 +76,10 @@ CompletionOption = Annotated[
 DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model compiled on the spot")]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
 LengthsOption = Annotated[str, typer.Option(help="of the words that models are evaluated on")]
-WordsOption = Annotated[int, typer.Option(min=1, help="fresh words a length")]
-LettersOption = Annotated[int, typer.Option(min=1, help="letters a length at most: fewer words where long")]
+WordsOption = Annotated[int, typer.Option(min=1, help="fresh words per length")]
+MaxTokensOption = Annotated[
+    int, typer.Option("--max-tokens", min=1, help="letters per length at most: fewer words where they are long")
+]
 MaxBlockOption = Annotated[
     int | None,
     typer.Option(min=1, help="the largest block; by default one layer takes what it needs, a cascade 8"),
@@ -80,5 +89,5 @@ TokenShiftOption = Annotated[
 ]
 LayersOption = Annotated[
     list[str] | None,
-    typer.Option("--layer", metavar="MODULE:CLASS", help="a user-defined layer that the model has; repeatable"),
+    typer.Option("--import", metavar="MODULE:CLASS", help="a user-defined layer that the model has; repeatable"),
 ]

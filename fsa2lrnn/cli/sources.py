@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fsa2lrnn import registry
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
+
+_PICKLES = (".pt", ".pth", ".bin")
 
 if TYPE_CHECKING:
     import torch
@@ -31,6 +34,7 @@ def read_machine(source: str, completion: Completion | None = None, alphabet: st
             f"{shortened(source)} is a model, where an automaton is asked for: `fsa2lrnn extract` reads the automaton "
             "out of a model"
         )
+    _check_no_pickle(source)
     letters = None if alphabet is None else words.letters(alphabet)
     return MooreMachine.from_source(source, completion=completion, alphabet=letters)
 
@@ -39,7 +43,7 @@ def model_of(
     source: str, dtype: Dtype = "float32", completion: Completion | None = None, alphabet: str | None = None
 ) -> LRNN:
     """Return the model in a file, or one compiled from the automaton of a source."""
-    if source.endswith(MODEL_SUFFIX):
+    if is_model(source):
         return learned_model(source)
     if _is_folder(source):
         raise CheckpointError(
@@ -52,15 +56,47 @@ def model_of(
 
 
 def learned_model(path: str) -> LRNN:
-    """Return the model in a file; raise `CheckpointError` for other files."""
+    """Return the model in a file or in a folder that `export` wrote; raise `CheckpointError` for others."""
+    if (folder := exported_folder(path)) is not None:
+        return registry.require("huggingface.folders", "a folder that `export` wrote").as_network(folder)
+    _check_no_pickle(path)
     if not path.endswith(MODEL_SUFFIX):
         raise CheckpointError(
-            f"{shortened(path)} is no model: give a file ending in {MODEL_SUFFIX}, which `fsa2lrnn train` and "
+            f"{shortened(path)} is not a model: give a file ending in {MODEL_SUFFIX}, which `fsa2lrnn train` and "
             "`fsa2lrnn compile` write"
         )
     from fsa2lrnn.lrnn.checkpoint import load
 
     return load(path)
+
+
+def is_model(name: str) -> bool:
+    """Return whether an argument names a model: a file by its ending, or a folder that `export` wrote."""
+    return name.endswith((MODEL_SUFFIX, *_PICKLES)) or exported_folder(name) is not None
+
+
+def models_then_source(arguments: list[str]) -> tuple[list[str], str]:
+    """Return the models and the source of MODEL… SOURCE; raise `UnsupportedFormat` if one is missing."""
+    *models, source = arguments
+    if not models or is_model(source):
+        raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
+    return models, source
+
+
+def run_folder(path: str) -> Path | None:
+    """Return the path of a folder that holds no exported model, None for other paths."""
+    return Path(path) if _is_folder(path) and exported_folder(path) is None else None
+
+
+def _check_no_pickle(path: str) -> None:
+    """Raise `UnsupportedFormat` for a file of pickled weights, and say how to convert it."""
+    if path.endswith(_PICKLES):
+        raise UnsupportedFormat(
+            f"{shortened(path)}: files of pickle can run code when they are loaded and are not read. In Python, where "
+            f"the model is built: `model.load_state_dict(torch.load({path!r}, weights_only=True))`, then "
+            "`fsa2lrnn.save(model, 'm.safetensors')` for an LRNN, or `fsa2lrnn.wrap(model, alphabet, outputs)` for "
+            "another module"
+        )
 
 
 def exported_folder(path: str) -> Path | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from fsa2lrnn.cli import console, learning
+from fsa2lrnn.cli import activity, console, learning
 from fsa2lrnn.cli.options import INTERRUPTED
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, run_seeds
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Progress
+
+_CONSTANT = 0.95  # the share of words from which on a constant answer is warned of
 
 
 def main(
@@ -29,6 +32,7 @@ def main(
     settings = preset(name, task, **changes)
     if then_prove:
         learning.check_provable(settings)
+    _warn_of_constant_answers(settings)
     with _Display(settings, seeds) as display:
         results = run_seeds(settings, seeds, out, plan, display.show)
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
@@ -44,6 +48,27 @@ def main(
     return INTERRUPTED if "interrupted" in ends else int("diverged" in ends or not proved)
 
 
+def _warn_of_constant_answers(settings: Settings) -> None:
+    """Warn where one output scores more than 95 % at the end of the words that are drawn, whatever the word."""
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.symbols import show
+    from fsa2lrnn.training.chance import shares_of
+    from fsa2lrnn.training.data import make_sampler, words
+
+    machine = MooreMachine.from_source(settings.task)
+    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
+    for length in (settings.length, settings.test_length):
+        output, share = max(shares_of(drawn, length).items(), key=lambda pair: pair[1])
+        if share > _CONSTANT:
+            remedy = "--sampler balanced draws accepted and rejected words" if settings.sampler != "balanced" else (
+                "no accuracy at this length says that anything was learned")  # fmt: skip
+            warnings.warn(
+                f"the answer {show(output)!r} alone is right on {100 * share:.4g} % of the words of {length} letters "
+                f"that the sampler {settings.sampler!r} draws: {remedy}", stacklevel=2,
+            )  # fmt: skip
+            return
+
+
 class _Display:
     """Progress on standard error: bars on a terminal, otherwise one line per evaluation."""
 
@@ -56,7 +81,7 @@ class _Display:
             TextColumn("{task.fields[facts]}"),
             TimeRemainingColumn(),
             console=console.err,
-            disable=not console.err.is_terminal,
+            disable=not (activity.is_live() and console.err.is_terminal),
         )
         self.tasks: dict[int, TaskID] = {
             seed: self.bars.add_task("", total=settings.steps, seed=seed, facts="") for seed in seeds
@@ -82,7 +107,7 @@ class _Display:
             self.bars.update(self.tasks[event.seed], completed=event.step, facts=facts)
             left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
             facts = f"step {event.step:,} of {event.steps:,}, {facts}, at most {left:,.0f} s left"
-        if not console.err.is_terminal and (isinstance(event, FinalAccuracy) or event.record):
+        if not (console.err.is_terminal or activity.is_quiet()) and (isinstance(event, FinalAccuracy) or event.record):
             console.err.print(f"seed {event.seed}: {facts}")
 
 

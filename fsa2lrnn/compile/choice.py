@@ -11,12 +11,13 @@ from fsa2lrnn.compile.cascade import build_stack
 from fsa2lrnn.compile.onehot import share_cells, visible_factors
 from fsa2lrnn.decomposition.cascade import Cascade, Cost
 from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
+from fsa2lrnn.display.brief import Brief
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds up to here, and minutes for thousands
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Choice(Brief):
     """The form that `form="auto"` selects.
 
     Args:

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.symbols import Word, encode
 
@@ -28,7 +29,7 @@ _MAX_CODE = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class Component:
+class Component(Brief):
     """One component machine of a cascade.
 
     Args:
@@ -99,7 +100,7 @@ def kind_of(maps: np.ndarray) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Cascade:
+class Cascade(Brief):
     """Components that together run `machine`, checked on every reachable joint state.
 
     Args:

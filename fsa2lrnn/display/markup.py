@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 
@@ -105,3 +106,19 @@ def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
     opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
     paper = tag("rect", width="100%", height="100%", class_="paper")
     return f"{opening}</title>{tag('style', Markup(_ALONE))}{paper}{rest}\n"
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """An SVG drawing that a notebook shows; `str` is the text of the file."""
+
+    svg: str
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+    def __str__(self) -> str:
+        return self.svg
+
+    def __repr__(self) -> str:
+        return f"Drawing({len(self.svg):,} characters of SVG)"

@@ -36,7 +36,32 @@ from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unk
 Verdict = CertifiedAnswer | BlockWitness | Unknown
 """The result of `represent`: a witness (weights), a certificate of impossibility, or `Unknown`."""
 
-FAMILIES: dict[str, str] = {
+LAYER_NAMES = {
+    "mamba": "diagonal[0,1]",
+    "mamba-2": "diagonal[0,1]",
+    "gated-deltanet": "diagonal[0,1]",
+    "deltanet": "diagonal[0,1]",
+    "deltaproduct": "householder",
+    "s4": "lti",
+    "s4d": "lti-diagonalisable",
+    "s5": "lti-diagonalisable",
+    "lru": "lti-diagonalisable",
+}
+"""Names of layers that `represent` accepts, each with the family whose answers it has; a layer of the input-independent
+families is narrower, so that a family's "yes" is not the layer's (`named.say`)."""
+
+
+class _Families(dict[str, str]):
+    """Descriptions of families; also found under the names of layers, which are not listed."""
+
+    def __missing__(self, name: str) -> str:
+        return self[LAYER_NAMES[name]]  # a KeyError for other names
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in LAYER_NAMES
+
+
+_DESCRIPTIONS = {
     "lti": "input-independent, dense A: S4 and any linear time-invariant layer",
     "lti-diagonalisable": "input-independent, diagonalisable A: S4D, S5, LRU",
     "diagonal[0,1]": "input-dependent diagonal A with entries in [0, 1]: Mamba, RWKV",
@@ -47,6 +72,7 @@ FAMILIES: dict[str, str] = {
     "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2): at most 2 per letter",
     "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
 }
+FAMILIES: dict[str, str] = _Families(_DESCRIPTIONS)
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 _FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
@@ -59,15 +85,16 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
     Args:
         machine: any machine; its minimal machine is what is represented, with one vector per state.
-        family: a name in `FAMILIES`, or a user-defined family. T3 decides the input-independent and diagonal families.
-            For Liquid-S4 and Householder products there are sufficient conditions, and `Unknown` where these do not
-            hold. Blocks of bounded size are decided as far as the bounds of `minimal_block` meet.
+        family: a name in `FAMILIES` or of a layer ("mamba"), or a user-defined family. T3 decides the input-independent
+            and diagonal families. For Liquid-S4 and Householder products there are sufficient conditions, and `Unknown`
+            where these do not hold. Blocks of bounded size are decided as far as the bounds of `minimal_block` meet.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
 
     Raises:
         UnsupportedFormat: for an unknown family.
         BudgetExceeded: for a witness with roots of unity of an order beyond `lanes.MAX_ORDER`.
     """
+    family = LAYER_NAMES.get(family, family) if isinstance(family, str) else family
     if isinstance(family, Family):
         return _decide(minimise(machine), family, short_words)
     if isinstance(family, HouseholderProducts):

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
 
@@ -31,7 +32,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Obstruction:
+class Obstruction(Brief):
     """The obstruction space W by a basis, with its annihilator.
 
     Args:

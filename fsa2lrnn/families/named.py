@@ -16,6 +16,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import Verdict, represent
 from fsa2lrnn.families.closure import obstruction
@@ -60,7 +61,7 @@ NAMED: dict[str, NamedLayer] = {
 
 
 @dataclass(frozen=True, eq=False)
-class LayerVerdict:
+class LayerVerdict(Brief):
     """The verdict of theory on whether a named layer represents a machine.
 
     Attributes:

@@ -16,6 +16,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord
@@ -26,7 +27,7 @@ FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
 
 
 @dataclass(frozen=True)
-class FamilyAnswer:
+class FamilyAnswer(Brief):
     """The base class of answers on a machine and a family; a notebook shows them as cards.
 
     Args:
@@ -41,6 +42,9 @@ class FamilyAnswer:
     def explain(self) -> str:
         """Return the evidence as a sentence."""
         raise NotImplementedError
+
+    def __str__(self) -> str:
+        return f"{self.family}: {self.answer}. {' '.join(self.explain().split())}"
 
     def _repr_html_(self) -> str:
         colour = {"yes": GOOD, "no": BAD}.get(self.answer, OPEN)
@@ -65,7 +69,7 @@ class CertifiedAnswer(FamilyAnswer):
 
 
 @dataclass(frozen=True)
-class Term:
+class Term(Brief):
     """coefficient × the equation x_{su} − x_{tu} − x_{su'} + x_{tu'} = 0, after the word `then`.
 
     For Liquid-S4 with dense A, `words` are the six of `identities.commutator`, and the equation has twelve vectors.

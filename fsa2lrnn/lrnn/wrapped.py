@@ -51,6 +51,7 @@ class Wrapped(nn.Module):
 
     methods = ("forward",)
     is_switched = False
+    not_causal = None  # as far as its interface says
 
     def __init__(
         self,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsa2lrnn import symbols
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.gates import ReluGate
@@ -55,7 +56,7 @@ class StateReadout:
 
 
 @dataclass(frozen=True, eq=False)
-class Recurrence:
+class Recurrence(Brief):
     """A linear recurrence over the integers that runs a Moore machine, with the alphabets of both sides.
 
     Args:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence.tables import check_cells, freeze
@@ -89,7 +90,7 @@ class GatedLayer:
 
 
 @dataclass(frozen=True, eq=False)
-class GatedStack:
+class GatedStack(Brief):
     """Layers of blocks, each gated by the token and the layers below it.
 
     A state is the concatenation of the layers' states, padded blocks flattened, W numbers.

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import InvalidMachine
 
 
 @dataclass(frozen=True, eq=False)
-class DenseTables:
+class DenseTables(Brief):
     """One layer of H one-hot blocks as matrices; unequal blocks are padded with zeros to the largest, b.
 
     Each head of each cell is either a *map* (every column of A within the block is one-hot, v = 0) or a *reset* (A = 0,
@@ -84,7 +85,7 @@ class DenseTables:
 
 
 @dataclass(frozen=True, eq=False)
-class IndexTables:
+class IndexTables(Brief):
     """One layer of a single one-hot block as an index table: column q of A[c] has its 1 in row `next_state[c, q]`.
 
     Args:

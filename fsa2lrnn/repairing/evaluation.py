@@ -11,6 +11,7 @@ import torch
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.model import LRNN
@@ -29,7 +30,7 @@ _REPAIR = 0.8  # share of the time for the repair; the certificate gets the rest
 
 
 @dataclass(frozen=True, eq=False)
-class EvaluatedRepair:
+class EvaluatedRepair(Brief):
     """A repair with its measured accuracy and its certificate or proof.
 
     Args:

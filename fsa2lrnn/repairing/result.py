@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.repairing.dyadic import Places
 from fsa2lrnn.repairing.representation import Representation
@@ -27,7 +28,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RepairedHead:
+class RepairedHead(Brief):
     """The repair of one block.
 
     Args:
@@ -48,7 +49,7 @@ class RepairedHead:
 
 
 @dataclass(frozen=True, eq=False)
-class Repaired:
+class Repaired(Brief):
     """A repaired model of the trained class, and the changes made.
 
     Args:

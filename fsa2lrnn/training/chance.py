@@ -70,7 +70,7 @@ def shares_of(drawn: TaskWords, length: int) -> dict[Any, float]:
     for phase in range(period):
         for targets in next_state[phase]:
             steps[phase, targets, np.arange(n)] += 1 / drawn.n_draws
-    states = np.eye(n)[drawn.start]
+    states = np.eye(n)[list(drawn.starts)].mean(0)
     for k in range(fitted):
         states = steps[k % period] @ states
     shares = dict.fromkeys(drawn.outputs, 0.0)

@@ -28,16 +28,20 @@ from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.lrnn.layers.index import pscan, sequential
 
-SAMPLERS = ("uniform", "live", "task")
+SAMPLERS = ("uniform", "live", "balanced", "task")
 _TABLE_ENTRIES = 1 << 26
 _COMPOSED_ENTRIES = 1 << 27  # entries of maps held at once on a GPU; beyond it, one gather per position
 
 
 class Sampler(NamedTuple):
-    """The letters that may come next, `choices[k % period, q, a]`, and whether the output after position k counts."""
+    """The letters that may come next, `choices[k % period, q, a]`, and whether the output after position k counts.
+
+    Every second word is drawn from `also` instead, if that is given.
+    """
 
     choices: np.ndarray  # bool (period, n, |Σ|), at least one letter everywhere
     scored: tuple[bool, ...]  # (period,)
+    also: np.ndarray | None = None  # of the same shape
 
 
 class Walks(NamedTuple):
@@ -60,6 +64,8 @@ def make_sampler(name: str, machine: MooreMachine, source: str = "") -> Sampler:
     - "uniform": all letters; every position counts.
     - "live": the letters that do not lead into a settled state, from which all further outputs are the same (in a
       minimal machine an absorbing state), or all letters if no other exists. Every position counts.
+    - "balanced": every second word as "live", the others as "uniform", so that long words of a language like (ab)* are
+      not all rejected.
     - "task": the distribution of the paper and its code for the task that `source` names. For Sum and EvenPair that is
       "uniform". ModArith and chains of subtractions alternate digits and operators, and only the outputs after a digit
       count, in the loss and in the accuracy. Any other source: "uniform".
@@ -70,9 +76,10 @@ def make_sampler(name: str, machine: MooreMachine, source: str = "") -> Sampler:
     everything = Sampler(np.ones((1, n, n_letters), bool), (True,))
     if name == "uniform":
         return everything
-    if name == "live":
+    if name in ("live", "balanced"):
         alive = ~settled(machine.delta, output_classes(machine.outputs))[machine.delta.T]  # (n, |Σ|)
-        return Sampler((alive | ~alive.any(1, keepdims=True))[None], (True,))
+        live = (alive | ~alive.any(1, keepdims=True))[None]
+        return Sampler(live, (True,)) if name == "live" else everything._replace(also=live)
     if name == "task":
         task = re.match(r"task:\s*(\w+)", source)
         return _OWN[task[1]](machine) if task and task[1] in _OWN else everything
@@ -97,6 +104,7 @@ class TaskWords:
 
     Attributes:
         alphabet: the letters that tokens index.
+        starts: the states in which words begin, in turn; with `Sampler.also` each state is there twice.
         outputs: the symbols that labels index: by default those that occur at counted positions.
         n_draws: D; a number drawn at position k selects row (k % period)·D + number of the tables.
         next_state, letters: int64 (period·D, n): the state and the letter that a drawn number gives.
@@ -105,7 +113,7 @@ class TaskWords:
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
-    start: int
+    starts: tuple[int, ...]
     scored: tuple[bool, ...]
     n_draws: int
     next_state: Tensor
@@ -137,7 +145,7 @@ class TaskWords:
 
     def begin(self, size: int) -> Walks:
         """Return `size` empty words."""
-        return Walks(torch.full((size,), self.start, device=self.device), 0)
+        return Walks(torch.tensor(self.starts, device=self.device).repeat(-(-size // len(self.starts)))[:size], 0)
 
     def advance(self, walks: Walks, length: int, generator: torch.Generator) -> tuple[Batch, Walks]:
         """Return the next `length` letters of partial words, and the extended words."""
@@ -171,8 +179,13 @@ def words(
     >>> tokens.tolist(), [[ab.outputs[j] for j in row] for row in labels[:1].tolist()]
     ([[0, 1, 0, 1, 0], [0, 1, 0, 1, 0]], [[False, True, False, True, False]])
     """
-    period, n, _ = sampler.choices.shape
-    counts = sampler.choices.sum(2)  # (period, n)
+    delta, of_states, choices, starts = machine.delta, machine.outputs, sampler.choices, (machine.start,)
+    if sampler.also is not None:  # a copy of each state, from which letters are chosen as `also` says
+        delta = np.concatenate([delta, delta + machine.n_states], axis=1)
+        of_states, starts = of_states * 2, (machine.start, machine.start + machine.n_states)
+        choices = np.concatenate([choices, sampler.also], axis=1)
+    period, n, _ = choices.shape
+    counts = choices.sum(2)  # (period, n)
     n_draws = math.lcm(*map(int, np.unique(counts)))
     if n_draws * period * n > _TABLE_ENTRIES:
         raise BudgetExceeded(
@@ -180,14 +193,14 @@ def words(
             'use the sampler "uniform"'
         )
     # The letter and the next state for each number and state.
-    order = np.argsort(~sampler.choices, axis=2, kind="stable")  # the letters to choose from come first
+    order = np.argsort(~choices, axis=2, kind="stable")  # the letters to choose from come first
     pick = np.arange(n_draws)[:, None, None] % counts  # (D, period, n)
     letters = np.take_along_axis(order[None], pick[..., None], 3)[..., 0]
     letters = letters.swapaxes(0, 1).reshape(period * n_draws, n)
-    next_state = machine.delta[letters, np.arange(n)]
+    next_state = delta[letters, np.arange(n)]
     # The outputs that occur at counted positions, and the labels of states.
-    met = _met(next_state.reshape(period, n_draws, n), machine.start) & np.array(sampler.scored)[:, None]
-    occurring = {machine.outputs[q] for q in np.flatnonzero(met.any(0))}
+    met = _met(next_state.reshape(period, n_draws, n), starts) & np.array(sampler.scored)[:, None]
+    occurring = {of_states[q] for q in np.flatnonzero(met.any(0))}
     if outputs is None:
         outputs = tuple(output for output in dict.fromkeys(machine.outputs) if output in occurring)
     number = {output: j for j, output in enumerate(outputs)}
@@ -196,16 +209,16 @@ def words(
             f"output {unknown[0]!r} of the machine is none of {', '.join(map(repr, outputs))}: "
             "take the machine that the model was made for"
         )
-    labels = np.where(met, [number.get(output, UNCOUNTED) for output in machine.outputs], UNCOUNTED)
+    labels = np.where(met, [number.get(output, UNCOUNTED) for output in of_states], UNCOUNTED)
     tables = (torch.from_numpy(np.ascontiguousarray(table)).to(device) for table in (next_state, letters, labels))
-    return TaskWords(machine.alphabet, outputs, machine.start, sampler.scored, n_draws, *tables)
+    return TaskWords(machine.alphabet, outputs, starts, sampler.scored, n_draws, *tables)
 
 
-def _met(next_state: np.ndarray, start: int) -> np.ndarray:
+def _met(next_state: np.ndarray, starts: tuple[int, ...]) -> np.ndarray:
     """Return which states a letter at position k % period can lead to: (period, D, n) -> bool (period, n)."""
     period, _, n = next_state.shape
     met = np.zeros((period, n), bool)
-    waiting = [(0, np.array([start]))]
+    waiting = [(0, np.array(starts))]
     while waiting:
         phase, states = waiting.pop()
         targets = np.unique(next_state[phase][:, states])

@@ -21,6 +21,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.checker.sets import Sets as Sets
 from fsa2lrnn.checker.sets import Tail as Tail
 from fsa2lrnn.checker.sets import Tube as Tube
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import OPEN, card
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
@@ -37,7 +38,7 @@ _OF_SETS = ("margins", "slack", "tube")
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class Certificate(Brief):
     """A proof that a model gives the outputs of `machine` wherever they count, on all words of length ≤ `horizon`.
 
     Args:
@@ -105,11 +106,17 @@ class Certificate:
         ignored = set(self.ignore)
         return Scope(len(outputs), sum(output in ignored for output in outputs), self.ignore)
 
+    def _claim(self) -> str:
+        length = "any length" if self.horizon is None else f"up to {self.horizon:,} letters"
+        return f"right on every word of {length}"
+
+    def __str__(self) -> str:
+        return f"certificate, to be checked: {self._claim()}, by {self.method}, in {self.dtype}"
+
     def _repr_html_(self) -> str:
         """Return an HTML card of the claim, which `check` has yet to check."""
-        length = "any length" if self.horizon is None else f"up to {self.horizon:,} letters"
         rows = [
-            ("claims", f"right on every word of {length}"),
+            ("claims", self._claim()),
             ("method", f"{self.method}, memory {self.memory}" if self.tube else self.method),
             ("computes in", f"{self.dtype}, by the scans {', '.join(self.scans)}"),
             ("scope", str(self.scope or "outputs that the model lacks do not count")),

@@ -24,7 +24,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import Recurrence
-from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
+from fsa2lrnn.scope import EVERY, LETTERS, Coverage
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.versions import environment
 

@@ -102,7 +102,7 @@ def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"
     few = ["--words", "5", "--lengths", "5"]
-    against, parity, source = ["--against", "task:even_pair(5)"], "task:parity", "task:sum_mod(2)"
+    against, parity, source = ["task:even_pair(5)"], "task:parity", "task:sum_mod(2)"
     works = [
         *([verb, "--help"] for verb in VERBS),
         ["compile", "regex:(ab)*", "-o", "ab.safetensors"],
@@ -112,15 +112,15 @@ def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
         ["explain", parity],
         ["extract", "ab.safetensors", "-o", "ab.dot"],
         ["extract", str(total), "--method", "suffixes"],
-        ["train", parity, "--preset", "quick", "--steps", "2", "--out", "runs", *few],
-        ["compare", str(even), *against, *few, "--seconds", "0.5"],
+        ["train", parity, "--preset", "quick", "--steps", "2", "--output", "runs", *few],
+        ["compare", str(even), *against, *few, "--max-seconds", "0.5"],
         ["repair", str(total), source, "--mode", "dyadic", "-o", "repaired.safetensors"],
     ]
     refused = [
         (["certify", str(even), "task:even_pair(5)"], "repair"),
         (["repair", str(total), source], "repair"),
         (["repair", str(total), source, "--columns", "p<=1"], "repair"),
-        (["report", str(total), "--against", source, "-o", "page.html"], "repair"),
+        (["report", str(total), source, "-o", "page.html"], "repair"),
         (["demo"], "repair"),
         (["extract", str(total), "--method", "lstar"], "learn"),
         (["compare", str(even), *against, *few, "--plot", "plot.svg"], "plot"),

@@ -30,8 +30,8 @@ DEAD = 300.0  # seconds, and PATIENCE for each input, after which a batch hangs 
 PATIENCE = 20.0  # by the clock: a machine may have much else to do
 # Of 100 inputs, those that each reader gets.
 SHARES = {
-    "regex": 4, "task": 3, "DOT": 8, "JFLAP": 6, "OpenFst": 7, "OpenFst symbols": 2, "JSON machine": 8, "word": 2,
-    "model": 9, "released weights": 3, "certificate": 8, "proof certificate": 2,
+    "regex": 4, "task": 3, "DOT": 7, "JFLAP": 5, "OpenFst": 6, "KISS2": 3, "OpenFst symbols": 2,
+    "JSON machine": 8, "word": 2, "model": 9, "released weights": 3, "certificate": 8, "proof certificate": 2,
     "family certificate": 8, "refusal certificate": 2,
     "settings": 3, "sweep JSON": 3,
     "sweep TOML": 2, "run": 3, "result": 2, "ledger": 2, "metrics": 1,

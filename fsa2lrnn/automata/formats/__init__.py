@@ -158,7 +158,8 @@ def _symbol_tables(path: Path, options: dict[str, Any]) -> dict[str, str]:
 
 
 def _sibling(path: Path, ending: str) -> Path:
-    return path.with_name(path.name[: -len(".fst.txt")] + ending)
+    written = next(e for e in _format_of(path, for_writing=False).endings if path.name.lower().endswith(e))
+    return path.with_name(path.name[: -len(written)] + ending)
 
 
 def _read_text(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""OpenFst's text format (`.fst.txt`), as fstprint and Pynini write it, with symbol tables.
+"""OpenFst's text format (`.fst.txt`, `.att`), as fstprint, Pynini and foma write it, with symbol tables.
 
     source target letter [output [weight]]      an arc; the source of the first line is the start
     state [weight]                              a final state
@@ -35,7 +35,7 @@ from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 
-_EPSILONS = frozenset({"<eps>", "<epsilon>", "ε"})
+_EPSILONS = frozenset({"<eps>", "<epsilon>", "ε", "@0@", "@_EPSILON_SYMBOL_@"})  # OpenFst's; foma's and HFST's
 _ZERO_WEIGHTS = re.compile(r"[-+]?0+(\.0*)?([eE][-+]?\d+)?")
 
 

@@ -24,6 +24,8 @@ from fsa2lrnn.automata.monoid.order import (
     is_reverse_definite,
 )
 from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
+from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display.cards import card
 
 MAX_MONOID = 100_000
 """The default bound on the enumerated elements of a transition monoid."""
@@ -44,7 +46,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class Classification:
+class Classification(Brief):
     """The facts on a machine; an undecided `Fact` has the value None and names the limit.
 
     Args:
@@ -96,6 +98,12 @@ class Classification:
             letters = "" if order is None else f", {order} letter{'' if order == 1 else 's'}"
             rows.append((_TITLES[name], fact.explain(letters)))
         return rows
+
+    def __str__(self) -> str:
+        return f"{self.kind or 'undecided'}: {self.machine!r}"
+
+    def _repr_html_(self) -> str:
+        return card(f"Classification: {self.kind or 'undecided'}", self.explain())
 
     def to_json(self) -> dict[str, Any]:
         """The classification for `json.dumps`; raises `UnsupportedFormat` for letters that JSON can't hold."""

@@ -10,13 +10,14 @@ import numpy as np
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 
 Letters = tuple[Hashable, ...]
 _SPELT = 40  # letters of a word that is written in full
 
 
 @dataclass(frozen=True)
-class FactWitness:
+class FactWitness(Brief):
     """The reason why a fact is false: words and states of the minimal machine.
 
     Args:
@@ -31,7 +32,7 @@ class FactWitness:
 
 
 @dataclass(frozen=True)
-class Fact:
+class Fact(Brief):
     """An answer with its method.
 
     Args:

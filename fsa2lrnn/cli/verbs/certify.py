@@ -43,7 +43,7 @@ def certify(
     """Prove up to which length a learned model is right on every word, in the floats that it computes."""
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(
-            "--check judges a certificate that is there: it goes without --memory, --seconds and -o"
+            "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
         )
     outputs.check_certificate(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)

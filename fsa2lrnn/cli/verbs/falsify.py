@@ -25,8 +25,8 @@ def falsify(
     model: ModelOrSource,
     source: Source,
     seconds: SecondsOption = 20.0,
-    length: Annotated[int, typer.Option(min=1, help="letters of the longest words that are tried")] = 2_000,
-    words: Annotated[int, typer.Option(min=0, help="joint states that the exhaustive search may hold")] = 100_000,
+    max_length: Annotated[int, typer.Option(min=1, help="letters of the longest words that are tried")] = 2_000,
+    max_states: Annotated[int, typer.Option(min=0, help="joint states that the exhaustive search may hold")] = 100_000,
     period: Annotated[int, typer.Option(min=0, help="longest period of the words that repeat")] = 3,
     prefix: Annotated[int, typer.Option(min=0, help="longest word before a period")] = 1,
     periodic_words: Annotated[int, typer.Option(min=0, help="words that repeat, the shortest first")] = 2_000,
@@ -46,7 +46,7 @@ def falsify(
     from fsa2lrnn.verification import falsify as falsify_model
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed, rounds)
+    budget = Budget(seconds, max_states, max_length, period, prefix, periodic_words, random_words, width, seed, rounds)
     verdict = falsify_model(network, machine, budget, LACKED)
     evidence.tell(verdict, network.alphabet, as_json)
     if isinstance(verdict, Refuted):

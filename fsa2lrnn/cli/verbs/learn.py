@@ -22,7 +22,7 @@ def learn(
             help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv)",
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the run; called again, it goes on")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; called again, it goes on")],
     method: Annotated[
         LearnMethod,
         typer.Option(
@@ -33,16 +33,18 @@ def learn(
     max_block: Annotated[
         int | None, typer.Option(min=2, help="of --method cascade: the largest block, by default 8")
     ] = None,
-    teacher: Annotated[
+    target: Annotated[
         str | None,
         typer.Option(metavar="SOURCE", help="of --method cascade: the machine that is distilled, by default SOURCE"),
     ] = None,
-    noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
+    label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,
     sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
     seed: Annotated[int, typer.Option(min=0, help="of weights and words")] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="updates after which to give up")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="time limit, whatever the method")] = None,
+    seconds: Annotated[
+        float | None, typer.Option("--max-seconds", min=0.1, help="time limit, whatever the method")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="any setting of the recipe, heads=6 or block=40; repeatable"),
@@ -60,20 +62,20 @@ def learn(
     machine as DOT and JSON, the cascade as a drawing, and the evidence. Exit with 1 where the budget ended before a
     proof against SOURCE.
     """
-    if method != "cascade" and not (max_block is None and teacher is None):
-        raise UnsupportedFormat("--max-block and --teacher are for --method cascade: a block's size is --set block=40")
-    options = {"block": max_block, "noise": given.noise(noise), "steps": steps, "seconds": seconds}
+    if method != "cascade" and not (max_block is None and target is None):
+        raise UnsupportedFormat("--max-block and --target are for --method cascade: a block's size is --set block=40")
+    options = {"block": max_block, "noise": given.noise(label_noise), "steps": steps, "seconds": seconds}
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
-    if noise is not None:
+    if label_noise is not None:
         changed["noise"] = options["noise"]
-    outputs.check_runs(out)
+    outputs.check_runs(output)
 
     from fsa2lrnn.cli import learning, words
 
     letters = None if alphabet is None else words.letters(alphabet)
-    target = None if teacher is None else sources.read_machine(teacher, alphabet=alphabet)
+    distilled = None if target is None else sources.read_machine(target, alphabet=alphabet)
     if not learning.main(
-        source, out, not fresh, as_json, method=method, teacher=target, held_out=held_out, sampler=sampler,
+        source, output, not fresh, as_json, method=method, teacher=distilled, held_out=held_out, sampler=sampler,
         alphabet=letters, seed=seed, **changed,
     ):  # fmt: skip
         raise typer.Exit(NO)

@@ -50,7 +50,7 @@ def repair(
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     if snap and seconds is not None:
-        raise UnsupportedFormat("--snap replaces the model at once: it goes without --seconds")
+        raise UnsupportedFormat("--snap replaces the model at once: it goes without --max-seconds")
     if mode == "distil" and columns != "keep":
         raise UnsupportedFormat("--mode distil makes a layer of one-hot columns: it goes without --columns")
     outputs.check_model(output)

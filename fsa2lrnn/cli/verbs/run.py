@@ -17,7 +17,7 @@ from fsa2lrnn.cli.options import (
     DtypeOption,
     JsonOption,
     LayersOption,
-    RunnableModel,
+    ModelOrSource,
     Scan,
 )
 
@@ -28,7 +28,7 @@ _WORD = (
 
 
 def run(
-    model: RunnableModel,
+    model: ModelOrSource,
     word: Annotated[str, typer.Argument(metavar="WORD", help=_WORD)],
     trace: Annotated[
         bool,

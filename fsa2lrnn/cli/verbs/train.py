@@ -13,7 +13,7 @@ from fsa2lrnn.cli.options import (
     Init,
     JsonOption,
     LengthsOption,
-    LettersOption,
+    MaxTokensOption,
     Preset,
     Sampler,
     Source,
@@ -23,7 +23,7 @@ from fsa2lrnn.cli.options import (
 
 def train(
     source: Source,
-    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the runs; called again, they go on")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; called again, they go on")],
     preset: Annotated[Preset, typer.Option(help="settings by name")] = "released",
     seeds: Annotated[str, typer.Option(help="one run each, as many at once as there are cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
@@ -33,14 +33,16 @@ def train(
         str | None, typer.Option(metavar="NAME", help=f"{', '.join(LAYERS)}, or module:Class for one of your own")
     ] = None,
     init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
-    noise: Annotated[float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")] = None,
+    weight_noise: Annotated[
+        float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")
+    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="any setting, layers=3 or stop_at=None; repeatable"),
     ] = None,
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
-    letters: LettersOption = 20_000_000,
+    max_tokens: MaxTokensOption = 20_000_000,
     then_prove: Annotated[
         bool,
         typer.Option("--then-prove", help="read the automaton out of each network (normalisation=onehot), prove it"),
@@ -53,15 +55,16 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them at lengths they have not seen."""
-    options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init, "noise": noise}
+    options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init}
+    options["noise"] = weight_noise
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
     numbers, test_lengths = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
-    outputs.check_runs(out)
+    outputs.check_runs(output)
 
     from fsa2lrnn.cli import training
     from fsa2lrnn.training.seeds import RunPlan
 
     write_to = tuple(name for name, is_set in (("tensorboard", tensorboard), ("wandb", wandb)) if is_set)
-    plan = RunPlan(not fresh, write_to, test_lengths, words, letters)
-    if code := training.main(source, preset, out, numbers, changed, plan, as_json, then_prove):
+    plan = RunPlan(not fresh, write_to, test_lengths, words, max_tokens)
+    if code := training.main(source, preset, output, numbers, changed, plan, as_json, then_prove):
         raise typer.Exit(code)

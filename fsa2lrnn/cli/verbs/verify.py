@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -16,16 +17,16 @@ from fsa2lrnn.cli.options import (
     DtypeOption,
     JsonOption,
     LayersOption,
-    RunnableModel,
+    ModelOrSource,
     Source,
     TimeLimit,
 )
 
 
 def verify(
-    model: RunnableModel,
+    model: ModelOrSource,
     source: Source,
-    budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
+    max_states: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
     seconds: TimeLimit = None,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
     dtype: DtypeOption = "float32",
@@ -43,14 +44,22 @@ def verify(
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
         options = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
-        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, seconds, as_json, options)
+        exported.verify(
+            folder, sources.read_machine(source, completion, alphabet), max_states, seconds, as_json, options
+        )
         return
 
-    from fsa2lrnn.cli import evidence
-    from fsa2lrnn.verification import Proved, prove_equivalent
+    from fsa2lrnn.cli import activity, console, evidence
+    from fsa2lrnn.verification import Proved, Undecided, prove_equivalent
+    from fsa2lrnn.verification.exactness import may_close
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    verdict = prove_equivalent(network, machine, budget, empty_word, seconds=seconds, certificate=certificate)
-    evidence.tell(verdict, network.alphabet, as_json)
+    activity.note(f"joint states are enumerated, at most {max_states:,}")
+    verdict = prove_equivalent(network, machine, max_states, empty_word, seconds=seconds, certificate=certificate)
+    is_hopeless = isinstance(verdict, Undecided) and not may_close(network)
+    evidence.tell(verdict, network.alphabet, as_json, not is_hopeless)
+    if is_hopeless and not as_json:
+        both = f"{quote(model)} {quote(source)}"
+        console.then(f"fsa2lrnn certify {both}", f"fsa2lrnn falsify {both}")
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.extra.block_size.blocks import StateBlock, whole_block
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.families.verdicts import certificate_header
@@ -17,7 +18,7 @@ FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
 
 
 @dataclass(frozen=True)
-class MinimalBlock:
+class MinimalBlock(Brief):
     """The least b for which one layer of blocks of size at most b represents the machine, or an interval containing it.
 
     One vector a state of the minimal machine, exact arithmetic, any norm (docs/theory.md §9 says what other notions of

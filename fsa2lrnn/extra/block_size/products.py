@@ -16,6 +16,7 @@ import numpy as np
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.extra.block_size.certificates import factor_certificate
 from fsa2lrnn.extra.block_size.chain import KindCopy, SubmoduleChain
 from fsa2lrnn.extra.block_size.kinds import ModuleKind, homs, image
@@ -29,7 +30,7 @@ _LARGEST = 16  # dimensions of a kind for which inner products are searched
 
 
 @dataclass(frozen=True)
-class Factors:
+class Factors(Brief):
     """The requirements of heads of Householder products.
 
     Args:

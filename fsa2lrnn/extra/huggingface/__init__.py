@@ -15,6 +15,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 LAYERS = {
     "olmo-hybrid": "olmo_hybrid",
     "qwen3-next": "qwen3_next",
+    "qwen3.5": "qwen3_5",
     "mamba-2": "mamba2",
     "mamba": "mamba",
     "pd-ssm": "pd_ssm",

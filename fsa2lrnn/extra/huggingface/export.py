@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
@@ -17,7 +18,7 @@ from fsa2lrnn.verdicts import Proved
 
 
 @dataclass(frozen=True, eq=False)
-class ExportResult:
+class ExportResult(Brief):
     """The exported model, and the proof on the model as read back."""
 
     plan: Any

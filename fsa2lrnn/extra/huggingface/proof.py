@@ -15,8 +15,9 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface.declared import State
 from fsa2lrnn.extra.huggingface.folder import ExportedModel
+from fsa2lrnn.scope import LETTERS, Coverage, Scope
 from fsa2lrnn.symbols import align
-from fsa2lrnn.verdicts import LETTERS, Counterexample, Coverage, Proved, Refuted, Scope, Undecided
+from fsa2lrnn.verdicts import Counterexample, Proved, Refuted, Undecided
 from fsa2lrnn.versions import environment
 
 BUDGET = 20_000  # nodes

@@ -39,6 +39,7 @@ ARGUMENTS = {
 LAYERS = {
     "olmo-hybrid": "symmetric",
     "qwen3-next": "positive",
+    "qwen3.5": "positive",
     "mamba-2": "positive",
     "mamba": "positive",
     "rwkv-7": "spectrum",

@@ -11,6 +11,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
@@ -19,7 +20,7 @@ _MAX_MAPS = 20_000  # of the transition monoid, in which words are searched
 
 
 @dataclass(frozen=True)
-class Refusal:
+class Refusal(Brief):
     """A certificate that no layer of a name computes the machine: outputs after u wⁿ v do not settle as the layer's do.
 
     Args:
@@ -132,7 +133,7 @@ def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class LayerAnswer:
+class LayerAnswer(Brief):
     """The answer on a layer and a machine.
 
     Args:

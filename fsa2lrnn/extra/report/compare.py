@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from rich.markup import escape
 from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
@@ -19,9 +20,11 @@ from fsa2lrnn.extra.report.judgement import ModelAssessment
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.optional import require
+from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
 
+_TICKS_APART = 1.8  # the least factor between two lengths that are both labelled
 _APART = 1.03  # by what factor of the length neighbouring curves are shifted in a plot
 _MARKS = "osD^vPX*<>"
 CONSTRUCTED = "constructed"
@@ -37,9 +40,9 @@ def compare(
     seed: int = 0,
     machine: MooreMachine | None = None,
 ) -> dict[str, Any]:
-    """Return the accuracies of models of `source` and of the constructed model, per length, as a JSON object.
+    """Return the accuracies of models of `source`, the constructed one and the best constant answer, per length.
 
-    `machine` is the machine of `source`; by default it is read from `source`.
+    The result is a JSON object. `machine` is the machine of `source`; by default it is read from `source`.
 
     Raises:
         UnsupportedFormat: for a model with other letters or outputs or the name "constructed", or too many words.
@@ -49,7 +52,11 @@ def compare(
         raise UnsupportedFormat(f"{CONSTRUCTED!r} is the name of the compiled machine: give the model another one")
     machine = machine or MooreMachine.from_source(source)
     drawn = make_sampler(sampler, machine, source)
-    document: dict[str, Any] = {"source": source, "sampler": sampler, "seed": seed, "models": {}}
+    shares = {length: shares_of(words(machine, drawn), length) for length in lengths}
+    constant = [{"length": length, "accuracy": max(share.values())} for length, share in shares.items()]
+    document: dict[str, Any] = {
+        "source": source, "sampler": sampler, "seed": seed, "constant_answer": constant, "models": {}
+    }  # fmt: skip
     for name, model in {**models, CONSTRUCTED: compile_machine(machine)}.items():
         if model.alphabet != machine.alphabet:
             raise UnsupportedFormat(
@@ -65,14 +72,33 @@ def compare(
 
 
 def table(document: dict[str, Any]) -> Table:
-    """Return a table of accuracies of last outputs and whole words, one column per length."""
-    lengths = [result["length"] for result in next(iter(document["models"].values()))["lengths"]]
-    rows = Table("model", "parameters", "right", *(f"{length:,}" for length in lengths), title=document["source"])
+    """Return a table of accuracies: a row with the name of each model, then one row per length."""
+    rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
+    rows.add_column("model, length", overflow="fold")
+    for name in ("last output right", "whole word right"):
+        rows.add_column(name, justify="right", no_wrap=True)
     for name, model in document["models"].items():
-        for i, (label, key) in enumerate((("last output", "last_position"), ("whole word", "whole_word"))):
-            cells = [f"{result[key]['accuracy']:.4f}" for result in model["lengths"]]
-            rows.add_row(*((name, f"{model['parameters']:,}") if i == 0 else ("", "")), label, *cells)
+        rows.add_row(f"[cyan]{escape(name)}[/], {model['parameters']:,} parameters")
+        for result in model["lengths"]:
+            cells = (f"{result[key]['accuracy']:.4f}" for key in ("last_position", "whole_word"))
+            rows.add_row(f"  {result['length']:,}", *cells)
+    rows.add_row("[cyan]best constant answer[/]")
+    for result in document["constant_answer"]:
+        rows.add_row(f"  {result['length']:,}", f"{result['accuracy']:.4f}", "")
     return rows
+
+
+def _apart(lengths: Sequence[int]) -> list[int]:
+    """Return the lengths whose labels do not overlap on a logarithmic axis: both ends, and others apart from them.
+
+    >>> _apart([40, 60, 100, 500, 600])
+    [40, 100, 600]
+    """
+    chosen = lengths[:1]
+    for length in lengths[1:-1]:
+        if length >= _TICKS_APART * chosen[-1] and _TICKS_APART * length <= lengths[-1]:
+            chosen = [*chosen, length]
+    return [*chosen, lengths[-1]] if len(lengths) > 1 else list(chosen)
 
 
 def matplotlib() -> ModuleType:
@@ -90,7 +116,7 @@ def plot(document: dict[str, Any], path: Path) -> None:
 
     # Text stays text in SVG, and equal numbers give an identical file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": document["source"]}):
-        figure = Figure(figsize=(9, 3.5), layout="constrained")
+        figure = Figure(figsize=(10, 3.8), layout="constrained")
         for axes, (title, key) in zip(
             figure.subplots(1, 2, sharey=True),
             (("last output right", "last_position"), ("whole word right", "whole_word")),
@@ -105,11 +131,13 @@ def plot(document: dict[str, Any], path: Path) -> None:
                 axes.fill_between(lengths, low, high, alpha=0.2)
             axes.set(title=title, xlabel="length of the word", xscale="log", ylim=(-0.03, 1.03))
             lengths = sorted({result["length"] for each in document["models"].values() for result in each["lengths"]})
-            if lengths[-1] < 10 * lengths[0]:  # otherwise no power of ten is labelled, and minor labels overlap
-                axes.set_xticks(ends := sorted({lengths[0], lengths[-1]}), labels=[f"{length:,}" for length in ends])
-                axes.minorticks_off()
+            apart = _apart(lengths)
+            axes.set_xticks(apart, labels=[f"{length:,}" for length in apart])
+            axes.minorticks_off()
+        chance = [(result["length"], result["accuracy"]) for result in document["constant_answer"]]
+        figure.axes[0].plot(*zip(*chance, strict=True), color="0.4", linestyle="--", label="best constant answer")
         figure.axes[0].set_ylabel("share of words")
-        figure.axes[0].legend()
+        figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right upper")
         figure.suptitle(document["source"])
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 

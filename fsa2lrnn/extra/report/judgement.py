@@ -18,6 +18,7 @@ from fsa2lrnn.automata.counting import Ignore, counted_words
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
 from fsa2lrnn.extra.report.align import Alignment, align
 from fsa2lrnn.extraction import Extraction, extract_learned
@@ -40,7 +41,7 @@ _LEAST = 0.01  # seconds per search
 
 
 @dataclass(frozen=True, eq=False)
-class ModelAssessment:
+class ModelAssessment(Brief):
     """One learned model and its repairs.
 
     Args:

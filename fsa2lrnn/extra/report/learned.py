@@ -228,7 +228,7 @@ def _machine(source: str, model: LRNN) -> MooreMachine:
     try:
         machine = MooreMachine.from_source(source)
     except UnsupportedFormat as error:
-        raise UnsupportedFormat(f"{error}; --against SOURCE names the machine that the run learned") from error
+        raise UnsupportedFormat(f"{error}; give the SOURCE that the run learned after the folder") from error
     if machine.alphabet != model.alphabet and set(machine.alphabet) <= set(model.alphabet):
         return MooreMachine.from_source(source, alphabet=model.alphabet)
     return machine

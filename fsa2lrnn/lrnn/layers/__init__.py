@@ -93,7 +93,7 @@ def layer_in_file(name: object) -> type[Layer]:
     if not isinstance(name, str) or name not in LAYERS:
         check_is_installed(name)
         fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"
-        hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({name!r}) or --layer {name}"
+        hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({name!r}) or --import {name}"
         raise UnsupportedFormat(fault + (hint if isinstance(name, str) and ":" in name else ""))
     return LAYERS[name]
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.cascade import Cascade
+from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import Alphabet, word_text
@@ -84,7 +86,7 @@ class Agreement:
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class Learned(Brief):
     """A learned machine and the verdict on it.
 
     Args:
@@ -126,6 +128,15 @@ class Learned:
         """Return a description of the machine and the verdict, in one or two sentences."""
         verdict = told(self.verdict, self.scope, self.machine.alphabet)
         return f"a machine of {counted(self.machine.n_states, 'state')}{verdict}"
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    def _repr_html_(self) -> str:
+        """Return the machine, the verdict and the cost as an HTML card for notebooks."""
+        colour = {Proved: GOOD, Refuted: BAD}.get(type(self.verdict), OPEN)
+        spent = f"{counted(self.steps, 'step')}, {counted(self.starts, 'start')}, {self.seconds:,.1f} s"
+        return card("Learned", [("result", self.explain()), ("cost", spent)], colour)
 
 
 def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, alphabet: Alphabet) -> str:

@@ -42,7 +42,7 @@ def test_a_model_of_one_layer_is_kept_as_its_tables(runs, tmp_path):
     assert facts["parameters_trained"] == sum(weight.numel() for weight in trained.parameters())
     assert [line["length"] for line in facts["last_checkpoint"]] == [3, 5]
     assert facts["versions"]["torch"] == torch.__version__
-    assert facts["command"].startswith('fsa2lrnn train "task:sum_mod(2)" --out FOLDER --seeds 2 --steps 2 --set ')
+    assert facts["command"].startswith('fsa2lrnn train "task:sum_mod(2)" --output FOLDER --seeds 2 --steps 2 --set ')
     assert "--set stop_at=null" in facts["command"]
 
 
@@ -50,7 +50,7 @@ def test_the_command_of_released_settings_is_short(runs, tmp_path, monkeypatch):
     settings = Settings("task:sum_mod(2)", seed=2, steps=10_000)
     monkeypatch.setattr(Settings, "from_json", lambda _: settings)
     facts = keep(runs / "one" / "seed-2", tmp_path / "seed-2")
-    assert facts["command"] == 'fsa2lrnn train "task:sum_mod(2)" --out FOLDER --seeds 2 --steps 10000'
+    assert facts["command"] == 'fsa2lrnn train "task:sum_mod(2)" --output FOLDER --seeds 2 --steps 10000'
 
 
 def test_several_layers_are_kept_as_they_are(runs, tmp_path, capsys, monkeypatch):

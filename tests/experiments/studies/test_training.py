@@ -13,7 +13,7 @@ def document(seeds):
 
 def test_places_of_files_are_left_out_and_the_command_is_said():
     found = training_table.gathered(document([0, 3]))
-    options = "--preset quick --seeds 0,3 --letters 10000 --out FOLDER"
+    options = "--preset quick --seeds 0,3 --max-tokens 10000 --output FOLDER"
     assert found["command"] == f'fsa2lrnn train "task:parity" {options}'
     assert [list(seed) for seed in found["seeds"]] == [["seed", "step", "last_checkpoint"]] * 2
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import InvalidMachine, InvalidWord
-from fsa2lrnn.testing.strategies import machines, words
+from fsa2lrnn.testing.strategies import dfas, machines, words
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [False, True])
 NOT_ONE_STATE = (
@@ -233,3 +233,27 @@ def test_step_takes_typographic_letters_and_numpy_states():
 def test_repr():
     assert repr(PARITY) == "MooreMachine(2 states, 2 letters, acceptor)"
     assert repr(MooreMachine([[1, 0]], "xy")) == "MooreMachine(2 states, 1 letters, 2 outputs)"
+
+
+@given(dfas(), st.data())
+def test_boolean_operations_are_those_of_sets_of_words(a, data):
+    b = data.draw(dfas(alphabet=list(a.alphabet)))
+    word = data.draw(st.lists(st.sampled_from(a.alphabet), max_size=9))
+    p, q = a.accepts(word), b.accepts(word)
+    assert [m.accepts(word) for m in (a | b, a & b, a - b, ~a)] == [p or q, p and q, p and not q, not p]
+    assert (~(a | b)).equivalent(~a & ~b) is None
+    assert {(source, target) for source, _, target in a.transitions()} == {
+        (q, int(p)) for row in a.delta for q, p in enumerate(row)
+    }
+
+
+def test_boolean_operations_need_acceptors_over_the_same_letters():
+    ab = MooreMachine.from_regex("(ab)*")
+    with pytest.raises(InvalidMachine, match=r"& is defined for acceptors.*has the output 0"):
+        ab & MooreMachine([[0], [0]], [0], alphabet="ab")
+    with pytest.raises(InvalidMachine, match=r"~ is defined for acceptors.*language\.product"):
+        ~MooreMachine([[0]], ["x"])
+    with pytest.raises(InvalidMachine, match="c"):
+        ab | MooreMachine.from_regex("(abc)*")
+    with pytest.raises(TypeError, match="unsupported operand"):
+        ab | "regex:a"

@@ -25,7 +25,7 @@ def test_verdicts_in_words():
     assert "the empty word" in evidence.verdict_text(
         Refuted(Counterexample((), (2,), (1,)), -1, Scope(3, empty_word=True))
     )
-    assert "every word of at most 7 letters. Raise --budget" in evidence.verdict_text(Undecided(7, Scope(3), 10))
+    assert "every word of at most 7 letters. Raise --max-states" in evidence.verdict_text(Undecided(7, Scope(3), 10))
     refuted = Refuted(Counterexample(("a", "b"), (1, 1), (1, 2)), 1, Scope(3))
     assert "differ on [bold]a b[/]" in evidence.verdict_text(refuted, ("a", "b", "up"))
 

@@ -17,8 +17,8 @@ SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed
 SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
     "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
-    "compare": (SUM2, "--against"), "report": (SUM2, "-o", "p.html", "--against"), "sweep": ("-o", "out", "--task"),
-    "draw": ("-o", "p.html"), "tasks": (), "export": ("--to", "olmo-hybrid", "-o", "out"),
+    "compare": (SUM2,), "report": (SUM2, "-o", "p.html"), "sweep": ("-o", "out", "--task"),
+    "draw": ("-o", "p.html"), "tasks": (), "export": ("--layer", "olmo-hybrid", "-o", "out"),
 }  # fmt: skip
 SOURCES = {name: call for name, call in SOURCES.items() if name in COMMANDS}
 MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
@@ -33,17 +33,17 @@ PLACES = [
     ("extract", "task:mod_arith(100)", "-o", "no/m.dot"),
     ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
     ("convert", "task:mod_arith(100)", "-o", "no/m.json"),
-    ("export", "task:mod_arith(100)", "--to", "olmo-hybrid", "-o", "file"),
+    ("export", "task:mod_arith(100)", "--layer", "olmo-hybrid", "-o", "file"),
     ("gates", "folder", "-o", "no/p.svg"),
     ("gates", "folder", "-o", "p.png"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
     ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
-    ("compare", SUM2, "--against", "task:mod_arith(100)", "--plot", "no/c.svg"),
-    ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--layer", "nowhere:Layer"),
+    ("compare", SUM2, "task:mod_arith(100)", "--plot", "no/c.svg"),
+    ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--import", "nowhere:Layer"),
     ("repair", SUM2, "task:mod_arith(100)", "-o", "file/m.safetensors"),
-    ("report", SUM2, "--against", "task:mod_arith(100)", "-o", "no/p.html"),
-    ("demo", "--out", "file"),
+    ("report", SUM2, "task:mod_arith(100)", "-o", "no/p.html"),
+    ("demo", "--output", "file"),
 ]
 PLACES = [place for place in PLACES if place[0] in COMMANDS]
 WITHOUT_TORCH = """

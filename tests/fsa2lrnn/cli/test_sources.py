@@ -29,7 +29,7 @@ def test_learned_models_have_short_names_where_these_tell_them_apart(tmp_path):
 
 
 def test_models_and_automata_are_told_apart():
-    with pytest.raises(CheckpointError, match=r"task:parity is no model: give a file ending in \.safetensors"):
+    with pytest.raises(CheckpointError, match=r"task:parity is not a model: give a file ending in \.safetensors"):
         sources.learned_model("task:parity")
     with pytest.raises(UnsupportedFormat, match=r"m\.safetensors is a model, where an automaton is asked for"):
         sources.read_machine("m.safetensors")

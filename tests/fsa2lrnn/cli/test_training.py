@@ -1,9 +1,13 @@
 """Training as it is shown: what is printed, written and answered."""
 
 import json
+import warnings
 
-from fsa2lrnn.cli.training import main, share
+import pytest
+
+from fsa2lrnn.cli.training import _warn_of_constant_answers, main, share
 from fsa2lrnn.training.seeds import RunPlan
+from fsa2lrnn.training.settings import preset
 
 TINY = {
     "embedding_dim": 4, "block": 2, "heads": 2, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "steps": 4,
@@ -27,6 +31,14 @@ def test_a_run_in_json(tmp_path, capsys):
     assert "at length 9, at most" in lines[0]
     assert len(lines) == 4
     assert lines[-1].startswith("seed 2: length 5: ")
+
+
+def test_a_constant_answer_that_scores_is_warned_of():
+    with pytest.warns(UserWarning, match=r"'reject' alone is right on 100 % of the words of 40 .* --sampler balanced"):
+        _warn_of_constant_answers(preset("quick", "regex:(ab)*"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_of_constant_answers(preset("quick", "regex:(ab)*", sampler="balanced"))
 
 
 def test_a_run_for_people(tmp_path, capsys, monkeypatch):

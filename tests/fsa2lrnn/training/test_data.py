@@ -13,6 +13,7 @@ from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.automata.zoo.paper import evaluate
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import (
     Sampler,
     make_sampler,
@@ -34,7 +35,7 @@ def read(made, labels):
     return [None if label == UNCOUNTED else made.outputs[label] for label in labels.tolist()]
 
 
-@given(machines(), st.sampled_from(["uniform", "live"]), st.integers(0, 2**32 - 1))
+@given(machines(), st.sampled_from(["uniform", "live", "balanced"]), st.integers(0, 2**32 - 1))
 def test_labels_are_the_outputs_of_the_machine(machine, sampler, seed):
     made = words(machine, make_sampler(sampler, machine))
     tokens, labels = made.batch(5, 9, made.generator(seed))
@@ -44,7 +45,7 @@ def test_labels_are_the_outputs_of_the_machine(machine, sampler, seed):
         assert [made.outputs[j] for j in row] == machine.transduce([machine.alphabet[a] for a in word])
 
 
-@given(machines(), st.sampled_from(["uniform", "live"]), st.integers(0, 3), st.integers(0, 17))
+@given(machines(), st.sampled_from(["uniform", "live", "balanced"]), st.integers(0, 3), st.integers(0, 17))
 def test_both_walks_agree(machine, sampler, size, length):
     made = words(machine, make_sampler(sampler, machine))
     cells = torch.randint(made.n_draws, (size, length), generator=made.generator(length))
@@ -105,8 +106,9 @@ def test_all_completions_of_modular_arithmetic_have_the_same_task():
 @pytest.mark.parametrize("source", ["task:sum_mod(4)", "task:even_pair(3)", "regex:(ab)*", "a file.json"])
 def test_other_tasks_of_the_paper_are_uniform(source):
     machine = zoo.even_pair(3)
-    choices, scored = make_sampler("task", machine, source)
+    choices, scored, also = make_sampler("task", machine, source)
     assert choices.all()
+    assert also is None
     assert scored == (True,)
 
 
@@ -130,6 +132,16 @@ def outputs_from(machine, start):
     return {machine.outputs[q] for q in seen}
 
 
+def test_balanced_words_of_ab_star_are_accepted_and_rejected():
+    """The guide's example drew rejected words only: a network that always rejects had "learned" it."""
+    machine = MooreMachine.from_regex("(ab)*")
+    shares = {name: shares_of(words(machine, make_sampler(name, machine)), 40)[True] for name in ("task", "balanced")}
+    assert shares["task"] < 1e-6
+    assert shares["balanced"] == pytest.approx(0.5)
+    labels = words(machine, make_sampler("balanced", machine)).batch(10, 40, torch.Generator().manual_seed(0)).labels
+    assert labels[:, -1].unique().tolist() == [0, 1]
+
+
 def test_live_brackets_stay_open_to_an_answer():
     machine, _, tokens, _ = drawn("task:dyck(2, 3)", "live", length=60)
     sink = settled(machine.delta, output_classes(machine.outputs))
@@ -150,7 +162,7 @@ def test_labels_follow_the_outputs_that_are_asked_for():
 
 
 def test_an_unknown_sampler_is_named():
-    with pytest.raises(UnsupportedFormat, match="sampler 'even' is not known: choose one of uniform, live, task"):
+    with pytest.raises(UnsupportedFormat, match="sampler 'even' is not known: choose one of uniform, live, balanced"):
         make_sampler("even", zoo.parity())
 
 

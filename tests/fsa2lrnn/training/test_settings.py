@@ -65,7 +65,7 @@ def test_all_faults_are_named_at_once():
     with pytest.raises(UnsupportedFormat) as caught:
         Settings("task:parity", sampler="x", optimiser="sgd", block=0, batch=1.5, seed=-1, stop_at=2, device="tpu")
     for piece in (
-        "sampler = 'x' must be one of uniform, live, task",
+        "sampler = 'x' must be one of uniform, live, balanced, task",
         "optimiser = 'sgd' must be one of adam, adamw",
         "block = 0 must be a whole number from 1",
         "batch = 1.5 must be a whole number",

@@ -10,7 +10,8 @@ from fsa2lrnn.cli.evidence import verdict_text
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lower import lower
-from fsa2lrnn.verdicts import EVERY, LETTERS, Proved
+from fsa2lrnn.scope import EVERY, LETTERS
+from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification import model_digest
 from fsa2lrnn.verification.check import SCANS
 from fsa2lrnn.verification.coverage import STEPPING, of_certificate

@@ -16,7 +16,8 @@ from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNCo
 from fsa2lrnn.lrnn.gate import Gate as GateModule
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
-from fsa2lrnn.verdicts import EVERY, Proved
+from fsa2lrnn.scope import EVERY
+from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest
 

@@ -9,7 +9,7 @@ from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.rounding import FloatFormat
-from fsa2lrnn.verdicts import EVERY, LETTERS
+from fsa2lrnn.scope import EVERY, LETTERS
 from fsa2lrnn.verification import Proved, prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly

@@ -42,6 +42,12 @@ OPENFST = (
 )  # fmt: skip
 
 
+KISS2 = (
+    ".i 1\n", ".o 1\n", ".p 2\n", ".s 2\n", ".r b\n", ".e\n", ".i 99\n", ".i 16\n", "0 a b 1\n", "- * a -\n",
+    "1 a * 0\n", "-" * 16 + " * a 1\n", "-", "*", "01", " ", "\n", "#", ".", "999999999",
+)  # fmt: skip
+
+
 @cache
 def regexes() -> list[bytes]:
     texts = ["(ab)*", "a|b&c^d", "(a|b)*a(a|b){3}", "[a-c]+x?\\d{2,3}", "abc", "(a?){9}", "[^a]b.", "a" * 500, "()|a"]
@@ -81,6 +87,11 @@ def openfsts() -> list[bytes]:
 @cache
 def json_machines() -> list[bytes]:
     return [json_file.to_json(machine).encode() for machine in machines()]
+
+
+@cache
+def kiss2s() -> list[bytes]:
+    return [b".i 2\n.o 1\n.p 4\n.s 2\n.r b\n0- a b 1\n1- a a 0\n-0 b b 1\n-1 b a -\n.e\n", b".i 1\n.o 2\n- * a 01\n"]
 
 
 @cache
@@ -126,6 +137,7 @@ READERS: dict[str, Reader] = {
     "DOT": Reader(dots, of_text(dots, DOT), read_machine, ".dot"),
     "JFLAP": Reader(jflaps, of_text(jflaps, JFLAP), read_machine, ".jff"),
     "OpenFst": Reader(openfsts, of_text(openfsts, OPENFST), read_machine, ".fst.txt"),
+    "KISS2": Reader(kiss2s, of_text(kiss2s, KISS2), read_machine, ".kiss2"),
     "OpenFst symbols": Reader(tables, of_text(tables, OPENFST), read_table),
     "JSON machine": Reader(json_machines, of_json(json_machines), read_machine, ".json"),
     "word": Reader(

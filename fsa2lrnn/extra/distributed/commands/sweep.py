@@ -15,7 +15,7 @@ Engine = Literal["ray", "processes", "serial", "stacked"]  # as in `sweep.Engine
 
 
 def sweep(
-    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the runs; called again, they go on")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; called again, they go on")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="the sweep (.toml .json); options take its entries' place")
     ] = None,
@@ -27,8 +27,10 @@ def sweep(
         list[str] | None, typer.Option("--set", metavar="NAME:KEY=VALUE,…", help="a setting more; repeatable")
     ] = None,
     lengths: Annotated[str | None, typer.Option(help="where last checkpoints are judged: 40,500")] = None,
-    words: Annotated[int | None, typer.Option(min=1, help="fresh words a length")] = None,
-    letters: Annotated[int | None, typer.Option(min=1, help="letters a length at most: fewer words where long")] = None,
+    words: Annotated[int | None, typer.Option(min=1, help="fresh words per length")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="letters per length at most: fewer words where they are long")
+    ] = None,
     engine: Annotated[Engine, typer.Option(help="side by side on Ray, in turn, or at once on a GPU")] = "ray",
     address: Annotated[str | None, typer.Option(help="of a Ray cluster; by default this machine alone")] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine for Ray, by default all")] = None,
@@ -46,10 +48,10 @@ def sweep(
         "preset": preset,
         "lengths": None if lengths is None else list(given.whole_numbers(lengths, "--lengths")),
         "words": words,
-        "letters": letters,
+        "letters": max_tokens,
     }
     settings = given.named_assignments(changes or [])
-    outputs.check_runs(out)
+    outputs.check_runs(output)
     sources.know_layers(layers)
 
     from fsa2lrnn.cli import console
@@ -59,10 +61,10 @@ def sweep(
     values = {**(read(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
     if settings:
         values["settings"] = {**values.get("settings", {}), **settings}
-    swept = sweeping.sweep_in(out, Sweep.from_dict(values).trials, engine, address, cpus, retries, console.say)
+    swept = sweeping.sweep_in(output, Sweep.from_dict(values).trials, engine, address, cpus, retries, console.say)
     if as_json:
-        console.emit_json({"cells": swept.cells, "folder": str(out)})
+        console.emit_json({"cells": swept.cells, "folder": str(output)})
     else:
-        console.out.print(sweeping.table(swept.cells), f"results and summary: {console.markup(str(out))}")
+        console.out.print(sweeping.table(swept.cells), f"results and summary: {console.markup(str(output))}")
     if swept.interrupted or swept.failed:
         raise typer.Exit(INTERRUPTED if swept.interrupted else NO)

@@ -14,7 +14,7 @@ from fsa2lrnn.extra.huggingface import LAYERS
 
 def export(
     source: Source,
-    to: Annotated[str, typer.Option(metavar="LAYER", help=f"the layer: {', '.join(LAYERS)}")],
+    layer: Annotated[str, typer.Option(metavar="LAYER", help=f"the layer: {', '.join(LAYERS)}")],
     output: Annotated[Path, typer.Option("--output", "-o", help="write the model into this folder")],
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
@@ -30,4 +30,4 @@ def export(
 
     from fsa2lrnn.extra.huggingface.commands import folders as exported
 
-    exported.write(machine, to, output, dtype, as_json)
+    exported.write(machine, layer, output, dtype, as_json)

@@ -23,6 +23,7 @@ from fsa2lrnn.verdicts import Proved
 if TYPE_CHECKING:
     from fsa2lrnn.extra.huggingface.observed.report import GateObservations
     from fsa2lrnn.extra.huggingface.observed.values import Spread
+    from fsa2lrnn.lrnn.wrapped import Wrapped
 
 _HEADS = 64  # of which a terminal shows each
 
@@ -81,6 +82,19 @@ def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, a
         console.say(
             f"certificates of refusals in {folder}: python -m fsa2lrnn.extra.huggingface.recheck FILE checks one"
         )
+
+
+def as_network(folder: Path) -> Wrapped:
+    """Return the model of a folder as a network of letters and outputs, which `falsify` and `extract_learned` take.
+
+    It reads each word from its beginning, with the package's own code, and its logits are one-hot.
+    """
+    from fsa2lrnn.extra.huggingface import folder as folders
+    from fsa2lrnn.extra.huggingface.network import ExportedNetwork
+    from fsa2lrnn.lrnn.wrapped import wrap
+
+    model = folders.load(folder)
+    return wrap(ExportedNetwork(model), model.machine.alphabet, model.outputs)
 
 
 def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:

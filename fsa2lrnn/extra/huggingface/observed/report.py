@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
 from fsa2lrnn.extra.huggingface.observed.values import BINS, Measure, Spread
 
@@ -16,7 +17,7 @@ EIGENVALUE = "eigenvalue"  # the measure that every layer has: the least eigenva
 
 
 @dataclass(frozen=True, eq=False)
-class ObservedHead:
+class ObservedHead(Brief):
     """One head of one layer.
 
     Args:
@@ -42,7 +43,7 @@ class ObservedHead:
 
 
 @dataclass(frozen=True, eq=False)
-class GateObservations:
+class GateObservations(Brief):
     """What the gates of a model did.
 
     Args:

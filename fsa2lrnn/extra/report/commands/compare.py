@@ -1,4 +1,4 @@
-"""`fsa2lrnn compare`: learned models beside the constructed one."""
+"""`fsa2lrnn compare`: trained models compared with the compiled one."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ import typer
 from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
-    Against,
     JsonOption,
     LayersOption,
-    LearnedModels,
     LengthsOption,
-    LettersOption,
+    MaxTokensOption,
+    ModelsAndSource,
     Sampler,
     SecondsOption,
     WordsOption,
@@ -23,23 +22,23 @@ from fsa2lrnn.cli.options import (
 
 
 def compare(
-    models: LearnedModels,
-    against: Against,
+    models: ModelsAndSource,
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
-    letters: LettersOption = 2_000_000,
+    max_tokens: MaxTokensOption = 2_000_000,
     sampler: Annotated[Sampler, typer.Option(help="how words are drawn")] = "task",
     seconds: SecondsOption = 20.0,
     plot: Annotated[Path | None, typer.Option(help="draw accuracy over length here (.svg .png .pdf)")] = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Learned models beside the constructed one: accuracy by length, a failing word, what the heads carry."""
+    """Compare trained models with the compiled one: accuracy per length, a counterexample, what the heads carry."""
     evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
     outputs.check_plot(plot)
-    networks, machine = sources.models_and_machine(models, against, layers)
+    paths, source = sources.models_then_source(models)
+    networks, machine = sources.models_and_machine(paths, source, layers)
 
-    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.cli import activity, console, evidence
     from fsa2lrnn.extra.report import compare as comparison
     from fsa2lrnn.extra.report.align import align
     from fsa2lrnn.extra.report.compare import alignment_rows
@@ -47,7 +46,7 @@ def compare(
 
     if plot is not None:
         comparison.matplotlib()  # before minutes of work
-    document = comparison.compare(against, networks, **evaluated, letters=letters)
+    document = comparison.compare(source, networks, **evaluated, letters=max_tokens)
     document["judged"] = {}
     for name, network in networks.items():
         if (reason := network.not_causal) is not None:  # no prefix has an output of its own
@@ -55,6 +54,7 @@ def compare(
             if not as_json:
                 console.facts(name, [("counterexample", f"none looked for: {reason}")])
             continue
+        activity.note(f"counterexample search, {name}")
         found = falsify(network, machine, Budget(seconds=seconds), LACKED)
         aligned = align(network, machine, ignore=LACKED).to_json() if network.is_switched else None
         document["judged"][name] = {**found.to_json(), "alignment": aligned}

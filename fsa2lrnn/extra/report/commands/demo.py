@@ -12,15 +12,15 @@ from fsa2lrnn.cli.options import JsonOption
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="a folder for the learned model, its repairs and the page")] = Path(
-        "runs/demo"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="a folder for the learned model, its repairs and the page")
+    ] = Path("runs/demo"),
     learned: Annotated[bool, typer.Option(help="whether to train, judge and mend a model too: two minutes")] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Compile the paper's hardest task, prove it for all lengths and use it; then train, judge and mend a model,
     and learn one that is proved."""
-    folder = out if learned else None
+    folder = output if learned else None
     outputs.check_runs(folder)
 
     from fsa2lrnn.extra.report.demonstration import compiled

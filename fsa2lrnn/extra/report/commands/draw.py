@@ -19,6 +19,7 @@ from fsa2lrnn.cli.options import (
     JsonOption,
     LayersOption,
     MaxBlockOption,
+    SecondsOption,
     TokenShiftOption,
 )
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
@@ -44,13 +45,13 @@ def draw(
         DrawFormat | None,
         typer.Option("--format", help="by default as the output's ending; svg and dot can be printed"),
     ] = None,
-    against: Annotated[
-        str | None, typer.Option(metavar="SOURCE", help="the automaton to judge by, its network not shown")
-    ] = None,
+    models_only: Annotated[
+        bool, typer.Option("--models-only", help="leave out the network that is compiled from the SOURCE")
+    ] = False,
     form: Annotated[Form, typer.Option(help="of the compiled network")] = "onehot",
     max_block: MaxBlockOption = None,
     token_shift: TokenShiftOption = True,
-    seconds: Annotated[float, typer.Option(min=0.1, help="a model, for the search of a failing word")] = 10.0,
+    seconds: SecondsOption = 10.0,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
@@ -60,14 +61,15 @@ def draw(
     kind = outputs.drawing_format(output, format_)
     if as_json and output is None:
         raise UnsupportedFormat("--json says what was written: name a file with -o, or leave --json out")
-    models = [name for name in what if name.endswith(MODEL_SUFFIX)]
+    models = [name for name in what if sources.is_model(name)]
     given = [name for name in what if name not in models]
-    if len(given) + (against is not None) > 1:
+    if len(given) > 1:
         raise UnsupportedFormat(
-            f"{', '.join([*given, *([against] if against else [])])}: give one automaton, by which all models are "
-            "judged, and draw others apart"
+            f"{', '.join(given)}: give one automaton, with which all models are compared, and draw others apart"
         )
-    source = against or next(iter(given), None)
+    if models_only and not models:
+        raise UnsupportedFormat("--models-only leaves out the compiled network: name a model too")
+    source = next(iter(given), None)
     sources.know_layers(layers)
     networks = sources.learned_models(models)
     if source is not None:
@@ -91,7 +93,7 @@ def draw(
     for name, network in networks.items():
         console.say(f"{name}: looking for a failing word")
         shown[name] = searched(network, machine, seconds, LACKED)
-    if given:
+    if given and not models_only:
         compiled = compile_machine(machine, form, max_block, token_shift=token_shift)
         shown["constructed" if form == "onehot" else f"constructed, {form}"] = constructed(compiled, machine)
     page = explorer.build(source or next(iter(networks)), machine, shown, LACKED)

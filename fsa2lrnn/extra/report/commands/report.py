@@ -14,7 +14,7 @@ from fsa2lrnn.cli.options import (
     JsonOption,
     LayersOption,
     LengthsOption,
-    LettersOption,
+    MaxTokensOption,
     WordsOption,
 )
 from fsa2lrnn.errors import UnsupportedFormat
@@ -29,18 +29,16 @@ def report(
     models: Annotated[
         list[str],
         typer.Argument(
-            metavar="MODEL…|FOLDER", help=f"trained models ({MODEL_SUFFIX}), or the folder of one run of `learn`"
+            metavar="MODEL… SOURCE|FOLDER",
+            help=f"trained models ({MODEL_SUFFIX}), then what they should compute; or the folder of one run of "
+            "`learn`, with or without a SOURCE",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="the page (.html); its facts go beside it (.json)")],
     lengths: LengthsOption = "40,100,500,5000",
     words: WordsOption = 10_000,
-    letters: LettersOption = 500_000,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help=_SECONDS)] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(metavar="SOURCE", help="what they should compute; of a FOLDER, by default what it learned"),
-    ] = None,
+    max_tokens: MaxTokensOption = 500_000,
+    seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help=_SECONDS)] = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,25 +47,24 @@ def report(
     Of a folder that `learn` wrote: what was learned and whether it is proved, and the film, the heads' automata at a
     few steps.
     """
-    evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": letters}
+    evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": max_tokens}
     outputs.check_page(output)
-    folders = [path for path in models if Path(path).is_dir()]
-    if folders and len(models) > 1:
+    run_folder = sources.run_folder(models[0])
+    if run_folder is not None and (len(models) > 2 or any(map(sources.is_model, models[1:]))):
         raise UnsupportedFormat(f"{', '.join(models)}: give the folder of one run alone, or models without folders")
-    if not folders and against is None:
-        raise UnsupportedFormat("--against SOURCE is missing: it names the automaton that the models should compute")
-    networks = {} if folders or against is None else sources.models_and_machine(models, against, layers)[0]
+    paths, against = (models, None) if run_folder and len(models) == 1 else sources.models_then_source(models)
+    networks = {} if run_folder or against is None else sources.models_and_machine(paths, against, layers)[0]
 
     from fsa2lrnn.cli import console
     from fsa2lrnn.extra.report.assemble import write
     from fsa2lrnn.extra.report.facts import verdict
     from fsa2lrnn.verification import Budget
 
-    if folders:
+    if run_folder is not None:
         from fsa2lrnn.extra.report.learned import assemble_learned
         from fsa2lrnn.training.learning.saving import read_finished
 
-        run = read_finished(Path(folders[0]))
+        run = read_finished(run_folder)
         facts = assemble_learned(run, evaluated, against, LACKED, console.say, seconds)
     else:
         from fsa2lrnn.extra.report.assemble import assemble

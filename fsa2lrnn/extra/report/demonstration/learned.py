@@ -39,7 +39,10 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
     assessment = judge(model, machine, SEARCH, WORK, None if as_json else _doing)
     if not as_json:
         _print_assessment(assessment, outcome.step)
-    origin = {"command": f'fsa2lrnn train "{TASK}" --out FOLDER --steps {settings.steps}', "step": f"{outcome.step:,}"}
+    origin = {
+        "command": f'fsa2lrnn train "{TASK}" --output FOLDER --steps {settings.steps}',
+        "step": f"{outcome.step:,}",
+    }
     facts = of_judgements(TASK, {"learned": model}, {"learned": assessment}, SHOWN, {"learned": origin})
     page, data = write(facts, out / "sum5.html")
     for repair in assessment.repairs:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import shutil
+import subprocess
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.markup import cut, visible
+from fsa2lrnn.display.markup import Drawing, cut, visible
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.report.drawing.automaton import alone
 from fsa2lrnn.extra.report.drawing.curves import Curve, head
@@ -14,10 +16,30 @@ from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.optional import require
 
+MOST_STATES, SECONDS = 500, 10.0  # that Graphviz is given
+
+
+def draw(machine: MooreMachine) -> Drawing:
+    """Return a drawing by Graphviz where `dot` is installed, else by `to_svg`, which may raise `BudgetExceeded`."""
+    return Drawing(by_graphviz(machine) or to_svg(machine))
+
 
 def drawn_alone(machine: MooreMachine) -> str | None:
     """Return the machine as an SVG file, None for more states than are drawn."""
     return alone(drawable(machine))
+
+
+def by_graphviz(machine: MooreMachine) -> str | None:
+    """Return the SVG that Graphviz draws, None without `dot` or for a machine that takes it more than ten seconds."""
+    if (program := shutil.which("dot")) is None or machine.n_states > MOST_STATES:
+        return None
+    try:
+        done = subprocess.run([program, "-Tsvg"], input=machine.to_dot(), capture_output=True, text=True,
+                              encoding="utf-8", timeout=SECONDS)  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    start = done.stdout.find("<svg")
+    return done.stdout[start:] if done.returncode == 0 and start >= 0 else None
 
 
 def to_svg(machine: MooreMachine) -> str:

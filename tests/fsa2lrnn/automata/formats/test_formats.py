@@ -17,10 +17,10 @@ from fsa2lrnn.testing.strategies import dfas
 PARITY = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["1", "0"])
 DATA = Path(__file__).parent / "data"
 FIXTURES = sorted(path for path in DATA.iterdir() if path.name.endswith((".dot", ".jff", ".fst.txt")))
-KNOWN = r"understood are regex:, task:, \.dot, \.gv, \.jff, \.fst\.txt, \.json"
+KNOWN = r"understood are regex:, task:, \.dot, \.gv, \.jff, \.fst\.txt, \.att, \.kiss2, "
 
 
-@pytest.mark.parametrize("name", ["m.dot", "m.GV", "m.jff", "m.fst.txt", "m.json"])
+@pytest.mark.parametrize("name", ["m.dot", "m.GV", "m.jff", "m.fst.txt", "m.att", "m.json"])
 def test_every_writer_has_its_reader(name, tmp_path):
     write_file(PARITY, tmp_path / name)
     assert equivalent(read_source(tmp_path / name), PARITY) is None
@@ -53,13 +53,14 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
 
 
 def test_formats_say_what_they_do():
-    assert [f.name for f in FORMATS if not f.writes] == ["regex", "task"]
+    assert [f.name for f in FORMATS if not f.writes] == ["regex", "task", "KISS2"]
     assert {f.name: options_of(f) for f in FORMATS} == {
         "regex": ("alphabet",),
         "task": (),
         "DOT": ("completion", "kind", "separator"),
         "JFLAP": ("completion",),
         "OpenFst": ("completion", "isymbols", "osymbols", "acceptor"),
+        "KISS2": ("completion",),
         "JSON": (),
     }
 

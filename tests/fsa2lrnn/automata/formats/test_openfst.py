@@ -47,6 +47,7 @@ def test_tables_name_numbers_and_order_letters():
     assert (numbers.alphabet, numbers.accepts("b"), numbers.accepts("bab")) == (("a", "b"), True, True)
     assert from_openfst("0 0 b\n0\n", isymbols=TABLE).alphabet == ("a", "b")
     assert from_openfst("0 1 0\n1 1 5\n1\n").accepts([])  # without a table 0 is epsilon, as in OpenFst
+    assert from_openfst("0 1 @0@\n1 1 a\n1\n").accepts("")  # foma's epsilon
     assert from_openfst("0 1 <eps>\n1 1 a\n1 0.0\n2 Infinity\n").accepts("")
 
 

@@ -61,14 +61,14 @@ def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((EVEN5, "task:even_pair(5)", "--check", "c.json", "--memory", "2"), "goes without --memory, --seconds"),
+        ((EVEN5, "task:even_pair(5)", "--check", "c.json", "--memory", "2"), "goes without --memory, --max-seconds"),
         ((EVEN5, "task:even_pair(5)", "--check", "c.json"), "No such file or directory: 'c.json'"),
         ((EVEN5, "task:even_pair(5)", "-o", "c.txt"), "a certificate is written to a file ending in .json"),
         ((EVEN5, "task:even_pair(5)", "-o", "no/c.json"), "no such folder, make it first: 'no'"),
         ((EVEN5, "task:even_pair(3)"), "--alphabet '01234' reads task:even_pair(3) over the letters of both"),
         (
             ("task:even_pair(5)", "task:even_pair(5)"),
-            "task:even_pair(5) is no model: give a file ending in .safetensors",
+            "task:even_pair(5) is not a model: give a file ending in .safetensors",
         ),
     ],
 )
@@ -80,7 +80,7 @@ def test_bad_input_is_one_line(call, arguments, message):
 
 @pytest.mark.usefixtures("out_of_time")
 def test_a_time_limit_gives_the_length_certified_by_then(call):
-    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--seconds", "3", "-o", "c.json")
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--max-seconds", "3", "-o", "c.json")
     assert code == 0
     assert "time limit the search was cut short after 3 s, with N = 1: without a time limit" in " ".join(out.split())
     assert call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")[0] == 0

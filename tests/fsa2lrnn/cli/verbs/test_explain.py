@@ -40,7 +40,7 @@ def test_letters_with_spaces_are_told_apart(call, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--family", "mamba"), "family 'mamba' is not known"),
+        (("--family", "lstm"), "family 'lstm' is not known"),
         (("--draw", "parity.pdf"), "a drawing is written to a file ending in .svg or .dot or .gv"),
         (("--draw", "no/where.dot"), "no such folder, make it first: 'no'"),
         (("--certificates", "file"), "this is a file, give a folder: 'file'"),

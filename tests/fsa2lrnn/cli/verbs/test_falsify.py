@@ -22,7 +22,7 @@ def test_a_failing_word_exits_with_one_and_both_traces(call):
 
 
 def test_a_learned_model_as_json(call):
-    code, out, _ = call("falsify", EVEN5, "task:even_pair(5)", "--seconds", "5", "--length", "60", "--json")
+    code, out, _ = call("falsify", EVEN5, "task:even_pair(5)", "--max-seconds", "5", "--max-length", "60", "--json")
     found = json.loads(out)
     assert (code, found["verdict"]) == (1, "refuted")
     failure = found["failure"]
@@ -54,16 +54,20 @@ def test_outputs_that_a_model_was_never_shown_do_not_count(call, tmp_path):
     assert "outputs of 1 of 3 states do not count: ?; nor does that of the empty word" in out
 
 
+OPTION = {"words": "max_states", "length": "max_length"}  # of the fields with another name
+
+
 def test_the_options_are_those_of_the_budget():
     defaults = {name: p.default for name, p in inspect.signature(falsify).parameters.items()}
-    assert {name: defaults[name] for name in vars(Budget())} == vars(Budget())
+    assert {name: defaults[OPTION.get(name, name)] for name in vars(Budget())} == vars(Budget())
 
 
 def test_every_option_reaches_the_search(call, monkeypatch):
     seen, search = [], judge.falsify
     monkeypatch.setattr(judge, "falsify", lambda *given: seen.append(given[2]) or search(*given))
     wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}
-    options = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
+    names = {**OPTION, "seconds": "max_seconds"}
+    options = [f"--{names.get(name, name).replace('_', '-')}={value}" for name, value in wanted.items()]
     assert call("falsify", "task:parity", "task:parity", *options)[0] == 0
     assert [vars(budget) for budget in seen] == [wanted]
 
@@ -73,7 +77,7 @@ def test_every_option_reaches_the_search(call, monkeypatch):
     [
         (("task:parity", "task:sum_mod(3)"), "a model knows more letters where it is compiled with --alphabet '012'"),
         (("task:parity", "task:shift_register(1, output=content)"), "the model puts out (False, True), none of"),
-        (("task:parity", "task:parity", "--seconds", "0"), "Invalid value for '--seconds'"),
+        (("task:parity", "task:parity", "--max-seconds", "0"), "Invalid value for '--max-seconds'"),
         (("task:parity",), "Missing argument 'SOURCE'"),
     ],
 )

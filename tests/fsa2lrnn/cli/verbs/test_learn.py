@@ -33,7 +33,7 @@ def test_a_cascade_is_taught_proved_drawn_and_reported(call, tmp_path):
     assert [layer.block_sizes for layer in network.recurrences] == [(2,), (2,)]
     assert (tmp_path / "run" / "cascade.svg").read_text().startswith("<svg")
     assert json.loads((tmp_path / "run" / "learned.json").read_text())["blocks"] == [[2], [2]]
-    few = ("--lengths", "5", "--words", "9", "--letters", "90")
+    few = ("--lengths", "5", "--words", "9", "--max-tokens", "90")
     code, out, _ = call("report", "run", "-o", "page.html", *few)
     assert code == 0
     assert "Right on all words, of every length" in out
@@ -46,10 +46,10 @@ def test_a_cascade_is_taught_proved_drawn_and_reported(call, tmp_path):
     ("arguments", "message", "wanted"),
     [
         (("task:sum_mod(7)", "--method", "cascade", "--max-block", "3"), "no: no cascade with blocks of at most 3", 1),
-        (("task:sum_mod(4)", "--max-block", "2"), "--max-block and --teacher are for --method cascade", 2),
+        (("task:sum_mod(4)", "--max-block", "2"), "--max-block and --target are for --method cascade", 2),
         (("words.jsonl", "--method", "cascade"), "learn one from these words first, its machine.json is such a", 2),
         (
-            ("task:sum_mod(4)", "--method", "cascade", "--teacher", "task:sum_mod(8)", "--max-block", "2"),
+            ("task:sum_mod(4)", "--method", "cascade", "--target", "task:sum_mod(8)", "--max-block", "2"),
             "the alphabets differ",
             2,
         ),
@@ -87,7 +87,7 @@ def test_a_budget_that_ends_is_no(call, tmp_path):
 def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source, method, message):
     (tmp_path / "words.jsonl").write_text(PARITY)
     block = ("--max-block", "2") if method == "cascade" else ()
-    code, out, err = call("learn", source, "-o", "run", "--method", method, *block, "--seconds", "5")
+    code, out, err = call("learn", source, "-o", "run", "--method", method, *block, "--max-seconds", "5")
     assert (code, out) == (2, "")
     assert message in err.replace("\n", " ")
     assert not (tmp_path / "run" / "learned.json").exists()
@@ -117,8 +117,8 @@ def test_words_give_evidence_and_no_proof(call, tmp_path, method):
         ('["a", 1]\n["b"]\n', (), "words.jsonl: line 2: "),
         ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; mend them, or say that labels"),
         ('["a", 1]\n["c", 0]\n', ("--alphabet", "ab"), "line 2: letter 'c' is none of 'a', 'b'"),
-        ('["a", 1]\n["b", 0]\n', ("--noise", "some"), "--noise 'some': give a share as 0.1, or unknown"),
-        ('["a", 1]\n["b", 0]\n', ("--noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
+        ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
+        ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
         ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
         ('["a", 1]\n["b", 0]\n', ("--held-out", "2"), "held_out = 2.0 must be a share from 0 to below 1"),
     ],
@@ -134,7 +134,7 @@ def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
 def test_contradictions_are_taken_where_labels_may_be_wrong(call, tmp_path):
     (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
     code, out, _ = call(
-        "learn", "words.jsonl", "-o", "run", "--noise", "0.05", "--held-out", "0", "--set", "settle=30", "--set",
+        "learn", "words.jsonl", "-o", "run", "--label-noise", "0.05", "--held-out", "0", "--set", "settle=30", "--set",
         "length=6", "--steps", "700",
     )  # fmt: skip
     assert code == 0

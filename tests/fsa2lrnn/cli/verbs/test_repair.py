@@ -49,7 +49,7 @@ def test_distil_makes_a_layer_that_is_proved(call, tmp_path):
 @pytest.mark.usefixtures("out_of_time")
 @pytest.mark.parametrize("more", [(), ("--columns", "p<=1"), ("--mode", "dyadic")])
 def test_a_time_limit_ends_a_repair_and_is_no_answer(call, more):
-    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *more, "--seconds", "3", "-o", "r.safetensors")
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *more, "--max-seconds", "3", "-o", "r.safetensors")
     assert (code, out) == (2, "")
     assert "error: repair: looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in err
     assert not Path("r.safetensors").exists()

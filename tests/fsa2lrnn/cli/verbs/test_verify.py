@@ -33,7 +33,7 @@ def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):
     assert code == 1
     verdict = json.loads(out)
     assert (verdict["verdict"], verdict["failure"]["word"]) == ("refuted", ["a"])
-    code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--budget", "1")
+    code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--max-states", "1")
     assert code == 1
     assert "undecided" in out
 
@@ -101,6 +101,6 @@ def test_verify_asks_for_both(call, arguments, message):
 
 @pytest.mark.usefixtures("out_of_time")
 def test_a_time_limit_that_has_passed_is_said(call):
-    code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--seconds", "3")
+    code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--max-seconds", "3")
     assert code == 1
     assert out.startswith("undecided: the time limit of 3 s has passed; equal on every word of at most 0 letters")

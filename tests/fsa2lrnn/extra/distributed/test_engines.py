@@ -132,7 +132,7 @@ def test_a_cluster_by_address(tmp_path, monkeypatch):
         port = server.getsockname()[1]
     address = f"127.0.0.1:{port}"
     head = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
-    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", "--address", address, "--out", tmp_path / "out"]
+    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", "--address", address, "--output", tmp_path / "out"]
     few = ["--task", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
     with subprocess.Popen([*head, "--include-dashboard=false"], stdout=subprocess.DEVNULL) as cluster:
         try:

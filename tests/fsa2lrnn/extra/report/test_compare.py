@@ -1,11 +1,13 @@
 """The constructed model stands beside the learned ones, on the same words."""
 
+import io
 import json
 import sys
 
 import pytest
 import torch
 from matplotlib.figure import Figure
+from rich.console import Console
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
@@ -39,8 +41,11 @@ def test_the_document(document):
 
 def test_the_table_and_the_plot(document, tmp_path):
     shown = table(document)
-    assert shown.row_count == 4
-    assert [str(column.header) for column in shown.columns] == ["model", "parameters", "right", "4", "30"]
+    assert shown.row_count == 9  # a name and two lengths, of each model and of the best constant answer
+    printed = io.StringIO()
+    Console(file=printed, width=80).print(shown)
+    assert "…" not in printed.getvalue()
+    assert max(map(len, printed.getvalue().splitlines())) <= 80
     for ending in ("svg", "png"):
         plot(document, tmp_path / f"plot.{ending}")
     drawing = (tmp_path / "plot.svg").read_text()
@@ -73,18 +78,20 @@ def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, mon
     (figure,) = figures
     assert [axes.get_title() for axes in figure.axes] == ["last output right", "whole word right"]
     for axes, key in zip(figure.axes, ("last_position", "whole_word"), strict=True):
-        assert [line.get_label() for line in axes.lines] == ["untrained", CONSTRUCTED]
-        for line, band, model in zip(axes.lines, axes.collections, document["models"].values(), strict=True):
+        constant = ["best constant answer"] * (key == "last_position")
+        assert [line.get_label() for line in axes.lines] == ["untrained", CONSTRUCTED, *constant]
+        for line, band, model in zip(axes.lines[:2], axes.collections, document["models"].values(), strict=True):
             assert line.get_xdata().tolist() == pytest.approx([4, 30], rel=0.02)
             shift = line.get_xdata()[0] / 4
             assert line.get_ydata().tolist() == [found[key]["accuracy"] for found in model["lengths"]]
             corners = {(x, y) for x, y in band.get_paths()[0].vertices.tolist()}
             ends = {(found["length"] * shift, end) for found in model["lengths"] for end in found[key]["interval"]}
             assert corners == ends
-        first, second = axes.lines
+        first, second = axes.lines[:2]
         assert first.get_xdata()[0] < 4 < second.get_xdata()[0]
         assert first.get_marker() != second.get_marker()
-    assert [text.get_text() for text in figure.axes[0].get_legend().texts] == ["untrained", CONSTRUCTED]
+    legend = [text.get_text() for text in figure.legends[0].texts]
+    assert legend == ["untrained", CONSTRUCTED, "best constant answer"]
 
 
 def test_matplotlib_is_asked_for(document, tmp_path, monkeypatch):

@@ -53,7 +53,20 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
     (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\nseeds = [0, 1]\n[settings.slow]\nlearning_rate = 1e-5\n')
     fast = ("--set", "fast:learning_rate=0.1,optimiser=adamw")
     assert call("sweep", "s.toml", "--seeds", "7", "--network", "diagonal", *fast, "-o", "out")[0] == 0
-    more = ("--lengths", "5", "--words", "9", "--letters", "99", "--preset", "quick", "--cpus", "2", "--retries", "3")
+    more = (
+        "--lengths",
+        "5",
+        "--words",
+        "9",
+        "--max-tokens",
+        "99",
+        "--preset",
+        "quick",
+        "--cpus",
+        "2",
+        "--retries",
+        "3",
+    )
     assert call("sweep", "--task", "task:parity", "--task", "task:sum_mod(2)", *more, "-o", "out")[0] == 0
     (first, folder, how), (second, _, other) = seen
     assert (folder, how, other) == ("out", ("ray", None, None, 1), ("ray", None, 2, 3))
@@ -78,7 +91,7 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
             "--cpus 2 is for this machine, and x:1 a cl",
         ),
         (["--task", "task:parity", "--set", "fast"], "--set 'fast': write NAME:KEY=VALUE, fast:learning_rate=0.001"),
-        (["--task", "task:parity", "--layer", "nowhere:Layer"], "nowhere"),
+        (["--task", "task:parity", "--import", "nowhere:Layer"], "nowhere"),
         (["--task", "task:parity", "--seeds", "a"], "--seeds 'a': give whole numbers separated by commas"),
     ],
 )
@@ -96,7 +109,7 @@ def test_the_folder_is_tried_first(call, tmp_path):
     code, out, err = call("sweep", "--task", "task:parity", "-o", "file")
     assert (code, out) == (2, "")
     assert "this is a file, give a folder: 'file'" in err
-    assert "Missing option '--out'" in call("sweep", "--task", "task:parity")[2]
+    assert "Missing option '--output'" in call("sweep", "--task", "task:parity")[2]
 
 
 def test_the_engines_are_those_of_the_code():

@@ -11,10 +11,10 @@ from fsa2lrnn.extra.huggingface.recheck import recheck
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("task:parity", "--to", "gpt"), 2, "'gpt' is not "),
-        (("task:parity",), 2, "error: Missing option '--to'"),
-        (("task:parity", "--to", "olmo-hybrid", "--dtype", "float16"), 2, "dtype float16: weights are written for"),
-        (("task:length_mod(29)", "--to", "olmo-hybrid"), 1, "no: "),
+        (("task:parity", "--layer", "gpt"), 2, "'gpt' is not "),
+        (("task:parity",), 2, "error: Missing option '--layer'"),
+        (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "dtype float16: weights are written for"),
+        (("task:length_mod(29)", "--layer", "olmo-hybrid"), 1, "no: "),
     ],
 )
 def test_refused(call, arguments, code, message):
@@ -26,13 +26,13 @@ def test_refused(call, arguments, code, message):
 
 def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
     """It printed nothing."""
-    code, out, err = call("export", "task:parity", "--to", "qwen3-next", "-o", "out", "--json")
+    code, out, err = call("export", "task:parity", "--layer", "qwen3-next", "-o", "out", "--json")
     found = json.loads(out)
     assert (code, found["answer"], found["model"]) == (1, "no", {"layer": "qwen3-next", "saved": None})
     assert found["evidence"].startswith("no stack of qwen3-next layers without attention can hold this machine: After")
     assert recheck(found["certificate"]).startswith("impossible")
     assert err.startswith("no: no stack of qwen3-next layers without attention can hold")
-    code, out, err = call("export", "task:length_mod(29)", "--to", "olmo-hybrid", "-o", "out", "--json")
+    code, out, err = call("export", "task:length_mod(29)", "--layer", "olmo-hybrid", "-o", "out", "--json")
     found = json.loads(out)
     assert (code, found["answer"]) == (1, "unknown")  # it was "no", of one layer alone
     assert recheck(found["certificate"]).startswith("impossible: one layer of olmo-hybrid")

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 @pytest.fixture
 def s3(call):
     """S3 in a folder of the call."""
-    code, out, _ = call("export", "task:group(S3, transpositions)", "--to", "olmo-hybrid", "-o", "s3")
+    code, out, _ = call("export", "task:group(S3, transpositions)", "--layer", "olmo-hybrid", "-o", "s3")
     assert code == 0
     assert "proved: equal on every word of every length" in out
     return call
@@ -53,7 +53,7 @@ def test_bad_input(s3, arguments, message):
 
 
 def test_json_of_an_export(call):
-    code, out, _ = call("export", "task:parity", "--to", "olmo-hybrid", "-o", "p", "--dtype", "bfloat16", "--json")
+    code, out, _ = call("export", "task:parity", "--layer", "olmo-hybrid", "-o", "p", "--dtype", "bfloat16", "--json")
     assert code == 0
     value = json.loads(out)
     assert (value["proof"]["verdict"], value["proof"]["arithmetic"]) == ("proved", "bfloat16")

@@ -14,7 +14,7 @@ EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "s
 
 def test_compare_shows_the_failing_word_and_what_the_heads_carry(call):
     few = ("--lengths", "10,40", "--words", "50")
-    code, out, _ = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")
+    code, out, _ = call("compare", EVEN5, "task:even_pair(5)", *few, "--json")
     facts = json.loads(out)
     name = "even5/seed-4"
     assert (code, set(facts["models"])) == (0, {name, "constructed"})
@@ -38,15 +38,15 @@ def test_text_and_plot_show_the_same(call, wrong, tmp_path):
 
 @pytest.fixture
 def wrong(call):
-    """Return a model of another language than parity's, and the option that compares it with parity."""
+    """Return a model of another language than parity's, and parity."""
     assert call("compile", "regex:(0|1)*1(0|1)*", "-o", "wrong.safetensors")[0] == 0
-    return "wrong.safetensors", "--against", "task:parity"
+    return "wrong.safetensors", "task:parity"
 
 
 def test_a_failing_word_has_one_shape_in_json(call, wrong):
     """In `compare`, `falsify` and `verify`; the facts of a page have it too (tests of `report.facts`)."""
     compared = json.loads(call("compare", *wrong, "--lengths", "10", "--words", "20", "--json")[1])
-    model, _, source = wrong
+    model, source = wrong
     found = [compared["judged"]["wrong"]]
     found += [json.loads(call(verb, model, source, "--json")[1]) for verb in ("falsify", "verify")]
     for verdict in found:
@@ -59,23 +59,23 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SUM2, SUM2, "--against", "task:sum_mod(2)"), "one is given twice"),
+        ((SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
         (
-            (SUM2, "--against", "task:sum_mod(2)", "--plot", "c.txt"),
+            (SUM2, "task:sum_mod(2)", "--plot", "c.txt"),
             "a plot is written to a file ending in .svg or .png or",
         ),
-        ((SUM2, "--against", "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
-        ((SUM2, "--against", "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
-        ((SUM2, "--against", "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
+        ((SUM2, "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
+        ((SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
+        ((SUM2, "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
         (
-            (SUM2, "--against", "task:sum_mod(2)", "--lengths", "10,99999999999999", "--letters", "9999"),
+            (SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
             "99999999999999 words or letters are too many to be meant: at most 1,000,000,000,000 are",
         ),
         (
-            (SUM2, "--against", "task:sum_mod(2)", "--lengths", "10,3000000"),
+            (SUM2, "task:sum_mod(2)", "--lengths", "10,3000000"),
             "length 3,000,000: one such word is longer than the 2,000,000 letters that a length may take: give shorter",
         ),
-        ((SUM2, "--against", "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
+        ((SUM2, "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
     ],
 )
 def test_bad_input_is_one_line(call, arguments, message):

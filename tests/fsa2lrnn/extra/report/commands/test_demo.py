@@ -29,6 +29,6 @@ def test_the_demo_tells_the_story(call):
 
 def test_the_folder_is_tried_first(call, tmp_path):
     (tmp_path / "file").write_text("")
-    code, out, err = call("demo", "--out", "file")
+    code, out, err = call("demo", "--output", "file")
     assert (code, out) == (2, "")
     assert "this is a file, give a folder: 'file'" in err

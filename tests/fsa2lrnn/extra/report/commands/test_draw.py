@@ -13,7 +13,7 @@ def test_a_page_of_a_source_and_a_model(call, tmp_path):
     machine = zoo.parity()
     wrong = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
     save(compile_machine(wrong), tmp_path / "wrong.safetensors")
-    code, out, err = call("draw", "task:parity", "wrong.safetensors", "-o", "page.html", "--seconds", "1")
+    code, out, err = call("draw", "task:parity", "wrong.safetensors", "-o", "page.html", "--max-seconds", "1")
     assert code == 0
     assert "wrong: looking for a failing word" in err
     assert "Fails on a word of" in out
@@ -60,7 +60,7 @@ def test_pictures_by_ending_and_in_print(call, tmp_path):
         (["regex:a"], "give -o page.html for the page; --format svg and --format dot print without a file"),
         (["regex:a", "-o", "m.pdf"], "output m.pdf: write a file ending in .html, .svg, .png, .dot, .gv"),
         (["regex:a", "-o", "m.svg", "--format", "png"], "output m.svg and --format png are two formats"),
-        (["regex:a", "regex:b", "-o", "p.html"], "regex:a, regex:b: give one automaton, by which all models are"),
+        (["regex:a", "regex:b", "-o", "p.html"], "regex:a, regex:b: give one automaton, with which all models are"),
         (["task:sum_mod(61)", "-o", "m.svg"], "61 states and a drawing shows up to 60"),
         (["task:sum_mod(3)", EVEN5, "-o", "p.html"], "the alphabets differ"),
     ],

@@ -25,8 +25,8 @@ def test_a_page_and_its_facts(call, monkeypatch):
         return facts
 
     monkeypatch.setattr(assemble, "assemble", assembled)
-    few = ("--lengths", "4,9", "--words", "5", "--letters", "100", "--seconds", "3")
-    arguments = ("report", EVEN5, "--against", "task:even_pair(5)", "-o", "page.html", *few)
+    few = ("--lengths", "4,9", "--words", "5", "--max-tokens", "100", "--max-seconds", "3")
+    arguments = ("report", EVEN5, "task:even_pair(5)", "-o", "page.html", *few)
     code, out, err = call(*arguments)
     assert code == 0
     evaluated = {"lengths": (4, 9), "n_words": 5, "letters": 100}
@@ -40,14 +40,14 @@ def test_a_page_and_its_facts(call, monkeypatch):
 
 def test_a_page_of_a_run_of_learn(call):
     learn("task:parity", folder="run", steps=500)
-    code, out, _ = call("report", "run", "-o", "page.html", "--lengths", "4", "--words", "5", "--letters", "100")
+    code, out, _ = call("report", "run", "-o", "page.html", "--lengths", "4", "--words", "5", "--max-tokens", "100")
     assert code == 0
     assert "parity: learned and proved" in out
     assert Path("page.html").read_text().count('type="radio"') > 3
     code, _, err = call("report", "run", EVEN5, "-o", "page.html")
     assert (code, err.count("give the folder of one run alone")) == (2, 1)
     code, _, err = call("report", EVEN5, "-o", "page.html")
-    assert (code, err.count("--against SOURCE is missing")) == (2, 1)
+    assert (code, err.count("give models, and then the SOURCE")) == (2, 1)
     Path("empty").mkdir()
     code, _, err = call("report", "empty", "-o", "page.html")
     assert (code, err.count("no run of `fsa2lrnn learn` has ended there")) == (2, 1)
@@ -65,6 +65,6 @@ def test_a_page_of_a_run_of_learn(call):
 )
 def test_bad_input_is_one_line(call, tmp_path, arguments, message):
     (tmp_path / "taken.json").mkdir()
-    code, out, err = call("report", *arguments, "--against", "task:sum_mod(2)")
+    code, out, err = call("report", *arguments, "task:sum_mod(2)")
     assert (code, out) == (2, "")
     assert message in err

@@ -1,0 +1,88 @@
+"""What every command has in common: `--quiet`, `--progress`, a line about long work, and earlier names of options."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fsa2lrnn.cli import activity
+
+# An earlier name, today's name ("" where the value is an argument without a flag), and the commands that had it. They
+# are accepted in version 0.1 with a warning.
+_RENAMED = (
+    ("--out", "--output", "demo learn sweep train"),
+    ("--seconds", "--max-seconds", "certify compare draw falsify learn repair report verify"),
+    ("--letters", "--max-tokens", "compare report sweep train"),
+    ("--budget", "--max-states", "verify"),
+    ("--words", "--max-states", "falsify"),
+    ("--length", "--max-length", "falsify"),
+    ("--layer", "--import", "certify compare draw extract falsify repair report run sweep verify"),
+    ("--to", "--layer", "export"),
+    ("--noise", "--label-noise", "learn"),
+    ("--noise", "--weight-noise", "train"),
+    ("--teacher", "--target", "learn"),
+    ("--against", "", "compare report"),
+    ("--against", "--models-only", "draw"),
+)
+RENAMED = {command: {old: new for old, new, used in _RENAMED if command in used.split()}
+           for _, _, commands in _RENAMED for command in commands.split()}  # fmt: skip
+_SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="results, warnings and errors alone")]
+ShowProgress = Annotated[bool, typer.Option("--progress", help="progress also where no terminal shows it")]
+
+
+class Group(TyperGroup):
+    """The group of all commands, which accepts earlier names of options with a warning."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command and its arguments, with today's names of options."""
+        return super().resolve_command(ctx, [*args[:1], *renamed(args[0], args[1:])] if args else args)
+
+
+def renamed(command: str, arguments: list[str]) -> list[str]:
+    """Return the arguments of a command with today's names of options; warn about each earlier one.
+
+    >>> renamed("run", ["m.safetensors", "--", "--layer"])
+    ['m.safetensors', '--', '--layer']
+    """
+    names, result = RENAMED.get(command, {}), list[str]()
+    for position, argument in enumerate(arguments):
+        if argument == "--":
+            return result + arguments[position:]
+        name, sign, value = argument.partition("=")
+        if name not in names:
+            result.append(argument)
+            continue
+        new = names[name]
+        instead = f"write {new}" if new else "give SOURCE after the models"
+        warnings.warn(f"{name} is an earlier name of `fsa2lrnn {command}`: {instead}", stacklevel=2)
+        result += ([new] if new else []) + ([value] if sign else [])
+    return result
+
+
+def with_display(name: str, verb: Callable[..., None]) -> Callable[..., None]:
+    """Return the function of a command with the options `--quiet` and `--progress`."""
+
+    @functools.wraps(verb)
+    def call(*args: Any, quiet: bool = False, progress: bool = False, **options: Any) -> None:
+        with activity.shown(name, quiet, progress, beats=name not in _SHOW_THEMSELVES):
+            verb(*args, **options)
+
+    signature = inspect.signature(verb, eval_str=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter("quiet", keyword, default=False, annotation=Quiet),
+        inspect.Parameter("progress", keyword, default=False, annotation=ShowProgress),
+    ]
+    parameters = [*signature.parameters.values(), *added]
+    call.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
+    del call.__wrapped__  # pyright: ignore[reportFunctionMemberAccess] - typer would read the verb's own signature
+    return call

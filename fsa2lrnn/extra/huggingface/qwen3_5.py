@@ -1,0 +1,61 @@
+"""Qwen3.5's Gated DeltaNet, `transformers.models.qwen3_5`: the recurrence of Qwen3-Next, with a projection for each
+input and dense units in the place of experts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsa2lrnn.extra.huggingface import qwen3_next
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, sizes, write_units
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import StagePlan
+from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+
+LAYER = ExternalLayer("qwen3.5", tried="transformers 5.23.0")
+CODE = HuggingFace("Qwen3_5ForCausalLM")
+_LARGEST_BETA = 1
+plan = qwen3_next.plan
+
+
+@transformers()
+def build(plan: StagePlan, dtype: Any) -> Any:
+    """Return `Qwen3_5ForCausalLM` with the plan in its first layers; the last one attends to zeros."""
+    code, where, n_stages = modeling("qwen3_5"), layout(plan), len(plan.stages)
+    d_k, d_v = sizes(plan)
+    config = code.Qwen3_5TextConfig(
+        vocab_size=where.n_letters + len(plan.outputs),
+        hidden_size=where.width,
+        intermediate_size=max(len(stage.units) for stage in plan.stages),
+        num_hidden_layers=n_stages + 1,
+        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        linear_num_key_heads=plan.n_heads,
+        linear_num_value_heads=plan.n_heads,
+        linear_key_head_dim=d_k,
+        linear_value_head_dim=d_v,
+        max_position_embeddings=2**20,
+        tie_word_embeddings=False,
+    )
+    model = code.Qwen3_5ForCausalLM(config).to(dtype).eval()
+    blank(model)  # norms of the stream are stored minus 1, so that zeros are correct for them
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
+    size = plan.n_heads * d_k
+    for number in range(n_stages):
+        block = model.model.layers[number]
+        layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
+        weights = mixer(plan, number, _LARGEST_BETA, kernel)
+        layer.norm.weight.data.fill_(1)
+        write(layer.in_proj_qkv.weight[:size], weights.q.reshape(size, -1))
+        write(layer.in_proj_qkv.weight[size : 2 * size], weights.k.reshape(size, -1))
+        write(layer.in_proj_qkv.weight[2 * size :], weights.v.reshape(-1, where.width))
+        write(layer.in_proj_z.weight, weights.gate.reshape(-1, where.width))
+        write(layer.in_proj_b.weight, weights.beta)
+        write(layer.in_proj_a.weight, weights.alpha)
+        write(layer.out_proj.weight, weights.out.reshape(where.width, -1))
+        layer.conv1d.weight.data[: 2 * size, 0, -1] = 1
+        write(layer.conv1d.weight.data[2 * size :, 0], weights.taps.reshape(-1, kernel))
+        write_units(block.mlp, plan, number)
+    return model

@@ -1,0 +1,21 @@
+"""The decision on stacks of an external layer, for the table of layers in use (`fsa2lrnn.families.in_use`)."""
+
+from __future__ import annotations
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
+from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.families.in_use import Answer
+
+
+def decide_stack(machine: MooreMachine, layer: str) -> tuple[Answer, bool, str]:
+    """Return the answer on stacks, whether its construction is one layer without convolutions, and why.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> decide_stack(zoo.parity(), "slstm")[:2]
+    ('yes', True)
+    """
+    found = answer(machine, layer)
+    if found.plan is None:
+        return ("no" if found.kind == "no" else "unknown"), False, found.why
+    return "yes", isinstance(found.plan, OneLayerPlan), found.plan.how

@@ -1,0 +1,218 @@
+"""Which layer in use today can represent a machine: one layer, a stack of layers, not at all, or unknown.
+
+One layer: its recurrence over letters, with one vector per state, exact real arithmetic and any read-out. A stack:
+whole models with their convolutions, as the extra "huggingface" constructs or refuses them. What is used of theorems:
+
+- T3, T54: the letters of a finite machine act on differences of states by matrices of finite order. For symmetric
+  positive semidefinite matrices of norm at most 1 (Mamba's diagonals, α(I − βkkᵀ) with β ≤ 1) these are commuting
+  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]".
+- A gate α in [0, 1] on a factor I − βkkᵀ with β ≤ 2 leaves the matrix symmetric, its eigenvalues in [−1, 1]. Where
+  every letter permutes the states, α is 1, and bounds on the number of factors hold with the gate too.
+- A matrix of norm at most 1 is a product of factors I − βkkᵀ with β ≤ 2 (its polar decomposition), so that DeltaProduct
+  with enough steps contains KDA and the gated layers.
+- Heads of one dimension of RWKV-7 have every entry in [−0.45, 1], hence all that diagonal layers in [0, 1] have.
+- Masked hard attention without positions recognises exactly the star-free languages (Yang, Chiang and Angluin 2024).
+
+A layer contained in another never represents more: answers are carried along `within`, and answers that contradict it
+raise an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid.classification import Classification
+from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
+from fsa2lrnn.families.householder import HouseholderWitness
+from fsa2lrnn.families.identities import Family
+
+Answer = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True)
+class LayerInUse:
+    """A layer as people know it.
+
+    Args:
+        title: its name in tables.
+        external: its name in the extra "huggingface", which decides stacks; None if it is not there.
+        within: the layers that contain it: these represent whatever it represents.
+    """
+
+    title: str
+    external: str | None = None
+    within: tuple[str, ...] = ()
+
+
+IN_USE = {
+    "s4": LayerInUse("S4, S5, LRU"),
+    "mamba": LayerInUse("Mamba", "mamba", ("gated-deltanet", "rwkv-7")),
+    "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
+    "gated-deltanet": LayerInUse("Gated DeltaNet, β ≤ 1", "qwen3-next", ("gated-deltanet-negative", "kda")),
+    "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",)),
+    "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",)),
+    "kda": LayerInUse("KDA", "kimi-linear", ("deltaproduct",)),
+    "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
+    "pd-ssm": LayerInUse("PD-SSM", "pd-ssm"),
+    "slstm": LayerInUse("sLSTM", "slstm"),
+    "block": LayerInUse("block-diagonal"),
+    "attention": LayerInUse("attention (masked, hard)"),
+}
+"""The layers of the table, in its order."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """The answers on a layer and a machine.
+
+    Args:
+        one: for one layer.
+        stack: for a stack of layers.
+        smallest: the smallest realisation that is known, in words; "" for none.
+        why: the reason for a "no", or what was tried; "" where a construction says it all.
+    """
+
+    one: Answer = "unknown"
+    stack: Answer = "unknown"
+    smallest: str = ""
+    why: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answers as a JSON object."""
+        return dict(vars(self))
+
+
+Stacks = Callable[[MooreMachine, str], tuple[Answer, bool, str]]
+"""From a machine and an external layer: the answer on stacks, whether it is of one layer over letters, and why."""
+
+
+def decide(
+    machine: MooreMachine,
+    classification: Classification,
+    stacks: Stacks | None = None,
+    block: tuple[int, int] | None = None,
+    report: Callable[[str], None] = lambda _: None,
+) -> dict[str, Decision]:
+    """Return the decision on each layer of `IN_USE`.
+
+    Args:
+        classification: of the machine; attention's row needs to know whether it is aperiodic.
+        stacks: decides stacks of external layers; without it they are unknown beyond what one layer does.
+        block: bounds on the least size of real blocks.
+        report: is called with the name of each layer before it is decided.
+
+    Raises:
+        NotExact: if two answers contradict each other, which is an error of this library.
+    """
+    minimal = minimise(machine)
+    rows: dict[str, Decision] = {}
+    for name, layer in IN_USE.items():
+        report(layer.title)
+        row = _one_layer(minimal, name, classification, block)
+        if stacks is not None and layer.external is not None:
+            answer, is_one, why = stacks(minimal, layer.external)
+            one = "yes" if is_one else row.one
+            row = Decision(
+                one, answer, row.smallest or (why if answer == "yes" else ""), "" if answer == "yes" else why
+            )
+        rows[name] = _joined(row)
+    if faults := contradictions(rows):
+        raise NotExact(f"{'; '.join(faults)}: this is an error of the library, tell the authors")
+    return carried(rows)
+
+
+def contradictions(rows: dict[str, Decision]) -> list[str]:
+    """Return a sentence for each layer that is said to represent what a layer that contains it does not."""
+    return [
+        f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
+        for inner, outer in _pairs()
+        for what, mine, theirs in (("one layer", rows[inner].one, rows[outer].one),
+                                   ("a stack", rows[inner].stack, rows[outer].stack))
+        if (mine, theirs) == ("yes", "no")
+    ]  # fmt: skip
+
+
+def carried(rows: dict[str, Decision]) -> dict[str, Decision]:
+    """Return the rows with each "yes" carried to the layers that contain the layer, and each "no" to those within."""
+    rows = dict(rows)
+    for inner, outer in _pairs():
+        mine, theirs = rows[inner], rows[outer]
+        what = f"as {IN_USE[inner].title}: {mine.smallest}" if mine.smallest else ""
+        if mine.one == "yes" and theirs.one == "unknown":
+            rows[outer] = theirs = replace(theirs, one="yes", stack="yes", smallest=theirs.smallest or what, why="")
+        if mine.stack == "yes" and theirs.stack == "unknown":
+            rows[outer] = theirs = replace(theirs, stack="yes", smallest=theirs.smallest or what, why="")
+        no = f"{IN_USE[outer].title} contains it"
+        if theirs.one == "no" and mine.one == "unknown":
+            rows[inner] = mine = replace(mine, one="no", why=mine.why or no)
+        if theirs.stack == "no" and mine.stack == "unknown":
+            rows[inner] = replace(mine, one="no", stack="no", why=mine.why or no)
+    return rows
+
+
+def _pairs() -> Iterable[tuple[str, str]]:
+    """Yield each layer with each layer that contains it, directly or through others."""
+    for inner in IN_USE:
+        outers = list(IN_USE[inner].within)
+        for outer in outers:  # grows
+            outers += [name for name in IN_USE[outer].within if name not in outers]
+            yield inner, outer
+
+
+def _joined(row: Decision) -> Decision:
+    """Return the row with what one layer says of a stack and the other way round."""
+    one = "no" if row.stack == "no" else row.one
+    return replace(row, one=one, stack="yes" if row.one == "yes" and row.stack == "unknown" else row.stack)
+
+
+def _one_layer(
+    minimal: MooreMachine, name: str, classification: Classification, block: tuple[int, int] | None
+) -> Decision:
+    """Return the decision on one layer of a name."""
+    try:
+        match name:
+            case "s4":  # narrower than the family, whose "yes" says nothing of them
+                verdict = represent(minimal, "lti", short_words=False)
+                if verdict.answer == "no":
+                    return Decision("no", why="no input-independent layer can")
+                return Decision(why="an input-independent layer can, with eigenvalues of modulus 1 if need be")
+            case "mamba" | "mamba-2" | "gated-deltanet":
+                return _of(represent(minimal, "diagonal[0,1]", short_words=False))
+            case "gated-deltanet-negative":
+                verdict = represent(minimal, HouseholderProducts(1), short_words=False)
+                # Bounds on the rank of letters do not hold where a gate may erase all at once.
+                holds = isinstance(verdict, Impossibility) or classification.group.value
+                return _of(verdict) if verdict.answer != "no" or holds else Decision()
+            case "deltaproduct":
+                return _of(represent(minimal, "householder"))
+            case "kda":
+                verdict = represent(minimal, Family("paracontracting"), short_words=False)
+                return Decision("no" if verdict.answer == "no" else "unknown")
+            case "block":
+                low, high = block or (1 if minimal.n_states > 1 else 0, max(minimal.n_states - 1, 0))
+                size = f"{high}" if low == high else f"{low} to {high}"
+                return Decision("yes", "yes", f"real blocks of size {size}")
+            case "attention":
+                aperiodic = classification.aperiodic.value
+                stack = {True: "yes", False: "no", None: "unknown"}[aperiodic]  # type: ignore[index]
+                return Decision("unknown", stack, why="" if aperiodic else "not star-free")  # type: ignore[arg-type]
+            case _:
+                return Decision()
+    except BudgetExceeded as fault:
+        return Decision(why=str(fault))
+
+
+def _of(verdict: Any) -> Decision:
+    """Return the decision that a family's verdict makes, with the size of its witness."""
+    if not isinstance(verdict, CertifiedAnswer) or verdict.answer == "no":
+        return Decision("no" if verdict.answer == "no" else "unknown")
+    if isinstance(verdict, HouseholderWitness):
+        steps = max(map(len, verdict.keys))
+        return Decision("yes", smallest=f"{steps} step{'s' * (steps != 1)}, {verdict.dimension} dimensions")
+    dimension = getattr(verdict, "dimension", None)
+    return Decision("yes", smallest="" if dimension is None else f"{dimension} dimension{'s' * (dimension != 1)}")
