@@ -87,14 +87,12 @@ class Coverage:
 
     Args:
         arithmetic: the dtype of the computation, "int" for exact tables.
-        scans: the names of the scans.
         shapes: "every" shape of call, with words in any batches and pieces; or "letters": words read one at a time,
             one letter per call.
         threads: the number of threads, None for any number.
         environment: what determines the order of float operations, if the result depends on it: the version of torch,
             the CPU capability, the BLAS library and its settings (`versions.environment`).
-        tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
-            inputs, not proved.
+        tested_layers: user-defined layers, whose declarations were tested on random inputs, not proved.
     """
 
     arithmetic: str
