@@ -12,11 +12,8 @@ from fsa2lrnn.errors import MissingPackage
 def require(module: str, extra: str | None, purpose: str, instead: str = "") -> ModuleType:
     """Import a module of an optional package; errors inside an installed package pass through.
 
-    Args:
-        extra: the extra of this project that contains the package, or None.
-        purpose: what needs it, as the subject of the message; `instead`, an alternative without it, if one exists.
-
-    Raises `MissingPackage` if the package is not installed.
+    `extra` is the extra of this project that contains it, `purpose` the subject of the message, `instead` an
+    alternative. Raises `MissingPackage` if the package is not installed.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]

@@ -210,12 +210,7 @@ def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start
 
 
 def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """Return the states after each letter of N words, int64 (N, T), each from its own state.
-
-    Args:
-        delta: int64 (|Σ|, n).
-        q: int64 (N,).
-        tokens: int64 (N, T).
+    """Return the states after each letter of N words, each from its own state: (|Σ|, n), (N,), (N, T) -> int64 (N, T).
 
     >>> paths(np.array([[0, 1], [1, 0]]), np.array([0, 1]), np.array([[1, 0, 1], [1, 0, 0]])).tolist()
     [[1, 1, 0], [0, 0, 0]]

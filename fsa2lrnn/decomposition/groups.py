@@ -18,11 +18,9 @@ MAX_ORDER = 200
 
 
 def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.ndarray]:
-    """The group that the permutations among the maps generate, with the left action of the maps on it.
+    """Return the group that the permutations among the maps generate, with the left action of the maps on it.
 
-    Args:
-        maps: permutations and constants of 0 … n−1, int (k, n).
-        limit: the largest group to allow.
+    `maps` are permutations and constants of 0 … n−1, int (k, n); `limit` bounds the group (`BudgetExceeded`).
 
     Returns:
         The elements as permutations, int (N, n), the identity first; and for each map and element g the number of h·g,
@@ -30,7 +28,6 @@ def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.nd
 
     Raises:
         InvalidMachine: if a map is neither a permutation nor a constant.
-        BudgetExceeded: if the group has more elements.
 
     >>> elements, table = regular(np.array([[1, 2, 0], [0, 0, 0]]))
     >>> elements.tolist(), table.tolist()
@@ -55,11 +52,9 @@ def group_cover(
 
     Args:
         maps: permutations and constants of 0 … n−1, int (k, n).
-        start: the first state.
         elements: the group, as `regular` gives it.
-        coordinates: those of its elements, int (N, C), −1 where free, that tell them apart. As in any `Cover`, they
-            are those of a machine: the group with the table that `regular` gives.
-        levels: their levels, int (C,).
+        coordinates: those of its elements, int (N, C), −1 where free, that tell them apart, as in a `Cover` of the
+            group's machine; `levels`, int (C,), their levels.
 
     Returns:
         A cover with these coordinates and, if there are constants that set it to more than one, the point x last.

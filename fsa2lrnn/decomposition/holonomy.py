@@ -39,7 +39,6 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
 
     Args:
         maps: the next state of each state, int (k, n), for each letter.
-        start: the first state.
         max_sets: how many image sets to allow; there may be 2ⁿ.
         max_chains: how many chains to allow, the states of the cover; there may be far more of them than of states.
 

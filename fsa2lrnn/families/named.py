@@ -85,9 +85,7 @@ class LayerVerdict(Brief):
 def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> LayerVerdict:
     """Return the verdict of theory on a named layer; `verdict` is that of its family, where already computed.
 
-    Raises:
-        UnsupportedFormat: for a name that is not known.
-        BudgetExceeded: as `represent`.
+    Raises `UnsupportedFormat` for a name that is not known, and `BudgetExceeded` as `represent`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> say(zoo.sum_mod(2), "lru").answer, say(zoo.sum_mod(2), "rwkv4").why

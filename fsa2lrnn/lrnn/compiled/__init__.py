@@ -154,21 +154,5 @@ Backward = Callable[..., tuple[Tensor | None, ...]]
 
 
 def typed_once_differentiable(backward: Backward) -> Backward:
-    """Return torch's `once_differentiable` of a `Function`'s backward, with parameter names that type checkers accept.
-
-    >>> import torch
-    >>> class Square(torch.autograd.Function):
-    ...     @staticmethod
-    ...     def forward(ctx, x):
-    ...         ctx.save_for_backward(x)
-    ...         return x * x
-    ...
-    ...     @staticmethod
-    ...     @typed_once_differentiable
-    ...     def backward(ctx, dy):
-    ...         return (2 * ctx.saved_tensors[0] * dy,)
-    >>> x = torch.tensor(3.0, requires_grad=True)
-    >>> torch.autograd.grad(Square.apply(x), x)[0].item()
-    6.0
-    """
+    """Return torch's `once_differentiable` of a `Function`'s backward, with parameter names for type checkers."""
     return once_differentiable(backward)
