@@ -194,6 +194,7 @@ def mamba(folder: Path) -> Iterator[Implementation]:
         o, S = minimal(v, g, k, q, 64, S)
         return o[:, :T], S.mT
 
+    # Its gate is an argument of its own, so gradients pass through the adapter as they are.
     yield Implementation(project, "ssd_minimal_discrete", "simple_gla", discrete, longest=4096, note="given float32")
     passing = functions(ops / "ops/triton/ssd_state_passing.py", "state_passing_ref")["state_passing_ref"]
 
@@ -235,13 +236,16 @@ def transformers() -> Iterator[Implementation]:
     """Yield the torch fallbacks of transformers, without kernels from the hub."""
 
     def fallback(model: str, name: str) -> Callable[..., Any]:
-        found = getattr(import_module(f"transformers.models.{model}.modeling_{model}"), name)
-        return getattr(found, "__wrapped__", found)
+        return getattr(import_module(f"transformers.models.{model}.modeling_{model}"), name)
 
     def scaled(kernel: Callable[..., Any]) -> Kernel:
-        def run(*tensors: Tensor, scale: float, **options: Any) -> Any:
-            q, *others = tensors
-            return kernel(q * (scale * SCALE), *others, **options)
+        # Without `cu_seqlens`, which the fallbacks refuse.
+        def run(
+            q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, scale: float, initial_state: Tensor | None,
+            output_final_state: bool,
+        ) -> Any:  # fmt: skip
+            options = {"initial_state": initial_state, "output_final_state": output_final_state}
+            return kernel(q * (scale * SCALE), k, v, g=g, beta=beta, **options)
 
         return run
 
@@ -259,8 +263,9 @@ def transformers() -> Iterator[Implementation]:
         ) -> Any:
             return kernel(x, dt, A, B, C, 64, initial_states=S, return_final_states=True)
 
+        kernel = _mamba2(combined)
         yield Implementation(
-            f"transformers {model}", "mamba2_chunk_scan", "simple_gla", _mamba2(combined), longest=4096
+            f"transformers {model}", "mamba2_chunk_scan", "simple_gla", kernel, longest=4096, gradients=False
         )
     selective = fallback("mamba", "mamba_selective_scan")
     last = functools.partial(selective, return_last_state=True)

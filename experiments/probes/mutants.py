@@ -39,7 +39,8 @@ KERNELS: dict[str, tuple[str, Callable[..., Any], list[str], list[str]]] = {
     "chunked gated delta rule": ("gated_delta_rule", DELTA, [
         "no carry between chunks", "no carry after the first border", "the last decay is that of an empty slot",
         "the state decays by the last but one", "keys enter the state without decay",
-        "decay between tokens is exclusive", "the inverse misses its last row", "the inverse has the sign of A wrong", "u lacks beta", "w lacks beta",
+        "decay between tokens is exclusive", "the inverse misses its last row",
+        "the inverse has the sign of A wrong", "u lacks beta", "w lacks beta",
         "w lacks the decay", "scores exclude the token itself", "scores include the next token", "product in TF32",
         "state product in TF32", "the state is rounded to bfloat16 between chunks", "u is rounded to bfloat16",
         "padding repeats the last token", "an update is lost in a race", "exp2 in place of exp",
@@ -77,7 +78,8 @@ KERNELS: dict[str, tuple[str, Callable[..., Any], list[str], list[str]]] = {
         "no carry between blocks", "the carry is that before the last token",
     ], []),
     "causal convolution": ("causal_conv1d", kernels.convolution, [
-        "taps are reversed", "the window ends before the token", "bias is dropped", "the final state is one token late",
+        "taps are reversed", "the window ends before the token", "bias is dropped",
+        "the final state is one token late",
     ], []),
 }  # fmt: skip
 HISTORICAL = [
@@ -146,7 +148,7 @@ def random_tests(op: Operator, kernel: Callable[..., Any]) -> tuple[bool, bool]:
     generator, passes = torch.Generator().manual_seed(0), [True, True]
     caller = Caller(op, kernel)
     for dtype in DTYPES:
-        for shape in _cases(op, dtype, LENGTHS, (64,), True, True, True, 0):
+        for shape in _cases(op, dtype, LENGTHS, (64,), True, True, True, True, 0):
             if not any(passes):
                 break
             case = randomised(op, shape, dtype, generator)
