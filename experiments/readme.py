@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
+from experiments.probes import tables as probe_tables
 from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
@@ -22,6 +23,7 @@ FILES = tuple(
         "docs/block-sizes.md",
         "docs/released.md",
         "docs/released-layers.md",
+        "docs/kernel-probes.md",
     )
 )
 SECTION = re.compile(
@@ -258,6 +260,10 @@ SECTIONS = {
     "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
     "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
     "block_sizes_held_out": Section(model_tables.block_sizes_held_out, ("block_sizes",)),
+    "probe_survey": Section(probe_tables.survey, ("probe_survey",)),
+    "probe_interpreted": Section(probe_tables.interpreted, ("probe_interpreted",)),
+    "probe_mutants": Section(probe_tables.mutants, ("probe_mutants",)),
+    "probe_missed": Section(probe_tables.missed, ("probe_mutants",)),
 }
 # The script that writes each file of results, with its arguments.
 WRITERS = {
@@ -279,6 +285,9 @@ WRITERS = {
     "learned_cascades": "studies.learned_cascades",
     "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
+    "probe_interpreted": "probes.interpreted --fla FOLDER",
+    "probe_mutants": "probes.mutants",
+    "probe_survey": "probes.survey --fla FOLDER --mamba FOLDER",
     "random_languages": "studies.random_languages",
     "released_table": "studies.released",
     "sooner": "studies.sooner",

@@ -6,7 +6,7 @@
 ('Refuted', True, 256)
 """
 
-from verify.propositions import cascades, compilation, families, grids, layers, scans, stability
+from verify.propositions import cascades, compilation, families, grids, layers, probes, scans, stability
 from verify.propositions.registry import (
     DEEP,
     FAST,
@@ -30,6 +30,7 @@ REGISTRY: tuple[Proposition, ...] = (
     *compilation.PROPOSITIONS,
     *layers.PROPOSITIONS,
     *cascades.PROPOSITIONS,
+    *probes.PROPOSITIONS,
 )
 
 __all__ = [

@@ -25,6 +25,7 @@ from .words import KEYS, VALUES, unit
 STORED = 8  # roundings to the dtype on one path
 TOKENS = 70
 GATES = ("g", "w")
+KIND = "gates within certified bounds"
 
 
 def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
@@ -58,7 +59,7 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
         name: torch.tensor(rows[name], dtype=torch.float64).reshape(1, -1, 1, *s) for name, s in op.tensors.items()
     }
     assert n == op.factors.get("v", n)
-    return Case("gates within certified bounds", inputs, torch.tensor(state, dtype=torch.float64)[None, None])
+    return Case(KIND, inputs, torch.tensor(state, dtype=torch.float64)[None, None])
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -38,10 +38,11 @@ class Caller:
             parameters = dict[str, inspect.Parameter]()
         kinds = {p.kind for p in parameters.values()}
         named = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-        self.forwards = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds
+        forwards = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds
         self.by_name = set(op.tensors) <= named
         self.takes_chunk_size = "chunk_size" in named or inspect.Parameter.VAR_KEYWORD in kinds
-        self.takes_cu_seqlens = "cu_seqlens" in named or self.forwards
+        self.names_cu_seqlens = "cu_seqlens" in named
+        self.takes_cu_seqlens = self.names_cu_seqlens or forwards
 
     def prepare(self, inputs: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
         """Return the inputs in the dtypes of a call: `dtype`, but float32 for log gates and int64 for indices."""
@@ -58,6 +59,8 @@ class Caller:
         """Return outputs and final state of one call."""
         ordered = {n: tensors[n] for n in (*self.op.tensors, *self.op.static)}
         options = {**self.op.options, **more, "initial_state": S, "output_final_state": True}
+        if self.names_cu_seqlens:
+            options.setdefault("cu_seqlens", None)
         if self.op.scaled:
             options["scale"] = scale
         if self.chunk_size is not None:

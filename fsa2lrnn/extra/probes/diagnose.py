@@ -98,7 +98,8 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
             if difference(op, part, mine, expected(op, part)) is None:
                 continue
             for name, other in wrong_definitions(op, replace(part, upstream=None)):
-                if _same(mine["o"].cpu().double(), expected(op, other)["o"]):
+                wrong = expected(op, other)
+                if all(_same(mine[n].cpu().double(), wrong[n]) for n in ("o", "state")):
                     return name
             break
     if first.error == float("inf"):
@@ -109,10 +110,16 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
         return "variable lengths: a packed sequence differs from the sequence alone"
     if "padding" in case.kind:
         return "padding: tokens that leave the state unchanged change the result"
+    # Simpler inputs: what is correct without a part of them names the part.
+    for name in op.wide:
+        if _passes(caller, replace(_changed(case, name, torch.zeros_like), period=0), dtype):
+            return f"wrong decay: correct where {name} is 0"
     if first.error <= ROUNDING:
         return (
             f"accumulation dtype: errors up to {first.error:.1e} of the largest value, as if a sum or product rounded"
         )
+    if case.state is not None and not case.cuts and _passes(caller, replace(case, state=None), dtype):
+        return "state carry: correct without an initial state"
     return _by_position(op, case, first, chunk_sizes)
 
 
@@ -125,7 +132,7 @@ def _by_position(op: Operator, case: Case, first: Difference, chunk_sizes: Seque
         if token and (token % chunk == 0 or (token + 1) % chunk == 0):
             return f"chunk boundary: the first wrong token, {token}, is at a border of chunks of {chunk}"
     for chunk in sorted(set(chunk_sizes), reverse=True):
-        if T % chunk and token >= T - T % chunk:
+        if chunk < T and T % chunk and token >= T - T % chunk:
             return f"padding: only tokens of the last, incomplete chunk of {chunk} are wrong"
         if token > chunk:
             return f"chunk boundary: the first {token} tokens, more than a chunk of {chunk}, are correct"

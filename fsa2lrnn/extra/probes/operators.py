@@ -179,6 +179,7 @@ OPERATORS: dict[str, Operator] = {
         ),
     )
 }  # fmt: skip
+"""The operators that have probes, by name."""
 ALIASES = {
     "gated_delta_product": "delta_product", "dplr_delta_rule": "rwkv7", "ssd": "simple_gla", "deltanet": "delta_rule",
 }  # fmt: skip

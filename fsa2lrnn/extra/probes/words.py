@@ -49,6 +49,7 @@ class Source:
         self.rng = random.Random(seed)
         self.size = size
         self.state = state
+        self.tokens = 0
         self.halvings = [0] * KEYS
         self.queue = list(range(KEYS)) if state is None else []
 
@@ -109,9 +110,15 @@ class Source:
         self.halvings[i] += 1
         return letter(unit(i), [0.0] * VALUES, 0.5 if kind == "half" else 1.5)
 
+    def reset_here(self) -> bool:
+        """Return whether the next token resets, more often at borders of chunks: of 64 tokens, and of 16."""
+        self.tokens += 1
+        at_border = [self.tokens % c in (0, 1) for c in (64, 16)]
+        return self.rng.random() < (0.3 if at_border[0] else 0.06 if at_border[1] else 0.015)
+
     def reset_now(self) -> bool:
         """Return whether the next letter clears the state, after which every coordinate is written anew."""
-        if self.queue or self.rng.random() > 0.02:
+        if not self.reset_here() or self.queue:
             return False
         self.halvings = [0] * KEYS
         self.queue = list(range(KEYS))
@@ -163,7 +170,7 @@ def simple_gla_letters(source: Source) -> Iterator[Letter]:
     """Yield writes of differences: k = ±e_i and v = ±(new − old), so that row i holds `new` afterwards."""
     rows = source.state or [[0.0] * VALUES for _ in range(KEYS)]
     while True:
-        if reset := source.rng.random() < 0.03:
+        if reset := source.reset_here():
             rows = [[0.0] * VALUES for _ in range(KEYS)]
         i, sign = source.rng.randrange(KEYS), source.rng.choice((-1.0, 1.0))
         new = source.values(source.size.value)
@@ -178,7 +185,8 @@ def simple_gla_letters(source: Source) -> Iterator[Letter]:
 def rwkv7_letters(source: Source) -> Iterator[Letter]:
     """Yield the letters of the delta rule as a = −k, b = βk, and copies between registers.
 
-    A copy is a = e_j − e_i, b = e_i, or a reset of channel i with a = e_j: the erased row is that before the decay.
+    A copy is a = e_j − e_i, b = e_i, or a reset of channel i with a = e_j. A reset of channel i with a = −e_i negates
+    row i: what a reads is the state before the decay.
     """
     while True:
         reset = source.reset_now()
@@ -189,11 +197,16 @@ def rwkv7_letters(source: Source) -> Iterator[Letter]:
         k, v = b, x["v"] if any(b) else [0.0] * VALUES
         if not reset and not source.queue and source.rng.random() < 0.2:
             i, j = source.registers()
-            b, k, source.halvings[i] = unit(i), [0.0] * KEYS, source.halvings[j]
-            if source.rng.random() < 0.5:
-                a = add(unit(j), unit(i, -1.0))
+            a, b, k = unit(j), unit(i), [0.0] * KEYS
+            how = source.rng.choice(("copy", "move", "flip"))
+            if how == "copy":
+                a = add(a, unit(i, -1.0))
             else:
-                a, w[i] = unit(j), RESET
+                w[i] = RESET
+            if how == "flip":
+                a = unit(i, -1.0)
+            else:
+                source.halvings[i] = source.halvings[j]
         yield {"r": source.query(), "w": w, "k": k, "v": v, "a": a, "b": b}
 
 

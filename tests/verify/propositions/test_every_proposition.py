@@ -12,6 +12,8 @@ from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.coordinates import Cover
 from fsa2lrnn.extra.baselines import LiquidS4Config
+from fsa2lrnn.extra.probes import OPERATORS
+from fsa2lrnn.extra.probes.words import Magnitudes
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn.layers import index
@@ -20,6 +22,7 @@ from fsa2lrnn.lrnn.scans.reference import schedule
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.training.chance import ChanceLevel
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
+from verify.propositions.probes import roots_of_e8
 from verify.propositions.stability import Ball
 
 SMOKE = Effort("smoke", examples=25, exhaustive=1)
@@ -156,6 +159,11 @@ BROKEN = {
     "cascade-prime": [{"bound_of": lambda m: replace(prime_bound(m), prime=prime_bound(m).prime + 1)}],
     "cascade-auto": [{"decide": always_a_cascade}],
     "cascade-zeros": [{"shift": lambda model: model}],
+    "probe-sums": [{"limit": 10}],
+    "probe-roots": [{"roots": lambda: [*roots_of_e8(), (2,) * 8]}, {"roots": lambda: roots_of_e8()[:-1]}],
+    "probe-inverse": [{"invert": lambda A: torch.eye(len(A)) - A}],
+    **{f"probe-{name}": [{"sizes": {torch.bfloat16: Magnitudes(999)}, "gradients": False}] for name in OPERATORS},
+    "probe-gates": [{"base": 0.6931}],
 }
 
 

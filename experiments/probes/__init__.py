@@ -1,0 +1,1 @@
+"""Exact probes on real kernels, and a study of injected faults."""

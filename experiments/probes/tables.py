@@ -1,0 +1,87 @@
+"""Tables of docs/kernel-probes.md: the survey of real kernels, the Triton kernels, the study of faults."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments import results_io
+from experiments.tables import markdown
+
+SUITES = ("whole sequences", "carried state", "variable lengths", "gradients", "gates")
+
+
+def _cell(cells: dict[str, str], suite: str) -> str:
+    """Return "exact" where every dtype is, "—" where the suite does not apply, or the first deviation."""
+    mine = [text for name, text in cells.items() if name.rpartition(", ")[0] == suite]
+    if not mine:
+        return "—"
+    wrong = [text for text in mine if not text.startswith("exact")]
+    if not wrong:
+        return "exact" if mine[0] == "exact" else "exact (padding)"
+    what, _, fault = wrong[0].partition("; ")
+    first = what.split(": ", 1)[-1]
+    return f"{len(wrong)} of {len(mine)} dtypes wrong: {first}; {fault}"
+
+
+def survey() -> str:
+    """Each kernel against the five suites, in float32, bfloat16 and float16."""
+    rows = results_io.read("probe_survey")["results"]
+    return markdown(
+        ["project", "kernel", "operator", *SUITES],
+        [[r["project"], f"`{r['kernel']}`", r["op"], *(_cell(r["cells"], suite) for suite in SUITES)] for r in rows],
+    )
+
+
+def interpreted() -> str:
+    """flash-linear-attention's Triton kernels in Triton's interpreter."""
+    found = results_io.read("probe_interpreted")["results"]
+    rows = [
+        [
+            f"`{r['kernel']}`",
+            r["op"],
+            r["dtype"],
+            str(r["tokens"]),
+            ", ".join(r.get("cases", {})) or "none",
+            r["result"],
+        ]
+        for r in found["kernels"]
+    ]
+    return markdown(["kernel", "operator", "dtype", "tokens", "cases", "result"], rows)
+
+
+def mutants() -> str:
+    """Faults caught by each test."""
+    counts: dict[str, Any] = results_io.read("probe_mutants")["results"]["counts"]
+    tests = ("probes", "error ratio", "allclose")
+    heads = [
+        "faults",
+        "number",
+        "exact probes",
+        "random, error ratio 0.005",
+        "random, `allclose`",
+        "seconds: probes, random",
+    ]
+    rows = [
+        [kind, str(c["faults"]), *(str(c[test]) for test in tests), " and ".join(f"{s:.0f}" for s in c["seconds"])]
+        for kind, c in counts.items()
+    ]
+    return markdown(heads, rows)
+
+
+def missed() -> str:
+    """The faults that one of the tests does not catch."""
+    rows = results_io.read("probe_mutants")["results"]["rows"]
+    kinds = ("forward", "backward", "historical")
+    some = [r for kind in kinds for r in rows[kind] if r["probes"] is None or not (r["error ratio"] and r["allclose"])]
+    return markdown(
+        ["kernel", "fault", "probes name", "error ratio", "`allclose`"],
+        [
+            [
+                r["kernel"],
+                r["fault"],
+                r["probes"] or "not caught",
+                *("caught" if r[t] else "missed" for t in ("error ratio", "allclose")),
+            ]
+            for r in some
+        ],
+    )
