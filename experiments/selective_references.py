@@ -156,6 +156,32 @@ kda = partial(fla, "kda", "KimiDeltaAttention", "kda", "naive_recurrent_kda", "k
 gdn2 = partial(fla, "gdn2", "GatedDeltaNet2", "gdn2", "naive_recurrent_gdn2", "gdn2")
 
 
+def rwkv7_fla(folder: Path) -> nn.Module:
+    """Return RWKV7Attention as a first layer, its kernels replaced by the recurrence of generalised delta rules."""
+    path = folder / "fla/ops/generalized_delta_rule/dplr/naive.py"
+    naive = defined(path, "dplr_recurrence")["dplr_recurrence"]
+
+    def chunk(r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, **_: Any) -> tuple[Tensor, None]:
+        parts = (x.transpose(1, 2) for x in (r * r.shape[-1] ** 0.5, k, v, a, b, w))  # it scales queries
+        return naive(*parts)[0].transpose(1, 2), None
+
+    def shift(x: Tensor, *_: Any, **__: Any) -> tuple[Tensor, None]:
+        return functional.pad(x, (0, 0, 1, -1)) - x, None
+
+    def corrected(o: Tensor, r: Tensor, k: Tensor, r_k: Tensor, v: Tensor, g: Tensor) -> Tensor:
+        return (o + ((r * k * r_k).sum(-1, keepdim=True) * v).flatten(-2)) * g
+
+    space = defined(
+        folder / "fla/layers/rwkv7.py", "RWKV7Attention", LoRA=defined(folder / "fla/layers/rwkv6.py", "LoRA")["LoRA"],
+        get_layer_cache=lambda *_: None, update_layer_cache=lambda *_, **__: None, token_shift=shift,
+        fused_addcmul_rwkv7=lambda x, delta, *mu: [x + delta * part for part in mu],
+        fused_k_rwkv7=lambda k, a, k_a: k * (1 + (a - 1) * k_a), chunk_rwkv7=chunk, gate_output_correction=corrected,
+    )  # fmt: skip
+    sizes = {"hidden_size": WIDTH, "head_dim": KEYS, "layer_idx": 0, "num_hidden_layers": 2}
+    ranks = {"decay_low_rank_dim": 3, "a_low_rank_dim": 3, "gate_low_rank_dim": 5}
+    return space["RWKV7Attention"](**sizes, **ranks).train()
+
+
 # The others
 
 
@@ -327,6 +353,7 @@ REFERENCES: dict[str, Reference] = {
     ),
     "kda": Reference("kda", {"neg_eigval": True}, FLA, partial(kda, allow_neg_eigval=True)),
     "gdn2": Reference("gdn2", {}, FLA, gdn2),
+    "rwkv7_fla": Reference("rwkv7", {"rank": 3, "gate_rank": 5}, FLA, rwkv7_fla),
     "rwkv7": Reference("rwkv7", {"rank": 3}, "RWKV-LM", rwkv7, of_rwkv7),
     "mamba2": Reference("mamba2", {}, "mamba", Mamba2, of_mamba2),
     "mamba3": Reference("mamba3", {"rope": 0.5}, "mamba", mamba3),

@@ -33,8 +33,9 @@ class MatrixConfig(LayerConfig):
 
     Args:
         conv: letters that the short convolution of queries, keys and values reads, 0 for none.
-        reads: "gated" for the published layer of width heads·block, "state" for its recurrence alone, without
-            convolution, whose output is the state.
+        reads: "gated" for the published layer, "state" for its recurrence alone, without convolution, whose output is
+            the state.
+        outputs: the width of the published layer, 0 for heads·block.
     """
 
     heads: int
@@ -42,6 +43,7 @@ class MatrixConfig(LayerConfig):
     expand_v: float = 1.0
     conv: int = 4
     reads: str = "gated"
+    outputs: int = 0
 
     def __post_init__(self) -> None:
         for name in ("heads", "block"):
@@ -53,7 +55,9 @@ class MatrixConfig(LayerConfig):
             raise UnsupportedFormat(f"reads = {self.reads!r}: one of {', '.join(READS)}")
         if type(self.conv) is not int or self.conv < 0 or (self.conv and self.reads == "state"):
             raise UnsupportedFormat(f'conv = {self.conv!r}: a number of letters, 0 with reads="state": set conv=0')
-        check_width(self.heads * self.values * self.block)
+        if type(self.outputs) is not int or self.outputs < 0 or (self.outputs and self.is_state):
+            raise UnsupportedFormat(f'outputs = {self.outputs!r}: a width, or 0, as with reads="state"')
+        check_width(max(self.outputs, self.heads * self.values * self.block))
 
     @property
     def values(self) -> int:
@@ -68,7 +72,7 @@ class MatrixConfig(LayerConfig):
     @property
     def width(self) -> int:
         """The outputs per step."""
-        return self.heads * self.block * (self.values if self.is_state else 1)
+        return self.heads * self.block * self.values if self.is_state else self.outputs or self.heads * self.block
 
     @property
     def entries(self) -> int:

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.layers import LAYERS
 
-LAYERS = ("block", "hard_lanes", "hard_reflections")
-"""Layers that are automata for all weights: blocks with one-hot columns, and the signed maps of docs/theory.md T51."""
 _WHOLE = (
     "layers",
     "heads",
@@ -28,7 +27,7 @@ _WHOLE = (
 )
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
-_HEADS = {"hard_lanes": 12, "hard_reflections": 12}
+_HEADS = 12  # of layers other than blocks
 _SMALL, _LARGE = (
     24,
     128,
@@ -43,8 +42,9 @@ class Recipe:
         heads: the number of parallel automata; with blocks, usually one of them becomes the whole machine.
         block: the states per automaton; None for two to three times those of the machine, or growing sizes if no
             machine is given. For reflections, how many numbers they exchange; None for the size that theory gives.
-        layer: one of `LAYERS`. With one layer of blocks a single head has to be the machine; otherwise the whole
-            network is verified, which requires a machine as the source.
+        layer: "block", or one that is an automaton for all weights, such as "hard_reflections" (`Layer.is_finite`).
+            With one layer of blocks a single head has to be the machine; otherwise the whole network is verified,
+            which requires a machine as the source.
         layers: the number of layers of blocks; the gates of each read the letters and lower states, now and before.
         start: the initial maps of the gates of several layers, one of `STARTS`; permutations are drawn per letter.
         gate_hidden: the hidden units of such a gate.
@@ -107,8 +107,9 @@ class Recipe:
         ]
         if self.block is not None and (type(self.block) is not int or self.block < 1):
             faults.append(f"block = {self.block!r} must be a whole number of at least 1, or None to be found")
-        if self.layer not in LAYERS:
-            faults.append(f"layer = {self.layer!r} must be one of {', '.join(LAYERS)}")
+        if self.layer != "block" and not is_automaton(self.layer):
+            hard = ["block", *(name for name in LAYERS if is_automaton(name))]
+            faults.append(f"layer = {self.layer!r} must be one of {', '.join(hard)}")
         if self.start not in STARTS:
             faults.append(f"start = {self.start!r} must be one of {', '.join(STARTS)}")
         if self.layers > 1 and self.layer != "block":
@@ -164,6 +165,15 @@ class Recipe:
         return asdict(self)
 
 
+def is_automaton(layer: str) -> bool:
+    """Return whether this kind of layer is an automaton for all weights, under every column rule.
+
+    >>> is_automaton("hard_lanes"), is_automaton("block"), is_automaton("index")
+    (True, False, False)
+    """
+    return layer in LAYERS and LAYERS[layer].is_finite("none") and not LAYERS[layer].Config.reads_letters
+
+
 def check_noise(noise: float | None, n_outputs: int) -> None:
     """Raise `UnsupportedFormat` if labels with this share of errors are no better than guessing.
 
@@ -194,6 +204,6 @@ def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
             f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(Recipe.__dataclass_fields__)}"
         )
     if changes.get("layer", "block") != "block":
-        return Recipe(**{"heads": _HEADS.get(changes["layer"], 4), **changes})
+        return Recipe(**{"heads": _HEADS, **changes})
     large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}
     return Recipe(**{**(large if n_states is not None and n_states > _SMALL else {}), **changes})
