@@ -42,7 +42,7 @@ _COUNTERPARTS = {
 
 
 def wrap_fla(module: nn.Module) -> Layer:
-    """Return a layer of this library with the settings and weights of a layer of flash-linear-attention.
+    """Return our layer with the settings and weights of one of flash-linear-attention.
 
     The classes are GatedDeltaNet, GatedDeltaProduct, KimiDeltaAttention, GatedDeltaNet2 and RWKV7Attention, the last
     as a first layer (`layer_idx` 0). `to_fla` writes the weights back.
@@ -84,7 +84,7 @@ def wrap_fla(module: nn.Module) -> Layer:
 
 
 def to_fla(layer: Layer, module: nn.Module) -> None:
-    """Write the weights of a layer of ours into a layer of flash-linear-attention.
+    """Write the weights of our layer into one of flash-linear-attention.
 
     Raises `UnsupportedFormat` unless they have the same parameters.
     """

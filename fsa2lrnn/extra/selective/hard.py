@@ -27,6 +27,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 _SINKHORN = 8  # iterations of the gradient's doubly stochastic matrix
 _WRITES = (-1, 0, 1)
+_KEEPS = 2.0  # added to the first logits of keeping a number
 
 
 @dataclass(frozen=True)
@@ -153,6 +154,14 @@ class HardDeltaProductLayer(_PermutingLayer):
     """x_k = A x_{k−1} + v with a permutation for A, of which rows are zero where v writes; x₀ is one-hot."""
 
     Config = HardDeltaProductConfig
+
+    def __init__(self, width_in: int, config: HardDeltaProductConfig) -> None:
+        super().__init__(width_in, config)
+        if config.writes:  # a new layer keeps most numbers, as random writes forget all that was read before
+            weights, n = self.transition.weights, config.size
+            favoured = weights.W2 if config.gate == "table" else weights.b2.unsqueeze(-1)
+            with torch.no_grad():
+                favoured.view(config.heads, -1, favoured.shape[-1])[:, n * n :: len(_WRITES) + 1] += _KEEPS
 
     @property
     def family(self) -> str | None:
