@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, silu
+from torch.nn.functional import conv1d, embedding, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.selective import rounding
@@ -208,10 +208,7 @@ class ShortConvolution(nn.Module):
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return Σ_i w_i x_{t+i} for each channel: x (B, T + W − 1, C), w (C, 1, W) -> (B, T, C)."""
-    length = x.shape[1] - weight.shape[-1] + 1
-    y = sum(x[:, i : i + length] * weight[:, 0, i] for i in range(weight.shape[-1]))
-    assert isinstance(y, Tensor)
-    return y if bias is None else y + bias
+    return conv1d(x.mT, weight, bias, groups=len(weight)).mT
 
 
 def unit(x: Tensor) -> Tensor:
