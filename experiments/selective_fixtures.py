@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from experiments import results_io, script
 from experiments.selective_references import HEADS, KEYS, LENGTH, REFERENCES, WIDTH, Reference
 from fsa2lrnn.extra.selective import SliceLayer
+from fsa2lrnn.extra.selective.fla import to_fla, wrap_fla
 from fsa2lrnn.lrnn.layers import Columns, Layer, Shape, layer_named
 
 OUT = Path(__file__).parent.parent / "tests/fsa2lrnn/extra/selective/data"
@@ -58,6 +59,20 @@ def main(
 def files() -> list[Path]:
     """Return the files of numbers."""
     return sorted(OUT.glob("*.safetensors"))
+
+
+def check_carried(reference: Reference, module: nn.Module) -> None:
+    """Assert that `wrap_fla` and `to_fla` carry the weights of a layer of flash-linear-attention there and back."""
+    if reference.repository != "flash-linear-attention":
+        return
+    layer, u = wrap_fla(module), torch.randn(WORDS, LENGTH, WIDTH)
+    torch.testing.assert_close(layer(u, layer.initial_state(WORDS))[0], module(u)[0], rtol=1e-9, atol=1e-9)
+    before = {name: weight.clone() for name, weight in module.state_dict().items()}
+    with torch.no_grad():
+        for weight in module.parameters():
+            weight.zero_()
+    to_fla(layer, module)
+    assert all(torch.equal(weight, before[name]) for name, weight in module.state_dict().items())
 
 
 def about(path: Path) -> dict[str, str]:
@@ -110,6 +125,7 @@ def outputs(layer: Layer, y: Tensor) -> Tensor:
 
 def write(name: str, reference: Reference, module: nn.Module, commit: str) -> None:
     """Run a module on random words with random weights, and write inputs, weights, outputs and gradients."""
+    check_carried(reference, module)
     rename = reference.names or (lambda key, value: (key, value))
     with torch.no_grad():
         for weight in module.parameters():

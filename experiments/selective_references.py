@@ -18,8 +18,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-WIDTH, HEADS, KEYS, LENGTH = 8, 2, 4, 11
+WIDTH, HEADS, KEYS, LENGTH = 8, 2, 4, 11  # of the numbers; `use` changes them for measurements
+_IS_DOUBLE = True
 _ANNOTATIONS = 1 << 24  # the compiler flag of `from __future__ import annotations`
+
+
+def use(width: int, heads: int, keys: int, length: int) -> None:
+    """Build the modules that follow in these sizes and in single precision."""
+    globals().update(WIDTH=width, HEADS=heads, KEYS=keys, LENGTH=length, _IS_DOUBLE=False)
+
+
+def _dtype() -> torch.dtype:
+    return torch.float64 if _IS_DOUBLE else torch.float32
 
 
 class Reference(NamedTuple):
@@ -35,11 +45,12 @@ class Reference(NamedTuple):
 def defined(path: Path, *names: str, **scope: Any) -> dict[str, Any]:
     """Return the classes and functions of these names in a Python file, in double precision, run in this scope."""
     text = path.read_text("utf-8")
-    for single, double in (
-        ("torch.float32", "torch.float64"), ("dtype=torch.float)", "dtype=torch.float64)"),
-        (".float()", ".double()"), ("to(torch.float)", "to(torch.float64)"), ("torch.float,", "torch.float64,"),
-    ):  # fmt: skip
-        text = text.replace(single, double)
+    if _IS_DOUBLE:
+        for single, double in (
+            ("torch.float32", "torch.float64"), ("dtype=torch.float)", "dtype=torch.float64)"),
+            (".float()", ".double()"), ("to(torch.float)", "to(torch.float64)"), ("torch.float,", "torch.float64,"),
+        ):  # fmt: skip
+            text = text.replace(single, double)
     wanted = (ast.FunctionDef, ast.ClassDef)
     body = [n for n in ast.walk(ast.parse(text)) if isinstance(n, wanted) and n.name in names]
     # a definition in a branch for a GPU comes before the one for others
@@ -156,12 +167,43 @@ kda = partial(fla, "kda", "KimiDeltaAttention", "kda", "naive_recurrent_kda", "k
 gdn2 = partial(fla, "gdn2", "GatedDeltaNet2", "gdn2", "naive_recurrent_gdn2", "gdn2")
 
 
+def rwkv7_fla(folder: Path) -> nn.Module:
+    """Return RWKV7Attention as a first layer, its kernels replaced by the recurrence of generalised delta rules."""
+    path = folder / "fla/ops/generalized_delta_rule/dplr/naive.py"
+    naive = defined(path, "dplr_recurrence")["dplr_recurrence"]
+
+    def chunk(r: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, **_: Any) -> tuple[Tensor, None]:
+        parts = (x.transpose(1, 2) for x in (r * r.shape[-1] ** 0.5, k, v, a, b, w))  # it scales queries
+        return naive(*parts)[0].transpose(1, 2), None
+
+    def shift(x: Tensor, *_: Any, **__: Any) -> tuple[Tensor, None]:
+        return functional.pad(x, (0, 0, 1, -1)) - x, None
+
+    def corrected(o: Tensor, r: Tensor, k: Tensor, r_k: Tensor, v: Tensor, g: Tensor) -> Tensor:
+        return (o + ((r * k * r_k).sum(-1, keepdim=True) * v).flatten(-2)) * g
+
+    space = defined(
+        folder / "fla/layers/rwkv7.py", "RWKV7Attention", LoRA=defined(folder / "fla/layers/rwkv6.py", "LoRA")["LoRA"],
+        get_layer_cache=lambda *_: None, update_layer_cache=lambda *_, **__: None, token_shift=shift,
+        fused_addcmul_rwkv7=lambda x, delta, *mu: [x + delta * part for part in mu],
+        fused_k_rwkv7=lambda k, a, k_a: k * (1 + (a - 1) * k_a), chunk_rwkv7=chunk, gate_output_correction=corrected,
+    )  # fmt: skip
+    sizes = {"hidden_size": WIDTH, "head_dim": KEYS, "layer_idx": 0, "num_hidden_layers": 2}
+    ranks = {"decay_low_rank_dim": 3, "a_low_rank_dim": 3, "gate_low_rank_dim": 5}
+    return space["RWKV7Attention"](**sizes, **ranks).train()
+
+
 # The others
 
 
 def rwkv7(folder: Path) -> nn.Module:
     """Return the time mixing of a first block."""
-    scope = {"MyModule": nn.Module, "MyFunction": lambda f: f, "HEAD_SIZE": KEYS, "DTYPE": torch.float64}
+    scope = {
+        "MyModule": nn.Module,
+        "MyFunction": lambda f: f,
+        "HEAD_SIZE": KEYS,
+        "DTYPE": torch.float64 if _IS_DOUBLE else torch.float32,
+    }
     scope |= {f"D_{gate}_LORA": 3 for gate in ("DECAY", "AAA", "MV", "GATE")}
     space = defined(folder / "RWKV-v7/rwkv_v7_demo.py", "RWKV7_OP", "RWKV_Tmix_x070", **scope)
     module = space["RWKV_Tmix_x070"](types.SimpleNamespace(head_size_a=KEYS, dim_att=WIDTH, n_embd=WIDTH), 0)
@@ -200,7 +242,8 @@ class Mamba2(nn.Module):
 
         def scan(x: Tensor, dt: Tensor, A: Tensor, B: Tensor, C: Tensor, D: Tensor, **_: Any) -> Tensor:
             B, C = (y.expand(-1, -1, x.shape[2], -1) for y in (B, C))
-            return minimal(x * dt.unsqueeze(-1), A * dt, B, C, LENGTH)[0] + D[:, None] * x
+            chunk = max(n for n in range(1, 65) if LENGTH % n == 0)
+            return minimal(x * dt.unsqueeze(-1), A * dt, B, C, chunk)[0] + D[:, None] * x
 
         def norm(size: int, eps: float, **_: Any) -> nn.Module:
             module = GatedNorm(size, eps)
@@ -295,7 +338,7 @@ def slstm(folder: Path) -> nn.Module:
     config = sLSTMLayerConfig(
         embedding_dim=WIDTH, num_heads=HEADS, backend="vanilla", dtype="float32", enable_automatic_mixed_precision=False
     )
-    return sLSTMLayer(config).double()
+    return sLSTMLayer(config).double() if _IS_DOUBLE else sLSTMLayer(config)
 
 
 def of_slstm(key: str, value: Tensor) -> tuple[str, Tensor]:
@@ -327,6 +370,7 @@ REFERENCES: dict[str, Reference] = {
     ),
     "kda": Reference("kda", {"neg_eigval": True}, FLA, partial(kda, allow_neg_eigval=True)),
     "gdn2": Reference("gdn2", {}, FLA, gdn2),
+    "rwkv7_fla": Reference("rwkv7", {"rank": 3, "gate_rank": 5}, FLA, rwkv7_fla),
     "rwkv7": Reference("rwkv7", {"rank": 3}, "RWKV-LM", rwkv7, of_rwkv7),
     "mamba2": Reference("mamba2", {}, "mamba", Mamba2, of_mamba2),
     "mamba3": Reference("mamba3", {"rope": 0.5}, "mamba", mamba3),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.decomposition.cascade import Cascade
     from fsa2lrnn.decomposition.search import decompose
+    from fsa2lrnn.extra.selective.fla import wrap_fla
     from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
@@ -75,6 +76,7 @@ _HOME = {
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.lrnn.wrapped",
 }
+_FEATURES = {"wrap_fla": "selective.wrap_fla"}
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
@@ -108,6 +110,7 @@ __all__ = [
     "save",
     "train",
     "wrap",
+    "wrap_fla",
     "zoo",
 ]
 
@@ -117,6 +120,8 @@ if not TYPE_CHECKING:  # what a type checker finds is imported above, and nothin
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
+        if name in _FEATURES:
+            return import_module("fsa2lrnn.registry").require(_FEATURES[name], name)
         if name in _MODULES:
             return import_module(_MODULES[name])
         raise AttributeError(f"module 'fsa2lrnn' has no attribute {name!r}")

@@ -8,6 +8,14 @@ from fsa2lrnn.extra.selective.delta_rules import (
     GatedDeltaProductConfig,
     GatedDeltaProductLayer,
 )
+from fsa2lrnn.extra.selective.hard import (
+    HardDeltaProductConfig,
+    HardDeltaProductLayer,
+    HardPDSSMConfig,
+    HardPDSSMLayer,
+    HardSliceConfig,
+    HardSliceLayer,
+)
 from fsa2lrnn.extra.selective.kda import GDN2Config, GDN2Layer, KDAConfig, KDALayer
 from fsa2lrnn.extra.selective.mamba2 import Mamba2Config, Mamba2Layer
 from fsa2lrnn.extra.selective.mamba3 import Mamba3Config, Mamba3Layer
@@ -26,6 +34,12 @@ __all__ = [
     "GatedDeltaNetLayer",
     "GatedDeltaProductConfig",
     "GatedDeltaProductLayer",
+    "HardDeltaProductConfig",
+    "HardDeltaProductLayer",
+    "HardPDSSMConfig",
+    "HardPDSSMLayer",
+    "HardSliceConfig",
+    "HardSliceLayer",
     "KDAConfig",
     "KDALayer",
     "Mamba2Config",

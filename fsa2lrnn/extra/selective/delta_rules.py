@@ -100,9 +100,9 @@ class DeltaRuleLayer(MatrixLayer):
 
     @property
     def family(self) -> str | None:
-        """Products of Householder factors, if nothing decays."""
+        """Products of Householder factors, if nothing decays and each depends on one letter."""
         config = self.config
-        return None if config.has_decay else f"householder({config.factors})" if config.factors > 1 else "householder"
+        return None if config.has_decay or config.conv else f"householder({config.factors})"
 
     def parameter_hints(self) -> dict[str, Hint]:
         """Return no weight decay for A_log and dt_bias, as their code asks."""

@@ -44,8 +44,8 @@ class Mamba2Layer(MatrixLayer):
 
     @property
     def family(self) -> str | None:
-        """Diagonal with entries in [0, 1]."""
-        return "diagonal[0,1]"
+        """Diagonal with entries in [0, 1], if each depends on one letter."""
+        return None if self.config.conv else "diagonal[0,1]"
 
     def parameter_hints(self) -> dict[str, Hint]:
         """Return no weight decay for A_log, dt_bias and D, as their code asks."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, silu
+from torch.nn.functional import conv1d, embedding, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.selective import rounding
@@ -33,8 +33,9 @@ class MatrixConfig(LayerConfig):
 
     Args:
         conv: letters that the short convolution of queries, keys and values reads, 0 for none.
-        reads: "gated" for the published layer of width heads·block, "state" for its recurrence alone, without
-            convolution, whose output is the state.
+        reads: "gated" for the published layer, "state" for its recurrence alone, without convolution, whose output is
+            the state.
+        outputs: the width of the published layer, 0 for heads·block.
     """
 
     heads: int
@@ -42,6 +43,7 @@ class MatrixConfig(LayerConfig):
     expand_v: float = 1.0
     conv: int = 4
     reads: str = "gated"
+    outputs: int = 0
 
     def __post_init__(self) -> None:
         for name in ("heads", "block"):
@@ -53,7 +55,9 @@ class MatrixConfig(LayerConfig):
             raise UnsupportedFormat(f"reads = {self.reads!r}: one of {', '.join(READS)}")
         if type(self.conv) is not int or self.conv < 0 or (self.conv and self.reads == "state"):
             raise UnsupportedFormat(f'conv = {self.conv!r}: a number of letters, 0 with reads="state": set conv=0')
-        check_width(self.heads * self.values * self.block)
+        if type(self.outputs) is not int or self.outputs < 0 or (self.outputs and self.is_state):
+            raise UnsupportedFormat(f'outputs = {self.outputs!r}: a width, or 0, as with reads="state"')
+        check_width(max(self.outputs, self.heads * self.values * self.block))
 
     @property
     def values(self) -> int:
@@ -68,7 +72,7 @@ class MatrixConfig(LayerConfig):
     @property
     def width(self) -> int:
         """The outputs per step."""
-        return self.heads * self.block * (self.values if self.is_state else 1)
+        return self.heads * self.block * self.values if self.is_state else self.outputs or self.heads * self.block
 
     @property
     def entries(self) -> int:
@@ -204,10 +208,7 @@ class ShortConvolution(nn.Module):
 
 def convolve(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return Σ_i w_i x_{t+i} for each channel: x (B, T + W − 1, C), w (C, 1, W) -> (B, T, C)."""
-    length = x.shape[1] - weight.shape[-1] + 1
-    y = sum(x[:, i : i + length] * weight[:, 0, i] for i in range(weight.shape[-1]))
-    assert isinstance(y, Tensor)
-    return y if bias is None else y + bias
+    return conv1d(x.mT, weight, bias, groups=len(weight)).mT
 
 
 def unit(x: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from fsa2lrnn.lrnn.scans import check_method
 
 CHUNK = 16
 """RankOneSteps that the chunked scan solves together: more are fewer iterations, but larger triangular systems."""
+_CHUNK_OF_DIAGONALS = 64  # where nothing has to be solved
 _SHORT = 8  # letters up to which the loop over steps is faster
 _LARGEST_EXPONENT = 60.0  # e⁶⁰ times what states hold stays within float32
 
@@ -102,7 +103,8 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
     """
     assert steps.q is not None
     batch, length, n, heads, _ = steps.k.shape
-    per_chunk = min(max(1, CHUNK // n), length)  # letters
+    size = CHUNK if steps.a is not None else _CHUNK_OF_DIAGONALS
+    per_chunk = min(max(1, size // n), length)  # letters
     if steps.g.shape[-1] > 1 and batch:
         fastest = -float(steps.g.detach().sum(2).min())
         per_chunk = min(per_chunk, int(_LARGEST_EXPONENT / max(fastest, 1e-30)))

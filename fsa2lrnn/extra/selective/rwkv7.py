@@ -23,18 +23,20 @@ _MIXED = ("r", "w", "k", "v", "a", "g")
 
 @dataclass(frozen=True)
 class RWKV7Config(MatrixConfig):
-    """`heads` states of `block` columns and rows; `rank` of the low-rank gates; it has no convolution and no rows more
-    than columns."""
+    """`heads` states of `block` columns and rows, without a convolution; `rank` of the low-rank gates, and `gate_rank`
+    of that of the output, 0 for the same."""
 
     conv: int = 0
     rank: int = 32
+    gate_rank: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.conv or self.expand_v != 1:
             raise UnsupportedFormat(f"conv = {self.conv}, expand_v = {self.expand_v}: RWKV-7 has 0 and 1")
-        if type(self.rank) is not int or self.rank < 1:
-            raise UnsupportedFormat(f"rank = {self.rank!r}: a low-rank gate needs a positive whole number")
+        for name, least in (("rank", 1), ("gate_rank", 0)):
+            if type(value := getattr(self, name)) is not int or value < least:
+                raise UnsupportedFormat(f"{name} = {value!r}: a low-rank gate needs a positive whole number")
 
 
 class LowRank(nn.Module):
@@ -70,8 +72,8 @@ class RWKV7Layer(MatrixLayer):
         nn.init.uniform_(self.w_lora.get_parameter("lora.2.bias"), -6, 1)
         if not config.is_state:
             self.r_k = nn.Parameter(torch.full((config.heads, config.block), -0.04))
-            self.r_proj, self.o_proj = nn.Linear(d, C, bias=False), nn.Linear(C, C, bias=False)
-            self.g_lora = LowRank(d, C, config.rank, nn.Sigmoid(), bias=False)
+            self.r_proj, self.o_proj = nn.Linear(d, C, bias=False), nn.Linear(C, config.width, bias=False)
+            self.g_lora = LowRank(d, C, config.gate_rank or config.rank, nn.Sigmoid(), bias=False)
             self.g_norm = nn.GroupNorm(config.heads, C, eps=config.block * 1e-5)
 
     @property

@@ -128,17 +128,18 @@ class SliceLayer(Layer):
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return ((I + A, W u + b), (0, 0)) and v = 0: (…, d) -> (…, H, b + 1, b + 1), (…, H, b + 1)."""
-        form, (heads, size) = self.config.form, self.config.blocks
-        inputs = pad(u, (1, 0), value=1.0) * self.config.dt
-        weight = self.vf_A * self.mask if form == "sparse" else self.vf_A.tanh() if form == "hadamard" else self.vf_A
-        A = linear(inputs, weight.T).unflatten(-1, (heads, size, -1))  # (…, H, b, b), or the diagonal (…, H, b, 1)
+        form, dt, (heads, size) = self.config.form, self.config.dt, self.config.blocks
+        # All entries are linear in (1, u): their weights are (H, b, b, d + 1), and one product makes them.
         if form == "hadamard":
-            A = walsh_hadamard(size).to(A) * A.mT
-        elif form == "diagonal":
-            A = A.view(*A.shape[:-2], 1, 1)
-        A = A + torch.eye(size, dtype=A.dtype, device=A.device)
-        first = self.init_layer(u).unflatten(-1, (heads, size, 1))
-        A = pad(torch.cat([A, first], dim=-1), (0, 0, 0, 1))
+            weight = walsh_hadamard(size).to(u)[..., None] * self.vf_A.tanh().T.unsqueeze(0)
+        else:
+            weight = (self.vf_A * self.mask if form == "sparse" else self.vf_A).T
+        weight = dt * weight.reshape(heads, size, size, -1)
+        first = torch.cat([self.init_layer.bias[:, None], self.init_layer.weight], dim=1).view(heads, size, 1, -1)
+        weight = pad(torch.cat([weight, first], dim=2), (0, 0, 0, 0, 0, 1))
+        same = pad(torch.eye(size, dtype=u.dtype, device=u.device), (0, 1, 0, 1))
+        A = linear(u, weight[..., 1:].flatten(0, 2), (weight[..., 0] + same).flatten())
+        A = A.unflatten(-1, (heads, size + 1, size + 1))
         return A, A.new_zeros(A.shape[:-1])
 
     def forward(

@@ -71,7 +71,12 @@ def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tens
     hard = torch.zeros_like(logits, requires_grad=False).scatter_(dim, largest, 1)
     if not logits.requires_grad:
         return hard
-    return _ValueOf.apply(hard, (logits / temperature).softmax(dim))  # type: ignore[no-any-return]
+    return straight_through(hard, (logits / temperature).softmax(dim))
+
+
+def straight_through(value: Tensor, carrier: Tensor) -> Tensor:
+    """Return the value, with the gradient of the carrier."""
+    return _ValueOf.apply(value, carrier)  # type: ignore[no-any-return]
 
 
 class _ValueOf(Function):

@@ -13,7 +13,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layers import BlockLayerConfig, HardLanesConfig, HardReflectionsConfig, LayerConfig
+from fsa2lrnn.lrnn.layers import LAYERS, BlockLayerConfig, LayerConfig, Shape
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.deep import begin, deep_network
@@ -209,9 +209,8 @@ def network(
 
 
 def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
-    temperature = recipe.temperature
-    if recipe.layer == "hard_lanes":
-        return HardLanesConfig(heads, "table", temperature=temperature)
-    if recipe.layer == "hard_reflections":
-        return HardReflectionsConfig(heads, "table", temperature=temperature, size=block, factors=recipe.factors or 1)
-    return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=temperature)
+    if recipe.layer == "block":
+        return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
+    config = LAYERS[recipe.layer].Config
+    options = {"gate": "table", "temperature": recipe.temperature, "factors": recipe.factors or 1}
+    return config.of_shape(Shape(heads, block), {name: options[name] for name in config.options() if name in options})

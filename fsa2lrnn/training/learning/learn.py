@@ -217,7 +217,7 @@ def _predicted(
     specification = minimise(specification)
     prediction = foresee(specification, recipe.layer, ignore, Deadline.of(recipe.seconds))
     if prediction is None:
-        return recipe, None
+        return replace(recipe, block=recipe.block or min(_LARGEST, specification.n_states)), None
     if prediction.answer == "no" and not recipe.anyway:
         how = "" if recipe.layer == "hard_lanes" else " with one vector a state"
         raise NotExpressible(

@@ -6,13 +6,12 @@ from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
+from fsa2lrnn.lrnn.layers import LAYERS
+from fsa2lrnn.reading import Allowed, one_of, whole
 
-LAYERS = ("block", "hard_lanes", "hard_reflections")
-"""Layers that are automata for all weights: blocks with one-hot columns, and the signed maps of docs/theory.md T51."""
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
-_HEADS = {"hard_lanes": 12, "hard_reflections": 12}
+_HEADS = 12  # of layers other than blocks
 _SMALL, _LARGE = (
     24,
     128,
@@ -33,8 +32,9 @@ class Recipe:
         heads: the number of parallel automata; with blocks, usually one of them becomes the whole machine.
         block: the states per automaton; None for two to three times those of the machine, or growing sizes if no
             machine is given. For reflections, how many numbers they exchange; None for the size that theory gives.
-        layer: one of `LAYERS`. With one layer of blocks a single head has to be the machine; otherwise the whole
-            network is verified, which requires a machine as the source.
+        layer: "block", or one that is an automaton for all weights, such as "hard_reflections" (`Layer.is_finite`).
+            With one layer of blocks a single head has to be the machine; otherwise the whole network is verified,
+            which requires a machine as the source.
         layers: the number of layers of blocks; the gates of each read the letters and lower states, now and before.
         start: the initial maps of the gates of several layers, one of `STARTS`; permutations are drawn per letter.
         gate_hidden: the hidden units of such a gate.
@@ -62,7 +62,7 @@ class Recipe:
 
     heads: _Count = 4
     block: _CountOrNone = None
-    layer: Annotated[str, one_of(LAYERS)] = "block"
+    layer: str = "block"
     layers: _Count = 1
     start: Annotated[str, one_of(STARTS)] = "random"
     gate_hidden: _Count = 64
@@ -93,6 +93,9 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_fields(self, "the recipe does not fit")
+        if self.layer != "block" and not is_automaton(self.layer):
+            hard = ["block", *(name for name in LAYERS if is_automaton(name))]
+            raise UnsupportedFormat(f"the recipe does not fit: layer = {self.layer!r} must be one of {', '.join(hard)}")
         if self.layers > 1 and self.layer != "block":
             raise UnsupportedFormat(
                 f"the recipe does not fit: layers = {self.layers} of {self.layer}: several layers are of blocks"
@@ -125,6 +128,15 @@ class Recipe:
         return asdict(self)
 
 
+def is_automaton(layer: str) -> bool:
+    """Return whether this kind of layer is an automaton for all weights, under every column rule.
+
+    >>> is_automaton("hard_lanes"), is_automaton("block"), is_automaton("index")
+    (True, False, False)
+    """
+    return layer in LAYERS and LAYERS[layer].is_finite("none") and not LAYERS[layer].Config.reads_letters
+
+
 def check_noise(noise: float | None, n_outputs: int) -> None:
     """Raise `UnsupportedFormat` if labels with this share of errors are no better than guessing.
 
@@ -151,6 +163,6 @@ def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
             f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(Recipe.__dataclass_fields__)}"
         )
     if changes.get("layer", "block") != "block":
-        return Recipe(**{"heads": _HEADS.get(changes["layer"], 4), **changes})
+        return Recipe(**{"heads": _HEADS, **changes})
     large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}
     return Recipe(**{**(large if n_states is not None and n_states > _SMALL else {}), **changes})

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
+from typing import cast
 
 import torch
 
@@ -14,6 +16,8 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extraction import extract
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.prune import CandidateMachine
@@ -22,7 +26,20 @@ from fsa2lrnn.training.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _PAIRS = 100_000  # of states, up to which a network is verified during training
+_MANY = 16  # heads above which those that nothing depends on are taken out before the verification
 _AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the verification at the end
+
+
+@torch.no_grad()
+def without_head(model: LRNN, head: int) -> LRNN:
+    """Return a copy of a network of one layer from gates in which a head stands still and is not read."""
+    copy = deepcopy(model)
+    layer, readout = copy.recurrences[0], cast("Gate", copy.readout)
+    parts = [layer.get_parameter("x0"), readout.weights.W1.T]
+    parts += [part for _, gate in layer.gates for part in (gate.weights.W2, gate.weights.b2)]
+    for part in parts:
+        part.unflatten(0, (layer.n_heads, -1))[head] = 0
+    return copy
 
 
 class WholeRun(LearningRun):
@@ -77,14 +94,31 @@ class WholeRun(LearningRun):
         return int((predicted != batch.labels)[counts].sum()), int(counts.sum())
 
     def _verified(self, labels: int) -> LearnedCandidate | None:
-        self.verdict = self.target.judge_network(self.attempt.model, _PAIRS, seconds=self.deadline)
+        # Many heads that have learned nothing multiply the joint states: such a network is verified without them.
+        is_wide = self.recipe.layers == 1 and self.attempt.n_heads > _MANY
+        model = self._with_fewer_heads() if is_wide else self.attempt.model
+        self.verdict = self.target.judge_network(model, _PAIRS, seconds=self.deadline)
         if isinstance(self.verdict, Proved):
+            self.attempt.model = model
             return LearnedCandidate(self._candidate(0, labels), holds=True)
         if isinstance(self.verdict, Refuted):
             self.note("refuted", word=tuple(map(str, self.verdict.word)))
             self.examples.add(self.verdict.word)
             self.attempt.warm()
         return None
+
+    def _with_fewer_heads(self) -> LRNN:
+        """Return a copy of the network in which each head stands still that no output of fresh words depends on."""
+        batch, model = self.examples.evaluation_words(self.attempt.full_length, self.generator), self.attempt.model
+        counts, still = batch.labels != UNCOUNTED, 0
+        for head in range(self.attempt.n_heads):
+            candidate = without_head(model, head)
+            with torch.no_grad():
+                predicted = candidate(batch.tokens, empty_word=True).argmax(-1)
+            if torch.equal(predicted[counts], batch.labels[counts]):
+                model, still = candidate, still + 1
+        self.note("fewer heads", still=still)
+        return model
 
     def _candidate(self, wrong: int, labels: int) -> CandidateMachine:
         """Return the target machine as the candidate of a network that is proved equivalent to it."""

@@ -86,3 +86,13 @@ def test_then_prove_takes_a_network_whose_layers_are_automata():
 def test_a_time_limit_ends_theory_training_and_judgement():
     with pytest.raises(BudgetExceeded, match="every head reaches too many states to list them in time"):
         learn("task:group(S3, transpositions)", layer="hard_reflections", seconds=0.1)
+
+
+def test_heads_that_nothing_depends_on_stand_still_in_a_wide_network():
+    learned = learn("task:parity", layer="hard_lanes", heads=24)
+    assert learned.is_proved
+    (event,) = [record for record in learned.trail if record.get("event") == "fewer heads"][-1:]
+    A, v = learned.network.recurrences[0].tables(learned.network.first_inputs())
+    alike = (A[:1] == A).flatten(2).all(-1) & (v == v[:1]).flatten(2).all(-1)
+    is_unread = (learned.network.readout.weights.W1.unflatten(-1, (24, -1)) == 0).all(-1).all(0)
+    assert (alike.all(0) & is_unread).sum() == event["still"] >= 20

@@ -1,0 +1,129 @@
+"""Selective layers: ordinary ones trained, then certified and refuted; hard ones learned, then proved.
+
+    python -m experiments.studies.selective --minutes 25
+
+Each run is written as soon as it ends, and a run that is in the file is not done again. Time is processor time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+
+from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
+from fsa2lrnn import certify, check, extract_learned, falsify, prove_equivalent, repair
+from fsa2lrnn.automata.language import equivalent
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime
+from fsa2lrnn.training.learning import learn
+from fsa2lrnn.training.settings import preset
+from fsa2lrnn.training.train import train
+from fsa2lrnn.verdicts import Refuted
+from fsa2lrnn.verification.falsify import Budget
+
+COMMAND = "python -m experiments.studies.selective"
+STATE: dict[str, Any] = {"reads": "state", "conv": 0, "neg_eigval": True, "expand_v": 1.0}
+TRAINED = [("gated_deltanet", STATE), ("deltaproduct", {**STATE, "factors": 2}), ("kda", STATE)]
+TRAINED_TASKS = ("sum_mod(2)", "sum_mod(3)", "group(S3)")
+STEPS = 1_000
+HARD = ("hard_pd_ssm", "hard_deltaproduct", "hard_slice")
+HARD_TASKS = {"group(S3)": 3, "group(S4)": 4, "group(A5)": 5, "group(S5)": 5}  # and the points that it permutes
+SETTINGS: dict[str, dict[str, Any]] = {
+    "group(A5)": {"heads": 48, "hidden": 128},
+    "group(S5)": {"heads": 48, "hidden": 128},
+}
+SEARCH, CERTIFY = 20.0, 60.0  # seconds of a counterexample search, and of that of a certificate
+
+
+class _OutOfTime(Exception):
+    """The processor time of a run has passed."""
+
+
+def main(
+    seeds: Annotated[int, typer.Option(min=1, help="runs of each cell")] = 5,
+    trained_seeds: Annotated[int, typer.Option(min=0, help="runs of each cell of trained layers")] = 1,
+    limit: Annotated[float, typer.Option(min=1, help="processor seconds of a run of learn")] = 900.0,
+    minutes: Annotated[float, typer.Option(min=0, help="processor minutes after which no run starts")] = 1e9,
+    tasks: Annotated[list[str] | None, typer.Option(help="tasks to learn; repeatable")] = None,
+    layers: Annotated[list[str] | None, typer.Option(help="hard layers; repeatable")] = None,
+) -> None:
+    """Run what is due and write experiments/results/selective.json."""
+    torch.set_num_threads(1)
+    ends = time.process_time() + 60 * minutes
+    trained, learned = known_rows("selective", "trained"), known_rows("selective", "learned")
+
+    def write_trained(rows: list[Row]) -> None:
+        trained[:] = rows
+        results_io.write("selective", {"trained": trained, "learned": learned}, COMMAND)
+
+    def write_learned(rows: list[Row]) -> None:
+        learned[:] = rows
+        results_io.write("selective", {"trained": trained, "learned": learned}, COMMAND)
+
+    def in_time(cells: list[tuple[Any, ...]]) -> Any:
+        yield from (cell for cell in cells if time.process_time() < ends)
+
+    plan = [(layer, task, seed) for seed in range(trained_seeds) for task in TRAINED_TASKS for layer, _ in TRAINED]
+    run_due(in_time(plan), ("layer", "task", "seed"), [*trained], run_trained, write_trained)
+    plan = [(layer, task, seed) for task in tasks or HARD_TASKS for seed in range(seeds) for layer in layers or HARD]
+    of = ("layer", "task", "seed")
+    run_due(in_time(plan), of, [*learned], lambda *cell: run_learned(*cell, limit), write_learned)
+
+
+def run_trained(layer: str, task: str, seed: int) -> Row:
+    """Train a layer whose states are read; then search for a counterexample, certify, extract and repair."""
+    begun, source = time.process_time(), MooreMachine.from_source(f"task:{task}")
+    settings = preset(
+        "quick", f"task:{task}", layer=layer, options=dict(TRAINED)[layer], seed=seed, steps=STEPS, heads=2, block=4,
+        connection="chain", normalisation="none", layer_norm=False, stop_at=None, schedule="cosine",
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = train(settings, Path(folder))
+    model = outcome.model
+    row: Row = {"layer": layer, "task": task, "seed": seed, "accuracy": outcome.records[-1]["accuracy"]}
+    verdict = falsify(model, source, Budget(seconds=SEARCH))
+    row["fails_at"] = len(verdict.word) if isinstance(verdict, Refuted) else None
+    certificate = certify(model, source, seconds=CERTIFY)
+    row["certified"] = certificate.horizon
+    check(certificate, model)
+    try:
+        row["extracted"] = equivalent(extract_learned(model, horizon=8, seconds=20.0).machine, source)
+    except (BudgetExceeded, OutOfTime):
+        row["extracted"] = None
+    try:
+        repaired = repair(model, source, mode="dyadic")
+        row["repaired"] = type(prove_equivalent(repaired.model, source, empty_word=False)).__name__
+    except Fsa2LrnnError as error:
+        row["repaired"] = f"{type(error).__name__}: {str(error)[:120]}"
+    return row | {"processor_seconds": time.process_time() - begun}
+
+
+def run_learned(layer: str, task: str, seed: int, limit: float) -> Row:
+    """Learn a task with a hard layer until it is proved."""
+    begun = time.process_time()
+    row: Row = {"layer": layer, "task": task, "seed": seed, "limit": limit, **SETTINGS.get(task, {})}
+
+    def look(_: dict[str, Any]) -> None:
+        if time.process_time() > begun + limit:
+            raise _OutOfTime
+
+    try:
+        learned = learn(
+            f"task:{task}", layer=layer, block=HARD_TASKS[task], seed=seed, steps=1_000_000, report=look,
+            **SETTINGS.get(task, {}),
+        )  # fmt: skip
+    except _OutOfTime:
+        return row | {"end": "out of time", "processor_seconds": time.process_time() - begun}
+    end = "proved" if learned.is_proved else "not proved"
+    took = {"steps": learned.steps, "starts": learned.starts, "processor_seconds": time.process_time() - begun}
+    return row | {"end": end, **took}
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,203 @@
+"""PD-SSM, DeltaProduct and SLiCE with transitions chosen from finitely many, trained straight through, then proved.
+
+Forward the values are those of the largest logits, backward those of a softmax or of Sinkhorn's iteration (`HardLayer`,
+docs/theory.md T51). All numbers are −1, 0 and 1, no sum has two terms that are not zero, and no scan rounds.
+
+- `hard_pd_ssm`: rows of P one-hot, D of −1 and 1, no additive term.
+- `hard_deltaproduct`: exchanges of coordinates, then each coordinate as it is or −1, 0 or 1 written over it. A
+  permutation with c cycles is n − c factors I − 2 k kᵀ with k = (e_i − e_j)/√2, and a write is a factor with k = e_i.
+- `hard_slice`: the blocks I + A are permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from fsa2lrnn.lrnn.layers.base import Shape, is_signed
+from fsa2lrnn.lrnn.layers.hard import HardConfig, HardLayer
+from fsa2lrnn.lrnn.normalise import one_hot_rows
+from fsa2lrnn.lrnn.normalise.reference import straight_through
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
+
+_SINKHORN = 8  # iterations of the gradient's doubly stochastic matrix
+_WRITES = (-1, 0, 1)
+_KEEPS = 2.0  # added to the first logits of keeping a number
+
+
+@dataclass(frozen=True)
+class _HardMatrixConfig(HardConfig):
+    size: int = 2
+
+    COUNTS: ClassVar[tuple[str, ...]] = ("heads", "hidden", "size")
+
+    @property
+    def block(self) -> int:
+        """n."""
+        return self.size
+
+    @property
+    def logits(self) -> int:
+        """One for each entry of a block."""
+        return self.size**2
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """All but what the shape says."""
+        return tuple(name for name in super().options() if name != "size")
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        """Return blocks of that size. Raises `UnsupportedFormat` for an unknown option."""
+        cls.refuse_unknown(options)
+        return cls(shape.heads, size=shape.block, **options)
+
+
+@dataclass(frozen=True)
+class HardPDSSMConfig(_HardMatrixConfig):
+    """`heads` blocks of `size` states; with `signs`, D has entries −1 and 1, else it is the identity."""
+
+    signs: bool = False
+
+    @property
+    def logits(self) -> int:
+        """One for each entry of P, and two for each of D."""
+        return self.size**2 + 2 * self.size * self.signs
+
+
+@dataclass(frozen=True)
+class HardDeltaProductConfig(_HardMatrixConfig):
+    """`heads` blocks of `size` numbers; with `writes` each coordinate may be written over."""
+
+    writes: bool = True
+
+    @property
+    def logits(self) -> int:
+        """One for each entry of a permutation, and four for what each coordinate becomes."""
+        return self.size**2 + (len(_WRITES) + 1) * self.size * self.writes
+
+
+@dataclass(frozen=True)
+class HardSliceConfig(_HardMatrixConfig):
+    """`heads` blocks of `size` numbers."""
+
+
+class _HardMatrixLayer(HardLayer):
+    def initial_state(self, batch: int) -> Tensor:
+        """Return the one-hot x₀ for each word of a batch: (B, H, n)."""
+        return one_hot_rows(self.x0, self.temperature).expand(batch, *self.x0.shape)
+
+    def is_exact(self, u: Tensor, limit: float) -> bool:
+        """Return whether rounding changes no choice, and each row of each product copies one number or none."""
+        A, v = self.rounded_tables(RoundedNumbers.exact(u))
+        is_copy = ((A.mid != 0).sum(-1) <= 1).all() and is_signed(A.mid) and is_signed(v.mid)
+        is_write = not ((A.mid != 0).any(-1) & (v.mid != 0)).any()
+        return A.is_exact and v.is_exact and bool(is_copy) and is_write
+
+
+class HardPDSSMLayer(_HardMatrixLayer):
+    """x_k = D P x_{k−1}: each coordinate becomes that of the largest logit in its row of P, with the sign of D."""
+
+    Config = HardPDSSMConfig
+
+    def __init__(self, width_in: int, config: HardPDSSMConfig) -> None:
+        self._signs = config.signs
+        super().__init__(width_in, config)
+
+    def options(self, logits: Tensor) -> tuple[Tensor, ...]:
+        """Return the logits of P (…, H, n, n), and of D (…, H, n, 2)."""
+        n = self.mask.shape[1]
+        P = logits[..., : n * n].unflatten(-1, (n, n))
+        return (P, logits[..., n * n :].unflatten(-1, (n, 2))) if self._signs else (P,)
+
+    def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return D P and zero: (…, H, n² + 2n) -> (…, H, n, n), (…, H, n)."""
+        P, *signs = (one_hot_rows(part, self.temperature) for part in self.options(logits))
+        A = P * (signs[0] @ P.new_tensor([1, -1])).unsqueeze(-1) if signs else P
+        return A, A.new_zeros(A.shape[:-1])
+
+
+class _PermutingLayer(_HardMatrixLayer):
+    def __init__(self, width_in: int, config: _HardMatrixConfig) -> None:
+        self._has_writes = config.logits > config.size**2
+        super().__init__(width_in, config)
+
+    def options(self, logits: Tensor) -> tuple[Tensor, ...]:
+        """Return the logits of what each coordinate becomes (…, H, n, 4), if there are any."""
+        n = self.mask.shape[1]
+        return (logits[..., n * n :].unflatten(-1, (n, -1)),) if self._has_writes else ()
+
+    def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the exchanges and the writes: (…, H, n² + 4n) -> (…, H, n, n), (…, H, n)."""
+        n = self.mask.shape[1]
+        P = permutation(logits[..., : n * n].unflatten(-1, (n, n)), self.temperature)
+        if not self._has_writes:
+            return P, P.new_zeros(P.shape[:-1])
+        becomes = one_hot_rows(self.options(logits)[0], self.temperature)
+        return P * becomes[..., :1], becomes[..., 1:] @ P.new_tensor(_WRITES)
+
+    def _is_open(self, logits: RoundedNumbers) -> Tensor:
+        n = self.mask.shape[1]
+        entries, order = logits.mid[..., : n * n].sort(-1)
+        off = logits.off[..., : n * n].gather(-1, order)
+        # The rule compares any two entries: none may be so close that rounding changes their order.
+        is_close = ((entries.diff(dim=-1) <= (off[..., 1:] + off[..., :-1])) & (off[..., 1:] > 0)).any(-1)
+        return is_close | super()._is_open(logits)
+
+
+class HardDeltaProductLayer(_PermutingLayer):
+    """x_k = A x_{k−1} + v with a permutation for A, of which rows are zero where v writes; x₀ is one-hot."""
+
+    Config = HardDeltaProductConfig
+
+    def __init__(self, width_in: int, config: HardDeltaProductConfig) -> None:
+        super().__init__(width_in, config)
+        if config.writes:  # a new layer keeps most numbers, as random writes forget all that was read before
+            weights, n = self.transition.weights, config.size
+            favoured = weights.W2 if config.gate == "table" else weights.b2.unsqueeze(-1)
+            with torch.no_grad():
+                favoured.view(config.heads, -1, favoured.shape[-1])[:, n * n :: len(_WRITES) + 1] += _KEEPS
+
+    @property
+    def family(self) -> str | None:
+        """Products of Householder factors."""
+        return "householder"
+
+
+class HardSliceLayer(_PermutingLayer):
+    """x_k = P x_{k−1} with a permutation P in each block; x₀ is one-hot."""
+
+    Config = HardSliceConfig
+
+    @property
+    def family(self) -> str | None:
+        """Blocks of their size."""
+        return f"block({self.mask.shape[1]})"
+
+
+def permutation(logits: Tensor, temperature: float) -> Tensor:
+    """Return the permutation that takes the largest entry again and again, each row and column once: (…, n, n).
+
+    The gradient is that of Sinkhorn's iteration on exp(logits / temperature), a nearly doubly stochastic matrix.
+
+    >>> permutation(torch.tensor([[3.0, 2.0], [4.0, 1.0]]), 1.0).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    n = logits.shape[-1]
+    left, chosen = logits.detach().nan_to_num(), torch.zeros_like(logits, requires_grad=False)
+    for _ in range(n):
+        largest = left.flatten(-2).argmax(-1, keepdim=True)
+        hot = torch.zeros_like(left.flatten(-2)).scatter_(-1, largest, 1).view_as(left)
+        chosen = chosen + hot
+        left = left.masked_fill((hot.sum(-1, keepdim=True) + hot.sum(-2, keepdim=True)) > 0, -torch.inf)
+    if not logits.requires_grad:
+        return chosen
+    soft = logits / temperature
+    for _ in range(_SINKHORN):
+        soft = soft - soft.logsumexp(-1, keepdim=True)
+        soft = soft - soft.logsumexp(-2, keepdim=True)
+    return straight_through(chosen, soft.exp())
