@@ -28,6 +28,7 @@ _WHOLE = (
 )
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
+_REFINED = 1.5  # times the states of a machine in a block, where labels tell states apart
 _HEADS = {"hard_lanes": 12, "hard_reflections": 12}
 _SMALL, _LARGE = (
     24,
@@ -51,6 +52,10 @@ class Recipe:
         factors: the reflections per letter of a reflection layer; None for the number that theory gives.
         anyway: whether to train a layer that, by theory, cannot represent the machine.
         hidden: the hidden units of the read-out.
+        suffixes: labels are refined by the outputs after suffixes of up to so many letters, and letters that act alike
+            become one (`refining`); 0 for neither. Each label then begins with a state of its own, the read-out learns
+            slowly, and positions after the first error of a word do not count. For a machine, one
+            layer of blocks and correct labels of every word.
         rate, temperature: Adam's learning rate, and the temperature of the softmax in the backward pass.
         length, first_length: the word length grows from `first_length` to `length`.
         growth: the factor by which words grow, if all lengths are possible.
@@ -79,6 +84,7 @@ class Recipe:
     factors: int | None = None
     anyway: bool = False
     hidden: int = 64
+    suffixes: int = 0
     rate: float = 0.03
     temperature: float = 0.4
     length: int = 40
@@ -117,8 +123,13 @@ class Recipe:
             faults.append(f"factors = {self.factors!r} must be a whole number of at least 1, or None for theory's")
         if type(self.anyway) is not bool:
             faults.append(f"anyway = {self.anyway!r} must be true or false")
-        if type(self.mend) is not int or self.mend < 0:
-            faults.append(f"mend = {self.mend!r} must be a whole number of at least 0")
+        faults += [
+            f"{name} = {getattr(self, name)!r} must be a whole number of at least 0"
+            for name in ("mend", "suffixes")
+            if type(getattr(self, name)) is not int or getattr(self, name) < 0
+        ]
+        if self.suffixes and (self.is_whole or not self.is_clean):
+            faults.append(f"suffixes = {self.suffixes} refine correct labels of one layer of blocks")
         faults += [
             f"{name} = {getattr(self, name)!r} must be a number above 0"
             for name in ("rate", "temperature", "threshold")
@@ -157,6 +168,8 @@ class Recipe:
             return self.block
         if n_states is None:
             return min(_LARGE, int(8 * 1.5 ** min(start, 8)))
+        if self.suffixes:
+            return max(6, math.ceil(_REFINED * n_states))
         return max(6, (3 if n_states <= _SMALL else 2) * n_states)
 
     def to_json(self) -> dict[str, Any]:
@@ -181,13 +194,16 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
+def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -> Recipe:
     """Return the recipe for a machine of `n_states` states: large ones get more heads, more letters and slower decay.
+
+    `is_refined` is for machines of which every word counts: if labels are correct, they are refined until they tell all
+    states apart, and a single head learns them.
 
     Raises `UnsupportedFormat` for unknown settings and invalid values.
 
-    >>> recipe_for(51).heads, recipe_for(5, heads=2).heads
-    (6, 2)
+    >>> recipe_for(51).heads, recipe_for(5, heads=2).heads, recipe_for(5, is_refined=True).heads
+    (6, 2, 1)
     """
     if unknown := sorted(set(changes) - set(Recipe.__dataclass_fields__)):
         raise UnsupportedFormat(
@@ -195,5 +211,8 @@ def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
         )
     if changes.get("layer", "block") != "block":
         return Recipe(**{"heads": _HEADS.get(changes["layer"], 4), **changes})
+    plain = {"layers": 1, "noise": 0.0, "suffixes": n_states}
+    if is_refined and n_states and all(changes.get(name, value) == value for name, value in plain.items()):
+        return Recipe(**{"heads": 1, "suffixes": n_states, "rate": 0.1, "temperature": 1.0, **changes})
     large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}
     return Recipe(**{**(large if n_states is not None and n_states > _SMALL else {}), **changes})
