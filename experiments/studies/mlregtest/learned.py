@@ -18,7 +18,8 @@ import typer
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
-from experiments.studies.mlregtest.languages import machine, names, size_and_class
+from experiments.studies.mlregtest.languages import names
+from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 from fsa2lrnn.training.learning import learn
 
 NAME = "mlregtest_learned"
@@ -50,14 +51,13 @@ def main(
 
 def run_one(folder: Path, name: str, seconds: float) -> dict[str, Any]:
     """Return one run: proved or not, and what it took."""
-    target = machine(folder, name)
-    size, kind = size_and_class(name)
+    target = from_mlregtest(name, folder)
     begun = time.process_time()
     learned, last = learn_within(target, 0, seconds)
     row = {
         "name": name,
-        "letters": int(size),
-        "class": kind,
+        "letters": len(target.alphabet),
+        "class": parse_name(name).kind,
         "states": target.n_states,
         "proved": learned is not None and learned.is_proved,
         "processor_seconds": round(time.process_time() - begun, 3),
