@@ -17,7 +17,6 @@ from experiments.studies.mlregtest.languages import names
 from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 
-NAME = "mlregtest_classes"
 FACTS = (
     "strictly_local", "tier_strictly_local", "strictly_piecewise", "locally_testable", "tier_locally_testable",
     "j_trivial", "aperiodic",
@@ -46,9 +45,11 @@ def main(
 
     def keep(rows: list[Row]) -> None:
         command = "python -m experiments.studies.mlregtest.classes FOLDER"
-        results_io.write(NAME, {"monoid": monoid, "languages": len(names(folder)), "runs": rows}, command)
+        results_io.write(
+            "mlregtest_classes", {"monoid": monoid, "languages": len(names(folder)), "runs": rows}, command
+        )
 
-    keep(run_due(plan, ("name",), known_rows(NAME), lambda name: facts(folder, name, monoid), write))
+    keep(run_due(plan, ("name",), known_rows("mlregtest_classes"), lambda name: facts(folder, name, monoid), write))
 
 
 def facts(folder: Path, name: str, monoid: int) -> dict[str, Any]:

@@ -22,8 +22,6 @@ from experiments.studies.mlregtest.languages import names
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 from fsa2lrnn.training.learning import learn
 
-NAME = "mlregtest_learned"
-
 
 def main(
     folder: Annotated[Path, typer.Argument(help="the folder of .att files")],
@@ -44,9 +42,9 @@ def main(
 
     def keep(runs: list[Row]) -> None:
         results = {"languages": len(languages), "limit": seconds, "runs": runs}
-        results_io.write(NAME, results, "python -m experiments.studies.mlregtest.learned FOLDER")
+        results_io.write("mlregtest_learned", results, "python -m experiments.studies.mlregtest.learned FOLDER")
 
-    keep(run_due(plan, ("name",), known_rows(NAME), lambda name: run_one(folder, name, seconds), write))
+    keep(run_due(plan, ("name",), known_rows("mlregtest_learned"), lambda name: run_one(folder, name, seconds), write))
 
 
 def run_one(folder: Path, name: str, seconds: float) -> dict[str, Any]:

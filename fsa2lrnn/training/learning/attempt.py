@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
@@ -144,10 +145,7 @@ class LearningStart:
         batch = self.examples.batch(max(_FEWEST, recipe.letters // length), length, generator)
         logits = self.model(batch.tokens, empty_word=True)
         is_wrong = (logits.detach().argmax(-1) != batch.labels) & (batch.labels != UNCOUNTED)
-        labels = batch.labels
-        if recipe.suffixes:
-            # After the first error a head is in the state of another word, for which the labels are wrong.
-            labels = labels.masked_fill(is_wrong.cumsum(1) > is_wrong.long(), UNCOUNTED)
+        labels = _until_first_error(batch.labels, is_wrong) if recipe.suffixes else batch.labels
         loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
@@ -218,6 +216,14 @@ def network(
         alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=hidden,
         normalisation="onehot",
     )  # fmt: skip
+
+
+def _until_first_error(labels: Tensor, is_wrong: Tensor) -> Tensor:
+    """Return labels (B, T+1) without those after the first error of each word.
+
+    There a head is in the state of another word, and the labels would teach it that word's transitions.
+    """
+    return labels.masked_fill(is_wrong.cumsum(1) > is_wrong.long(), UNCOUNTED)
 
 
 @torch.no_grad()
