@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
+from experiments.studies.mlregtest import show as show_mlregtest
 from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
@@ -24,6 +25,7 @@ FILES = tuple(
         "docs/released.md",
         "docs/released-layers.md",
         "docs/kernel-probes.md",
+        "docs/mlregtest.md",
     )
 )
 SECTION = re.compile(
@@ -259,6 +261,11 @@ SECTIONS = {
     "gpu": Section(tables.gpu, ("bench_gpu",)),
     "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
     "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
+    "mlregtest_learned": Section(show_mlregtest.learned, ("mlregtest_learned",)),
+    "mlregtest_own_tasks": Section(show_mlregtest.own_tasks, ("mlregtest_own_tasks", "learn_and_prove")),
+    "mlregtest_candidates": Section(show_mlregtest.candidates, ("mlregtest_candidates",)),
+    "mlregtest_data_alone": Section(show_mlregtest.data_alone, ("mlregtest_data_alone",)),
+    "mlregtest_classes": Section(show_mlregtest.classes, ("mlregtest_classes",)),
     "block_sizes_held_out": Section(model_tables.block_sizes_held_out, ("block_sizes",)),
     "probe_survey": Section(probe_tables.survey, ("probe_survey",)),
     "probe_interpreted": Section(probe_tables.interpreted, ("probe_interpreted",)),
@@ -283,6 +290,11 @@ WRITERS = {
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
     "learned_cascades": "studies.learned_cascades",
+    "mlregtest_candidates": "studies.mlregtest.candidates FOLDER",
+    "mlregtest_classes": "studies.mlregtest.classes FOLDER",
+    "mlregtest_data_alone": "studies.mlregtest.data_alone FOLDER",
+    "mlregtest_learned": "studies.mlregtest.learned FOLDER",
+    "mlregtest_own_tasks": "studies.mlregtest.own_tasks",
     "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
     "probe_interpreted": "probes.interpreted --fla FOLDER",

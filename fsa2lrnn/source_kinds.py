@@ -37,6 +37,12 @@ FORMATS = (
     SourceFormat("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
     SourceFormat("task", ("task:",), "a machine of the zoo by name, as in task:mod_arith(5)", "zoo:from_task"),
     SourceFormat(
+        "MLRegTest",
+        ("mlregtest:",),
+        "a language of MLRegTest by name, from the folder FSA2LRNN_MLREGTEST",
+        "zoo.mlregtest:from_mlregtest",
+    ),
+    SourceFormat(
         "DOT",
         (".dot", ".gv"),
         "Graphviz: drawn by hand, by AALpy, LearnLib or us",

@@ -85,11 +85,14 @@ def run_one(task: str, seed: int, seconds: float) -> dict[str, Any]:
     return run | summary(found)
 
 
-def learn_within(source: str | MooreMachine, seed: int, seconds: float) -> tuple[Learned | None, dict[str, Any]]:
+def learn_within(
+    source: str | MooreMachine, seed: int, seconds: float, **changes: Any
+) -> tuple[Learned | None, dict[str, Any]]:
     """What `learn` finds within so much processor time, None for nothing; and the record of its last look."""
     last = dict[str, Any]()
     try:
-        return learn(source, seed=seed, steps=1_000_000, report=_until(time.process_time() + seconds, last)), last
+        report = _until(time.process_time() + seconds, last)
+        return learn(source, seed=seed, steps=1_000_000, report=report, **changes), last
     except _OutOfTime:
         return None, last
 

@@ -14,5 +14,5 @@ def test_help_names_every_ending():
 
 
 def test_prefixes_stand_in_place_of_endings():
-    assert [known.endings for known in FORMATS if not known.is_file] == [("regex:",), ("task:",)]
+    assert [known.endings for known in FORMATS if not known.is_file] == [("regex:",), ("task:",), ("mlregtest:",)]
     assert formats.FORMATS is FORMATS

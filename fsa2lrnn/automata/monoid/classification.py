@@ -12,7 +12,7 @@ from typing import Any, Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.elements import Images, enumerate_monoid
-from fsa2lrnn.automata.monoid.facts import Action, Fact
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Letters
 from fsa2lrnn.automata.monoid.local import is_locally_testable
 from fsa2lrnn.automata.monoid.order import (
     is_commutative,
@@ -24,6 +24,7 @@ from fsa2lrnn.automata.monoid.order import (
     is_reverse_definite,
 )
 from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
+from fsa2lrnn.automata.monoid.subregular import is_strictly_local, is_strictly_piecewise, tier_of
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import card
 
@@ -42,6 +43,10 @@ _TITLES = {
     "definite": "definite (the last letters decide)",
     "reverse_definite": "reverse definite (the first letters decide)",
     "locally_testable": "locally testable",
+    "strictly_local": "strictly local",
+    "strictly_piecewise": "strictly piecewise",
+    "tier_strictly_local": "tier-based strictly local",
+    "tier_locally_testable": "tier-based locally testable",
 }
 
 
@@ -60,6 +65,11 @@ class Classification(Brief):
         definite, definite_order: the state after k letters or more depends on the last k only; the least k, or None.
         reverse_definite, reverse_definite_order: it depends on the first k only; the least k, or None.
         locally_testable: the factors of some length and the ends of the word determine the state.
+        strictly_local, strictly_local_order: for an acceptor: every factor of k letters of the word, ends included, is
+            one of those allowed; the least k, or None.
+        strictly_piecewise: for an acceptor: every subsequence of an accepted word is accepted.
+        tier: the letters that lead some state to another.
+        tier_strictly_local, tier_locally_testable: the same facts after all other letters are deleted.
     """
 
     machine: MooreMachine
@@ -76,6 +86,12 @@ class Classification(Brief):
     reverse_definite: Fact
     reverse_definite_order: int | None
     locally_testable: Fact
+    strictly_local: Fact
+    strictly_local_order: int | None
+    strictly_piecewise: Fact
+    tier: Letters
+    tier_strictly_local: Fact
+    tier_locally_testable: Fact
 
     @property
     def kind(self) -> Literal["group", "aperiodic", "mixed"] | None:
@@ -91,7 +107,11 @@ class Classification(Brief):
 
     def explain(self) -> list[tuple[str, str]]:
         """Return rows of a table: the property, and the answer with its reason and method."""
-        orders = {"definite": self.definite_order, "reverse_definite": self.reverse_definite_order}
+        orders = {
+            "definite": self.definite_order,
+            "reverse_definite": self.reverse_definite_order,
+            "strictly_local": self.strictly_local_order,
+        }
         rows = [("states", f"{self.machine.n_states:,} of the minimal machine")]
         for name, fact in self.facts.items():
             order = orders.get(name)
@@ -110,6 +130,7 @@ class Classification(Brief):
         facts: dict[str, Any] = {name: fact.to_json() for name, fact in self.facts.items()}
         facts["definite"]["order"] = self.definite_order
         facts["reverse_definite"]["order"] = self.reverse_definite_order
+        facts["strictly_local"]["order"] = self.strictly_local_order
         return {"n_states": self.machine.n_states, "kind": self.kind, "facts": facts}
 
 
@@ -139,6 +160,8 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
     definite, definite_order = is_definite(action)
     reverse_definite, reverse_definite_order = is_reverse_definite(action)
     locally_testable = is_locally_testable(action, definite, reverse_definite)
+    strictly_local, strictly_local_order = is_strictly_local(minimal, action)
+    tier = tier_of(action)
     aperiodic = is_aperiodic(monoid, images, r_trivial, locally_testable)
     return Classification(
         machine=minimal,
@@ -155,4 +178,10 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
         reverse_definite=reverse_definite,
         reverse_definite_order=reverse_definite_order,
         locally_testable=locally_testable,
+        strictly_local=strictly_local,
+        strictly_local_order=strictly_local_order,
+        strictly_piecewise=is_strictly_piecewise(minimal, action),
+        tier=tier.names,
+        tier_strictly_local=is_strictly_local(minimal, tier)[0],
+        tier_locally_testable=is_locally_testable(tier, is_definite(tier)[0], is_reverse_definite(tier)[0]),
     )

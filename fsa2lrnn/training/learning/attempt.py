@@ -7,6 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
@@ -30,6 +31,8 @@ _RESTS, _GENTLE = 80, 0.3
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
 _WARMED = 4
+_SLOW = 0.003  # times the rate, for a read-out in which each label has a state of its own
+_CLEAR = 2.0  # weights of such a read-out
 _LEARNING = 0.85  # of the error of the most frequent label: below it, something has been learned
 
 
@@ -60,6 +63,8 @@ class LearningStart:
             torch.manual_seed((recipe.seed << 16) + number)
             self.model = LRNN(network(recipe, heads, block, examples.alphabet, examples.outputs))
             begin(self.model, recipe.start)
+        if recipe.suffixes:
+            _own_states(self.model, heads)
         parts = (self.model.layers, self.model.readout)
         groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad]} for part in parts]
         self.trainer = Trainer(self.model, torch.optim.Adam(groups, recipe.rate, fused=True))
@@ -138,11 +143,13 @@ class LearningStart:
         length = self._length(generator) if at.rests else at.length
         batch = self.examples.batch(max(_FEWEST, recipe.letters // length), length, generator)
         logits = self.model(batch.tokens, empty_word=True)
-        loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
+        is_wrong = (logits.detach().argmax(-1) != batch.labels) & (batch.labels != UNCOUNTED)
+        labels = _until_first_error(batch.labels, is_wrong) if recipe.suffixes else batch.labels
+        loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
         loss = self.trainer.backward(loss)
-        self.trainer.update((rate_of_tables, rate))
+        self.trainer.update((rate_of_tables, rate * (_SLOW if recipe.suffixes else 1)))
         labels = batch.labels[batch.labels != UNCOUNTED]
-        wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != UNCOUNTED].double().mean().item()
+        wrong = is_wrong.sum().item() / len(labels)
         self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
         return float(loss)
 
@@ -202,10 +209,31 @@ def network(
     """Return the network of a recipe: one layer from tables of logits over letters, or several stacked layers."""
     if recipe.layers > 1:
         return deep_network((block,) * heads, recipe.layers, recipe, alphabet, outputs)
+    hidden = max(recipe.hidden, len(outputs)) if recipe.suffixes else recipe.hidden
     return LRNNConfig(
-        alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=recipe.hidden,
+        alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=hidden,
         normalisation="onehot",
     )  # fmt: skip
+
+
+def _until_first_error(labels: Tensor, is_wrong: Tensor) -> Tensor:
+    """Return labels (B, T+1) without those after the first error of each word.
+
+    There a head is in the state of another word, and the labels would teach it that word's transitions.
+    """
+    return labels.masked_fill(is_wrong.cumsum(1) > is_wrong.long(), UNCOUNTED)
+
+
+@torch.no_grad()
+def _own_states(model: LRNN, heads: int) -> None:
+    """Let the read-out begin with one state per label: hidden unit c reads state c of each head, for label c alone."""
+    W1, b1, W2 = (model.readout.get_parameter(name) for name in ("0.weight", "0.bias", "2.weight"))
+    by_head = W1.view(len(W1), heads, -1)
+    n = min(len(W2), by_head.shape[2])
+    by_head[:n], by_head[:, :, :n], W2[:, :n] = 0, 0, 0
+    c = torch.arange(n)
+    by_head[c, :, c] = W2[c, c] = _CLEAR
+    b1[:n] = 1  # above 0, so that the gradient reaches the states that a word is not in
 
 
 def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:

@@ -6,6 +6,7 @@ A batch holds tokens, int64 (B, T), and labels, int64 (B, T+1): the empty word's
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -16,9 +17,10 @@ from torch.nn.functional import pad
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
-from fsa2lrnn.training.data import Batch, Sampler, Walks, make_sampler, words
+from fsa2lrnn.training.data import Batch, Sampler, TaskWords, Walks, make_sampler, words
 from fsa2lrnn.training.learning.legal import is_restricted
 from fsa2lrnn.training.learning.recipe import check_noise
 
@@ -52,10 +54,10 @@ class Examples(Protocol):
 class FreshWords:
     """Fresh words of a machine, restricted to legal words if the task defines them.
 
-    If any word is legal, half of the words avoid letters that lead to settled states; a quarter do so except for one or
-    two letters, and a quarter up to a random position: uniform words alone would rarely be in the interior of (ab)* or
-    of Dyck words, or have a single mistake in them. Words that begin with a counterexample continue with the beginning
-    of such a word (half of them) or its rest (the other half).
+    If any word is legal, three quarters of the words begin with a transition drawn uniformly: a shortest word to its
+    state, and its letter. Two thirds of these then avoid letters that lead to settled states: uniform words alone would
+    rarely be in the interior of (ab)* or of Dyck words, or at the end of a long path. Words that begin with a
+    counterexample continue with the beginning of such a word (half of them) or its rest (the other half).
     """
 
     def __init__(self, machine: MooreMachine, sampler: str = "task", source: str = "", noise: float = 0.0) -> None:
@@ -64,8 +66,6 @@ class FreshWords:
         self.is_restricted = is_restricted(self.sampler)
         outputs = None if self.is_restricted else tuple(dict.fromkeys(self.machine.outputs))
         self._words = words(self.machine, self.sampler, outputs)
-        alive = self._words if self.is_restricted else words(self.machine, make_sampler("live", self.machine), outputs)
-        self._alive = alive
         self.alphabet, self.outputs = self._words.alphabet, self._words.outputs
         if len(self.outputs) < 2:
             raise UnsupportedFormat(
@@ -75,6 +75,14 @@ class FreshWords:
         counts = not self.is_restricted
         self._empty = self.outputs.index(self.machine.outputs[self.machine.start]) if counts else UNCOUNTED
         self._failures: list[np.ndarray] = []
+
+    @cached_property
+    def _alive(self) -> TaskWords:
+        return words(self.machine, make_sampler("live", self.machine), self.outputs)
+
+    @cached_property
+    def _cover(self) -> tuple[np.ndarray, np.ndarray]:
+        return transition_cover(self.machine)
 
     def fit(self, length: int) -> int:
         """Return the length of `TaskWords.fit`, at least one period."""
@@ -125,16 +133,27 @@ class FreshWords:
         return Batch(batch.tokens, torch.cat([torch.tensor([[self._empty]]), batch.labels], dim=1))
 
     def _fresh(self, size: int, length: int, generator: torch.Generator) -> list[Batch]:
-        if self._alive is self._words:
+        if self.is_restricted:
             return [self._words.batch(size, length, generator)]
-        n_alive, n_turned = size - size // 2, size // 4
-        alive = self._alive.batch(n_alive, length, generator)
-        slips = self._alive.batch(size - n_alive - n_turned, length, generator).tokens
-        places = torch.randint(length, (len(slips), 2), generator=generator)
-        slips.scatter_(1, places, torch.randint(len(self.alphabet), places.shape, generator=generator))
-        turn = int(torch.randint(length + 1, (), generator=generator))
-        first, walks = self._alive.advance(self._alive.begin(n_turned), turn, generator)
-        return [alive, self._labelled(slips), _joined(first, self._words.advance(walks, length - turn, generator)[0])]
+        n_alive, n_any = size // 2, size // 4
+        return [
+            self._words.batch(size - n_alive - n_any, length, generator),
+            self._covering(self._alive, n_alive, length, generator),
+            self._covering(self._words, n_any, length, generator),
+        ]
+
+    def _covering(self, words: TaskWords, size: int, length: int, generator: torch.Generator) -> Batch:
+        """Return words that begin with transitions drawn uniformly from those that `length` letters can reach."""
+        cover, lengths = self._cover
+        rows = np.flatnonzero(lengths <= length)
+        rows = rows[torch.randint(len(rows), (size,), generator=generator).numpy()]
+        cover, lengths = cover[rows, :length], torch.from_numpy(lengths[rows])[:, None]
+        states = torch.from_numpy(paths(self.machine.delta, np.full(size, self.machine.start), cover))
+        begun = Walks(states.gather(1, lengths - 1)[:, 0], 0)
+        rest = words.advance(begun, length, generator)[0].tokens
+        first = pad(torch.from_numpy(cover), (0, length - cover.shape[1]))
+        place = torch.arange(length)
+        return self._labelled(torch.where(place < lengths, first, rest.gather(1, (place - lengths).clamp(min=0))))
 
     def _beginning(self, word: np.ndarray, size: int, length: int, generator: torch.Generator) -> Batch:
         if self.is_restricted:
@@ -176,8 +195,20 @@ def padded(parts: Sequence[Batch]) -> Batch:
     return Batch(torch.cat(tokens), torch.cat(labels))
 
 
-def _joined(first: Batch, second: Batch) -> Batch:
-    return Batch(torch.cat([first.tokens, second.tokens], 1), torch.cat([first.labels, second.labels], 1))
+def transition_cover(machine: MooreMachine) -> tuple[np.ndarray, np.ndarray]:
+    """Return a shortest word to each state followed by each letter, int64 (n·|Σ|, L) padded with 0, and the lengths."""
+    access: dict[int, tuple[int, ...]] = {machine.start: ()}
+    for q in (waiting := [machine.start]):
+        for a, target in enumerate(machine.delta[:, q].tolist()):
+            if target not in access:
+                access[target] = (*access[q], a)
+                waiting.append(target)
+    cover = [(*access[q], a) for q in waiting for a in range(len(machine.alphabet))]
+    lengths = np.array([len(word) for word in cover])
+    table = np.zeros((len(cover), lengths.max()), np.int64)
+    for row, word in zip(table, cover, strict=True):
+        row[: len(word)] = word
+    return table, lengths
 
 
 class UserWords:

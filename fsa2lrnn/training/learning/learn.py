@@ -25,15 +25,17 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
-from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.learning.cascades import CascadePlan, DistilledRun, check_teacher, plan_cascade
 from fsa2lrnn.training.learning.ending import learned_of, trained
 from fsa2lrnn.training.learning.examples import FreshWords, UserWords
 from fsa2lrnn.training.learning.judging import LearningTarget, agreement
+from fsa2lrnn.training.learning.legal import is_restricted
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
 from fsa2lrnn.training.learning.prune import fewest, observe
 from fsa2lrnn.training.learning.recipe import Recipe, check_noise, recipe_for
+from fsa2lrnn.training.learning.refining import refine
 from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.training.learning.run import LearningRun, Record
 from fsa2lrnn.training.learning.saving import RunFolder, RunRequest, write_learned
@@ -122,7 +124,12 @@ def learn(
         plan = plan_cascade(teacher or machine, recipe, **changes)
         recipe = plan.recipe
     else:
-        recipe = recipe or recipe_for(n_states, **changes)
+        recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
+    if recipe.suffixes and not _counts_every_word(machine, source, sampler):
+        raise UnsupportedFormat(
+            f"suffixes = {recipe.suffixes} take a machine of which every word counts: leave suffixes out, or take "
+            'sampler="uniform"'
+        )
     if machine is not None:
         recipe, prediction = _predicted(machine, recipe, sampler, source if isinstance(source, str) else "")
     elif recipe.is_whole:
@@ -247,6 +254,12 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     return None, from_pairs(source, alphabet)
 
 
+def _counts_every_word(machine: MooreMachine | None, source: Any, sampler: str) -> bool:
+    if machine is None:
+        return False
+    return not is_restricted(make_sampler(sampler, minimise(machine), source if isinstance(source, str) else ""))
+
+
 def _digest(machine: MooreMachine | None, data: Data | None, teacher: MooreMachine | None) -> str:
     if machine is not None:
         text = machine.to_json() + ("" if teacher is None else teacher.to_json())
@@ -285,10 +298,16 @@ def _from_machine(
         whole.seconds = analysis
         candidate = trained(whole, saved, report)
         return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
-    run = LearningRun(recipe, examples, target, n_states)
+    refined, learned = None, target
+    if recipe.suffixes:
+        # Learn the machine with refined labels; the verdict is on the original letters and outputs.
+        refined = refine(examples.machine, recipe.suffixes)
+        examples = FreshWords(refined.machine)
+        learned = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+    run = LearningRun(recipe, examples, learned, n_states)
     run.seconds = analysis
     candidate = trained(run, saved, report)
-    verified = target.judge(candidate.machine)
+    verified = target.judge(candidate.machine if refined is None else refined.original(candidate.machine))
     return learned_of(run, candidate, verified.machine, verified.model, verified.verdict, verified.scope)
 
 

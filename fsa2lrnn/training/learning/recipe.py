@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers import LAYERS
-from fsa2lrnn.reading import Allowed, one_of, whole
+from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
 
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
 _HEADS = 12  # of layers other than blocks
+_REFINED = 1.5  # times the states of a machine in a block, where labels tell states apart
 _SMALL, _LARGE = (
     24,
     128,
@@ -41,6 +43,10 @@ class Recipe:
         factors: the reflections per letter of a reflection layer; None for the number that theory gives.
         anyway: whether to train a layer that, by theory, cannot represent the machine.
         hidden: the hidden units of the read-out.
+        suffixes: labels are refined by the outputs after suffixes of up to so many letters, and letters that act alike
+            become one (`refining`); 0 for neither. Each label then begins with a state of its own, the read-out learns
+            slowly, and positions after the first error of a word do not count. For a machine, one
+            layer of blocks and correct labels of every word.
         rate, temperature: Adam's learning rate, and the temperature of the softmax in the backward pass.
         length, first_length: the word length grows from `first_length` to `length`.
         growth: the factor by which words grow, if all lengths are possible.
@@ -69,6 +75,7 @@ class Recipe:
     factors: _CountOrNone = None
     anyway: bool = False
     hidden: _Count = 64
+    suffixes: Annotated[int, whole(0, _MOST)] = 0
     rate: _Positive = 0.03
     temperature: _Positive = 0.4
     length: _Count = 40
@@ -100,6 +107,10 @@ class Recipe:
             raise UnsupportedFormat(
                 f"the recipe does not fit: layers = {self.layers} of {self.layer}: several layers are of blocks"
             )
+        if self.suffixes and (self.is_whole or not self.is_clean):
+            raise UnsupportedFormat(
+                f"the recipe does not fit: suffixes = {self.suffixes} refine correct labels of one layer of blocks"
+            )
 
     @property
     def is_whole(self) -> bool:
@@ -121,6 +132,8 @@ class Recipe:
             return self.block
         if n_states is None:
             return min(_LARGE, int(8 * 1.5 ** min(start, 8)))
+        if self.suffixes:
+            return max(6, math.ceil(_REFINED * n_states))
         return max(6, (3 if n_states <= _SMALL else 2) * n_states)
 
     def to_json(self) -> dict[str, Any]:
@@ -150,13 +163,16 @@ def check_noise(noise: float | None, n_outputs: int) -> None:
         )
 
 
-def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
+def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -> Recipe:
     """Return the recipe for a machine of `n_states` states: large ones get more heads, more letters and slower decay.
+
+    `is_refined` is for machines of which every word counts: if labels are correct, they are refined until they tell all
+    states apart, and a single head learns them.
 
     Raises `UnsupportedFormat` for unknown settings and invalid values.
 
-    >>> recipe_for(51).heads, recipe_for(5, heads=2).heads
-    (6, 2)
+    >>> recipe_for(51).heads, recipe_for(5, heads=2).heads, recipe_for(5, is_refined=True).heads
+    (6, 2, 1)
     """
     if unknown := sorted(set(changes) - set(Recipe.__dataclass_fields__)):
         raise UnsupportedFormat(
@@ -164,5 +180,8 @@ def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
         )
     if changes.get("layer", "block") != "block":
         return Recipe(**{"heads": _HEADS, **changes})
+    plain = {"layers": 1, "noise": 0.0, "suffixes": n_states}
+    if is_refined and n_states and all(changes.get(name, value) == value for name, value in plain.items()):
+        return Recipe(**{"heads": 1, "suffixes": n_states, "rate": 0.1, "temperature": 1.0, **changes})
     large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}
     return Recipe(**{**(large if n_states is not None and n_states > _SMALL else {}), **changes})

@@ -11,7 +11,7 @@ from fsa2lrnn.training.settings import Settings
 
 
 def test_progress_names_the_length_reached_and_the_errors(tmp_path, capsys):
-    assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1)
+    assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1, suffixes=0)
     captured = capsys.readouterr()
     assert "words of 5 letters, error" in captured.err
     assert captured.out.startswith("refuted: they differ on")

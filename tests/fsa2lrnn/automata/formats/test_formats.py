@@ -17,7 +17,7 @@ from fsa2lrnn.testing.strategies import dfas
 PARITY = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["1", "0"])
 DATA = Path(__file__).parent / "data"
 FIXTURES = sorted(path for path in DATA.iterdir() if path.name.endswith((".dot", ".jff", ".fst.txt")))
-KNOWN = r"understood are regex:, task:, \.dot, \.gv, \.jff, \.fst\.txt, \.att, \.kiss2, "
+KNOWN = r"understood are regex:, task:, mlregtest:, \.dot, \.gv, \.jff, \.fst\.txt, \.att, \.kiss2, "
 
 
 @pytest.mark.parametrize("name", ["m.dot", "m.GV", "m.jff", "m.fst.txt", "m.att", "m.json"])
@@ -53,10 +53,11 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
 
 
 def test_formats_say_what_they_do():
-    assert [f.name for f in FORMATS if not f.writes] == ["regex", "task", "KISS2"]
+    assert [f.name for f in FORMATS if not f.writes] == ["regex", "task", "MLRegTest", "KISS2"]
     assert {f.name: options_of(f) for f in FORMATS} == {
         "regex": ("alphabet",),
         "task": (),
+        "MLRegTest": ("folder",),
         "DOT": ("completion", "kind", "separator"),
         "JFLAP": ("completion",),
         "OpenFst": ("completion", "isymbols", "osymbols", "acceptor"),

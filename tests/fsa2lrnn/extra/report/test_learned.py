@@ -81,7 +81,7 @@ def test_what_a_run_says_of_words_is_written_from_its_counts(run):
     page = build(assemble_learned(replace(run, recorded=of_words), FEW))
     assert "right on 39 of 40 held-out words" in page
     assert "equal to the target" not in page
-    noisy = replace(run.asked, recipe=replace(run.asked.recipe, noise=0.1))
+    noisy = replace(run.asked, recipe=replace(run.asked.recipe, suffixes=0, noise=0.1))
     for version, said in (
         (2, "the right machine is expected to reach 0.9000"),
         (1, "how many of them are wrong is unknown"),
@@ -98,7 +98,7 @@ def test_what_a_run_says_of_words_is_written_from_its_counts(run):
 
 
 def test_a_network_that_is_judged_as_a_whole_says_so(run):
-    whole = replace(run.asked, recipe=replace(run.asked.recipe, layer="hard_lanes"))
+    whole = replace(run.asked, recipe=replace(run.asked.recipe, suffixes=0, layer="hard_lanes"))
     page = build(assemble_learned(replace(run, asked=whole), FEW))
     assert "the network as it was trained, all heads and the read-out together" in page
     assert "are no part of the model that is judged" not in page

@@ -1,10 +1,12 @@
+import numpy as np
 import pytest
 import torch
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.learning.examples import FreshWords, UserWords
+from fsa2lrnn.training.learning.examples import FreshWords, UserWords, transition_cover
 from fsa2lrnn.training.learning.word_files import from_pairs
 
 
@@ -36,11 +38,16 @@ def test_words_that_failed_come_back():
     assert begun.sum() >= 4
 
 
-def test_mistakes_are_seen_in_their_place():
-    examples = FreshWords(MooreMachine.from_source("regex:(ab)*"))
-    batch = examples.batch(64, 10, torch.Generator().manual_seed(0))
-    accepted = batch.labels[:, -1] == examples.outputs.index(True)
-    assert 0.4 < accepted.double().mean() < 0.8
+def test_every_transition_is_drawn_even_at_the_end_of_a_long_path():
+    machine = MooreMachine.from_source("regex:abacabadc*").minimise()
+    examples = FreshWords(machine)
+    cover, lengths = transition_cover(machine)
+    assert len({tuple(row[:n]) for row, n in zip(cover.tolist(), lengths, strict=True)}) == machine.delta.size
+    tokens = examples.batch(512, 12, torch.Generator().manual_seed(0)).tokens
+    before = paths(machine.delta, np.full(512, machine.start), tokens.numpy())[:, :-1]
+    drawn = set(zip(before.ravel().tolist(), tokens[:, 1:].ravel().tolist(), strict=True))
+    first = {(machine.start, a) for a in tokens[:, 0].tolist()}
+    assert len(drawn | first) == machine.delta.size
 
 
 def test_the_share_of_labels_that_is_asked_for_is_wrong_and_every_other_label_as_likely():

@@ -1,0 +1,167 @@
+"""Languages of MLRegTest learned from balanced words alone: training, RPNI, EDSM and the merger with a test.
+
+    python -m experiments.studies.mlregtest.data_alone FOLDER --minutes 30
+
+Every method gets the same words (`words`), each with one label at its end; mergers get so much processor time, and
+training as many steps as `STEPS`. A machine is
+exact if it is right on all words of 20 letters and more: the data says nothing about shorter ones.
+"""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import numpy as np
+import torch
+import typer
+from aalpy.learning_algs import run_EDSM
+
+from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
+from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageWords, data
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
+from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
+from fsa2lrnn.training.learning import Data, learn
+from fsa2lrnn.training.learning.merging import labelled_prefixes, machine_of_aalpy
+
+TESTS = {"SR": (SHORT, False), "SA": (SHORT, True), "LR": (LONG, False), "LA": (LONG, True)}
+STEPS = 1000  # of training
+
+
+def by_training(given: Data) -> MooreMachine:
+    """Return the best machine after `STEPS` steps of the recipe for data."""
+    return learn(given, held_out=0, steps=STEPS).machine
+
+
+def by_edsm(given: Data) -> MooreMachine:
+    """Return the machine of AALpy's EDSM."""
+    return machine_of_aalpy(run_EDSM(labelled_prefixes(given), "moore", print_info=False), given)
+
+
+METHODS: dict[str, Callable[[Data], MooreMachine]] = {
+    "train": by_training,
+    "rpni": lambda given: learn(given, method="rpni", held_out=0).machine,
+    "merge": lambda given: learn(given, method="merge", held_out=0).machine,
+    "edsm": by_edsm,
+}
+
+
+@contextmanager
+def within(seconds: float) -> Generator[None]:
+    """Raise `OutOfTime` in the block after so many seconds of processor time."""
+
+    def stop(*_: object) -> NoReturn:
+        raise OutOfTime(f"{seconds:g} s of processor time have passed")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(help="the folder of .att files")],
+    sizes: Annotated[str, typer.Option(help="words to learn from, several sizes separated by commas")] = "1000",
+    methods: Annotated[str, typer.Option(help="methods, separated by commas")] = ",".join(METHODS),
+    languages: Annotated[int, typer.Option(min=0, help="languages in a stratified order, 0 for all")] = 0,
+    test: Annotated[int, typer.Option(min=40, help="words in each test set")] = 1000,
+    seconds: Annotated[float, typer.Option(min=1, help="processor time of a run")] = 60.0,
+    minutes: Annotated[float, typer.Option(min=0, help="after which no run begins")] = 30.0,
+) -> None:
+    """Learn from data alone and write experiments/results/mlregtest_data_alone.json."""
+    torch.set_num_threads(1)
+    end = time.monotonic() + 60 * minutes
+    each = [(size, method) for size in map(int, sizes.split(",")) for method in methods.split(",")]
+    drawn = names(folder, seed=31)[:: 3 if languages else 1][: languages or None]
+    cells = [(name, *cell) for name in drawn for cell in each]
+    plan = (cell for cell in cells if time.monotonic() < end)
+
+    def run(name: str, size: int, method: str) -> Row:
+        return run_one(folder, name, size, method, test, seconds)
+
+    def write(runs: list[Row]) -> None:
+        results = {"seconds": seconds, "test": test, "runs": runs}
+        results_io.write("mlregtest_data_alone", results, "python -m experiments.studies.mlregtest.data_alone FOLDER")
+
+    run_due(
+        plan,
+        ("name", "size", "method"),
+        known_rows("mlregtest_data_alone"),
+        run,
+        write,
+    )
+
+
+def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds: float) -> dict[str, Any]:
+    """Return one run: the accuracy on the four test sets, and whether the machine is exact."""
+    target = from_mlregtest(name, folder)
+    row: dict[str, Any] = {
+        "name": name, "letters": len(target.alphabet), "class": parse_name(name).kind, "states": target.n_states,
+        "size": size, "method": method, "exact": False,
+    }  # fmt: skip
+    draw = LanguageWords(target)
+    try:
+        training = draw.training(size)
+    except UnsupportedFormat as error:
+        return row | {"error": str(error)}
+    begun = time.process_time()
+    try:
+        with within(seconds):
+            learned = METHODS[method](data(training, target))
+    except (OutOfTime, BudgetExceeded) as error:
+        return row | {"processor_seconds": round(time.process_time() - begun, 2), "error": str(error)}
+    row |= {"processor_seconds": round(time.process_time() - begun, 2), "learned_states": learned.n_states}
+    row["exact"] = agrees_from(learned, target, SHORT[0])
+    for label, (lengths, is_adversarial) in TESTS.items():
+        try:
+            words = (
+                draw.adversarial_test(lengths, test) if is_adversarial else draw.random_test(lengths, test, training)
+            )
+        except Fsa2LrnnError as error:
+            row[label] = str(error)
+            continue
+        row[label] = accuracy(learned, target, words)
+    return row
+
+
+def accuracy(learned: MooreMachine, target: MooreMachine, words: Labelled) -> float:
+    """Return the share of words with the right label; tokens index the letters of the target."""
+    order = [learned.alphabet.index(letter) for letter in target.alphabet]
+    right = 0
+    for word, label in words:
+        q = learned.start
+        for a in word:
+            q = int(learned.delta[order[a], q])
+        right += learned.outputs[q] == label
+    return right / len(words)
+
+
+def agrees_from(learned: MooreMachine, target: MooreMachine, length: int) -> bool:
+    """Return whether both machines have one output on all words of at least `length` letters."""
+    order = [learned.alphabet.index(letter) for letter in target.alphabet]
+    pairs = np.array([[learned.start, target.start]])
+    for k in range(length + learned.n_states * target.n_states):
+        if k >= length and any(learned.outputs[p] != target.outputs[q] for p, q in pairs.tolist()):
+            return False
+        after = np.stack([learned.delta[order][:, pairs[:, 0]], target.delta[:, pairs[:, 1]]], -1).reshape(-1, 2)
+        if k >= length:
+            after = np.concatenate([pairs, after])  # all pairs reached by `length` letters or more
+        after = np.unique(after, axis=0)
+        if k >= length and len(after) == len(pairs):
+            return True
+        pairs = after
+    return True
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,144 @@
+"""MLRegTest as tables: what `learn` proves, what data alone gives, and class labels, from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from experiments import results_io
+from experiments.tables import markdown
+from fsa2lrnn.automata.zoo.mlregtest import CLASSES
+
+_SIZES = (4, 16, 64)
+_CLASSIFIED = {
+    "SL": "strictly_local", "TSL": "tier_strictly_local", "SP": "strictly_piecewise", "LT": "locally_testable",
+    "TLT": "tier_locally_testable", "PT": "j_trivial", "SF": "aperiodic",
+}  # fmt: skip
+
+Runs = list[dict[str, Any]]
+
+
+def learned() -> str:
+    """Return the share of languages that `learn` proves with the machine as the source, by class and alphabet."""
+    results = results_io.read("mlregtest_learned")["results"]
+    runs: Runs = results["runs"]
+    rows = [_row(f"{kind}", [run for run in runs if run["class"] == kind]) for kind in CLASSES]
+    rows.append(_row("all", runs))
+    spent = sum(run["processor_seconds"] for run in runs)
+    largest = max((run for run in runs if run["proved"]), key=lambda run: run["states"])
+    heads = ["class", *(f"{size} letters" for size in _SIZES), "median s", "largest s", "largest machine proved"]
+    return markdown(heads, rows) + (
+        f"\n{len(runs)} of the {results['languages']:,} languages, in a stratified order, one run each with seed 0: "
+        f"proved within {results['limit']:.0f} s of processor time on one core, of those tried; {spent / 60:.1f} "
+        f"minutes in all. The largest machine that was proved has {largest['states']} states ({largest['name']}, "
+        f"{largest['processor_seconds']:.1f} s). {_failures(runs)}"
+        "(`experiments/results/mlregtest_learned.json`).\n"
+    )
+
+
+def _row(name: str, runs: Runs) -> list[str]:
+    cells = [_share([run for run in runs if run["letters"] == size], lambda run: run["proved"]) for size in _SIZES]
+    seconds = [run["processor_seconds"] for run in runs if run["proved"]]
+    states = max((run["states"] for run in runs if run["proved"]), default=0)
+    if not seconds:
+        return [name, *cells, "–", "–", "–"]
+    return [name, *cells, f"{median(seconds):.1f}", f"{max(seconds):.1f}", f"{states} states"]
+
+
+def _failures(runs: Runs) -> str:
+    failed = [f"{run['name']} ({run['states']} states)" for run in runs if not run["proved"]]
+    return f"Not proved: {', '.join(failed)} " if failed else ""
+
+
+def _share(runs: Runs, holds: Callable[[dict[str, Any]], bool]) -> str:
+    return f"{sum(map(holds, runs))} of {len(runs)}" if runs else "–"
+
+
+def own_tasks() -> str:
+    """Return what the recipe does on this library's own tasks, compared with the earlier one."""
+    new = results_io.read("mlregtest_own_tasks")["results"]["runs"]
+    earlier = {(run["task"], run["seed"]): run for run in results_io.read("learn_and_prove")["results"]["runs"]}
+    both = [(earlier[key], run) for run in new if (key := (run["task"], run["seed"])) in earlier]
+    rows = []
+    groups: dict[str, Callable[[str], bool]] = {
+        "named tasks": lambda task: not task.startswith("random"),
+        "random machines, 4 to 16 states": lambda task: task.startswith("random") and int(task[11:].split(",")[0]) < 24,
+        "random machines, 24 to 64 states": lambda t: t.startswith("random") and int(t[11:].split(",")[0]) >= 24,
+    }
+    for name, belongs in groups.items():
+        pairs = [(was, now) for was, now in both if belongs(now["task"])]
+        cells = [name]
+        for runs in zip(*pairs, strict=True):
+            seconds = [run["processor_seconds"] for run in runs]
+            cells += [_share(list(runs), lambda run: run["proved"]), f"{median(seconds):.2f}", f"{max(seconds):.1f}"]
+        rows.append(cells)
+    heads = [
+        "machines",
+        *(f"{when}: {what}" for when in ("before", "now") for what in ("proved", "median s", "largest s")),
+    ]
+    return markdown(heads, rows) + (
+        f"\n{len(both)} machines, seed 0, the same limits of processor time. The earlier runs are those recorded in "
+        "`learn_and_prove.json`, at another time; the same hardware is not assured "
+        "(`experiments/results/mlregtest_own_tasks.json`).\n"
+    )
+
+
+def candidates() -> str:
+    """Return what each part of the recipe contributes."""
+    results = results_io.read("mlregtest_candidates")["results"]
+    runs: Runs = results["runs"]
+    whole = {run["name"] for run in runs if run["arm"] == results["arms"][-1]}  # languages that every arm has run
+    rows = []
+    for arm in results["arms"]:
+        of_arm = [run for run in runs if run["arm"] == arm and run["name"] in whole]
+        seconds = [run["processor_seconds"] for run in of_arm if run["proved"]]
+        proved = _share(of_arm, lambda run: run["proved"])
+        rows.append([arm, proved, f"{median(seconds):.1f}" if seconds else "–"])
+    return markdown(["part left out or changed", "proved", "median s of those"], rows) + (
+        f"\n{len(whole)} languages drawn across alphabets and classes, {results['seconds']:g} s of processor time per "
+        "run, one seed: differences of one language mean little (`experiments/results/mlregtest_candidates.json`).\n"
+    )
+
+
+def data_alone() -> str:
+    """Return the accuracy on the four test sets and exact identification, per method and number of words."""
+    results = results_io.read("mlregtest_data_alone")["results"]
+    runs: Runs = results["runs"]
+    rows = []
+    for size, method in sorted({(run["size"], run["method"]) for run in runs}):
+        of = [run for run in runs if (run["size"], run["method"]) == (size, method)]
+        row = [method, f"{size:,}", _share(of, lambda run: run["exact"])]
+        row.append(_share(of, lambda run: "learned_states" in run))
+        for test in ("SR", "SA", "LR", "LA"):
+            right = [run[test] for run in of if isinstance(run.get(test), float)]
+            row.append(f"{sum(right) / len(right):.3f}" if right else "–")
+        rows.append([*row, f"{median([run.get('processor_seconds', 0.0) for run in of]):.1f}"])
+    names = len({run["name"] for run in runs})
+    spent = sum(run.get("processor_seconds", 0.0) for run in runs)
+    heads = ["method", "words", "exact", "ended in time", "SR", "SA", "LR", "LA", "median s"]
+    return markdown(heads, rows) + (
+        f"\n{names} languages, {spent / 60:.1f} minutes of processor time; mean accuracies on test sets of about "
+        f"{results['test']:,} words, of the runs that ended within {results['seconds']:g} s "
+        "(`experiments/results/mlregtest_data_alone.json`).\n"
+    )
+
+
+def classes() -> str:
+    """Return the agreement of `classify` with the labels."""
+    results = results_io.read("mlregtest_classes")["results"]
+    runs: Runs = results["runs"]
+    rows = []
+    for kind in CLASSES:
+        of = [run for run in runs if run["class"] == kind]
+        facts = [_share(of, lambda run, fact=fact: run[fact] is True) for fact in _CLASSIFIED.values()]
+        rows.append([kind, _share(of, lambda run: run["holds"] is True), *(cell.partition(" of")[0] for cell in facts)])
+    orders = [run for run in runs if run["class"] == "SL" and run["k"] is not None]
+    same = sum(run["k"] == int(run["name"].split(".")[3]) for run in orders)
+    agreeing = _share(runs, lambda run: run["holds"] is True)
+    return markdown(["label", "agrees", *(f"{kind}: yes" for kind in _CLASSIFIED)], rows) + (
+        f"\n`classify` agrees with the label on {agreeing} languages. LTT, TLTT, PLT and TPLT are compared by what "
+        "they imply, that the language is star-free; Zp and Reg by what they exclude, that it is "
+        f"star-free. The least k of the strictly local languages is that in the name for {same} of {len(orders)} "
+        "(`experiments/results/mlregtest_classes.json`).\n"
+    )

@@ -1,0 +1,112 @@
+"""Strictly local, strictly piecewise and tier-based classes of languages, for minimal acceptors.
+
+These are properties of the language and not of its monoid alone: they ask which states are live, that is, lead to an
+accepting state. A language is strictly k-local if two words of it may exchange what follows a common factor of k − 1
+letters (Rogers & Pullum 2011): the live states that a word of k − 1 letters leads to are one. It is strictly piecewise
+if it contains every subsequence of its words (Rogers et al. 2010). A language is
+tier-based of some class if it is so after all letters are deleted that lead every state to itself; letters that may be
+deleted and inserted anywhere can be left out of any tier (Lambert & Rogers 2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
+from fsa2lrnn.automata.table_kernels import coaccessible
+
+MAX_PAIRS = 4_000_000  # pairs of states times letters
+_METHOD = "polynomial: by pairs of states"
+
+
+def is_acceptor(machine: MooreMachine) -> bool:
+    """Return whether all outputs are True or False."""
+    return all(output is True or output is False for output in machine.outputs)
+
+
+def tier_of(action: Action) -> Action:
+    """Return the action of the letters that lead some state to another."""
+    moves = (action.letters != np.arange(action.n_states)).any(1)
+    names = tuple(name for name, moving in zip(action.names, moves.tolist(), strict=True) if moving)
+    return replace(action, letters=action.letters[moves], names=names)
+
+
+def is_strictly_local(machine: MooreMachine, action: Action) -> tuple[Fact, int | None]:
+    """Decide whether the language over the letters of `action` is strictly k-local; return the least k too.
+
+    Witness: a word that fixes two distinct live states, and these states.
+    """
+    if (undecided := _undecided(machine, action)) is not None:
+        return undecided, None
+    n = machine.n_states
+    live = coaccessible(machine.delta, np.array(machine.outputs, bool))
+    apart = live[:, None] & live & ~np.eye(n, dtype=bool)
+    k = 1
+    while apart.any():
+        # The pairs that one more letter leaves live and distinct.
+        further = np.zeros_like(apart)
+        for row in action.letters:
+            further |= apart[row[:, None], row]
+        further &= apart
+        if (further == apart).all():
+            return Fact(False, _METHOD, _fixed_pair(action, apart)), None
+        apart, k = further, k + 1
+    return Fact(True, _METHOD), k
+
+
+def _fixed_pair(action: Action, apart: np.ndarray) -> FactWitness:
+    """Return a word that fixes a pair; each pair in `apart` has one letter that leads to another of them."""
+    at = tuple(int(q) for q in np.argwhere(apart)[0])
+    before, numbers = dict[tuple[int, ...], int](), list[int]()
+    while at not in before:
+        before[at] = len(numbers)
+        a = next(a for a, row in enumerate(action.letters) if apart[row[at[0]], row[at[1]]])
+        numbers.append(a)
+        at = tuple(int(action.letters[a, q]) for q in at)
+    word = action.word(numbers[before[at] :])
+    says = f"{action.spell(word)} fixes states {at[0]} and {at[1]}, from both of which a word is accepted"
+    return FactWitness(says, (word,), at)
+
+
+def is_strictly_piecewise(machine: MooreMachine, action: Action) -> Fact:
+    """Decide whether every subsequence of a word of the language is in the language.
+
+    Witness: words (a, w), states (q, p): letter a leads q to p, and w is accepted from p, but not from q.
+    """
+    if (undecided := _undecided(machine, action)) is not None:
+        return undecided
+    accepts = np.array(machine.outputs, bool)
+    # The number of letters after which p accepts a word that q does not; −1 if p accepts nothing more than q.
+    after = np.where(accepts[:, None] & ~accepts, 0, -1)
+    length = 0
+    while (new := np.any([after[row[:, None], row] == length for row in action.letters], 0) & (after < 0)).any():
+        length += 1
+        after[new] = length
+    for a, row in enumerate(action.letters):
+        wrong = np.flatnonzero(after[row, np.arange(machine.n_states)] >= 0)
+        if len(wrong):
+            q = int(wrong[0])
+            p, numbers = int(row[q]), list[int]()
+            pair = (p, q)
+            while (left := after[pair]) > 0:
+                b = next(b for b, to in enumerate(action.letters) if after[to[pair[0]], to[pair[1]]] == left - 1)
+                numbers.append(b)
+                pair = (int(action.letters[b, pair[0]]), int(action.letters[b, pair[1]]))
+            letter, word = action.word([a]), action.word(numbers)
+            says = (
+                f"{action.spell(letter)} leads state {q} to {p}, from where {action.spell(word)} is accepted, yet not "
+                f"from {q}"
+            )
+            return Fact(False, _METHOD, FactWitness(says, (letter, word), (q, p)))
+    return Fact(True, _METHOD)
+
+
+def _undecided(machine: MooreMachine, action: Action) -> Fact | None:
+    if not is_acceptor(machine):
+        return Fact(None, "undecided: a class of languages, and the outputs are not True and False")
+    if machine.n_states**2 * len(action.letters) > MAX_PAIRS:
+        return Fact(None, f"undecided: {machine.n_states**2:,} pairs of states are too many")
+    return None
