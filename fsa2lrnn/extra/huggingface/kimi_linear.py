@@ -18,6 +18,7 @@ from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer(
     name="kimi-linear",
@@ -53,7 +54,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
     d = max(*sizes(plan), power_of_four(plan.n_heads))
     config = code.KimiLinearConfig(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         intermediate_size=max(len(stage.units) for stage in plan.stages),
         num_hidden_layers=n_stages + 1,

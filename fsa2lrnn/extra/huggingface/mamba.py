@@ -32,6 +32,7 @@ from fsa2lrnn.extra.huggingface.stream import (
     write,
     write_around,
 )
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer(
     name="mamba",
@@ -70,7 +71,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     where = layout(plan)
     channels = max(max(2 * len(stage.units), _n_channels(plan, i)) for i, stage in enumerate(plan.stages))
     config = code.MambaConfig(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         expand=-(-channels // where.width),
         state_size=1,

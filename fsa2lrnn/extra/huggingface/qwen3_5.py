@@ -12,6 +12,7 @@ from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = replace(
     qwen3_next.LAYER, name="qwen3.5", model="qwen3_5_text", classes=("Qwen3_5GatedDeltaNet", "Qwen3_5ForCausalLM")
@@ -27,7 +28,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     code, where, n_stages = modeling("qwen3_5"), layout(plan), len(plan.stages)
     d_k, d_v = sizes(plan)
     config = code.Qwen3_5TextConfig(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         intermediate_size=max(len(stage.units) for stage in plan.stages),
         num_hidden_layers=n_stages + 1,
