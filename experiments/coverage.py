@@ -16,7 +16,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
+from fsa2lrnn.scope import EVERY, LETTERS, Coverage
 from fsa2lrnn.verification import certify, coverage
 
 ROOT = Path(__file__).parent.parent

@@ -19,7 +19,7 @@ raise an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -42,11 +42,14 @@ class LayerInUse:
         title: its name in tables.
         external: its name in the extra "huggingface", which decides stacks; None if it is not there.
         within: the layers that contain it: these represent whatever it represents.
+        is_searched_last: whether a stack is searched only where no layer within it, and no one layer, gives the answer:
+            for layers whose search is long and that no argument refuses.
     """
 
     title: str
     external: str | None = None
     within: tuple[str, ...] = ()
+    is_searched_last: bool = False
 
 
 IN_USE = {
@@ -54,8 +57,8 @@ IN_USE = {
     "mamba": LayerInUse("Mamba", "mamba", ("gated-deltanet", "rwkv-7")),
     "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
     "gated-deltanet": LayerInUse("Gated DeltaNet, β ≤ 1", "qwen3-next", ("gated-deltanet-negative", "kda")),
-    "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",)),
-    "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",)),
+    "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
+    "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",), True),
     "kda": LayerInUse("KDA", "kimi-linear", ("deltaproduct",)),
     "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
     "pd-ssm": LayerInUse("PD-SSM", "pd-ssm"),
@@ -114,7 +117,10 @@ def decide(
     for name, layer in IN_USE.items():
         report(layer.title)
         row = _one_layer(minimal, name, classification, block)
-        if stacks is not None and layer.external is not None:
+        is_implied = row.one == "yes" or any(
+            rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
+        )
+        if stacks is not None and layer.external is not None and not (layer.is_searched_last and is_implied):
             answer, is_one, why = stacks(minimal, layer.external)
             one = "yes" if is_one else row.one
             row = Decision(
@@ -155,7 +161,7 @@ def carried(rows: dict[str, Decision]) -> dict[str, Decision]:
     return rows
 
 
-def _pairs() -> Iterable[tuple[str, str]]:
+def _pairs() -> Iterator[tuple[str, str]]:
     """Yield each layer with each layer that contains it, directly or through others."""
     for inner in IN_USE:
         outers = list(IN_USE[inner].within)

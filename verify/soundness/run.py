@@ -20,7 +20,8 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verdicts import EVERY, Accepted, Proved, Verdict
+from fsa2lrnn.scope import EVERY
+from fsa2lrnn.verdicts import Accepted, Proved, Verdict
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import SCANS, CertificateRefused, check

@@ -10,10 +10,11 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.extra.huggingface.card import model_card
 from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import answer
-from fsa2lrnn.files import folder_written_whole
+from fsa2lrnn.files import folder_written_whole, write_atomically
 from fsa2lrnn.verdicts import Proved
 
 
@@ -72,5 +73,6 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
                 f"install {file.LAYER.tried}, for which it was made, and tell the authors"
             )
         n_parameters = file.CODE.n_parameters(loaded.model)
+        write_atomically(place / "README.md", model_card(plan, layer, dtype, verdict).encode())
         del loaded  # its tensors may be mapped to files, which some systems then do not move
     return ExportResult(plan, verdict, n_parameters)

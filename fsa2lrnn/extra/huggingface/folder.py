@@ -53,7 +53,7 @@ class ExportedModel:
         machine: minimal; tokens are its letters and then `outputs`.
         outputs: each once.
         code: how the model is run.
-        digest: SHA-256 of the folder's files, by their names, when it was loaded.
+        digest: SHA-256 of the folder's files that a package reads, by their names, when it was loaded.
         changed: the names of the weights that are not those that `export` writes for the machine.
     """
 
@@ -237,7 +237,7 @@ def _refuse(folder: Path, faults: Iterable[str], remedy: str = "export it again"
 
 def _digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+    for path in sorted(path for path in folder.iterdir() if path.is_file() and path.name not in _UNREAD):
         with path.open("rb") as file:
             digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
     return digest.hexdigest()

@@ -25,6 +25,7 @@ from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("kimi-linear", tried="transformers 5.23.0")
 CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn")
@@ -42,7 +43,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
     d = max(*sizes(plan), power_of_four(plan.n_heads))
     config = code.KimiLinearConfig(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         intermediate_size=max(len(stage.units) for stage in plan.stages),
         num_hidden_layers=n_stages + 1,

@@ -38,6 +38,7 @@ from fsa2lrnn.extra.huggingface.stream import (
     write,
     write_around,
 )
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("mamba", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace(
@@ -61,7 +62,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     where = layout(plan)
     channels = max(max(2 * len(stage.units), _n_channels(plan, i)) for i, stage in enumerate(plan.stages))
     config = code.MambaConfig(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         expand=-(-channels // where.width),
         state_size=1,

@@ -23,6 +23,7 @@ from fsa2lrnn.extra.huggingface.observed.transformers_models import Mamba2Observ
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("mamba-2", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
@@ -46,7 +47,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     heads = max(plan.n_heads, -(-most // d))
     heads = -(-heads * d // where.width) * max(where.width // d, 1) if d < where.width else heads
     config = code.Mamba2Config(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         expand=heads * d // where.width,
         num_heads=heads,

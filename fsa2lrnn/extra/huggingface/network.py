@@ -19,5 +19,5 @@ class ExportedNetwork(nn.Module):
     def forward(self, tokens: Tensor) -> Tensor:
         """Run the package's own code on each word of the batch, from its beginning."""
         n, found = len(self.exported.machine.alphabet), [run(self.exported, word)[0] for word in tokens]
-        outputs = (torch.stack(found) - n).clamp(min=0) if tokens.numel() else tokens
+        outputs = (torch.stack(found) - n).clamp(0, len(self.exported.outputs) - 1) if tokens.numel() else tokens
         return one_hot(outputs, len(self.exported.outputs)).float()

@@ -15,6 +15,7 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface.declared import State
 from fsa2lrnn.extra.huggingface.folder import ExportedModel
+from fsa2lrnn.extra.huggingface.tokens import PAD
 from fsa2lrnn.scope import LETTERS, Coverage, Scope
 from fsa2lrnn.symbols import align
 from fsa2lrnn.verdicts import Counterexample, Proved, Refuted, Undecided
@@ -87,5 +88,6 @@ def _refuted(
     letters = tuple(exported.machine.alphabet[a] for a in word)
     target = tuple(machine.transduce(list(letters)))
     n = len(exported.machine.alphabet)
-    last = exported.outputs[token - n] if token >= n else f"the letter {exported.machine.alphabet[token]!r}"
+    outputs = (*exported.outputs, PAD)
+    last = outputs[token - n] if token >= n else f"the letter {exported.machine.alphabet[token]!r}"
     return Refuted(Counterexample(letters, target, (*target[:-1], last)), len(word) - 1, scope)

@@ -23,6 +23,7 @@ from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaOb
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("qwen3-next", tried="transformers 5.23.0")
 CODE = HuggingFace("Qwen3NextForCausalLM")
@@ -41,7 +42,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
     d_k, d_v = sizes(plan)
     config = code.Qwen3NextConfig(
-        vocab_size=where.n_letters + len(plan.outputs),
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
         hidden_size=where.width,
         intermediate_size=max(len(stage.units) for stage in plan.stages),
         num_hidden_layers=n_stages + 1,

@@ -120,6 +120,8 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
         found, cache = folders.run(model, torch.from_numpy(np.asarray(tokens)), cache=cache)
         if (least := int(found.min())) < n:
             raise UnsupportedFormat(f"{folder} put out the letter {alphabet[least]!r}: its weights were changed")
+        if int(found.max()) - n >= len(model.outputs):
+            raise UnsupportedFormat(f"{folder} put out padding: its weights were changed")
         length, last = length + len(tokens), int(found[-1]) - n
         if trace and as_json:
             kept += tracer.steps(found - n)

@@ -101,7 +101,7 @@ ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
     [
         (lacks("lm_head.weight"), "the weight lm_head.weight is missing"),  # drawn at random where they are asked for
         (lacks("model.layers.1.self_attn.q_proj.weight"), r"the weight model\.layers\.1\.self_attn\.q_proj\.weight is"),
-        (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 4"),
+        (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 5"),
         (configured(hidden_size="many"), "hidden_size is 'many', where `export` writes 64"),
         (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
         (configured(num_hidden_layers=10**9), "num_hidden_layers is 1000000000, where `export` writes 2"),

@@ -11,7 +11,8 @@ from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.verdicts import LETTERS, Proved, Refuted, Undecided
+from fsa2lrnn.scope import LETTERS
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.versions import environment
 
 

@@ -1,4 +1,4 @@
-"""Qwen3-Next, whole, as its own code runs it."""
+"""Qwen3-Next and Qwen3.5, whole, as their own code runs them."""
 
 from itertools import product
 
@@ -8,18 +8,20 @@ import pytest
 pytest.importorskip("transformers")
 
 from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load
 
 REGISTER = MooreMachine([[0, 1, 2, 3, 4], *([q] * 5 for q in range(5))], "vwxyz", alphabet="-01234")
 
 
+@pytest.mark.parametrize("layer", ["qwen3-next", "qwen3.5"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     "machine", [zoo.flip_flop(), zoo.ab_star(), REGISTER], ids=["flip_flop", "ab_star", "register"]
 )
-def test_prefill_and_decode_agree_with_the_machine(exported, agrees, machine, dtype):
-    folder, written = exported(machine, "qwen3-next", dtype)
-    assert "Qwen3NextForCausalLM" in str(written.verdict.covers)
+def test_prefill_and_decode_agree_with_the_machine(exported, agrees, machine, dtype, layer):
+    folder, written = exported(machine, layer, dtype)
+    assert layer_file(layer).LAYER.classes[-1] in str(written.verdict.covers)
     model = load(folder)
     word = np.random.default_rng(0).integers(len(machine.alphabet), size=130).tolist()
     for chunk in (1, 130):

@@ -7,12 +7,13 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.decomposition.search import CascadeSearch
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, OutOfTime, UnsupportedFormat
+from fsa2lrnn.scope import EVERY
 from fsa2lrnn.training.learning import Recipe, cascades, learn
 from fsa2lrnn.training.learning.cascades import DistilledRun, distil_cascade, placed, plan_cascade
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.saving import RunFolder, RunRequest
-from fsa2lrnn.verdicts import EVERY, Proved, Refuted
+from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification import prove_equivalent
 
 

@@ -5,8 +5,8 @@ import pytest
 pytest.importorskip("transformers")
 
 from fsa2lrnn.errors import CheckpointError, InvalidWord
-from fsa2lrnn.extra.huggingface.huggingface import tokenizer
 from fsa2lrnn.extra.huggingface.observed.read import encode
+from fsa2lrnn.extra.huggingface.tokens import tokenizer
 
 
 def test_letters(exported):

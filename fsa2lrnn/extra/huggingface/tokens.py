@@ -1,0 +1,78 @@
+"""A tokenizer for automata: one token per letter, then one per output, with `=` before it, then padding.
+
+A text that holds another letter gives `<unk>`, whose number no embedding has: the model fails and does not answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from fsa2lrnn import symbols
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.optional import require
+from fsa2lrnn.reading import shown
+
+PAD, UNKNOWN = "<pad>", "<unk>"
+PADDING = 1  # tokens of a model beyond letters and outputs; embedding and logit of padding are zero
+
+
+def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> list[str]:
+    """Return the tokens as text, letters first; raise `UnsupportedFormat` where text does not tell letters apart.
+
+    >>> vocabulary("ab", [False, True])
+    ['a', 'b', '=reject', '=accept', '<pad>', '<unk>']
+    """
+    letters = [str(letter) for letter in alphabet]
+    tokens = [*letters, *(f"={symbols.show(output)}" for output in outputs), PAD, UNKNOWN]
+    odd = next((token for token in letters if token.split() != [token]), None)
+    if odd is not None:
+        raise UnsupportedFormat(f"letter {odd!r} is empty or holds spaces, and a tokenizer reads text: rename it")
+    twice = next((token for token in tokens if tokens.count(token) > 1), None)
+    if twice is not None:
+        raise UnsupportedFormat(f"two letters or outputs are written {twice!r}: rename one")
+    return tokens
+
+
+def is_prefix_free(letters: Sequence[str]) -> bool:
+    """Return whether no letter begins with another one, so that a text without spaces is read in one way.
+
+    >>> is_prefix_free(["(1,2)", "(1,2,3)"]), is_prefix_free(["a", "ab"])
+    (True, False)
+    """
+    ordered = sorted(letters)  # a letter stands right before those that begin with it
+    return not any(later.startswith(letter) for letter, later in pairwise(ordered))
+
+
+def tokenizer(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> Any:
+    """Make a tokenizer of transformers: letters together or separated by spaces, which give the same tokens.
+
+    Where a letter begins with another one, letters of several characters are separated by spaces alone.
+
+    Raises `UnsupportedFormat` where it does not read every letter as its number and write every output as its text.
+    """
+    tokenizers = require("tokenizers", "hf", "a tokenizer")
+    fast = require("transformers", "hf", "a tokenizer").PreTrainedTokenizerFast
+    words = vocabulary(alphabet, outputs)
+    numbers = {token: i for i, token in enumerate(words)}
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers, unk_token=UNKNOWN))
+    splits, letters = tokenizers.pre_tokenizers, words[: len(alphabet)]
+    parts = [splits.WhitespaceSplit()]
+    if symbols.is_character_alphabet(tuple(alphabet)):
+        parts.append(splits.Split(tokenizers.Regex("."), "isolated"))
+    elif is_prefix_free(letters):
+        parts.append(splits.Split(tokenizers.Regex("|".join(map(re.escape, letters))), "isolated"))
+    made.pre_tokenizer = splits.Sequence(parts)
+    whole = fast(
+        tokenizer_object=made, clean_up_tokenization_spaces=False, pad_token=PAD, unk_token=UNKNOWN,
+        padding_side="right",
+    )  # fmt: skip
+    read, written = whole(" ".join(letters))["input_ids"], [whole.decode([i]) for i in range(len(words))]
+    if read != list(range(len(letters))) or written != words:
+        raise UnsupportedFormat(
+            f"letters {shown(letters)} are read as {shown(read)} and tokens are written as {shown(written)}: rename "
+            "letters and outputs to plain words"
+        )
+    return whole
