@@ -8,10 +8,12 @@ from typing import cast
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from fsa2lrnn import symbols
 from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
+from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.config import LRNNConfig, adds, connect
 from fsa2lrnn.lrnn.foreign import ForeignWeights
@@ -178,8 +180,20 @@ class LRNN(ForeignWeights, nn.Module):
     def _layer(
         self, i: int, stream: Tensor, state: LayerState, method: str, goes_on: bool
     ) -> tuple[Tensor, LayerState]:
-        """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b)."""
+        """Return the outputs of layer i and its last state: (B, T, d) -> (B, T, H·b).
+
+        Where the stream repeats, as a compiled model's does, A and v are computed once for each different input: with
+        the same bits wherever sums do not round, as in a compiled model. "letters" is for few rows, which are not
+        numbered.
+        """
         u, last_u = self._norm(i, stream), None
+        is_numbered = self.recurrences[i].takes_index and method != "letters"
+        numbered = repeats.number(u) if is_numbered else None
+        if numbered is not None and state.u is not None:
+            last_u, numbered = u[:, -1], repeats.shifted(numbered, state.u)
+        if numbered is not None:
+            x, last_x = self._through(i, numbered.rows, state.x, method, numbered.index, goes_on)
+            return x, LayerState(last_x, last_u)
         if state.u is not None:
             shifted = torch.cat([state.u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
             last_u = shifted[:, -1]
@@ -221,7 +235,9 @@ class LRNN(ForeignWeights, nn.Module):
 
     def _read(self, stream: Tensor) -> Tensor:
         """Logits from what the read-out reads: (B, T, d), or state indices (B, T) -> (B, T, |Γ|)."""
-        return self.readout(self._norm(len(self.layers), stream))
+        read = self._norm(len(self.layers), stream)
+        numbered = None if self.config.reads_letters else repeats.number(read)
+        return self.readout(read) if numbered is None else embedding(numbered.index, self.readout(numbered.rows))
 
     def initial_state(self, batch: int = 1) -> State:
         """The state before the first letter, for each word of a batch."""

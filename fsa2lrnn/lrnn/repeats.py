@@ -1,0 +1,115 @@
+"""Numbers of repeated rows: what depends on a row alone is then computed once per different row, not once per step.
+
+The stream of a compiled model takes finitely many values, since its layers' states do and its letters are finite in
+number; so do the gates' inputs. A trained model's stream does not repeat, and that shows after few rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+_WORTH = 1 << 12  # rows from which numbering them pays
+_REPEATS = 8  # times that each row must occur, on average
+_CODES = 1 << 22  # pairs of rows that are kept account of
+_INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+# Odd numbers that no pattern in a row answers to.
+_FACTORS = np.random.default_rng(0).integers(2**62, size=1 << 8, dtype=np.int64).astype(np.uint64) * 2 + 1
+
+
+class NumberedRows(NamedTuple):
+    """Different rows (N, d), and the number of the one at each place (B, T)."""
+
+    rows: Tensor
+    index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride] - nobody searches in it
+
+
+def number(stream: Tensor) -> NumberedRows | None:
+    """Return the different rows of a stream (B, T, d) and their numbers; None if they are too many to save time.
+
+    No gradient passes through it: the result is None for a stream that requires one, or outside the CPU's memory.
+
+    >>> numbered = number(torch.eye(2).repeat(1, 2048, 1))
+    >>> numbered.rows.tolist(), numbered.index[0, :5].tolist()
+    ([[1.0, 0.0], [0.0, 1.0]], [0, 1, 0, 1, 0])
+    """
+    batch, length, width = stream.shape
+    if batch * length < _WORTH or stream.requires_grad or stream.device.type != "cpu":
+        return None
+    flat = stream.reshape(-1, width).contiguous()
+    bits = flat.view(_INTEGERS[stream.element_size()]).numpy()
+    first, index = _number(bits, _FACTORS, batch * length // _REPEATS)
+    if len(index) < len(flat):
+        return None
+    return NumberedRows(flat[torch.from_numpy(first)], torch.from_numpy(index).view(batch, length))
+
+
+def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
+    """Return the same for rows joined with those one step earlier, the first with `before` (B, d): (N, d) -> (N', 2d).
+
+    The result is None if they are too many.
+    """
+    (rows, index), batch = numbered, len(before)
+    n = len(rows) + batch
+    if n * n > _CODES:
+        return None
+    earlier = torch.cat([len(rows) + torch.arange(batch)[:, None], index[:, :-1]], dim=1)
+    used, codes = _renumber((n * index + earlier).numpy().ravel(), n * n)
+    if len(used) * _REPEATS > index.numel():
+        return None
+    now, then = torch.from_numpy(used // n), torch.from_numpy(used % n)
+    pairs = torch.cat([rows[now], torch.cat([rows, before])[then]], dim=1)
+    return NumberedRows(pairs, torch.from_numpy(codes).view_as(index))
+
+
+@njit(cache=True, nogil=True)
+def _number(rows, factors, most):  # type: ignore[no-untyped-def]
+    # Return the first place of each different row (N,) and the number of each row (M,), fewer if N would exceed `most`.
+    # Open addressing: the sum of words times odd factors is spread well in its high bits.
+    M, width = rows.shape
+    bits = 4
+    while 1 << bits < 2 * (most + 1):
+        bits += 1
+    slots, mask = np.full(1 << bits, -1), (1 << bits) - 1
+    first, index = np.empty(most, np.int64), np.empty(M, np.int64)
+    n = 0
+    for k in range(M):
+        total = np.uint64(0)
+        for j in range(width):
+            total += np.uint64(rows[k, j]) * factors[j & 255]
+        slot = np.int64(total >> np.uint64(64 - bits))
+        while True:
+            i = slots[slot]
+            if i < 0:
+                if n == most:
+                    return first[:n], index[:k]
+                slots[slot], first[n], index[k] = n, k, n
+                n += 1
+                break
+            same = True
+            for j in range(width):
+                same &= rows[k, j] == rows[first[i], j]
+            if same:
+                index[k] = i
+                break
+            slot = (slot + 1) & mask
+    return first[:n], index
+
+
+@njit(cache=True, nogil=True)
+def _renumber(codes, n_codes):  # type: ignore[no-untyped-def]
+    # Return the codes that occur (N,), in order of appearance, and the number of each code (M,).
+    number_of, index = np.full(n_codes, -1), np.empty(codes.shape[0], np.int64)
+    used = np.empty(min(n_codes, codes.shape[0]), np.int64)
+    n = 0
+    for k in range(codes.shape[0]):
+        if number_of[codes[k]] < 0:
+            number_of[codes[k]] = n
+            used[n] = codes[k]
+            n += 1
+        index[k] = number_of[codes[k]]
+    return used[:n], index
