@@ -1,3 +1,4 @@
+# pyright: standard
 """Compiled kernels on integer transition tables, numpy arrays in and out, and reachability by them.
 
 A table is `next_state[a, q]`, int64, shape (|Σ|, n), with every entry in 0..n-1: callers check it, the kernels do

@@ -83,10 +83,10 @@ class XlstmPackage(Code):
             found.append(logits[0, 0].argmax())
         return torch.stack(found), cache
 
-    def state(self, _model: Any, cache: Any) -> State:
+    def state(self, model: Any, cache: Any) -> State:  # noqa: ARG002 - the cache has it all
         return (cache[_BLOCK][_KEPT] + 0.0,)
 
-    def cache(self, _model: Any, state: State) -> Any:
+    def cache(self, model: Any, state: State) -> Any:  # noqa: ARG002 - the state has it all
         return {_BLOCK: {"conv_state": None, _KEPT: state[0].clone()}}
 
 
