@@ -130,7 +130,7 @@ class MooreMachine:
         return doors.minimise(self)
 
     def equivalent(self, other: MooreMachine) -> tuple[Hashable, ...] | None:
-        """Return a shortest word that distinguishes the machines, None if there is none (`language.equivalent`)."""
+        """Return a shortest word that distinguishes the machines, None if they agree (`language.equivalent`)."""
         return doors.equivalent(self, other)
 
     def transitions(self) -> Iterator[tuple[int, Hashable, int]]:
