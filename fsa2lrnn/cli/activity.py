@@ -78,3 +78,4 @@ def displayed(name: str, quiet: bool, progress: bool, beats: bool = True) -> Ite
         if thread.ident is not None:
             thread.join()
         clear()
+        _activity.quiet, _activity.progress, _activity.text = False, False, ""
