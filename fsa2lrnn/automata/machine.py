@@ -130,7 +130,7 @@ class MooreMachine:
         return _function("language:minimise")(self)
 
     def equivalent(self, other: MooreMachine) -> tuple[Hashable, ...] | None:
-        """Return a shortest word that distinguishes the machines, None if there is none (`language.equivalent`)."""
+        """Return a shortest word that distinguishes the machines, None if they agree (`language.equivalent`)."""
         return _function("language:equivalent")(self, other)
 
     def transitions(self) -> Iterator[tuple[int, Hashable, int]]:

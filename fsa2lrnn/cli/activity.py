@@ -64,7 +64,7 @@ def note(text: str) -> None:
 
 
 @contextmanager
-def shown(name: str, quiet: bool, progress: bool, beats: bool = True) -> Iterator[None]:
+def displayed(name: str, quiet: bool, progress: bool, beats: bool = True) -> Iterator[None]:
     """Display the progress of a command while it runs; `beats` is False for commands with a display of their own."""
     _activity.quiet, _activity.progress, _activity.text = quiet, progress, ""
     stopped = threading.Event()
@@ -78,3 +78,4 @@ def shown(name: str, quiet: bool, progress: bool, beats: bool = True) -> Iterato
         if thread.ident is not None:
             thread.join()
         clear()
+        _activity.quiet, _activity.progress, _activity.text = False, False, ""

@@ -72,7 +72,7 @@ def with_display(name: str, verb: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(verb)
     def call(*args: Any, quiet: bool = False, progress: bool = False, **options: Any) -> None:
-        with activity.shown(name, quiet, progress, beats=name not in _SHOW_THEMSELVES):
+        with activity.displayed(name, quiet, progress, beats=name not in _SHOW_THEMSELVES):
             verb(*args, **options)
 
     signature = inspect.signature(verb, eval_str=True)
@@ -82,7 +82,7 @@ def with_display(name: str, verb: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter("progress", keyword, default=False, annotation=ShowProgress),
     ]
     parameters = [*signature.parameters.values(), *added]
-    call.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    call.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
     call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
-    del call.__wrapped__  # pyright: ignore[reportFunctionMemberAccess] - typer would read the verb's own signature
+    del call.__wrapped__  # typer would read the verb's own signature
     return call

@@ -116,7 +116,7 @@ def _print_layers(rows: dict[str, Decision]) -> None:
     console.out.print(
         "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
         "stack: models with their convolutions, without attention. β ≤ 2 allows negative eigenvalues. "
-        "`explain --family NAME` gives the evidence of a family or a layer.[/]",
+        "`explain --family NAME` gives the evidence for one family or layer.[/]",
         soft_wrap=False,
     )
 

@@ -7,7 +7,7 @@ from shlex import quote
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cli import console, evidence, sizes
+from fsa2lrnn.cli import activity, console, evidence, sizes
 from fsa2lrnn.display.cards import blocks_text
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load, save
@@ -29,8 +29,8 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
     def show(record: Record) -> None:
         nonlocal evaluations
         evaluations += 1
-        if evaluations % _EVERY == 0 or record.get("taught"):
-            console.say(_line(record))
+        if (evaluations % _EVERY == 0 or record.get("taught")) and not activity.is_quiet():
+            console.err.print(console.markup(_line(record)))
 
     learned = learn(source, folder=out, resume=resume, report=show, **options)
     if as_json:

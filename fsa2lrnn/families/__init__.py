@@ -47,8 +47,8 @@ LAYER_NAMES = {
     "s5": "lti-diagonalisable",
     "lru": "lti-diagonalisable",
 }
-"""Names of layers that `represent` accepts, each with the family whose answers it has; a layer of the input-independent
-families is narrower, so that a family's "yes" is not the layer's (`named.say`)."""
+"""Names of layers that `represent` accepts, each with the family whose answers it has; those of the input-independent
+families are narrower, so that a family's "yes" is not the layer's (`named.say`)."""
 
 
 class _Families(dict[str, str]):
@@ -85,7 +85,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
     Args:
         machine: any machine; its minimal machine is what is represented, with one vector per state.
-        family: a name in `FAMILIES` or of a layer ("mamba"), or a user-defined family. T3 decides the input-independent
+        family: a name in `FAMILIES` or `LAYER_NAMES`, or a user-defined family. T3 decides the input-independent
             and diagonal families. For Liquid-S4 and Householder products there are sufficient conditions, and `Unknown`
             where these do not hold. Blocks of bounded size are decided as far as the bounds of `minimal_block` meet.
         short_words: whether to search for a four-word certificate in addition to an impossibility.

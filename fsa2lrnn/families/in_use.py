@@ -13,7 +13,7 @@ whole models with their convolutions, as the extra "huggingface" constructs or r
 - Heads of one dimension of RWKV-7 have every entry in [−0.45, 1], hence all that diagonal layers in [0, 1] have.
 - Masked hard attention without positions recognises exactly the star-free languages (Yang, Chiang and Angluin 2024).
 
-A layer contained in another never represents more: answers are carried along `within`, and answers that contradict it
+No layer represents more than one that contains it: answers are carried along `within`, and answers that contradict it
 raise an error.
 """
 
@@ -36,7 +36,7 @@ Answer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True)
 class LayerInUse:
-    """A layer as people know it.
+    """One row of the table, by the name that people know.
 
     Args:
         title: its name in tables.
@@ -71,12 +71,12 @@ IN_USE = {
 
 @dataclass(frozen=True)
 class Decision:
-    """The answers on a layer and a machine.
+    """The answers for one row of the table.
 
     Args:
         one: for one layer.
         stack: for a stack of layers.
-        smallest: the smallest realisation that is known, in words; "" for none.
+        smallest: a sentence on the smallest realisation that is known; "" for none.
         why: the reason for a "no", or what was tried; "" where a construction says it all.
     """
 
@@ -133,7 +133,7 @@ def decide(
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:
-    """Return a sentence for each layer that is said to represent what a layer that contains it does not."""
+    """Return a sentence for each layer that is said to represent what one that contains it does not."""
     return [
         f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
         for inner, outer in _pairs()

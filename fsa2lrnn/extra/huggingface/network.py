@@ -18,6 +18,6 @@ class ExportedNetwork(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Run the package's own code on each word of the batch, from its beginning."""
-        n, found = len(self.exported.machine.alphabet), [run(self.exported, word)[0] for word in tokens]
-        outputs = (torch.stack(found) - n).clamp(0, len(self.exported.outputs) - 1) if tokens.numel() else tokens
+        n, answers = len(self.exported.machine.alphabet), [run(self.exported, word)[0] for word in tokens]
+        outputs = (torch.stack(answers) - n).clamp(0, len(self.exported.outputs) - 1) if tokens.numel() else tokens
         return one_hot(outputs, len(self.exported.outputs)).float()

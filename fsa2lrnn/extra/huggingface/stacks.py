@@ -15,7 +15,7 @@ def decide_stack(machine: MooreMachine, layer: str) -> tuple[Answer, bool, str]:
     >>> decide_stack(zoo.parity(), "slstm")[:2]
     ('yes', True)
     """
-    found = answer(machine, layer)
-    if found.plan is None:
-        return ("no" if found.kind == "no" else "unknown"), False, found.why
-    return "yes", isinstance(found.plan, OneLayerPlan), found.plan.how
+    decided = answer(machine, layer)
+    if decided.plan is None:
+        return ("no" if decided.kind == "no" else "unknown"), False, decided.why
+    return "yes", isinstance(decided.plan, OneLayerPlan), decided.plan.how

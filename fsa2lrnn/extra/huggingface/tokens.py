@@ -42,14 +42,14 @@ def is_prefix_free(letters: Sequence[str]) -> bool:
     >>> is_prefix_free(["(1,2)", "(1,2,3)"]), is_prefix_free(["a", "ab"])
     (True, False)
     """
-    ordered = sorted(letters)  # a letter stands right before those that begin with it
+    ordered = sorted(letters)  # each letter stands right before those that begin with it
     return not any(later.startswith(letter) for letter, later in pairwise(ordered))
 
 
 def tokenizer(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> Any:
     """Make a tokenizer of transformers: letters together or separated by spaces, which give the same tokens.
 
-    Where a letter begins with another one, letters of several characters are separated by spaces alone.
+    Where one letter begins with another one, letters of several characters are separated by spaces alone.
 
     Raises `UnsupportedFormat` where it does not read every letter as its number and write every output as its text.
     """

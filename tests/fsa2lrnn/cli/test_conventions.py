@@ -54,7 +54,7 @@ def test_long_work_is_shown_where_asked(capsys, monkeypatch):
     monkeypatch.setattr(activity, "_AFTER", 0.01)
     monkeypatch.setattr(activity, "_EVERY", 0.01)
     for quiet, progress, expected in [(False, True, True), (False, False, False), (True, True, False)]:
-        with activity.shown("verify", quiet, progress):
+        with activity.displayed("verify", quiet, progress):
             activity.note("joint states")
             ended = activity.threading.Event()
             ended.wait(0.1)

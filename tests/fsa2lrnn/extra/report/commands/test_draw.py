@@ -61,6 +61,7 @@ def test_pictures_by_ending_and_in_print(call, tmp_path):
         (["regex:a", "-o", "m.pdf"], "output m.pdf: write a file ending in .html, .svg, .png, .dot, .gv"),
         (["regex:a", "-o", "m.svg", "--format", "png"], "output m.svg and --format png are two formats"),
         (["regex:a", "regex:b", "-o", "p.html"], "regex:a, regex:b: give one automaton, with which all models are"),
+        (["regex:a", "--models-only", "-o", "p.html"], "--models-only leaves out the compiled network: name"),
         (["task:sum_mod(61)", "-o", "m.svg"], "61 states and a drawing shows up to 60"),
         (["task:sum_mod(3)", EVEN5, "-o", "p.html"], "the alphabets differ"),
     ],
