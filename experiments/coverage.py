@@ -1,4 +1,4 @@
-"""What each verdict covers, by what the verifiers name, and what was run against it: `python -m experiments.coverage`."""
+"""What each verdict covers, as verifiers name it, and what was run against it: `python -m experiments.coverage`."""
 
 from __future__ import annotations
 
@@ -141,11 +141,11 @@ def _soundness() -> str:
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
     )
     said = (
-        f"{counts['models']:,} models were drawn, verified and run: gates with weights from 1 to 10⁶, three of four with "
-        "sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; with "
-        f"LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a certificate of "
-        f"one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were read: by "
-        "every scan, one letter per call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
+        f"{counts['models']:,} models were drawn, verified and run: gates with weights from 1 to 10⁶, three of four "
+        "with sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; "
+        f"with LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a "
+        f"certificate of one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were "
+        "read: by every scan, one letter per call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
         f"{wrong:,} were wrong (`python -m verify.soundness`)."
     )
     tampered, refused = counts["tampered"], counts["tampered, refused"]
