@@ -208,7 +208,7 @@ def _unfinished(tasks: list[dict[str, Any]]) -> str:
     """A sentence on each run that was cut short."""
     return "".join(
         f" Seed {seed['seed']} of {task['task'].removeprefix('task:')} was cut short at step {seed['step']:,} and is "
-        "judged as it was then."
+        "evaluated as it was then."
         for task in tasks
         for seed in task["seeds"]
         if seed["end"] == "interrupted"

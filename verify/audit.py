@@ -138,8 +138,8 @@ CLAIMS: tuple[Claim, ...] = (
         "After Eq. 7; Limitations (c)",
         "A sufficiently small p > 1 stabilises the recurrence; p = 1.2 is small enough.",
         "refuted",
-        "for every p > 1 some products grow without bound; the released rule doesn't stabilise either, and holds no "
-        "one-hot permutation",
+        "for every p > 1 some products grow without bound; the rule of the paper's code does not stabilise either, and "
+        "holds no one-hot permutation",
         ("p-1.2-stable", "p-1.2-released", "T2-released"),
     ),
     Claim(
@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Table 2, S4, S4D, Liquid-S4",
         "0.27 on Sum(5) and ModArith(5).",
         "at chance level",
-        "the best of 40 looks of a model that guesses is .279 in the mean: the numbers don't tell a layer from a guess",
+        "the best of 40 evaluations of a model that guesses is .279 in the mean, as much as the layers score",
         ("table-2-chance",),
     ),
     Claim(

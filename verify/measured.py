@@ -44,7 +44,7 @@ def ours() -> Found:
     shown = ", ".join(f"{_task(cell)} {cell['best_look']:.2f} (paper {cell['paper']:.2f})" for cell in cells)
     right = all(cell["best_look"] >= cell["paper"] - _SAME for cell in cells)
     last = min(line["least"] for cell in cells for line in cell["last"][-1:])
-    why = f"best looks: {shown}; last checkpoints on 10,000 fresh words at 500, the worst seed: {last:.3f}"
+    why = f"best evaluations: {shown}; last checkpoints on 10,000 fresh words at 500, the worst seed: {last:.3f}"
     return Found("reproduced" if right else "not reproduced", why + _unfinished(cells))
 
 
@@ -61,7 +61,7 @@ def others() -> Found:
     )
     whole = all(cell["is_finished"] for cell in cells)
     kind: Kind = "not reproduced" if above else "at chance level" if whole else "unfinished"
-    return Found(kind, f"best looks of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
+    return Found(kind, f"best evaluations of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
 
 
 def _one_seed(cell: dict[str, Any]) -> float:
@@ -102,7 +102,7 @@ def behind() -> Found:
     behind = all(cell.get("best_look", 0) <= of_s4.get(cell["task"], 1) for cell in rest)
     whole = all(cell["is_finished"] for cell in rest)
     kind: Kind = "not reproduced" if not behind else "reproduced" if whole else "unfinished"
-    return Found(kind, f"best looks at 500 letters: {shown}{_unfinished(rest)}")
+    return Found(kind, f"best evaluations at 500 letters: {shown}{_unfinished(rest)}")
 
 
 def speed(what: str, block: int) -> Callable[[], Found]:
@@ -127,7 +127,7 @@ def speed(what: str, block: int) -> Callable[[], Found]:
         row = rows[documents["paper_speed_gpu"]["device"]]
         here, paper = row["sequential_over_pscan"], row["paper_sequential_over_pscan"]
         is_alike = 1 / _LIKE <= here / paper <= _LIKE or min(here, paper) > _LIKE  # alike, or PScan is faster in both
-        return Found("reproduced" if is_alike else "not reproduced", f"{shown}; judged on the GPU")
+        return Found("reproduced" if is_alike else "not reproduced", f"{shown}; compared on the GPU")
 
     return found
 
