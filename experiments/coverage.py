@@ -1,4 +1,4 @@
-"""What each verdict covers, by what the judges name, and what was run against it: `python -m experiments.coverage`."""
+"""What each verdict covers, as verifiers name it, and what was run against it: `python -m experiments.coverage`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "coverage.md"
 SOUNDNESS, FUZZ = ROOT / "verify" / "soundness" / "counts.json", ROOT / "tests" / "fuzz" / "counts.json"
 HEAD = ("verdict", "where", "dtype", "scans", "calls", "threads", "environment", "positions")
-CALLS = {EVERY: "every length, batch and cutting into pieces", LETTERS: "a letter a call, batch 1"}
+CALLS = {EVERY: "every length, batch and division into pieces", LETTERS: "one letter per call, batch 1"}
 
 
 def page() -> str:
@@ -37,15 +37,15 @@ def _rows() -> Iterator[tuple[str, ...]]:
     torch.manual_seed(0)
     block = BlockLayerConfig((2,), 3, 3)
     one, two = (LRNN(LRNNConfig(machine.alphabet, (False, True), (block,) * n)) for n in (1, 2))
-    counting = "those whose output counts, as the verdict's scope says"
+    counting = "whose output counts, by the scope"
     proved = {
-        "rounding changes no state (one-hot or lanes) and no output: compiled, most learned": coverage.of_exact(one),
+        "rounding changes no state and no output: compiled, most learned": coverage.of_exact(one),
         "steps do not round, margins exceed what the read-out may: dyadic repairs": coverage.of_exact_steps(one),
-        "any other model whose states close": coverage.of_letters(str(one.dtype)),
+        "any other model with finitely many states": coverage.of_letters(str(one.dtype)),
         "a `Recurrence`": coverage.of_integers(compile_recurrence(machine)),
     }
     for where, covers in proved.items():
-        yield _cells("`Proved`", where, covers, f"{counting}; the empty word's if asked for")
+        yield _cells("`Proved`", where, covers, f"{counting}; the empty word's if requested")
     certified = {"by sets: one layer over letters": one, "by enumeration: several layers, if they round": two}
     for where, model in certified.items():
         covers = coverage.of_certificate(certify(model, machine, 1, work=1))
@@ -53,14 +53,14 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 
 def _cells(verdict: str, where: str, covers: Coverage, positions: str) -> tuple[str, ...]:
-    threads = "any number" if covers.threads is None else "as many as when it was judged"
-    environment = "that in which it was judged" if covers.environment else "any"
+    threads = "any number" if covers.threads is None else "as many as when proved"
+    environment = "as when proved" if covers.environment else "any"
     dtype = covers.arithmetic if covers.arithmetic == "int" else "the model's"
     return verdict, where, dtype, ", ".join(covers.scans), CALLS[covers.shapes], threads, environment, positions
 
 
 def _row(cells: tuple[str, ...] | list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"|{'|'.join(cells)}|"
 
 
 _PAGE = """# What each verdict covers
@@ -70,47 +70,45 @@ of the call: where "sequential" alone is named, ask for it by name.
 
 {table}
 
-- **Which model.** `Proved` carries a `digest`: the SHA-256 of the weights and the configuration. Compare it with
-  `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict: it says nothing of a model with another
-  digest. The digest of an exported folder is that of its files.
-- **Which environment.** Where "environment" says "that in which it was judged", the result depends on the order in
-  which floats are added up, and libraries choose that order. `Proved.covers.environment` names the version of torch,
-  the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the variables of
-  the environment that these libraries read, such as `MKL_CBWR`. On another machine, or with another of these settings,
-  prove the model again: under `MKL_CBWR=COMPATIBLE` models that were proved without it gave wrong outputs.
-- **`torch.compile` is not covered**, by any verdict. Its code may fuse, reorder and skip roundings.
-- All of it holds on the CPU, for a model that consists of the modules that its configuration makes, without hooks,
-  replaced methods, tensors outside the parameters, or other layouts in memory (`verification.modules` refuses all
-  others); with products that keep all bits of their factors, sums that every thread rounds to the nearest number
-  without taking small ones for zero, and no active mode of torch (`lrnn.arithmetic` refuses others). Functions that a
-  program replaces in the modules of torch or of this library are not noticed.
-- A verdict on a model with user-defined layers holds as far as what they declare is true. That is tested on random
-  inputs, not proved, and the verdict says so (`tested_layers`).
-- `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
-- `Undecided` holds for the batches that were explored.
+!!! warning "`torch.compile` and GPUs are not covered, by any verdict"
+    Compiled code may fuse, reorder and skip roundings.
+
+- **Model.** `Proved` carries a `digest`: the SHA-256 of weights and configuration. Compare it with
+  `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict. The digest of an exported folder is that
+  of its files.
+- **Environment.** If the result depends on the order in which floats are added, `Proved.covers.environment` names the
+  version of torch, the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version,
+  and the variables that these libraries read. With any other setting prove the model again: under
+  `MKL_CBWR=COMPATIBLE` models that were proved without it gave wrong outputs.
+- **Modules.** The model consists of the modules that its configuration makes, without hooks, replaced methods, tensors
+  outside the parameters, or other memory layouts (`verification.modules` refuses all others). Products keep all bits of
+  their factors, sums round to the nearest number without flushing small ones to zero, and no mode of torch is active
+  (`lrnn.arithmetic` refuses others). Functions that a program replaces in torch or this library are not noticed.
+- **User-defined layers.** The verdict holds as far as their declarations are true, which is tested on random inputs,
+  not proved; the verdict says so (`tested_layers`).
+- `Refuted` holds for the scans that its counterexample names, and for single letters if it names none. `Undecided`
+  holds for the batches that were explored.
 
 ## What a verdict rests on
 
-A certificate can be checked by a program that imports nothing of the search that found it, small enough to be read by
-whoever is to trust it. Lines are all lines of the files, comments and blank ones among them:
+A program that imports nothing of the search can check a certificate. Lines are all lines of the files:
 
 {trusted}
 
 `python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up, as compiled
-models' and those of `as_tables(model)` do. A proof by enumeration (`fsa2lrnn verify MODEL MACHINE --certificate FILE`)
-is replayed where no step can round, for the scans sequential, fused and letters; other proofs are refused, by name.
-
-`fsa2lrnn.check` proves horizon certificates of models whose gates compute their tables, too; it adds to what is trusted
-the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), what a model is made of
-(`verification/modules.py`), and torch, which evaluates the gates. Horizon certificates by enumeration, and a `Proved`
-that the checker has not replayed, rest on the model's own step in torch.
+models' and those of `as_tables(model)` do. It replays a proof by enumeration
+(`fsa2lrnn verify MODEL MACHINE --certificate FILE`) if no step can round, for the scans sequential, fused and letters,
+and refuses other proofs by name. `fsa2lrnn.check` proves horizon certificates of models whose gates compute their
+tables, too; then the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of the
+modules (`verification/modules.py`) and torch have to be trusted as well. Horizon certificates by enumeration, and a
+`Proved` that the checker has not replayed, rest on the model's own step in torch.
 
 ## What was run against it
 
 {soundness}
 
 Readers of files got valid ones, changed in bytes, text and values (`python -m tests.fuzz.run`, or `make fuzz`, which
-counts anew). A fault is an exception other than a refusal, five seconds of the processor, or memory over 20 times the
+counts again). A fault is an exception other than a refusal, five seconds of the processor, or memory over 20 times the
 file and 50 MB, 500 MB for certificates of horizons and of families:
 
 {fuzz}
@@ -125,9 +123,9 @@ def _trusted() -> str:
             "Python, numpy (float64 of IEEE 754), safetensors",
         ),
         "families/recheck": ("certificates of families and of block sizes", "Python alone"),
-        "extra/huggingface/recheck.py": ("refusals of layers of other libraries", "Python alone"),
+        "extra/huggingface/recheck.py": ("refusals of external layers", "Python alone"),
     }
-    rows = [_row(("checker", "what it checks", "lines", "and trusted besides")), _row(["---"] * 4)]
+    rows = [_row(("checker", "what it checks", "lines", "also trusted")), _row(["---"] * 4)]
     for name, (what, besides) in alone.items():
         path = ROOT / "fsa2lrnn" / name
         files = [path] if path.is_file() else sorted(path.rglob("*.py"))
@@ -143,16 +141,16 @@ def _soundness() -> str:
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
     )
     said = (
-        f"{counts['models']:,} models were drawn, judged and run: gates with weights from 1 to 10⁶, three of four with "
-        "sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; with "
-        f"LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a certificate of "
-        f"one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were read: by "
-        "every scan, one letter per call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
+        f"{counts['models']:,} models were drawn, verified and run: gates with weights from 1 to 10⁶, three of four "
+        "with sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; "
+        f"with LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a "
+        f"certificate of one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were "
+        "read: by every scan, one letter per call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
         f"{wrong:,} were wrong (`python -m verify.soundness`)."
     )
     tampered, refused = counts["tampered"], counts["tampered, refused"]
     also = (
-        f"{tampered:,} times one of them, or a compiled model of its machine, was tampered with before it was judged: "
+        f"{tampered:,} times one of them, or a compiled model of its machine, was tampered with before verification: "
         "in its modules, in its attributes and tensors, or in the settings and modes of torch, with code that changes "
         f"what the model computes after the verdict. {refused:,} times it was refused, "
         f"{counts['tampered, not proved']:,} times not proved; the others, whose tampering is harmless, are among the "
@@ -165,7 +163,7 @@ def _fuzz() -> str:
     """A table of the files that readers were given."""
     document: dict[str, Any] = json.loads(FUZZ.read_bytes())
     rows = document["readers"]
-    lines = [_row(["reader", "files", "read", "refused by name", "faults", "slowest, s of the processor"])]
+    lines = [_row(["reader", "files", "read", "refused by name", "faults", "slowest, s"])]
     lines.append(_row(["---"] * 6))
     total = [0, 0, 0]
     for name, row in rows.items():

@@ -37,7 +37,7 @@ def in_short() -> str:
         found = [run for run in of_layer if run["layer"] == layer and run["end"] != "refused"]
         groups[f"{len({run['task'] for run in found})} tasks by `{layer}`"] = found
     taught = [run for run in of_way if run["way"] == "distilled" and run["end"] != "failed"]
-    groups[f"the cascades of {len({run['task'] for run in taught})} tasks, taught"] = taught
+    groups[f"the cascades of {len({run['task'] for run in taught})} tasks, distilled"] = taught
     rows = list[list[str]]()
     for name, found in groups.items():
         proved = [run["processor_seconds"] for run in found if run.get("proved", run.get("end") == "proved")]

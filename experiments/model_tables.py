@@ -10,7 +10,7 @@ from experiments.tables import facts, markdown
 
 
 def learned() -> str:
-    """Trained models before the judges, a line a task: ranges over seeds."""
+    """Trained models before the verifiers, one line per task: ranges over seeds."""
     models = results_io.read("learned")["results"]["models"].values()
     rows = []
     for task in dict.fromkeys(row["task"] for row in models):
@@ -43,12 +43,10 @@ def learned() -> str:
 
 
 _LEARNED_NOTE = """
-Outputs that a model does not have, as those of ModArith where no value is asked for, do not count in any column.
-"Extracted": the machine found without knowing it is the true one. "Least repair": the least change of A, relative
-(Frobenius), after which the tables carry the machine in real numbers; how long floats stay right is proved model by
-model. "Dyadic repair": the change of A to numbers of so few digits that no step rounds; the states that are reached
-then close bit for bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`; model
-by model in `experiments/README.md`).
+Outputs that a model lacks, such as those of ModArith where no value is asked for, do not count. "Extracted": what was
+extracted without knowing the machine is that machine. "Least repair": the least change of A, relative (Frobenius),
+after which the tables implement the machine exactly over the reals. "Dyadic repair": the change of A to numbers of so
+few digits that no step rounds (`experiments/results/learned.json`; model by model in `experiments/README.md`).
 """
 
 

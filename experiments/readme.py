@@ -22,8 +22,7 @@ FILES = tuple(
         "docs/results.md",
         "experiments/README.md",
         "docs/block-sizes.md",
-        "docs/released.md",
-        "docs/released-layers.md",
+        "docs/reference/layer-answers.md",
         "docs/kernel-probes.md",
         "docs/mlregtest.md",
     )
@@ -77,15 +76,18 @@ def families() -> str:
 
 
 def released() -> str:
-    """Which layers of others hold which machine, proved or refused."""
+    """Which external layers hold which machine, proved or refused."""
     rows = results_io.read("released_table")["results"]
     layers = list(rows[0]["layers"])
-    lines = [f"| machine | states | {' | '.join(layers)} |", "|---" * (2 + len(layers)) + "|"]
     answers = [[row["layers"][layer] for layer in layers] for row in rows]
-    for row, cells in zip(rows, answers, strict=True):
-        lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(map(_answer, cells))} |")
+    table = tables.markdown(
+        ["machine", "states", *layers],
+        ([row["machine"], str(row["states"]), *map(_answer, cells)] for row, cells in zip(rows, answers, strict=True)),
+    )
     kinds = [
-        next((k for k in ("run", "recurrence") if k in said), said["answer"]) for cells in answers for said in cells
+        next((k for k in ("run", "recurrence") if k in answer), answer["answer"])
+        for cells in answers
+        for answer in cells
     ]
     names = {
         "yes": "yes and proved",
@@ -95,46 +97,45 @@ def released() -> str:
         "unknown": "unknown",
     }
     counts = ", ".join(f"{name} {kinds.count(kind)}" for kind, name in names.items())
-    return "\n".join(
-        [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
-    )
+    return f"{table}\nOf {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).\n"
 
 
 def trained_released() -> str:
-    """Layers of others: what they can hold, and what training here came to."""
+    """External layers: what they can represent, and what training found."""
     found = results_io.read("trained_released")["results"]
     layers = list(next(iter(found["known"].values())))
-    lines = [f"| task | seed | {' | '.join(layers)} |", "|---" * (2 + len(layers)) + "|"]
     cells = {(cell["task"], cell["seed"], cell["layer"]): cell for cell in found["cells"]}
+    seeds = sorted({cell["seed"] for cell in found["cells"]})
+    rows: list[list[str]] = []
     for task, known in found["known"].items():
-        for seed in sorted({cell["seed"] for cell in found["cells"]}):
-            row = [f"{_known(known[layer])}; {_trained(cells.get((task, seed, layer)))}" for layer in layers]
-            lines.append(f"| {task} | {seed} | {' | '.join(row)} |")
-    return "\n".join([*lines, ""])
+        rows.append([f"**{task}**", "", *(_known(known[layer]) for layer in layers)])
+        rows += [["", str(seed), *(_trained(cells.get((task, seed, layer))) for layer in layers)] for seed in seeds]
+    return tables.markdown(["task", "seed", *layers], rows)
 
 
-def _known(said: dict[str, Any]) -> str:
-    return said["answer"] if said["layers"] is None else f"yes, in {said['layers']}"
+def _known(known: dict[str, Any]) -> str:
+    """Whether a stack represents a task: the layers of the one that is known."""
+    return f"**{known['answer'] if known['layers'] is None else known['layers']}**"
 
 
 def _trained(cell: dict[str, Any] | None) -> str:
-    """How a cell ended, in words."""
+    """How a run ended: its steps, then the words that are right at each length."""
     if cell is None:
-        return "not trained yet"
-    right = ", ".join(f"{last}/{n} at {int(length):,}" for length, (last, n) in cell["last"].items())
-    ended = {"learned": "learned", "diverged": "diverged"}.get(cell["end"], "not learned")
-    return f"{ended} in {cell['step']:,} steps" + (f": {right}" if right else "")
+        return "–"
+    right = ", ".join(f"{last}" if n == 100 else f"{last}/{n}" for last, n in cell["last"].values())
+    ended = {"learned": "✓", "diverged": "diverged"}.get(cell["end"], "✗")
+    return f"{ended} {cell['step']:,}" + (f": {right}" if right else "")
 
 
-def _answer(said: dict[str, Any]) -> str:
-    if "recurrence" in said:
-        return f"yes, {said['steps']} step{'s' * (said['steps'] > 1)} a letter, {said['recurrence']:,} states"
-    if said["answer"] == "yes":
-        shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
-        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"
-    if said["answer"] == "no":
-        return f"no: {_word(said)}"
-    return f"unknown; not in one layer: {_word(said['one_layer'])}" if "one_layer" in said else "unknown"
+def _answer(answer: dict[str, Any]) -> str:
+    """`layers:states` of a construction, `no` with the repeated word, or `?`."""
+    if "recurrence" in answer:
+        return f"{answer['steps']}:{answer['recurrence']:,}"
+    if answer["answer"] == "yes":
+        return f"{answer['layers']}:" + (f"{answer['nodes']:,}" if "nodes" in answer else "run")
+    if answer["answer"] == "no":
+        return f"no {_word(answer)}"
+    return f"?, not in one layer: {_word(answer['one_layer'])}" if "one_layer" in answer else "?"
 
 
 def _word(refused: dict[str, Any]) -> str:
@@ -211,7 +212,7 @@ def _unfinished(tasks: list[dict[str, Any]]) -> str:
     """A sentence on each run that was cut short."""
     return "".join(
         f" Seed {seed['seed']} of {task['task'].removeprefix('task:')} was cut short at step {seed['step']:,} and is "
-        "judged as it was then."
+        "evaluated as it was then."
         for task in tasks
         for seed in task["seeds"]
         if seed["end"] == "interrupted"
@@ -316,9 +317,22 @@ def shown(name: str) -> str:
     section = SECTIONS[name]
     missing = [results for results in section.results if not (results_io.RESULTS / f"{results}.json").exists()]
     if not missing:
-        return section.text()
+        return without_padding(section.text())
     commands = dict.fromkeys(f"`python -m experiments.{WRITERS[results]}`" for results in missing)
     return f"Not measured yet: {', '.join(commands)} would write the numbers.\n"
+
+
+def without_padding(text: str) -> str:
+    """Return a text whose tables have no spaces next to the bars, which are half of a large table of numbers.
+
+    >>> without_padding("| a | b \\\\| c |")
+    '|a|b \\\\| c|'
+    """
+    lines = (
+        "|".join(cell.strip() for cell in re.split(r"(?<!\\)\|", line)) if line.startswith("|") else line
+        for line in text.split("\n")
+    )
+    return "\n".join(lines)
 
 
 def regenerated(text: str) -> str:

@@ -1,4 +1,4 @@
-"""docs/own-layer.md, followed word for word."""
+"""docs/guides/add-a-layer.md, followed word for word."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs" / "own-layer.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs" / "guides" / "add-a-layer.md").read_text(encoding="utf-8")
 CODE, *_ = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
 COMMANDS = re.findall(r"^\$ fsa2lrnn (.*)$", GUIDE, re.MULTILINE)
 

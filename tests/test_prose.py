@@ -25,7 +25,8 @@ INSIDE = ["fsa2lrnn.", *(".".join(package.relative_to(ROOT).parts) + "." for pac
 # What users make themselves, and what runs leave.
 THEIRS = {
     "sweep.toml", "summary.json", "machine.json", "my_layers.py", "test_mine.py", "runs/", "config.json",
-    "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+    "generation_config.json", "tokenizer.json", "tokenizer_config.json", "result.json", "learn.json",
+    "learned.json", "film.json", "settings.json",
 }  # fmt: skip
 
 
@@ -74,3 +75,11 @@ def test_what_is_not_there_is_named():
     assert list(missing(there + "".join(f" ({name})." for name in gone))) == [*gone[:2], gone[3], gone[2]]
     assert list(missing("`families/replay.py` and `fsa2lrnn/gates/`")) == ["families/replay.py"]
     assert list(missing("Code: `bound`, `refine.fibre_code`, `refine.fibre` (`x`).\nTests: `y`")) == ["refine.fibre"]
+
+
+APPENDICES = {"constructions.md", "theory-tests.md", "extending.md"}
+
+
+def test_the_documentation_keeps_to_its_length():
+    pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if page.name not in APPENDICES)]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 38_000

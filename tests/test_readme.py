@@ -1,36 +1,59 @@
 """The README does what it says: its code runs, its commands work, CONTRIBUTING gives a reason for every dependency."""
 
 import re
-import shlex
 import tomllib
 from pathlib import Path
+
+import pytest
+
+from experiments import learning_tables, readme, results_io
+from tests.test_pages import Follower
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def blocks(language):
-    fenced = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-    return [text for name, text in fenced if name == language]
+TITLES = "## S5 in a Hugging Face model, proved", "## The same in Python"
+BEFORE, EXPORTED, AFTER = re.split("|".join(TITLES), README)
 
 
-def test_the_python_example_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
-    (code,) = blocks("python")
-    assert len([line for line in code.splitlines() if line.strip()]) == 5
-    monkeypatch.chdir(tmp_path)
-    exec(compile(code, "README.md", "exec"), {})
-    printed = capsys.readouterr().out
-    assert "[1, None, 3, None, 0, None, 1]" in printed
-    assert "proved: on every word of every length" in printed
+def test_the_example_prints_what_it_says_and_the_commands_work(call, tmp_path):
+    Follower(tmp_path, call).follow(BEFORE + AFTER)
 
 
-def test_the_commands_work_in_turn(call):
-    lines = [line for text in blocks("console") for line in text.splitlines()]
-    commands = [line.removeprefix("$ fsa2lrnn ") for line in lines if line.startswith("$ fsa2lrnn ")]
-    assert len(commands) >= 5
-    for command in commands:
-        code, out, err = call(*shlex.split(command))
-        assert code == 0, f"{command}: {out}{err}"
+@pytest.mark.slow
+def test_the_export_can_be_loaded(call, tmp_path):
+    lines = [line for line in EXPORTED.splitlines() if line and not line.startswith("```")]
+    assert len(lines) <= 12
+    Follower(tmp_path, call).follow(EXPORTED)
+
+
+def test_it_is_short():
+    assert len(README.split()) <= 900
+
+
+def test_its_numbers_are_those_of_the_results():
+    models = results_io.read("learned")["results"]["models"].values()
+    failing = sum(row["failure"] is not None for row in models)
+    repaired = [row["mended"][2] for row in models if row["mended"]]
+    rows = learning_tables.in_short().splitlines()[2:]
+    counts = re.findall(r"(\d+) of (\d+) \|", "\n".join(rows))
+    proved, runs = (sum(map(int, column)) for column in zip(*counts, strict=True))
+    answers, unknown = re.search(r"Of (\d+) answers: .*unknown (\d+)", readme.released()).groups()
+    for claim in (
+        f"all {len(models)} trained models",
+        f"found for {failing} ",
+        f"{sum('proved' in each for each in repaired)} of {len(repaired)} ",
+        f"{proved} of {runs} runs",
+        f"of {answers} questions to nine external layers {unknown} remain open",
+    ):
+        assert claim in " ".join(README.split()), claim
+    (length,) = {
+        line["length"]
+        for line in results_io.read("training")["results"][0]["seeds"][0]["last_checkpoint"]
+        if line["length"] == 500 and line["last_position"]["accuracy"] == 1
+    }
+    assert f"right on 10,000 words of {length} letters" in " ".join(README.split())
 
 
 def test_the_make_targets_exist():
@@ -59,7 +82,7 @@ def names(requirements):
     return {re.split(r"[<>=;\[]", text)[0] for text in requirements}
 
 
-def test_links_lead_somewhere_wherever_it_is_read():
-    """On a package index the README stands alone, and a path of the repository would lead nowhere."""
-    targets = re.findall(r"\]\(([^)]*)\)|\bsrc=\"([^\"]*)\"", README)
-    assert all(target.startswith(("https://", "#")) for found in targets for target in found if target)
+def test_links_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)", README)
+    assert len(targets) > 20
+    assert [target for target in targets if not target.startswith("https://") and not (ROOT / target).exists()] == []

@@ -138,8 +138,8 @@ CLAIMS: tuple[Claim, ...] = (
         "After Eq. 7; Limitations (c)",
         "A sufficiently small p > 1 stabilises the recurrence; p = 1.2 is small enough.",
         "refuted",
-        "for every p > 1 some products grow without bound; the released rule doesn't stabilise either, and holds no "
-        "one-hot permutation",
+        "for every p > 1 some products grow without bound; the rule of the paper's code does not stabilise either, and "
+        "holds no one-hot permutation",
         ("p-1.2-stable", "p-1.2-released", "T2-released"),
     ),
     Claim(
@@ -193,7 +193,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Table 2, S4, S4D, Liquid-S4",
         "0.27 on Sum(5) and ModArith(5).",
         "at chance level",
-        "the best of 40 looks of a model that guesses is .279 in the mean: the numbers don't tell a layer from a guess",
+        "the best of 40 evaluations of a model that guesses is .279 in the mean, as much as the layers score",
         ("table-2-chance",),
     ),
     Claim(
@@ -240,8 +240,8 @@ CLAIMS: tuple[Claim, ...] = (
 
 def page() -> str:
     """docs/paper.md, whole."""
-    lines = ["| where | claim | comes to | since | shown by |", "|---|---|---|---|---|"]
-    lines += [f"| {' | '.join(row)} |" for row in rows()]
+    lines = ["|where|claim|result|because|shown by|", "|---|---|---|---|---|"]
+    lines += [f"|{'|'.join(row)}|" for row in rows()]
     return _PAGE.format(table="\n".join(lines), counts=counts())
 
 
@@ -269,13 +269,13 @@ def counts() -> str:
     return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
 
 
-_PAGE = """# The paper's claims, one by one
+_PAGE = """# Audit of the paper's claims
 
 Written by `python -m verify.audit`; a test compares. {counts}.
 
-Propositions are checked whenever their command runs, and by `python -m verify --paper` all together. What was measured
-is in `experiments/results/`; "at chance level" means that a model which knows nothing of the task scores as much by the
-same protocol, the best of 40 looks at 128 words (`fsa2lrnn/training/chance.py`).
+Propositions are checked whenever their command runs, and all together by `python -m verify --paper`. Measurements are
+in `experiments/results/`. "At chance level": a model that knows nothing of the task scores as much by the same
+protocol, the best of 40 evaluations on 128 words (`fsa2lrnn/training/chance.py`).
 
 {table}
 """

@@ -36,6 +36,12 @@ def _cells(column: str) -> list[dict[str, Any]]:
     return [cell for cell in document["cells"] if cell["column"] == column] if document else []
 
 
+def _by_task(cells: list[dict[str, Any]], shown: Callable[[dict[str, Any]], str]) -> str:
+    """Return the cells task by task: `sum_mod(5): s4 0.287, s4d 0.281; even_pair(5): …`."""
+    tasks = dict.fromkeys(map(_task, cells))
+    return "; ".join(f"{task}: {', '.join(shown(cell) for cell in cells if _task(cell) == task)}" for task in tasks)
+
+
 def ours() -> Found:
     """The paper's layer in Table 2."""
     cells = [cell for cell in _cells("ours") if "best_look" in cell]
@@ -44,7 +50,7 @@ def ours() -> Found:
     shown = ", ".join(f"{_task(cell)} {cell['best_look']:.2f} (paper {cell['paper']:.2f})" for cell in cells)
     right = all(cell["best_look"] >= cell["paper"] - _SAME for cell in cells)
     last = min(line["least"] for cell in cells for line in cell["last"][-1:])
-    why = f"best looks: {shown}; last checkpoints on 10,000 fresh words at 500, the worst seed: {last:.3f}"
+    why = f"best evaluations: {shown}; last checkpoints on 10,000 fresh words at 500, the worst seed: {last:.3f}"
     return Found("reproduced" if right else "not reproduced", why + _unfinished(cells))
 
 
@@ -56,12 +62,10 @@ def others() -> Found:
         return Found("unfinished", "no run has ended; what the printed numbers are worth stands in the line above")
     levels = read("table2")["chance"]
     above = [cell for cell in ended if cell["best_look"] > levels[cell["task"]]["interval"][1] + _one_seed(cell)]
-    shown = "; ".join(
-        f"{cell['column']} on {_task(cell)} {cell['best_look']:.3f} (paper {cell['paper']:.2f})" for cell in ended
-    )
+    shown = _by_task(ended, lambda cell: f"{cell['column']} {cell['best_look']:.3f} (paper {cell['paper']:.2f})")
     whole = all(cell["is_finished"] for cell in cells)
     kind: Kind = "not reproduced" if above else "at chance level" if whole else "unfinished"
-    return Found(kind, f"best looks of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
+    return Found(kind, f"best evaluations of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
 
 
 def _one_seed(cell: dict[str, Any]) -> float:
@@ -78,7 +82,7 @@ def same_length() -> Found:
     if all(cell["column"] == "ours" for cell in cells):
         return Found("unfinished", "no run of a layer but the paper's own has ended, which is right at 40 letters")
     titles = {name: column["title"] for name, column in document["columns"].items()}
-    shown = "; ".join(f"{titles[cell['column']]} on {_task(cell)} {cell['last'][0]['mean']:.3f}" for cell in cells)
+    shown = _by_task(cells, lambda cell: f"{titles[cell['column']]} {cell['last'][0]['mean']:.3f}")
     finished = [cell for cell in document["cells"] if cell["is_finished"]]
     wrong = [cell for cell in finished if cell["last"][0]["mean"] < 0.99]  # other seeds and rates may do better
     whole = len(finished) == len(document["cells"])
@@ -92,17 +96,16 @@ def behind() -> Found:
     if not all(ended.values()):
         missing = ", ".join(name for name, cells in ended.items() if not cells)
         return Found("unfinished", f"no run has ended of: {missing}; the paper prints no numbers")
-    shown = "; ".join(
-        f"{name} on {_task(c)} {c['best_look']:.3f}, at 40 letters {c['last'][0]['mean']:.3f}"
-        for name, cells in ended.items()
-        for c in cells
+    shown = _by_task(
+        [cell for cells in ended.values() for cell in cells],
+        lambda cell: f"{cell['column']} {cell['best_look']:.3f} ({cell['last'][0]['mean']:.3f})",
     )
     of_s4 = {cell["task"]: cell["best_look"] for cell in ended["s4"]}
     rest = [cell for name in ("rwkv4", "vanilla") for cell in _cells(name)]
     behind = all(cell.get("best_look", 0) <= of_s4.get(cell["task"], 1) for cell in rest)
     whole = all(cell["is_finished"] for cell in rest)
     kind: Kind = "not reproduced" if not behind else "reproduced" if whole else "unfinished"
-    return Found(kind, f"best looks at 500 letters: {shown}{_unfinished(rest)}")
+    return Found(kind, f"best evaluations at 500 letters (accuracy at 40): {shown}{_unfinished(rest)}")
 
 
 def speed(what: str, block: int) -> Callable[[], Found]:
@@ -127,7 +130,7 @@ def speed(what: str, block: int) -> Callable[[], Found]:
         row = rows[documents["paper_speed_gpu"]["device"]]
         here, paper = row["sequential_over_pscan"], row["paper_sequential_over_pscan"]
         is_alike = 1 / _LIKE <= here / paper <= _LIKE or min(here, paper) > _LIKE  # alike, or PScan is faster in both
-        return Found("reproduced" if is_alike else "not reproduced", f"{shown}; judged on the GPU")
+        return Found("reproduced" if is_alike else "not reproduced", f"{shown}; compared on the GPU")
 
     return found
 
@@ -140,5 +143,5 @@ def _unfinished(cells: list[dict[str, Any]]) -> str:
     if not (left := [cell for cell in cells if not cell["is_finished"]]):
         return ""
     wanted = {name: column["seeds"] for name, column in read("table2")["columns"].items()}
-    short = (f"{cell['column']} on {_task(cell)} {len(cell['seeds'])} of {wanted[cell['column']]}" for cell in left)
-    return f". Unfinished, seeds that have ended: {', '.join(short)}"
+    short = _by_task(left, lambda cell: f"{cell['column']} {len(cell['seeds'])}/{wanted[cell['column']]}")
+    return f". Unfinished, seeds that have ended: {short}"

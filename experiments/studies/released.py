@@ -1,4 +1,4 @@
-"""Which layers of others can hold which machine: `python -m experiments.studies.released` (docs/released.md).
+"""Which external layers represent which machine: `python -m experiments.studies.released`.
 
 Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
 than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so; where a layer's models run

@@ -1,4 +1,4 @@
-"""Layers of others trained here: `python -m experiments.studies.trained_released` (docs/released.md).
+"""Layers of others trained here: `python -m experiments.studies.trained_released` (docs/reference/layer-answers.md).
 
 Each cell is a layer, a task and a seed: one layer with our embedding and read-out, trained on words of 40 letters until
 all of 128 fresh ones end right, or for so many steps or seconds of a processor; then fresh words of 40, 500 and 5,000

@@ -146,7 +146,7 @@ class _LayerTest:
 
     def fault(self, text: str) -> FalseDeclaration:
         """Return the error for a broken rule."""
-        return FalseDeclaration(f"layer {self.title} breaks a rule of docs/own-layer.md: {text}")
+        return FalseDeclaration(f"layer {self.title} breaks a rule of docs/guides/add-a-layer.md: {text}")
 
     # Inputs and states
 

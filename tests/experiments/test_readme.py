@@ -22,11 +22,11 @@ def test_every_section_stands_somewhere():
     assert {name for _, name, _ in readme.SECTION.findall(text)} == set(readme.SECTIONS)
 
 
-def test_a_wrong_number_would_be_mended():
+def test_a_wrong_number_would_be_corrected():
     text = "<!-- results: scan_lengths, by python -m experiments.readme -->\n| 1 |\n<!-- end of results -->\nrest"
     made = readme.regenerated(text)
     first = results_io.read("bench_scan_lengths")["results"][0]
-    assert f"| {first['length']:,} | {first['nanoseconds_a_letter']:.0f} |" in made
+    assert f"\n|{first['length']:,}|{first['nanoseconds_a_letter']:.0f}|" in made
     assert made.endswith("<!-- end of results -->\nrest")
     assert readme.regenerated(made) == made
 

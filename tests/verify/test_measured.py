@@ -32,7 +32,7 @@ def table(monkeypatch, tmp_path):
 def test_what_guessing_may_score_is_at_chance_level_and_more_is_not(table):
     table(cell("s4", 0.33))
     assert measured.others().kind == "unfinished"
-    assert "s4 on sum_mod(5) 0.330 (paper 0.27)" in measured.others().why
+    assert "sum_mod(5): s4 0.330 (paper 0.27)" in measured.others().why
     table(cell("s4", 0.29, **WHOLE))
     assert measured.others().kind == "at chance level"
     table(cell("s4", 0.33, **WHOLE))
@@ -56,7 +56,7 @@ def test_where_layers_fail_at_the_length_trained_on_that_all_succeed_is_not_repr
     table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
     assert measured.same_length().kind == "not reproduced"
     table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
-    assert measured.same_length().why.endswith("Unfinished, seeds that have ended: ours on sum_mod(5) 1 of 5")
+    assert measured.same_length().why.endswith("Unfinished, seeds that have ended: sum_mod(5): ours 1/5")
     table(cell("ours", 1.0, 1.0, **WHOLE), cell("s4", 0.3, 1.0, **WHOLE))
     assert measured.same_length().kind == "reproduced"
 

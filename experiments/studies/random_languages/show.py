@@ -51,7 +51,7 @@ def answers(document: Document) -> str:
             ]
         )
     heads = ["layer and rule", "runs", *(f"learned where theory says {answer}" for answer in ANSWERS)]
-    return markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows)
+    return markdown([*heads, "… right at 500", "… no counterexample", "proved", "s"], rows)
 
 
 def classes(document: Document) -> str:
@@ -89,20 +89,20 @@ def protocol(document: Document) -> str:
     return (
         f"\n{len(document['runs']):,} of {n_cells:,} cells have been run, on {len(ended)} of {asked['machines']} "
         f'machines ({counts}); the others are unfinished. "Learned": {words:,} fresh words of 40 letters right at '
-        f'every letter. "Right at 500": as many words of 500 letters. "No failing word": none was found by a search of '
+        f'every letter. "Right at 500": as many words of 500 letters. "No counterexample": a search found none in '
         f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's. In the second table, "
-        "beside what was learned, the mean share of words of 40 and of 500 letters that are right at their last "
+        "after what was learned, the mean share of words of 40 and of 500 letters that are right at their last "
         "letter, of the runs that did not diverge or run out of time. "
-        f"{len(beyond)} runs learned what theory says their layer can't represent; a word on which they fail was found "
+        f"{len(beyond)} runs learned what theory says their layer cannot represent; a counterexample was found "
         f"for {sum(run['fails_at'] is not None for run in beyond)} of them.\n"
     )
 
 
 def notes(document: Document) -> str:
     """Every exception by name: what was learned though theory says no, and what was not though it says yes."""
-    text = "\nNo run has learned what theory says its layer can't represent.\n"
+    text = "\nNo run has learned what theory says its layer cannot represent.\n"
     if learned := exceptions(document):
-        text = "\nLearned, though theory says that the layer can't represent the machine:\n\n"
+        text = "\nLearned, though theory says that the layer cannot represent the machine:\n\n"
         text += "\n".join([*learned, ""])
         text += (
             "\nTheory speaks of one vector a state. Where the last letters decide the state, a layer that forgets can "
@@ -137,12 +137,12 @@ def missed(document: Document) -> list[str]:
 
 
 def exceptions(document: Document) -> list[str]:
-    """The runs that learned at 40 letters what theory says the layer can't represent, each with how long it lasts."""
+    """The runs that learned at 40 letters what theory says the layer cannot represent, each with how long it lasts."""
     words = document["protocol"]["words"]
     rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
     for run in _beyond(document):
         row = rows[run["machine"]]
-        fails = f"a word of {run['fails_at']:,} letters fails" if run["fails_at"] else "no failing word was found"
+        fails = f"a word of {run['fails_at']:,} letters fails" if run["fails_at"] else "no counterexample was found"
         if row["definite_order"] is not None:
             fails += f", and the last {row['definite_order']} letters decide the state"
         lines.append(
@@ -206,4 +206,4 @@ def figure(document: Document, path: Path) -> None:
 
 
 _APART = 0.07
-_NEVER = 5_000  # letters, where no failing word was found: beyond the axis of those that were
+_NEVER = 5_000  # letters, where no counterexample was found: beyond the axis of those that were

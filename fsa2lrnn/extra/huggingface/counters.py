@@ -8,7 +8,7 @@ Pairs (p, y) are a cover of the component, and the bits of p are components of t
 
 Where no such c is found, a solvable group is split along normal subgroups of prime index: g = rʲ·n with n in the
 subgroup, on which a letter acts from the left, by an element that depends on j. That leaves cyclic groups of prime
-order, and these all have a counter (docs/released.md).
+order, and these all have a counter (docs/constructions.md).
 """
 
 from __future__ import annotations

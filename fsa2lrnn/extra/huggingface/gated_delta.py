@@ -1,6 +1,6 @@
 """Weights of a whole model around gated delta layers: embedding, heads, units, head; everything else is zero.
 
-Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/released.md has from where that is exact).
+Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/constructions.md has from where that is exact).
 
 Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish next to a letter's in float32: RMSNorm multiplies
 by the same power of two in every layer and in every state. So symbols are powers of two in all layers, as long as the

@@ -6,7 +6,7 @@ A head is a matrix S, 0 at first, that a symbol a moves by the gated delta rule,
 
 and shows as the direction of Sᵀq, no more than that: the layers normalise what they show. Its keys are unit vectors
 with entries 0, ½ and 1, its values whole multiples of 32, α is 0 or 1 and β 0, 1 or 2, all of which the layers reach
-without rounding (docs/released.md). So S runs through finitely many matrices of dyadic numbers, which are listed here.
+without rounding (docs/constructions.md). So S has finitely many values, dyadic matrices, which are listed here.
 
 A stage is one layer: heads side by side that read symbols, and units that each fire on one combination of a letter and
 of marks, the directions that heads show. What units write are the symbols of the next stage, or the outputs.

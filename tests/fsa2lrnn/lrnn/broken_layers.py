@@ -14,7 +14,7 @@ class ToyConfig(LayerConfig):
 
 
 class Toy(Layer):
-    """x_k = a(u_k) ⊙ x_{k-1} + h(u_k), as docs/own-layer.md has it."""
+    """x_k = a(u_k) ⊙ x_{k-1} + h(u_k), as docs/guides/add-a-layer.md has it."""
 
     Config = ToyConfig
     methods = ("sequential", "pscan", "chunked", "fused")

@@ -45,7 +45,7 @@ def test_an_exception_is_named_with_its_failing_word(document):
     document["machines"][0]["definite_order"] = 3
     assert show.exceptions(document)[0].endswith("31 letters fails, and the last 3 letters decide the state.")
     document["runs"] = [line for line in document["runs"] if line["arm"] == "a"]
-    assert "No run has learned what theory says its layer can't represent." in show.notes(document)
+    assert "No run has learned what theory says its layer cannot represent." in show.notes(document)
 
 
 def test_classes_beside_a_constant_answer(document):
