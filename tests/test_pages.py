@@ -26,7 +26,7 @@ LONG = {
     "guides/checkpoint.md", "guides/course.md", "guides/cluster.md", "guides/own-model.md", "guides/strategies.md",
 }  # fmt: skip
 ELSEWHERE = {"own-layer.md"}  # tests/test_own_layer.py
-PAGES = ["index.md", "start.md", "results.md", "block-sizes.md", "layers.md", "released.md"]
+PAGES = ["index.md", "start.md", "results.md", "block-sizes.md", "layers.md", "released.md", "kernel-probes.md"]
 PAGES += [f"guides/{path.name}" for path in sorted((DOCS / "guides").glob("*.md"))]
 
 

@@ -12,6 +12,7 @@ import torch
 import fsa2lrnn
 from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, reference
 from fsa2lrnn.extra.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
+from fsa2lrnn.extra.probes.plugin import assert_exact_fixture  # noqa: F401
 
 FORMS = [(op, form) for op, operator in OPERATORS.items() for form in (*operator.forms, "sequential")][::2]
 chunked = reference("gated_delta_rule", "chunked, inverse by blocks")
