@@ -13,7 +13,7 @@ from .audit import Audit, InexactProbe
 from .cases import Case, expected
 from .operators import Operator
 
-CALLS, SECONDS = 400, 8.0
+CALLS, SECONDS = 1000, 8.0
 
 
 def shrink(op: Operator, case: Case, dtype: torch.dtype, fails: Callable[[Case], bool]) -> Case:
@@ -89,18 +89,23 @@ def simpler(op: Operator, case: Case) -> Iterator[Case]:
             yield _shorter(op, case, stop, T)
     if T > 300:
         return
+    yield from _zeroed(op, case, T // 8)
     width = T // 2
     while width:
         for start in range(0, T - width + 1, width):
             if width < T:
                 yield _shorter(op, case, start, start + width)
         width //= 2
-    for name in op.tensors:  # intervals of zeros, where padding is made of zeros
-        x = case.inputs[name]
-        if name in op.idle or name in op.wide:
+    yield from _zeroed(op, case, 0)
+
+
+def _zeroed(op: Operator, case: Case, least: int) -> Iterator[Case]:
+    """Yield the case with intervals of zeros, of at least `least` tokens, where padding is made of zeros."""
+    for name, x in case.inputs.items():
+        if name in op.idle or name in op.wide or name in op.static:
             continue
         width = x.shape[1]
-        while width:
+        while width > least:
             for start in range(0, x.shape[1], width):
                 if bool(x[:, start : start + width].any()):
                     changed = x.clone()
