@@ -96,6 +96,8 @@ NAMED = {
     "fsa2lrnn.families.recheck.__main__": {"fsa2lrnn.families.recheck"},
     "fsa2lrnn.checker.__main__": {"fsa2lrnn.checker.program"},
     "fsa2lrnn.extra.huggingface": {f"fsa2lrnn.extra.huggingface.{path.stem}" for path in _LAYER_FILES},
+    "experiments.probes.implementations": set(),  # packages of others
+    "experiments.probes.interpreted": {"experiments.probes.interpreted_dot"},  # after Triton is told to interpret
     "fsa2lrnn.automata.formats": {
         f"fsa2lrnn.automata.{way.partition(':')[0]}" for f in FORMATS for way in (f.reader, f.writer) if way
     },

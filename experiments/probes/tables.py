@@ -85,3 +85,12 @@ def missed() -> str:
             for r in some
         ],
     )
+
+
+def seconds() -> str:
+    """Processor seconds of the default suites."""
+    rows = results_io.read("probe_seconds")["results"]
+    return markdown(
+        ["kernel", "operator", "cases", "seconds"],
+        [[f"`{r['kernel']}`", r["op"], str(r["cases"]), f"{r['seconds']:.0f}"] for r in rows],
+    )

@@ -29,7 +29,7 @@ __all__ = [
     "InexactProbe",
 ]
 
-if not TYPE_CHECKING:  # torch takes seconds to import, and pytest loads the plugin of this package in every run
+if not TYPE_CHECKING:  # torch takes seconds to import, and a conftest.py that loads the plugin may never need it
 
     def __getattr__(name: str) -> Any:
         if name not in __all__:  # submodules as well, while they are imported

@@ -149,7 +149,14 @@ def assert_exact(
                 if case.lengths and not caller.takes_cu_seqlens:
                     coverage.omit("packed sequences are left out: the kernel does not take cu_seqlens")
                 elif op_length(operation, case) <= LONG or dtype == dtypes[0]:
-                    _check(caller, case, dtype, borders)
+                    try:
+                        _check(caller, case, dtype, borders)
+                    except TypeError as error:  # from a kernel behind *args and **kwargs
+                        if not case.lengths or "cu_seqlens" not in str(error):
+                            raise
+                        caller.takes_cu_seqlens = False
+                        coverage.omit("packed sequences are left out: the kernel does not take cu_seqlens")
+                        continue
                     coverage.count(case.kind, dtype)
         if not caller.takes_chunk_size:
             break

@@ -1,4 +1,4 @@
-"""The second kind of probe: gates that no float format holds exactly, with certified bounds instead of equality.
+"""Probes of another kind: gates that no float format holds exactly, with certified bounds instead of equality.
 
 Exact probes use the gates 1 and 0 alone, exp of 0 and of `RESET`. So they do not see the base of the exponential or
 the size of a gate. Here every coordinate is written once, with a unit key: no two keys overlap, the triangular inverse

@@ -207,7 +207,7 @@ def proved(name: str, dtype: torch.dtype, chunk_sizes: tuple[int, ...], gradient
     from .operators import OPERATORS
 
     op, count = OPERATORS[name], 0
-    T = min(130, 2 * max(chunk_sizes) + 2)
+    T = max(chunk_sizes) + 2
     case = (
         with_gradients(op, 11, dtype, T) if gradients else word(op, 11, SIZES[dtype], T, batch=1, heads=1, state=True)
     )

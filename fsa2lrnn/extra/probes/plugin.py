@@ -1,4 +1,8 @@
-"""The pytest plugin: a fixture `assert_exact`, loaded by pytest in every run, so it imports torch only when used."""
+"""A pytest plugin with the fixture `assert_exact`.
+
+Write `pytest_plugins = ["fsa2lrnn.extra.probes.plugin"]` in a conftest.py. It is not an entry point: pytest would load
+it in every run of every project, and fail where this extra is deleted.
+"""
 
 from __future__ import annotations
 
