@@ -37,34 +37,40 @@ def main(
 ) -> None:
     """Classify the languages of a folder and write experiments/results/mlregtest_classes.json."""
     end = time.monotonic() + 60 * minutes
-    plan = ((name,) for name in names(folder) if time.monotonic() < end)
+    drawn, known = names(folder), known_rows("mlregtest_classes")
+    plan = ((name,) for name in drawn if time.monotonic() < end)
+    before = [{"name": name, "facts": text} for name, text in known.items()] if isinstance(known, dict) else []
+
+    def keep(rows: list[Row]) -> None:
+        runs = {row["name"]: row["facts"] for row in rows}  # a line per language
+        command = "python -m experiments.studies.mlregtest.classes FOLDER"
+        results_io.write("mlregtest_classes", {"monoid": monoid, "languages": len(drawn), "runs": runs}, command)
 
     def write(rows: list[Row]) -> None:
         if len(rows) % 50 == 0:
             keep(rows)
 
-    def keep(rows: list[Row]) -> None:
-        command = "python -m experiments.studies.mlregtest.classes FOLDER"
-        results_io.write(
-            "mlregtest_classes", {"monoid": monoid, "languages": len(names(folder)), "runs": rows}, command
-        )
-
-    keep(run_due(plan, ("name",), known_rows("mlregtest_classes"), lambda name: facts(folder, name, monoid), write))
+    keep(run_due(plan, ("name",), before, lambda name: facts(folder, name, monoid), write))
 
 
 def facts(folder: Path, name: str, monoid: int) -> dict[str, Any]:
-    """Return the facts of a language, and whether its label holds; None where `classify` does not decide it."""
-    target, parsed = from_mlregtest(name, folder), parse_name(name)
-    classes = classify(target, monoid)
-    values = {fact: classes.facts[fact].value for fact in FACTS}
-    is_periodic = parsed.kind not in LABEL
-    value = values[LABEL.get(parsed.kind, "aperiodic")]
-    row = {"name": name, "letters": parsed.letters, "class": parsed.kind, "states": target.n_states, **values}
-    return row | {
-        "holds": None if value is None else value != is_periodic,
-        "k": classes.strictly_local_order,
-        "tier": len(target.alphabet) - int((target.delta == range(target.n_states)).all(1).sum()),
-    }
+    """Return a language's name and its facts: those that hold, undecided ones with a question mark, and the least k."""
+    classes = classify(from_mlregtest(name, folder), monoid)
+    marks = {True: "{}", None: "{}?", False: ""}
+    said = [marks[classes.facts[fact].value].format(fact) for fact in FACTS]  # type: ignore[index]
+    order = [] if classes.strictly_local_order is None else [f"k={classes.strictly_local_order}"]
+    return {"name": name, "facts": " ".join([*filter(None, said), *order])}
+
+
+def holds(name: str, text: str) -> bool | None:
+    """Return whether the label of a language holds by its facts; None if `classify` does not decide it.
+
+    >>> holds("04.04.SL.2.1.0", "strictly_local aperiodic"), holds("04.04.Zp.2.1.0", "aperiodic")
+    (True, False)
+    """
+    kind, known = parse_name(name).kind, text.split()
+    fact = LABEL.get(kind, "aperiodic")
+    return None if f"{fact}?" in known else (fact in known) == (kind in LABEL)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def main(
     sizes: Annotated[str, typer.Option(help="words to learn from, several sizes separated by commas")] = "1000",
     methods: Annotated[str, typer.Option(help="methods, separated by commas")] = ",".join(METHODS),
     languages: Annotated[int, typer.Option(min=0, help="languages in a stratified order, 0 for all")] = 0,
-    test: Annotated[int, typer.Option(min=40, help="words in each test set")] = 1000,
+    test: Annotated[int, typer.Option(min=40, help="words in each test set")] = 400,
     seconds: Annotated[float, typer.Option(min=1, help="processor time of a run")] = 60.0,
     minutes: Annotated[float, typer.Option(min=0, help="after which no run begins")] = 30.0,
 ) -> None:

@@ -7,8 +7,9 @@ from statistics import median
 from typing import Any
 
 from experiments import results_io
+from experiments.studies.mlregtest.classes import holds
 from experiments.tables import markdown
-from fsa2lrnn.automata.zoo.mlregtest import CLASSES
+from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
 
 _SIZES = (4, 16, 64)
 _CLASSIFIED = {
@@ -127,14 +128,17 @@ def data_alone() -> str:
 def classes() -> str:
     """Return the agreement of `classify` with the labels."""
     results = results_io.read("mlregtest_classes")["results"]
-    runs: Runs = results["runs"]
+    runs: Runs = [
+        {"name": name, "class": parse_name(name).kind, "facts": text.split(), "holds": holds(name, text)}
+        for name, text in results["runs"].items()
+    ]
     rows = []
     for kind in CLASSES:
         of = [run for run in runs if run["class"] == kind]
-        facts = [_share(of, lambda run, fact=fact: run[fact] is True) for fact in _CLASSIFIED.values()]
-        rows.append([kind, _share(of, lambda run: run["holds"] is True), *(cell.partition(" of")[0] for cell in facts)])
-    orders = [run for run in runs if run["class"] == "SL" and run["k"] is not None]
-    same = sum(run["k"] == int(run["name"].split(".")[3]) for run in orders)
+        counts = [str(sum(fact in run["facts"] for run in of)) for fact in _CLASSIFIED.values()]
+        rows.append([kind, _share(of, lambda run: run["holds"] is True), *counts])
+    orders = [run for run in runs if run["class"] == "SL"]
+    same = sum(f"k={parse_name(run['name']).k}" in run["facts"] for run in orders)
     agreeing = _share(runs, lambda run: run["holds"] is True)
     return markdown(["label", "agrees", *(f"{kind}: yes" for kind in _CLASSIFIED)], rows) + (
         f"\n`classify` agrees with the label on {agreeing} languages. LTT, TLTT, PLT and TPLT are compared by what "

@@ -19,6 +19,7 @@ from fsa2lrnn.training.learning import Data, from_pairs
 
 SHORT, LONG = range(20, 30), range(31, 51)
 _ROUNDS = 200  # draws of a set without repetitions
+_TRIES = 10  # words drawn per pair of an adversarial set
 
 Word = tuple[int, ...]
 Labelled = list[tuple[Word, bool]]
@@ -95,7 +96,7 @@ class LanguageWords:
         test = Labelled()
         for n in lengths:
             pairs = 0
-            for _ in range(_ROUNDS * size):
+            for _ in range(_TRIES * size):
                 word = self._random.integers(len(self.machine.delta), size=n)
                 near = self._neighbours(word)
                 if not near:
@@ -108,7 +109,10 @@ class LanguageWords:
                 if pairs == size // (2 * len(lengths)):
                     break
             else:
-                raise UnsupportedFormat(f"only {pairs} words of {n} letters have a neighbour of the other label")
+                raise UnsupportedFormat(
+                    f"only {pairs} of {_TRIES * size:,} words of {n} letters have a neighbour of the other label: "
+                    "there are too few for an adversarial test set"
+                )
         return test
 
     def _neighbours(self, word: np.ndarray) -> list[Word]:

@@ -96,7 +96,8 @@ class Learned(Brief):
             words, or None if none were held out.
         scope: the words that a verdict against a target covers.
         heads: the heads of the trained network that the machine consists of.
-        network: the trained network itself, None if another method learned the machine.
+        network: the trained network itself, None if another method learned the machine; with `Recipe.suffixes` it is
+            over one letter per class of letters that act alike, and its outputs are the refined labels.
         trail: a record per evaluation, and one per event (`"event"`: "start", "refuted", "stuck", "end").
         steps, starts, seconds: the cost of the run.
         faults, labels: the number of label errors in the last evaluation, and the number of its labels.

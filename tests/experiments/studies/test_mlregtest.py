@@ -13,6 +13,7 @@ from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 
 NO_AA = MooreMachine([[1, 2, 2], [0, 0, 2]], [True, True, False], alphabet="ab")
+EVEN = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
 
 
 def distance(u, v) -> int:
@@ -46,12 +47,14 @@ def test_random_test_words_are_new_and_pairs_differ_by_one_edit():
     fresh = draw.random_test(SHORT, 200, training)
     assert len({word for word, _ in fresh}) == len(fresh) == 200
     assert not {word for word, _ in fresh} & {word for word, _ in training}
-    pairs = draw.adversarial_test(LONG, 80)
+    pairs = LanguageWords(EVEN).adversarial_test(LONG, 80)
     assert len(pairs) == 80
     for (u, accepted), (v, rejected) in zip(pairs[::2], pairs[1::2], strict=True):
         assert (accepted, rejected) == (True, False)
         assert distance(u, v) == 1
-    assert accuracy(NO_AA, NO_AA, [*fresh, *pairs]) == 1
+    assert accuracy(NO_AA, NO_AA, fresh) == accuracy(EVEN, EVEN, pairs) == 1
+    with pytest.raises(UnsupportedFormat, match="have a neighbour of the other label"):
+        LanguageWords(NO_AA).adversarial_test(LONG, 80)
 
 
 def test_sets_that_there_are_not_are_refused(tmp_path):

@@ -185,7 +185,7 @@ import sys
 from pathlib import Path
 from fsa2lrnn.training.learning import learn, saving
 saving._SAVE_SECONDS = 0.0
-learn("task:sum_mod(11)", folder=sys.argv[1], steps=100_000, seed=3)
+learn(sys.argv[2], folder=sys.argv[1], steps=100_000, seed=3, suffixes=int(sys.argv[3]))
 """
 
 
@@ -198,17 +198,25 @@ def standing(folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("heads", [4, 1], ids=["on the way", "after mending"])
-def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path, heads):
-    whole = learn("task:sum_mod(11)", steps=400, seed=3)
+@pytest.mark.parametrize(
+    ("source", "suffixes", "heads"),
+    [
+        ("task:sum_mod(11)", 0, 4),
+        ("task:sum_mod(11)", 0, 1),
+        ("task:random_dfa(48, 2, seed=0, minimal=true)", 48, 1),
+    ],
+    ids=["on the way", "after mending", "refined labels"],
+)
+def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path, source, suffixes, heads):
+    whole = learn(source, steps=400, seed=3, suffixes=suffixes)
     folder = tmp_path / "run"
-    with subprocess.Popen([sys.executable, "-c", KILLED, str(folder)]) as process:
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(folder), source, str(suffixes)]) as process:
         while standing(folder)["heads"] != heads and process.poll() is None:
             time.sleep(0.02)
         process.kill()
     assert 0 < standing(folder)["steps"] < whole.steps
     assert standing(folder)["heads"] == heads
-    again = learn("task:sum_mod(11)", folder=folder, steps=400, seed=3)
+    again = learn(source, folder=folder, steps=400, seed=3, suffixes=suffixes)
     assert again.trail == whole.trail
     assert (again.machine, again.film) == (whole.machine, whole.film)
     for name, tensor in whole.network.state_dict().items():
