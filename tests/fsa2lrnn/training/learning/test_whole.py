@@ -93,6 +93,6 @@ def test_heads_that_nothing_depends_on_stand_still_in_a_wide_network():
     assert learned.is_proved
     (event,) = [record for record in learned.trail if record.get("event") == "fewer heads"][-1:]
     A, v = learned.network.recurrences[0].tables(learned.network.first_inputs())
-    alike = (A == A[:1]).flatten(2).all(-1) & (v == v[:1]).flatten(2).all(-1)
+    alike = (A[:1] == A).flatten(2).all(-1) & (v == v[:1]).flatten(2).all(-1)
     is_unread = (learned.network.readout.weights.W1.unflatten(-1, (24, -1)) == 0).all(-1).all(0)
     assert (alike.all(0) & is_unread).sum() == event["still"] >= 20
