@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.decomposition.cascade import Cascade
     from fsa2lrnn.decomposition.search import decompose
-    from fsa2lrnn.extra.selective.fla import wrap_fla
     from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
@@ -76,7 +75,7 @@ _HOME = {
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.lrnn.wrapped",
 }
-_FEATURES = {"wrap_fla": "selective.wrap_fla"}
+_FEATURES = {"wrap_fla": "selective.wrap_fla"}  # of extras, so that they are not in `__all__`
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
@@ -110,7 +109,6 @@ __all__ = [
     "save",
     "train",
     "wrap",
-    "wrap_fla",
     "zoo",
 ]
 

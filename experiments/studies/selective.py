@@ -36,7 +36,7 @@ HARD = ("hard_pd_ssm", "hard_deltaproduct", "hard_slice")
 HARD_TASKS = {"group(S3)": 3, "group(S4)": 4, "group(A5)": 5, "group(S5)": 5}  # and the points that it permutes
 SETTINGS: dict[str, dict[str, Any]] = {
     "group(A5)": {"heads": 48, "hidden": 128},
-    "group(S5)": {"heads": 48, "hidden": 128},
+    "group(S5)": {"heads": 96, "hidden": 128},
 }
 SEARCH, CERTIFY = 20.0, 60.0  # seconds of a counterexample search, and of that of a certificate
 
@@ -73,7 +73,9 @@ def main(
     run_due(in_time(plan), ("layer", "task", "seed"), [*trained], run_trained, write_trained)
     plan = [(layer, task, seed) for task in tasks or HARD_TASKS for seed in range(seeds) for layer in layers or HARD]
     of = ("layer", "task", "seed")
-    run_due(in_time(plan), of, [*learned], lambda *cell: run_learned(*cell, limit), write_learned)
+    run_due(
+        in_time(plan), of, [*learned], lambda layer, task, seed: run_learned(layer, task, seed, limit), write_learned
+    )
 
 
 def run_trained(layer: str, task: str, seed: int) -> Row:
