@@ -139,8 +139,8 @@ def check_provable(model: LRNN) -> None:
 
 
 FOREIGN = (
-    "a module that is wrapped is judged by what it puts out, by falsify and extract_learned; a layer over letters that "
-    "is all in its tables comes in by LRNN.from_tables"
+    "only the outputs of a wrapped module are visible: test it with falsify and extract_learned; a layer over letters "
+    "that is all in its tables comes in by LRNN.from_tables"
 )
 """What can be asked of a module of another make."""
 INSTEAD = "compare and falsify run it on words, extract --method suffixes says what it seems to compute"

@@ -25,7 +25,7 @@ automaton puts out.
 | letters | {alphabet} |
 | outputs | {outputs} |
 | construction | {how} |
-| model | {classes}, {dtype} |
+| model | {model} |
 
 ## What is proved
 
@@ -68,8 +68,9 @@ not answer. `<pad>` goes to the right.
 def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
     """Return the README.md of a folder in Markdown."""
     machine, file = plan.machine, layer_file(layer)
-    use = ""
+    use, model = "", layer
     if isinstance(file.CODE, HuggingFace):
+        model = file.CODE.kind
         word = machine.alphabet[:3]
         expected = [f"={symbols.show(output)}" for output in machine.transduce(word)]
         is_split = symbols.is_character_alphabet(machine.alphabet) or is_prefix_free(list(map(str, machine.alphabet)))
@@ -78,7 +79,7 @@ def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
     return _CARD.format(
         layer=layer, states=counted(machine.n_states, "state"), letters=counted(len(machine.alphabet), "letter"),
         alphabet=_listed(machine.alphabet), outputs=_listed(plan.outputs), how=plan.how,
-        classes=file.LAYER.classes[-1], dtype=dtype, pairs=counted(verdict.pairs, "joint state"),
+        model=f"{model}, {dtype}; {file.LAYER.tried}", pairs=counted(verdict.pairs, "joint state"),
         transitions=counted(verdict.transitions, "transition"), covers=verdict.covers, scope=verdict.scope,
         digest=verdict.digest, use=use,
     )  # fmt: skip

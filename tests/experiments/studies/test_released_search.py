@@ -7,8 +7,8 @@ pytest.importorskip("transformers")
 
 from experiments import results_io
 from experiments.studies import released_search as search
+from experiments.studies.released_search import LAYERS
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.huggingface.recheck import LAYERS
 from fsa2lrnn.optional import is_installed
 
 ROWS = {(row["machine"], row["layer"]): row for row in results_io.read("released_search")["results"]}

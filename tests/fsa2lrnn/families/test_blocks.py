@@ -58,7 +58,7 @@ def test_a_witness_for_another_machine_is_refused():
         wrong.check()
 
 
-@pytest.mark.parametrize("family", ["block(0)", "block", "blocks(3)", "diagonal", "mamba"])
+@pytest.mark.parametrize("family", ["block(0)", "block", "blocks(3)", "diagonal", "transformer"])
 def test_unknown_families_are_named(family):
     with pytest.raises(UnsupportedFormat, match="is not known: choose one of lti, lti-diagonalisable"):
         represent(zoo.parity(), family)

@@ -156,8 +156,10 @@ def test_a_cycle_of_astronomical_order_is_no_obstacle():
 
 
 def test_an_unknown_family_is_named():
-    with pytest.raises(UnsupportedFormat, match=r"family 'mamba' is not known: choose one of lti, lti-diagonalisable"):
-        represent(zoo.parity(), "mamba")
+    with pytest.raises(
+        UnsupportedFormat, match=r"family 'transformer' is not known: choose one of lti, lti-diagonalisable"
+    ):
+        represent(zoo.parity(), "transformer")
 
 
 def test_a_root_of_unity_beyond_the_budget_is_said(monkeypatch):

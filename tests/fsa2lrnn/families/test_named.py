@@ -17,8 +17,9 @@ LAST_IS_1 = MooreMachine([[0, 0], [1, 1]], [0, 1])  # the state is the last lett
 @pytest.mark.extra("baselines")
 def test_names_are_those_of_layers_and_of_families():
     ours = {name for name in LAYERS if ":" not in name}
-    hard = {"hard_lanes", "hard_reflections"}  # several vectors a state come of training: T51 speaks of them
-    assert {name.partition(":")[0] for name in NAMED} == ours - hard - {"householder", "index"}
+    hard = {"hard_lanes", "hard_reflections"}  # several vectors per state come of training: T51 treats them
+    selective = {name for name in ours if LAYERS[name].__module__.startswith("fsa2lrnn.extra.selective")}
+    assert {name.partition(":")[0] for name in NAMED} == ours - hard - selective - {"householder", "index"}
     assert {named.family for named in NAMED.values()} - {None} <= set(FAMILIES)
 
 

@@ -131,5 +131,5 @@ def test_a_folder_in_which_no_run_ended_is_refused(run, tmp_path):
 
 def test_a_machine_that_had_no_name_has_to_be_named(run):
     nameless = replace(run, asked=replace(run.asked, source="MooreMachine"))
-    with pytest.raises(UnsupportedFormat, match="SOURCE names the machine that the run learned"):
+    with pytest.raises(UnsupportedFormat, match="give the SOURCE that the run learned after the folder"):
         assemble_learned(nameless, FEW)

@@ -39,7 +39,7 @@ def test_a_page_and_its_facts(call, monkeypatch):
 
 
 def test_a_page_of_a_run_of_learn(call):
-    learn("task:parity", folder="run", steps=500)
+    learn("task:parity", folder="run", steps=500, suffixes=0)
     code, out, _ = call("report", "run", "-o", "page.html", "--lengths", "4", "--words", "5", "--max-tokens", "100")
     assert code == 0
     assert "parity: learned and proved" in out
