@@ -116,7 +116,8 @@ def certified_gap() -> str:
     growth = document["results"]["summary"]
     return markdown(["task", "models", *names], lines) + (
         f"\nOf the growth per letter of the sets' half-widths along gradients of margins, {growth['balls']:.0%} come "
-        f"from balls, which bound contracting coordinates, and {growth['intervals']:.0%} from intervals of slow ones, in the median (`experiments/results/certified_gap.json`, by `{document['command']}`).\n"
+        f"from balls, which bound contracting coordinates, and {growth['intervals']:.0%} from intervals of slow ones, "
+        f"in the median (`experiments/results/certified_gap.json`, by `{document['command']}`).\n"
     )
 
 
