@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import Any
 
 from experiments import results_io
@@ -96,6 +97,26 @@ def certified_twice() -> str:
     if seconds:
         text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, as busy as the machine was")
     return " ".join(text) + f" (`experiments/results/certified_twice.json`, by `{document['command']}`).\n"
+
+
+def certified_gap() -> str:
+    """Which part of the shortest counterexample's length is proved, and where the rest is lost, a line a task."""
+    document = results_io.read("certified_gap")
+    rows = document["results"]["models"]
+    lengths = ("certified", "sets", "sets_without_rounding", "hull", "linear")
+    names = ("certified", "sets of one memory", "without rounding", "tight sets of that shape", "one linear bound")
+    lines: list[list[str]] = []
+    tasks = {row["model"]: row["model"].split("/")[0] for row in rows}
+    for task in [*dict.fromkeys(sorted(tasks.values())), "median of all"]:
+        some = [row for row in rows if tasks[row["model"]] == task] or rows
+        shares = [median(row[name] / row["counterexample"] for row in some) for name in lengths]
+        lines.append([task, str(len(some)), *(f"{share:.2f}" for share in shares)])
+    growth = document["results"]["summary"]
+    return markdown(["task", "models", *names], lines) + (
+        f"\nOf the growth per letter of the sets' half-widths along gradients of margins, {growth['balls']:.0%} come "
+        f"from balls, which bound contracting coordinates, and {growth['intervals']:.0%} from intervals of slow ones, "
+        f"in the median (`experiments/results/certified_gap.json`, by `{document['command']}`).\n"
+    )
 
 
 def _mended(found: dict[str, Any]) -> str:
