@@ -21,7 +21,7 @@ REGISTER = MooreMachine([[0, 1, 2, 3, 4], *([q] * 5 for q in range(5))], "vwxyz"
 )
 def test_prefill_and_decode_agree_with_the_machine(exported, agrees, machine, dtype, layer):
     folder, written = exported(machine, layer, dtype)
-    assert layer_file(layer).LAYER.classes[-1] in str(written.verdict.covers)
+    assert layer_file(layer).CODE.kind in str(written.verdict.covers)
     model = load(folder)
     word = np.random.default_rng(0).integers(len(machine.alphabet), size=130).tolist()
     for chunk in (1, 130):
