@@ -82,5 +82,5 @@ APPENDICES = {"constructions.md", "theory-tests.md", "extending.md"}
 
 def test_the_documentation_keeps_to_its_length():
     pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if page.name not in APPENDICES)]
-    # 38,000 words, and the pages on MLRegTest, kernel probes and selective layers.
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 42_100
+    # 38,000 words, and the pages on MLRegTest, kernel probes, selective layers and certified lengths.
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 42_500
