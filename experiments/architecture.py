@@ -38,7 +38,9 @@ GROUPS = {  # boxes of the figure, lowest row first; a package that is not named
     "cli": ("cli",),
     **{
         f"extra/{name}": (f"extra.{name}",)
-        for name in ("baselines", "block_size", "distributed", "gpu", "huggingface", "report")
+        for name in sorted(
+            path.name for path in (ROOT / "fsa2lrnn" / "extra").iterdir() if (path / "__init__.py").exists()
+        )
     },
 }
 ENTRIES = {  # modules whose transitive imports the table states
