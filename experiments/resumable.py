@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import signal
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import typer
 
 from experiments import results_io
+from fsa2lrnn.errors import OutOfTime
 
 Row = dict[str, Any]
 _SHOWN = 240  # letters of a row
@@ -42,3 +45,19 @@ def run_due(
 def known_rows(name: str, of: str = "runs") -> list[Row]:
     """The rows of that name in results/NAME.json; none where there is no such file yet."""
     return results_io.read(name)["results"][of] if (results_io.RESULTS / f"{name}.json").exists() else []
+
+
+@contextmanager
+def within(seconds: float) -> Generator[None]:
+    """Raise `OutOfTime` in the block after so many seconds of processor time."""
+
+    def stop(*_: object) -> NoReturn:
+        raise OutOfTime(f"{seconds:g} s of processor time have passed")
+
+    before = signal.signal(signal.SIGPROF, stop)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)

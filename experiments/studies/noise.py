@@ -14,13 +14,10 @@ whatever the machine, and all machines have at most 12.
 
 from __future__ import annotations
 
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
 from itertools import product
-from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -29,10 +26,11 @@ import typer
 from aalpy.learning_algs import run_Alergia, run_EDSM, run_RPNI
 
 from experiments import results_io, script
+from experiments.resumable import within
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.training.learning import Data, learn
 from fsa2lrnn.training.learning.merging import labelled_prefixes, machine_of_aalpy
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy
@@ -58,10 +56,6 @@ class Cell(NamedTuple):
     labels: str
     words: int
     wrong: float
-
-
-class _OutOfTime(Exception):
-    """The processor time of a run has passed."""
 
 
 def main(
@@ -136,32 +130,16 @@ def run_one(source: str, cell: Cell, seconds: float) -> dict[str, Any]:
     begun = time.process_time()
     found, end = None, "done"
     try:
-        with _limit(seconds):
+        with within(seconds):
             found = METHODS[cell.method](data, cell.wrong)
-    except (_OutOfTime, SystemError) as fault:
+    except (OutOfTime, SystemError) as fault:
         # A compiled kernel that is interrupted returns, and what it was interrupted by becomes a cause.
-        if not isinstance(fault, _OutOfTime) and not isinstance(fault.__cause__, _OutOfTime):
+        if not isinstance(fault, OutOfTime) and not isinstance(fault.__cause__, OutOfTime):
             raise
         end = "out of time"
     spent = time.process_time() - begun
     exact = found is not None and equivalent(found, machine) is None
     return {"exact": exact, "states": found and found.n_states, "seconds": round(spent, 3), "end": end}
-
-
-@contextmanager
-def _limit(seconds: float) -> Iterator[None]:
-    """Raises `_OutOfTime` inside once so much processor time has passed."""
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        raise _OutOfTime
-
-    before = signal.signal(signal.SIGPROF, end)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def draw(machine: MooreMachine, n_words: int, wrong: float, is_dense: bool, seed: int) -> Data:

@@ -9,12 +9,10 @@ exact if it is right on all words of 20 letters and more: the data says nothing 
 
 from __future__ import annotations
 
-import signal
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -22,7 +20,7 @@ import typer
 from aalpy.learning_algs import run_EDSM
 
 from experiments import results_io, script
-from experiments.resumable import Row, known_rows, run_due
+from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
@@ -51,22 +49,6 @@ METHODS: dict[str, Callable[[Data], MooreMachine]] = {
     "merge": lambda given: learn(given, method="merge", held_out=0).machine,
     "edsm": by_edsm,
 }
-
-
-@contextmanager
-def within(seconds: float) -> Generator[None]:
-    """Raise `OutOfTime` in the block after so many seconds of processor time."""
-
-    def stop(*_: object) -> NoReturn:
-        raise OutOfTime(f"{seconds:g} s of processor time have passed")
-
-    before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, before)
 
 
 def main(

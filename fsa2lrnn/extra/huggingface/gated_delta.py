@@ -19,6 +19,7 @@ import numpy as np
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import FIRES, KEY, LETTER, SATURATED, gates, layout, write
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 SHOWN = LETTER * 2.0**-18  # a mark or a symbol in the stream
 _LEAST_SILU = 0.25  # SiLU is above −0.278
@@ -54,6 +55,33 @@ def power_of_four(size: int) -> int:
     [1, 4, 4, 16, 16]
     """
     return 4 ** ((size - 1).bit_length() + 1 >> 1)
+
+
+def model_settings(plan: StagePlan) -> dict[str, Any]:
+    """Return the settings of a configuration that all these models share: sizes, and attention in the last layer."""
+    where, n_stages = layout(plan), len(plan.stages)
+    return {
+        "vocab_size": where.n_letters + len(plan.outputs) + PADDING,
+        "hidden_size": where.width,
+        "intermediate_size": max(len(stage.units) for stage in plan.stages),
+        "num_hidden_layers": n_stages + 1,
+        "layer_types": ["linear_attention"] * n_stages + ["full_attention"],
+        "num_attention_heads": 1,
+        "num_key_value_heads": 1,
+        "max_position_embeddings": 2**20,
+        "tie_word_embeddings": False,
+    }
+
+
+def head_settings(plan: StagePlan) -> dict[str, int]:
+    """Return the settings that say how many heads a gated delta layer has, and how wide they are."""
+    d_k, d_v = sizes(plan)
+    return {
+        "linear_num_key_heads": plan.n_heads,
+        "linear_num_value_heads": plan.n_heads,
+        "linear_key_head_dim": d_k,
+        "linear_value_head_dim": d_v,
+    }
 
 
 def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer:

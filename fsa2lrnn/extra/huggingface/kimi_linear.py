@@ -20,12 +20,11 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, power_of_four, sizes, write_units
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, model_settings, power_of_four, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
-from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("kimi-linear", tried="transformers 5.23.0")
 CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn")
@@ -40,28 +39,20 @@ def plan(machine: MooreMachine) -> StagePlan:
 @transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `KimiLinearForCausalLM` with the plan in its first layers; the last one attends to zeros."""
-    code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
+    code, n_stages = modeling("kimi_linear"), len(plan.stages)
     d = max(*sizes(plan), power_of_four(plan.n_heads))
     config = code.KimiLinearConfig(
-        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
-        hidden_size=where.width,
-        intermediate_size=max(len(stage.units) for stage in plan.stages),
-        num_hidden_layers=n_stages + 1,
-        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        **model_settings(plan),
         mlp_layer_types=["dense"] * (n_stages + 1),
-        num_attention_heads=1,
-        num_key_value_heads=1,
         kv_lora_rank=8,
         qk_rope_head_dim=8,
         qk_nope_head_dim=8,
         v_head_dim=8,
         linear_num_heads=plan.n_heads,
         linear_head_dim=d,
-        max_position_embeddings=2**20,
         pad_token_id=None,
         bos_token_id=None,
         eos_token_id=None,
-        tie_word_embeddings=False,
     )
     model = code.KimiLinearForCausalLM(config).to(dtype).eval()
     blank(model)

@@ -15,13 +15,12 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, sizes, write_units
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, head_settings, mixer, model_settings, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
-from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("olmo-hybrid", tried="transformers 5.23.0")
 CODE = HuggingFace("OlmoHybridForCausalLM")
@@ -38,26 +37,15 @@ def plan(machine: MooreMachine) -> StagePlan:
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `OlmoHybridForCausalLM` with the plan in its first layers; the last one attends to zeros."""
     code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
-    d_k, d_v = sizes(plan)
+    size = plan.n_heads * sizes(plan)[0]
     config = code.OlmoHybridConfig(
-        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
-        hidden_size=where.width,
-        intermediate_size=max(len(stage.units) for stage in plan.stages),
-        num_hidden_layers=n_stages + 1,
-        layer_types=["linear_attention"] * n_stages + ["full_attention"],
-        num_attention_heads=1,
-        num_key_value_heads=1,
+        **model_settings(plan),
+        **head_settings(plan),
         head_dim=2,
-        linear_num_key_heads=plan.n_heads,
-        linear_num_value_heads=plan.n_heads,
-        linear_key_head_dim=d_k,
-        linear_value_head_dim=d_v,
-        max_position_embeddings=2**20,
         rope_parameters=None,
         pad_token_id=None,
         bos_token_id=None,
         eos_token_id=None,
-        tie_word_embeddings=False,
     )
     model = code.OlmoHybridForCausalLM(config).to(dtype).eval()
     blank(model)
@@ -80,7 +68,6 @@ def build(plan: StagePlan, dtype: Any) -> Any:
         ):
             write(projection.weight, rows.reshape(-1, where.width))
         write(layer.o_proj.weight, weights.out.reshape(where.width, -1))
-        size = plan.n_heads * d_k
         layer.conv1d.weight.data[: 2 * size, 0, -1] = 1
         write(layer.conv1d.weight.data[2 * size :, 0], weights.taps.reshape(-1, kernel))
         write_units(block.mlp, plan, number)

@@ -10,12 +10,11 @@ from typing import Any
 
 from fsa2lrnn.extra.huggingface import qwen3_next
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, sizes, write_units
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, head_settings, mixer, model_settings, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
-from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("qwen3.5", tried="transformers 5.23.0")
 CODE = HuggingFace("Qwen3_5ForCausalLM")
@@ -27,26 +26,14 @@ plan = qwen3_next.plan
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `Qwen3_5ForCausalLM` with the plan in its first layers; the last one attends to zeros."""
     code, where, n_stages = modeling("qwen3_5"), layout(plan), len(plan.stages)
-    d_k, d_v = sizes(plan)
+    size = plan.n_heads * sizes(plan)[0]
     config = code.Qwen3_5TextConfig(
-        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
-        hidden_size=where.width,
-        intermediate_size=max(len(stage.units) for stage in plan.stages),
-        num_hidden_layers=n_stages + 1,
-        layer_types=["linear_attention"] * n_stages + ["full_attention"],
-        num_attention_heads=1,
-        num_key_value_heads=1,
-        linear_num_key_heads=plan.n_heads,
-        linear_num_value_heads=plan.n_heads,
-        linear_key_head_dim=d_k,
-        linear_value_head_dim=d_v,
-        max_position_embeddings=2**20,
-        tie_word_embeddings=False,
+        **model_settings(plan),
+        **head_settings(plan),
     )
     model = code.Qwen3_5ForCausalLM(config).to(dtype).eval()
     blank(model)  # norms of the stream are stored minus 1, so that zeros are correct for them
     write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
-    size = plan.n_heads * d_k
     for number in range(n_stages):
         block = model.model.layers[number]
         layer, kernel = block.linear_attn, config.linear_conv_kernel_dim

@@ -17,13 +17,19 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, Mixer, mixer, sizes, write_units
+from fsa2lrnn.extra.huggingface.gated_delta import (
+    SHOWN,
+    Mixer,
+    head_settings,
+    mixer,
+    model_settings,
+    write_units,
+)
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
-from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("qwen3-next", tried="transformers 5.23.0")
 CODE = HuggingFace("Qwen3NextForCausalLM")
@@ -40,27 +46,15 @@ def plan(machine: MooreMachine) -> StagePlan:
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros, with zero experts."""
     code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
-    d_k, d_v = sizes(plan)
     config = code.Qwen3NextConfig(
-        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
-        hidden_size=where.width,
-        intermediate_size=max(len(stage.units) for stage in plan.stages),
-        num_hidden_layers=n_stages + 1,
-        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        **model_settings(plan),
+        **head_settings(plan),
         mlp_only_layers=list(range(n_stages)),
-        num_attention_heads=1,
-        num_key_value_heads=1,
         head_dim=8,
-        linear_num_key_heads=plan.n_heads,
-        linear_num_value_heads=plan.n_heads,
-        linear_key_head_dim=d_k,
-        linear_value_head_dim=d_v,
         num_experts=2,
         num_experts_per_tok=1,
         moe_intermediate_size=8,
         shared_expert_intermediate_size=8,
-        max_position_embeddings=2**20,
-        tie_word_embeddings=False,
     )
     model = code.Qwen3NextForCausalLM(config).to(dtype).eval()
     blank(model)  # norms of the stream are stored minus 1, so that zeros are correct for them

@@ -11,15 +11,13 @@ docs/theory.md T51). All numbers are −1, 0 and 1, no sum has two terms that ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
-from fsa2lrnn.lrnn.layers.base import Shape, is_signed
-from fsa2lrnn.lrnn.layers.hard import HardConfig, HardLayer
+from fsa2lrnn.lrnn.layers.base import is_signed
+from fsa2lrnn.lrnn.layers.hard import HardLayer, SizedHardConfig
 from fsa2lrnn.lrnn.normalise import one_hot_rows
 from fsa2lrnn.lrnn.normalise.reference import straight_through
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
@@ -29,32 +27,11 @@ _WRITES = (-1, 0, 1)
 _KEEPS = 2.0  # added to the first logits of keeping a number
 
 
-@dataclass(frozen=True)
-class _HardMatrixConfig(HardConfig):
-    size: int = 2
-
-    COUNTS: ClassVar[tuple[str, ...]] = ("heads", "hidden", "size")
-
-    @property
-    def block(self) -> int:
-        """n."""
-        return self.size
-
+class _HardMatrixConfig(SizedHardConfig):
     @property
     def logits(self) -> int:
         """One for each entry of a block."""
         return self.size**2
-
-    @classmethod
-    def options(cls) -> tuple[str, ...]:
-        """All but what the shape says."""
-        return tuple(name for name in super().options() if name != "size")
-
-    @classmethod
-    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Return blocks of that size. Raises `UnsupportedFormat` for an unknown option."""
-        cls.refuse_unknown(options)
-        return cls(shape.heads, size=shape.block, **options)
 
 
 @dataclass(frozen=True)

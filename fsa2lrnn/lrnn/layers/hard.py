@@ -71,6 +71,30 @@ class HardConfig(LayerConfig):
         return cls(shape.heads, **options)
 
 
+@dataclass(frozen=True)
+class SizedHardConfig(HardConfig):
+    """`heads` blocks of `size` numbers, which is that of the shape."""
+
+    size: int = 2
+
+    COUNTS: ClassVar[tuple[str, ...]] = ("heads", "hidden", "size")
+
+    @property
+    def block(self) -> int:
+        """n."""
+        return self.size
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        return tuple(name for name in super().options() if name != "size")
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        """So many heads of that size. Raises `UnsupportedFormat` for an option that there is not."""
+        cls.refuse_unknown(options)
+        return cls(shape.heads, size=shape.block, **options)
+
+
 class HardLayer(AffineLayer):
     """Transitions that exchange the numbers −1, 0 and 1 and write such (T51); `chosen` says which the logits choose."""
 
@@ -173,33 +197,17 @@ class HardLanesLayer(HardLayer):
 
 
 @dataclass(frozen=True)
-class HardReflectionsConfig(HardConfig):
-    """`heads` blocks of `size` numbers, `factors` a letter. The model's column rule is not for products."""
+class HardReflectionsConfig(SizedHardConfig):
+    """`heads` blocks of `size` numbers, `factors` per letter. The model's column rule is not for products."""
 
-    size: int = 2
     factors: int = 1
 
-    COUNTS: ClassVar[tuple[str, ...]] = ("heads", "hidden", "size", "factors")
-
-    @property
-    def block(self) -> int:
-        """n."""
-        return self.size
+    COUNTS: ClassVar[tuple[str, ...]] = (*SizedHardConfig.COUNTS, "factors")
 
     @property
     def logits(self) -> int:
         """Two ends of each key, each a coordinate or none; and what is written into each coordinate."""
         return self.factors * 2 * (self.size + 1) + len(STARTS) * self.size
-
-    @classmethod
-    def options(cls) -> tuple[str, ...]:
-        return tuple(name for name in super().options() if name != "size")
-
-    @classmethod
-    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """So many heads of that size. Raises `UnsupportedFormat` for an option that there is not."""
-        cls.refuse_unknown(options)
-        return cls(shape.heads, size=shape.block, **options)
 
 
 class HardReflectionsLayer(HardLayer):

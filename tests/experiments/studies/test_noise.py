@@ -5,7 +5,7 @@ from experiments.studies import noise
 from experiments.studies.noise import LABELS, MACHINES, METHODS, WORDS, WRONG, Cell, draw, main, plan, run_one
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 
 SMALL = "task:random_dfa(4, 2, seed=0, minimal=true)"
 
@@ -62,7 +62,7 @@ def test_a_compiled_kernel_that_was_interrupted_is_out_of_time_and_no_other_faul
 
         return method
 
-    monkeypatch.setitem(METHODS, "test", failing(noise._OutOfTime()))
+    monkeypatch.setitem(METHODS, "test", failing(OutOfTime("0.05 s")))
     assert run_one(SMALL, Cell("test", "dense", 50, 0.0), 5.0)["end"] == "out of time"
     monkeypatch.setitem(METHODS, "test", failing(ValueError()))
     with pytest.raises(SystemError):
