@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.decomposition.cascade import Cascade
     from fsa2lrnn.decomposition.search import decompose
+    from fsa2lrnn.extra.learning import learn as learn
     from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.lrnn.wrapped import wrap
     from fsa2lrnn.recurrence import Recurrence
     from fsa2lrnn.repairing import repair
-    from fsa2lrnn.training.learning import learn
     from fsa2lrnn.training.train import train
     from fsa2lrnn.verdicts import Proved, Refuted, Undecided
     from fsa2lrnn.verification import prove_equivalent
@@ -66,7 +66,6 @@ _HOME = {
     "extract": "fsa2lrnn.extraction",
     "extract_learned": "fsa2lrnn.extraction",
     "falsify": "fsa2lrnn.verification.falsify",
-    "learn": "fsa2lrnn.training.learning",
     "load": "fsa2lrnn.lrnn.checkpoint",
     "prove_equivalent": "fsa2lrnn.verification",
     "repair": "fsa2lrnn.repairing",
@@ -75,7 +74,10 @@ _HOME = {
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.lrnn.wrapped",
 }
-_FEATURES = {"wrap_fla": "selective.wrap_fla"}  # of extras, so that they are not in `__all__`
+_FEATURES = {
+    "learn": "learning.learn",
+    "wrap_fla": "selective.wrap_fla",
+}  # of extras, so that they are not in `__all__`
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
@@ -100,7 +102,6 @@ __all__ = [
     "extract",
     "extract_learned",
     "falsify",
-    "learn",
     "load",
     "lrnn",
     "prove_equivalent",
@@ -126,4 +127,4 @@ if not TYPE_CHECKING:  # what a type checker finds is imported above, and nothin
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_FEATURES])

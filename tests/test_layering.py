@@ -74,6 +74,7 @@ MAY_IMPORT = {
     "fsa2lrnn.extra.distributed": CORE,
     "fsa2lrnn.extra.gpu": CORE,
     "fsa2lrnn.extra.huggingface": CORE,
+    "fsa2lrnn.extra.learning": CORE,
     "fsa2lrnn.extra.probes": set(),
     "fsa2lrnn.extra.report": CORE,
     "fsa2lrnn.extra.selective": CORE,
@@ -96,6 +97,7 @@ NAMED = {
     "fsa2lrnn.families.recheck.__main__": {"fsa2lrnn.families.recheck"},
     "fsa2lrnn.checker.__main__": {"fsa2lrnn.checker.program"},
     "fsa2lrnn.extra.huggingface": {f"fsa2lrnn.extra.huggingface.{path.stem}" for path in _LAYER_FILES},
+    "fsa2lrnn.extra.learning": set(),  # names of `public`, loaded at first use
     "experiments.probes.implementations": set(),  # packages of others
     "experiments.probes.interpreted": {"experiments.probes.interpreted_dot"},  # after Triton is told to interpret
     "fsa2lrnn.automata.formats": {

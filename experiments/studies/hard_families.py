@@ -18,10 +18,10 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.learning import learn, summary
+from fsa2lrnn.extra.learning.theory import foresee
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.verdicts import Impossibility
-from fsa2lrnn.training.learning import learn, summary
-from fsa2lrnn.training.learning.theory import foresee
 
 COMMAND = "python -m experiments.studies.hard_families"
 FAMILIES = {"hard_lanes": "diagonal[-1,1]", "hard_reflections": "householder"}

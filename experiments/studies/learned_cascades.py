@@ -2,7 +2,7 @@
 
     python -m experiments.studies.learned_cascades
 
-- "distilled": the cascade of the task's machine is taught, layer by layer (`training.learning.cascades`).
+- "distilled": the cascade of the task's machine is taught, layer by layer (`extra.learning.cascades`).
 - "learned, distilled": that of a machine which one layer has learned from words before, so that all comes from words.
 - "together": all layers at once from the task's outputs, words growing, from random, identity or permutation starts.
 - "layer-wise": the same from the identity, the layers above the first waiting until those below have had their steps.
@@ -23,13 +23,13 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.training.learning import learn, summary
-from fsa2lrnn.training.learning.cascades import distil_cascade
-from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.judging import LearningTarget
-from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
-from fsa2lrnn.training.learning.run import LearnedCandidate, Record
-from fsa2lrnn.training.learning.whole import WholeRun
+from fsa2lrnn.extra.learning import learn, summary
+from fsa2lrnn.extra.learning.cascades import distil_cascade
+from fsa2lrnn.extra.learning.examples import FreshWords
+from fsa2lrnn.extra.learning.judging import LearningTarget
+from fsa2lrnn.extra.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.extra.learning.run import LearnedCandidate, Record
+from fsa2lrnn.extra.learning.whole import WholeRun
 
 COMMAND = "python -m experiments.studies.learned_cascades"
 LAYERS, BLOCKS = 3, (8, 8)

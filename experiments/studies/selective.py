@@ -21,7 +21,7 @@ from fsa2lrnn import certify, check, extract_learned, falsify, prove_equivalent,
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime
-from fsa2lrnn.training.learning import learn
+from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import train
 from fsa2lrnn.verdicts import Refuted

@@ -23,7 +23,6 @@ from fsa2lrnn.cli.verbs.convert import convert
 from fsa2lrnn.cli.verbs.explain import explain
 from fsa2lrnn.cli.verbs.extract import extract
 from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.cli.verbs.learn import learn
 from fsa2lrnn.cli.verbs.repair import repair
 from fsa2lrnn.cli.verbs.run import run
 from fsa2lrnn.cli.verbs.tasks import tasks
@@ -43,7 +42,6 @@ _VERBS = {
         "tasks": tasks,
     },
     "Learned models": {
-        "learn": learn,
         "train": train,
         "falsify": falsify,
         "certify": certify,

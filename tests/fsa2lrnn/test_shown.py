@@ -22,7 +22,7 @@ from fsa2lrnn import (
     represent,
     zoo,
 )  # fmt: skip
-from fsa2lrnn.training.learning.result import Agreement, Learned
+from fsa2lrnn.extra.learning.result import Agreement, Learned
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,8 @@ from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageW
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
-from fsa2lrnn.training.learning import Data, learn
-from fsa2lrnn.training.learning.merging import labelled_prefixes, machine_of_aalpy
+from fsa2lrnn.extra.learning import Data, learn
+from fsa2lrnn.extra.learning.merging import labelled_prefixes, machine_of_aalpy
 
 TESTS = {"SR": (SHORT, False), "SA": (SHORT, True), "LR": (LONG, False), "LA": (LONG, True)}
 STEPS = 1000  # of training

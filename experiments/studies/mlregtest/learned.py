@@ -20,7 +20,7 @@ from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest.languages import names
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
-from fsa2lrnn.training.learning import learn
+from fsa2lrnn.extra.learning import learn
 
 
 def main(

@@ -15,7 +15,7 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.learning import Data, from_pairs
+from fsa2lrnn.extra.learning import Data, from_pairs
 
 SHORT, LONG = range(20, 30), range(31, 51)
 _ROUNDS = 200  # draws of a set without repetitions

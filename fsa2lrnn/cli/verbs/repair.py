@@ -62,9 +62,10 @@ def repair(
     from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
 
     if mode == "distil":  # train a new layer on the model's outputs
-        from fsa2lrnn.cli import learning
+        from fsa2lrnn import registry
 
-        if not learning.distilled(network, machine, source, output, as_json, seconds):
+        distilled = registry.require("learning.display", "--mode distil").distilled
+        if not distilled(network, machine, source, output, as_json, seconds):
             raise typer.Exit(NO)
         return
     if snap:  # replace the model by the compiled one

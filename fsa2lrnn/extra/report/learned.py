@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
@@ -24,17 +25,13 @@ from fsa2lrnn.extraction import extract
 from fsa2lrnn.extraction.closed import ModelSystem
 from fsa2lrnn.extraction.walk import Interner
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.film import NEVER, Frame, HeadHistory
-from fsa2lrnn.training.learning.judging import LearningTarget
-from fsa2lrnn.training.learning.result import EVERY_WORD, told
-from fsa2lrnn.training.learning.saving import FinishedRun, read_agreement
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 from fsa2lrnn.versions import versions
 
+_LEARNING = registry.require("learning.public", "a page on a run of `fsa2lrnn learn`")
 _PAIRS = 20_000  # states of network and machine together, after which the walk ends
 _UNSURE = "?"  # after a letter that leads elsewhere too, by what is below
 
@@ -157,7 +154,7 @@ _COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "stat
 
 
 def assemble_learned(
-    run: FinishedRun,
+    run: Any,
     evaluated: dict[str, Any],
     against: str | None = None,
     ignore: Any = (),
@@ -184,7 +181,7 @@ def assemble_learned(
     provenance = {**request, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
-        agreement = told(read_agreement(run), EVERY_WORD, machine.alphabet)
+        agreement = _LEARNING.told(_LEARNING.read_agreement(run), _LEARNING.EVERY_WORD, machine.alphabet)
         agreement = f"a machine of {counted(machine.n_states, 'state')}{agreement}"
         method = _COMPUTED.get(run.asked.method)
         evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{agreement}"
@@ -210,7 +207,7 @@ def assemble_learned(
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
         learning=replace(
-            _learning(run, f"a model, judged anew{told(verdict, scope, machine.alphabet)}"),
+            _learning(run, f"a model, judged anew{_LEARNING.told(verdict, scope, machine.alphabet)}"),
             layers=heads_by_layer(run.model, target, ignored, DRAWN),
         ),
         provenance=provenance,
@@ -235,12 +232,16 @@ def _machine(source: str, model: LRNN) -> MooreMachine:
 
 
 def _compared(
-    run: FinishedRun, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
+    run: Any, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
     if ignore is not None:
-        return prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds), EVERY_WORD, machine, ignore
-    examples = FreshWords(machine, run.asked.sampler, source)
-    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+        return (
+            prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds),
+            _LEARNING.EVERY_WORD,
+            machine,
+            ignore,
+        )
+    target = run.target(machine, source)
     verdict, scope = target.verdict(run.model, seconds)
     return verdict, scope, *target.counting(scope)
 
@@ -254,12 +255,12 @@ def _verdict_facts(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
 
 
 def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
-    if scope != EVERY_WORD:
+    if scope != _LEARNING.EVERY_WORD:
         return f"counted: {scope}"
     return str(verdict.scope) if verdict.scope.ignored_states else None
 
 
-def _learning(run: FinishedRun, evidence: str) -> Learning:
+def _learning(run: Any, evidence: str) -> Learning:
     recorded = run.recorded
     return Learning(
         evidence, list(_carrying_heads(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
@@ -267,26 +268,26 @@ def _learning(run: FinishedRun, evidence: str) -> Learning:
     )  # fmt: skip
 
 
-def _carrying_heads(run: FinishedRun) -> tuple[int, ...]:
+def _carrying_heads(run: Any) -> tuple[int, ...]:
     if run.film is None or run.network is None:
         return run.recorded.heads
     return tuple(run.film.frames[-1].heads[h] for h in run.recorded.heads)
 
 
-def _heads(run: FinishedRun) -> int:
+def _heads(run: Any) -> int:
     return run.asked.recipe.layers * run.asked.recipe.heads if run.network is not None else 0
 
 
-def _history(film: HeadHistory) -> tuple[list[str], list[HistorySnapshot]]:
+def _history(film: Any) -> tuple[list[str], list[HistorySnapshot]]:
     return [*written(film.outputs), NOWHERE], [_shot(film, frame) for frame in film.frames]
 
 
-def _shot(film: HeadHistory, frame: Frame) -> HistorySnapshot:
+def _shot(film: Any, frame: Any) -> HistorySnapshot:
     heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
     return HistorySnapshot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads)
 
 
-def _filmed(film: HeadHistory, frame: Frame, i: int, head: int) -> HistoryHead:
+def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
     rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
     steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
     n_states = sum(q == start or steps[q] > 0 for q in range(len(rows[0])))
@@ -294,6 +295,6 @@ def _filmed(film: HeadHistory, frame: Frame, i: int, head: int) -> HistoryHead:
     machine = None
     if minimal.n_states <= DRAWN:
         names = written(film.outputs)
-        outputs = [NOWHERE if output == NEVER else names[int(str(output))] for output in minimal.outputs]
+        outputs = [NOWHERE if output == _LEARNING.NEVER else names[int(str(output))] for output in minimal.outputs]
         machine = DrawnMachine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
     return HistoryHead(head, n_states, minimal.n_states, frame.faults[i], machine)

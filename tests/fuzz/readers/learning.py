@@ -11,14 +11,14 @@ from pathlib import Path
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.training.learning import saving
-from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.film import HeadHistory, read_film
-from fsa2lrnn.training.learning.judging import LearningTarget
-from fsa2lrnn.training.learning.recipe import Recipe
-from fsa2lrnn.training.learning.run import LearningRun as Learning
-from fsa2lrnn.training.learning.saving import RunFolder, RunRequest
-from fsa2lrnn.training.learning.word_files import read_words
+from fsa2lrnn.extra.learning import saving
+from fsa2lrnn.extra.learning.examples import FreshWords
+from fsa2lrnn.extra.learning.film import HeadHistory, read_film
+from fsa2lrnn.extra.learning.judging import LearningTarget
+from fsa2lrnn.extra.learning.recipe import Recipe
+from fsa2lrnn.extra.learning.run import LearningRun as Learning
+from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
+from fsa2lrnn.extra.learning.word_files import read_words
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import encoded, in_json, json_text
 from tests.fuzz.readers.hostile import of_json, of_text

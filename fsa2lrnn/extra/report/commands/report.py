@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from fsa2lrnn import registry
 from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
@@ -62,9 +63,9 @@ def report(
 
     if run_folder is not None:
         from fsa2lrnn.extra.report.learned import assemble_learned
-        from fsa2lrnn.training.learning.saving import read_finished
 
-        run = read_finished(run_folder)
+        learning = registry.require("learning.public", "a page on a run of `fsa2lrnn learn`")
+        run = learning.read_finished(run_folder)
         facts = assemble_learned(run, evaluated, against, LACKED, console.say, seconds)
     else:
         from fsa2lrnn.extra.report.assemble import assemble

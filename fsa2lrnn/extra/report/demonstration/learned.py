@@ -7,13 +7,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fsa2lrnn import registry
 from fsa2lrnn.cli import console, evidence
 from fsa2lrnn.extra.report.assemble import of_judgements, write
 from fsa2lrnn.extra.report.compare import judgement_rows
 from fsa2lrnn.extra.report.judgement import ModelAssessment, judge
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
-from fsa2lrnn.training.learning import Learned, learn, summary
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Progress, train
 from fsa2lrnn.verification import Budget, Proved, Refuted, Undecided
@@ -52,17 +52,22 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
         console.out.print(f"   all of it as a page: [cyan]{page}[/]")
     proved = _prove(out / "proved", as_json)
     ok = assessment.isomorphic and proved.is_proved and any(repair.proof is not None for repair in assessment.repairs)
-    more = {"steps": outcome.step, "page": str(page), "facts": str(data), "learned_and_proved": summary(proved)}
+    more = {
+        "steps": outcome.step,
+        "page": str(page),
+        "facts": str(data),
+        "learned_and_proved": registry.require("learning.public", "the demonstration").summary(proved),
+    }
     return {**assessment.to_json(), **more, "ok": ok}
 
 
-def _prove(out: Path, as_json: bool) -> Learned:
+def _prove(out: Path, as_json: bool) -> Any:
     if not as_json:
         console.out.print(
             "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
             "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
         )
-    learned = learn(TASK, folder=out, resume=False)
+    learned = registry.require("learning.learn", "the demonstration")(TASK, folder=out, resume=False)
     if not as_json:
         console.out.print(f"   {learned.steps:,} steps, {learned.seconds:.1f} s: {console.plain(learned.explain())}")
         if isinstance(learned.verdict, Proved | Refuted | Undecided):

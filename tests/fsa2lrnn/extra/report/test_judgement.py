@@ -8,13 +8,13 @@ import torch
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import LRNN, compile_machine, extract, load, zoo
 from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.extra.learning import Recipe
+from fsa2lrnn.extra.learning.attempt import network
 from fsa2lrnn.extra.report import judgement as judging
 from fsa2lrnn.extra.report.compare import judgement_rows
 from fsa2lrnn.extra.report.judgement import judge
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
-from fsa2lrnn.training.learning import Recipe
-from fsa2lrnn.training.learning.attempt import network
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.falsify import Budget
 

@@ -9,10 +9,10 @@ import pytest
 
 from fsa2lrnn import MooreMachine, compile_machine, equivalent, learn, save
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.learning.saving import read_finished
 from fsa2lrnn.extra.report.facts import verdict
 from fsa2lrnn.extra.report.learned import assemble_learned
 from fsa2lrnn.extra.report.page import build
-from fsa2lrnn.training.learning.saving import read_finished
 
 FEW = {"lengths": (10,), "n_words": 20, "letters": 200}
 

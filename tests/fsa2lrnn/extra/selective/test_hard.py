@@ -5,10 +5,10 @@ import torch
 
 from fsa2lrnn import prove_equivalent
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.extra.selective.hard import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 from fsa2lrnn.lrnn.layers import LAYERS, name_of
-from fsa2lrnn.training.learning import learn
 from fsa2lrnn.verdicts import Proved, Refuted
 
 CONFIGS = [

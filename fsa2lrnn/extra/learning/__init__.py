@@ -1,0 +1,23 @@
+"""Training that ends in a proof: a layer of one-hot columns is an automaton, and usually one of its heads the machine.
+
+`methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
+`mending` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
+produces both. `distilling` learns from a trained model. Layers whose heads implement a machine together are verified as
+a `whole`: hard lanes and reflections, whose limits `theory` predicts, and several layers of blocks (`deep`), into which
+`cascades` distils a machine's components.
+
+The names of `public` are loaded at first use: the command line shows its help without torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fsa2lrnn.extra.learning.public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        public = import_module("fsa2lrnn.extra.learning.public")
+        if name not in public.__all__:
+            raise AttributeError(f"module 'fsa2lrnn.extra.learning' has no attribute {name!r}")
+        return getattr(public, name)

@@ -1,0 +1,1 @@
+"""The command `learn`, and the display of what was learned."""

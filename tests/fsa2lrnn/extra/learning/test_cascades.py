@@ -1,0 +1,169 @@
+"""Cascades that are taught, component by component."""
+
+import pytest
+import torch
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.decomposition.search import CascadeSearch
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, OutOfTime, UnsupportedFormat
+from fsa2lrnn.extra.learning import Recipe, cascades, learn
+from fsa2lrnn.extra.learning.cascades import DistilledRun, distil_cascade, placed, plan_cascade
+from fsa2lrnn.extra.learning.examples import FreshWords
+from fsa2lrnn.extra.learning.judging import LearningTarget
+from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
+from fsa2lrnn.scope import EVERY
+from fsa2lrnn.verdicts import Proved, Refuted
+from fsa2lrnn.verification import prove_equivalent
+
+
+def cascade_of(machine, largest=8):
+    return CascadeSearch(machine, largest, token_shift=True).cheapest(counted=False).cascade
+
+
+def test_every_component_stands_above_those_it_reads():
+    for machine in (zoo.mod_arith(5), zoo.mod_arith(5, "eager"), zoo.even_pair(5), zoo.group("S4")):
+        cascade = cascade_of(machine)
+        places = placed(cascade, 3, (8, 8))
+        layer_of = {i: number for number, heads in enumerate(places) for i in heads if i is not None}
+        assert sorted(layer_of) == list(range(len(cascade.components)))
+        for i, component in enumerate(cascade.components):
+            assert all(layer_of[j] < layer_of[i] for j in component.reads)
+    assert [len([i for i in heads if i is not None]) for heads in placed(cascade_of(zoo.mod_arith(5)), 3, (8, 8))] == [
+        1, 1, 1,
+    ]  # fmt: skip
+
+
+def test_what_does_not_fit_is_said():
+    with pytest.raises(NotExpressible, match=r"components of \[3, 5, 5\] states, .* do not fit into 1 layers"):
+        placed(cascade_of(zoo.mod_arith(5)), 1, (8, 8))
+    with pytest.raises(NotExpressible, match=r"do not fit into 3 layers of blocks \(4, 4\)"):
+        placed(cascade_of(zoo.mod_arith(5)), 3, (4, 4))
+
+
+def test_a_cascade_of_two_is_taught_and_proved():
+    found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
+    assert found.is_proved
+    assert [layer.block_sizes for layer in found.model.recurrences] == [(2, 2), (2, 2)]
+    verdict = prove_equivalent(found.model, zoo.sum_mod(4))
+    assert isinstance(verdict, Proved)
+    assert (verdict.covers.shapes, verdict.scans) == (EVERY, found.model.methods)
+    with torch.no_grad():  # a network in which a layer is another's mirror is refuted
+        found.model.recurrences[1].transition.weights.b2.neg_()
+        found.model.recurrences[1].transition.weights.W2.neg_()
+    assert isinstance(prove_equivalent(found.model, zoo.sum_mod(4)), Refuted)
+
+
+@pytest.mark.slow
+def test_what_was_taught_in_part_is_trained_on_as_a_whole(monkeypatch):
+    monkeypatch.setattr(cascades, "_SURE", 0)
+    monkeypatch.setattr(cascades.LayerDistillation, "_until_sure", _a_few)
+    found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2), recipe=cascades.Recipe(rate=0.01, steps=3_000))
+    assert found.steps > 0
+    assert found.is_proved
+
+
+def _a_few(_teaching, optimiser, step, _what):
+    for _ in range(25):
+        loss, _ = step()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+    return 25
+
+
+def test_as_few_layers_heads_and_states_as_the_components_need():
+    plan = plan_cascade(zoo.mod_arith(5))
+    assert (plan.recipe.layers, plan.recipe.heads, plan.recipe.block, plan.in_words()) == (2, 2, 5, "3 × 5 | 5")
+    wider = plan_cascade(zoo.mod_arith(5), layers=3)
+    assert (wider.recipe.heads, wider.in_words()) == (1, "3 | 5 | 5")
+    assert plan_cascade(zoo.sum_mod(6), block=3).in_words() == "3 | 2"
+    assert plan_cascade(zoo.parity(), recipe=Recipe(layers=2, heads=1)).in_words() == "2 | none"
+    for machine, changes, message in (
+        (zoo.parity(), {}, "the cheapest cascade is one component of 2 states, so there is nothing to spread"),
+        (zoo.sum_mod(7), {"block": 3}, "no cascade with blocks of at most 3 states was found"),
+        (zoo.mod_arith(5), {"layers": 2, "heads": 1}, "do not fit into 2 layers .*: give more layers, more heads or"),
+    ):
+        with pytest.raises(NotExpressible, match=message):
+            plan_cascade(machine, **changes)
+    for changes, message in (
+        ({"layer": "hard_lanes"}, "layers of blocks"),
+        ({"noise": 0.1}, "none of them wrong"),
+        ({"layers": 1}, "layers = 1: a cascade is taught to two or more"),
+    ):
+        with pytest.raises(UnsupportedFormat, match=message):
+            plan_cascade(zoo.sum_mod(4), **changes)
+
+
+def test_a_teacher_may_be_another_machine_if_it_is_right():
+    finer = MooreMachine([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], [0, 1, 0, 1, 0, "?"], 0, "01")
+    with pytest.raises(NotExpressible, match="is wrong after 11111: give another teacher"):
+        learn("task:sum_mod(2)", method="cascade", teacher=finer, block=3)
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        learn("task:sum_mod(2)", method="cascade", teacher=zoo.sum_mod(6))
+    with pytest.raises(UnsupportedFormat, match='a teacher is for method "cascade", not for "train"'):
+        learn("task:sum_mod(2)", teacher=finer)
+
+
+def test_a_run_goes_on_after_the_layer_that_was_taught_last(tmp_path):
+    """To the same bits as one that was not cut off."""
+
+    class CutOff(Exception):
+        pass
+
+    def cut_off(run):
+        folder.save(run)
+        raise CutOff
+
+    plan, words = plan_cascade(zoo.sum_mod(4), block=2), FreshWords(zoo.sum_mod(4))
+    target = LearningTarget(words.machine, words.sampler, words.outputs)
+    runs = [DistilledRun(plan, words, target, 4) for _ in range(3)]
+    folder = RunFolder(tmp_path, RunRequest("s", "d", "cascade", "task", 0.0, plan.recipe), resume=True)
+    with pytest.raises(CutOff):
+        runs[0].go(after_step=cut_off)
+    folder.restore(runs[1])
+    assert [record.get("layer") for record in runs[1].trail][-1] == 0
+    assert all(run.go().holds for run in runs[1:])
+    for name, weight in runs[1].attempt.model.state_dict().items():
+        assert torch.equal(weight, runs[2].attempt.model.state_dict()[name]), name
+    assert [record["event"] for record in runs[1].trail] == [record["event"] for record in runs[2].trail]
+
+
+def test_what_can_not_be_taught_is_said(monkeypatch):
+    monkeypatch.setattr(cascades, "_STEPS", 3)
+    with pytest.raises(BudgetExceeded, match="layer 1 of 2 could not be taught in 3 batches: give gates more units"):
+        distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_mod_arith_in_three_layers_of_two_blocks_of_eight(seed):
+    recipe = cascades.Recipe(rate=0.003, steps=2_000, seed=seed)
+    found = distil_cascade("task:mod_arith(5)", 3, (8, 8), recipe=recipe)
+    assert found.is_proved
+    assert found.scope == "every legal word, at the positions that count"
+    assert [layer.block_sizes for layer in found.model.recurrences] == [(8, 8)] * 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ({"layers": 1}, "layers = 1: a cascade is taught to two or more"),
+        ({"blocks": ()}, "all of one size"),
+        ({"blocks": (4, 2)}, r"blocks = \(4, 2\): a layer's heads are one or more, all of one size"),
+    ],
+)
+def test_layers_that_are_not_built_so_are_refused(shape, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        distil_cascade("task:sum_mod(4)", **{"layers": 2, "blocks": (4, 4), **shape})
+
+
+def test_a_teacher_over_other_letters_is_refused():
+    with pytest.raises(InvalidMachine):
+        distil_cascade("task:parity", layers=2, blocks=(2, 2), teacher=zoo.ab_star())
+
+
+def test_a_deadline_ends_the_teaching(monkeypatch):
+    monkeypatch.setattr(cascades.DistilledRun, "_deadline", lambda _: Deadline(0.0))
+    with pytest.raises(OutOfTime, match="teaching layer 1 of 2, 0 batches so far: the limit of 0 s has passed"):
+        learn("task:sum_mod(4)", method="cascade", block=2)
