@@ -1,18 +1,20 @@
-"""The public names of this extra; the page on a run of `learn` takes them from here too."""
+"""The public names of this extra, and what a page on a run of `learn` needs."""
 
 from fsa2lrnn.extra.learning.cascades import CascadePlan, distil_cascade, plan_cascade
 from fsa2lrnn.extra.learning.distilling import distil
-from fsa2lrnn.extra.learning.film import NEVER
+from fsa2lrnn.extra.learning.film import NEVER as NEVER
 from fsa2lrnn.extra.learning.methods import METHODS, learn, then_prove
 from fsa2lrnn.extra.learning.recipe import Recipe, recipe_for
-from fsa2lrnn.extra.learning.result import EVERY_WORD, Agreement, Learned, told
-from fsa2lrnn.extra.learning.saving import read_agreement, read_finished, summary
+from fsa2lrnn.extra.learning.result import EVERY_WORD as EVERY_WORD
+from fsa2lrnn.extra.learning.result import Agreement, Learned
+from fsa2lrnn.extra.learning.result import verdict_clause as verdict_clause
+from fsa2lrnn.extra.learning.saving import read_agreement as read_agreement
+from fsa2lrnn.extra.learning.saving import read_finished as read_finished
+from fsa2lrnn.extra.learning.saving import summary
 from fsa2lrnn.extra.learning.word_files import Data, from_pairs, read_words
 
 __all__ = [
-    "EVERY_WORD",
     "METHODS",
-    "NEVER",
     "Agreement",
     "CascadePlan",
     "Data",
@@ -23,11 +25,8 @@ __all__ = [
     "from_pairs",
     "learn",
     "plan_cascade",
-    "read_agreement",
-    "read_finished",
     "read_words",
     "recipe_for",
     "summary",
     "then_prove",
-    "told",
 ]

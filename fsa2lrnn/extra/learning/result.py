@@ -127,7 +127,7 @@ class Learned(Brief):
 
     def explain(self) -> str:
         """Return a description of the machine and the verdict, in one or two sentences."""
-        verdict = told(self.verdict, self.scope, self.machine.alphabet)
+        verdict = verdict_clause(self.verdict, self.scope, self.machine.alphabet)
         return f"a machine of {counted(self.machine.n_states, 'state')}{verdict}"
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class Learned(Brief):
         return card("Learned", [("result", self.explain()), ("cost", spent)], colour)
 
 
-def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, alphabet: Alphabet) -> str:
+def verdict_clause(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, alphabet: Alphabet) -> str:
     """Return a description of a verdict over an alphabet, as text that continues a description of the machine."""
     match verdict:
         case Proved():

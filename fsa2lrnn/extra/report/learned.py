@@ -181,7 +181,7 @@ def assemble_learned(
     provenance = {**request, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
-        agreement = _LEARNING.told(_LEARNING.read_agreement(run), _LEARNING.EVERY_WORD, machine.alphabet)
+        agreement = _LEARNING.verdict_clause(_LEARNING.read_agreement(run), _LEARNING.EVERY_WORD, machine.alphabet)
         agreement = f"a machine of {counted(machine.n_states, 'state')}{agreement}"
         method = _COMPUTED.get(run.asked.method)
         evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{agreement}"
@@ -207,7 +207,7 @@ def assemble_learned(
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
         learning=replace(
-            _learning(run, f"a model, judged anew{_LEARNING.told(verdict, scope, machine.alphabet)}"),
+            _learning(run, f"a model, judged anew{_LEARNING.verdict_clause(verdict, scope, machine.alphabet)}"),
             layers=heads_by_layer(run.model, target, ignored, DRAWN),
         ),
         provenance=provenance,
