@@ -64,7 +64,7 @@ def test_an_error_inside_a_package_that_is_there_passes_through(tmp_path, monkey
     assert not isinstance(caught.value, MissingPackage)
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "report")
+@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "learning", "report")
 def test_every_extra_that_is_named_brings_what_is_asked_of_it():
     asked = [
         [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
@@ -97,7 +97,7 @@ def test_no_optional_package_is_imported_where_it_may_be_missing():
     assert found == asks_first
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "report")
+@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "learning", "report")
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"

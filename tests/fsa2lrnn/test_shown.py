@@ -22,7 +22,6 @@ from fsa2lrnn import (
     represent,
     zoo,
 )  # fmt: skip
-from fsa2lrnn.extra.learning.result import Agreement, Learned
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +31,6 @@ def results():
     parity = zoo.sum_mod(2)
     other = MooreMachine(machine.delta, machine.outputs[::-1], machine.start, machine.alphabet)
     certificate = certify(model, machine)
-    learned = Learned(
-        model, machine, Agreement(9, 9, 90, 90), "every word", (0,), model, ({"step": 1},) * 999, 1, 1, 1.0, 0, 90
-    )
     return {
         "proved": prove_equivalent(model, machine),
         "refuted": prove_equivalent(model, other),
@@ -44,7 +40,6 @@ def results():
         "classification": classify(machine),
         "witness": represent(parity, "diagonal[-1,1]"),
         "impossibility": represent(machine, "diagonal[-1,1]"),
-        "learned": learned,
         "repaired": repair(compile_machine(parity), parity),
         "extraction": extract_learned(compile_machine(parity)),
         "machine": extract(model),
@@ -60,7 +55,7 @@ def test_every_result_is_short_and_on_one_line(results):
     assert {name: len(text) for name, (text, _) in texts.items() if len(text) > 200 or "\n" in text} == {}
     assert {name: text for name, (_, text) in texts.items() if "\n" in text} == {}
     assert all(repr(results[name]).startswith(kind.__name__ + "(") for name, kind in
-               {"proved": Proved, "refuted": Refuted, "undecided": Undecided, "learned": Learned}.items())  # fmt: skip
+               {"proved": Proved, "refuted": Refuted, "undecided": Undecided}.items())  # fmt: skip
 
 
 def test_a_verdict_says_its_claim(results):
@@ -70,9 +65,8 @@ def test_a_verdict_says_its_claim(results):
     assert str(results["certificate"]).startswith("certificate, to be checked: right on every word of ")
     assert str(results["impossibility"]).startswith("diagonal[-1,1]: no. ")
     assert str(results["classification"]).startswith("group: MooreMachine(6 states")
-    assert str(results["learned"]).startswith("a machine of 6 states, right on 9 of 9 held-out words")
 
 
-@pytest.mark.parametrize("name", ["learned", "classification", "witness", "impossibility", "proved"])
+@pytest.mark.parametrize("name", ["classification", "witness", "impossibility", "proved"])
 def test_results_are_cards_in_a_notebook(results, name):
     assert results[name]._repr_html_().startswith("<div style=")

@@ -16,10 +16,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+import fsa2lrnn.extra.learning.attempt as attempts
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extra.learning import attempt as attempts
 from fsa2lrnn.extra.learning.attempt import LearningStart
 from fsa2lrnn.extra.learning.examples import Examples, FreshWords
 from fsa2lrnn.extra.learning.film import EARLY, Frame, frame_of, with_frame

@@ -76,7 +76,10 @@ def test_every_call_below_covers_its_verb():
     "arguments",
     [
         ("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3"),
-        ("learn", "task:sum_mod(7)", "--method", "cascade", "--max-block", "3", "-o", "out"),
+        pytest.param(
+            ("learn", "task:sum_mod(7)", "--method", "cascade", "--max-block", "3", "-o", "out"),
+            marks=pytest.mark.extra("learning"),
+        ),
     ],
 )
 def test_a_no_is_an_object_too_where_json_is_asked_for(call, arguments):

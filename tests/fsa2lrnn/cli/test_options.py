@@ -20,7 +20,7 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
-    from fsa2lrnn.training import data, learning, settings
+    from fsa2lrnn.training import data, settings
 
     assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
@@ -30,7 +30,6 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Init) == settings.INITS
     trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]
     assert list(options.LAYERS) == trained
-    assert get_args(options.LearnMethod) == learning.METHODS
     assert get_args(options.Layout) == get_args(compiler.Layout)
     assert get_args(options.RepairMode) == (*get_args(repairing.Mode), "distil")
     assert get_args(options.Normalisation) == RULES

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from fsa2lrnn.cli import given, outputs, sources
-from fsa2lrnn.cli.options import NO, LearnMethod, Sampler
+from fsa2lrnn.cli.options import NO, Sampler
 from fsa2lrnn.errors import UnsupportedFormat
 
+LearnMethod = Literal["train", "rpni", "merge", "cascade"]
 _NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none is, and contradictions are refused'
 
 

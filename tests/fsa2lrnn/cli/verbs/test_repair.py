@@ -36,6 +36,7 @@ def test_bad_input_is_one_line(call, arguments, message):
     assert message in err
 
 
+@pytest.mark.extra("learning")
 def test_distil_makes_a_layer_that_is_proved(call, tmp_path):
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "-o", "new.safetensors")
     assert code == 0

@@ -67,6 +67,7 @@ def test_layers_of_others_go_through_every_verb(call, layer):
 HARD = ("--set", "normalisation=onehot", "--preset", "quick")
 
 
+@pytest.mark.extra("learning")
 def test_then_prove_reads_the_automaton_out(call, tmp_path):
     code, out, _ = call("train", "task:parity", "--output", "runs", "--json", *FEW, *HARD, *JUDGED, "--then-prove")
     (result,) = json.loads(out)["seeds"]
@@ -75,6 +76,7 @@ def test_then_prove_reads_the_automaton_out(call, tmp_path):
     assert (tmp_path / "runs" / "seed-0" / "proved" / "machine.dot").exists()
 
 
+@pytest.mark.extra("learning")
 def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
     code, _, err = call("train", "task:parity", "--output", "runs", "--then-prove")
     assert code == 2

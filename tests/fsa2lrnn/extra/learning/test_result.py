@@ -1,13 +1,12 @@
 import pytest
 
+from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning.result import Agreement, Learned
 from fsa2lrnn.verdicts import Scope, Undecided
 
 
 def learned(verdict):
-    from fsa2lrnn import zoo
-
     return Learned(None, zoo.parity(), verdict, "every word", (0,), None, (), 1, 1, 0.0, 0, 1)
 
 
@@ -44,3 +43,16 @@ def test_what_is_not_known_is_said():
     assert steps.endswith(
         "on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
     )
+
+
+def test_a_result_is_short_and_on_one_line():
+    machine = zoo.group("S3")
+    model = compile_machine(machine)
+    learned = Learned(
+        model, machine, Agreement(9, 9, 90, 90), "every word", (0,), model, ({"step": 1},) * 999, 1, 1, 1.0, 0, 90
+    )
+    assert len(repr(learned)) <= 200
+    assert repr(learned).startswith("Learned(")
+    assert str(learned).startswith("a machine of 6 states, right on 9 of 9 held-out words")
+    assert learned._repr_html_().startswith("<div style=")
+    assert "\n" not in repr(learned) + str(learned)
