@@ -46,7 +46,7 @@ GROUPS = {  # boxes of the figure, lowest row first; a package that is not named
 ENTRIES = {  # modules whose transitive imports the table states
     "fsa2lrnn.lrnn.model": "a network",
     "fsa2lrnn.checker.program": "the certificate checker",
-    "fsa2lrnn.extra.learning": "`learn`",
+    "fsa2lrnn.extra.learning.public": "`learn`",
 }
 
 
