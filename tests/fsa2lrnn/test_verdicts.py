@@ -111,10 +111,7 @@ def test_the_position_is_that_of_the_first_wrong_output_that_counts():
 def test_what_is_no_failing_word_is_refused(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         Counterexample.from_json({**WORD.to_json(), **changes})
-    for value, missing in (
-        ({"word": [], "wanted": [0]}, "failure.given is missing"),
-        (3, "failure = 3 must be an"),
-    ):
+    for value, missing in (({"word": [], "wanted": [0]}, "failure.given is missing"), (3, "failure = 3 must be an")):
         with pytest.raises(UnsupportedFormat, match=missing):
             Counterexample.from_json(value)
 

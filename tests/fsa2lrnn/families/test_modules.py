@@ -7,15 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.modules import (
-    classes,
-    functions_module,
-    quotient,
-    restricted,
-    reverse,
-    spin,
-    words_of,
-)
+from fsa2lrnn.families.modules import classes, functions_module, quotient, restricted, reverse, spin, words_of
 from fsa2lrnn.testing.strategies import machines
 
 

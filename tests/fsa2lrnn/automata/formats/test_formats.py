@@ -72,11 +72,7 @@ def test_formats_say_what_they_do():
         ("machine.xyz", {}, rf"'machine\.xyz' can't be read, its kind is not known: {KNOWN}"),
         ("(ab)*", {}, r"^\(ab\)\*: no such file; did you mean regex:\(ab\)\*\?$"),
         ("mod_arith(5)", {}, r"^mod_arith\(5\): no such file; did you mean task:mod_arith\(5\)\?$"),
-        (
-            "ab" * 50_000 + "*",
-            {},
-            r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$",
-        ),
+        ("ab" * 50_000 + "*", {}, r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$"),
         ("regex:a\udcffb", {}, r"regex 'regex:a\\udcffb' is not UTF-8 \('\\udcff' at position 8\): write it in that"),
         ("task:sum_mod\ud800", {}, r"task 'task:sum_mod\\ud800' is not UTF-8"),
         ("nowhere.dot", {}, "no such file: nowhere.dot"),

@@ -36,8 +36,7 @@ def test_labels_are_names_of_states():
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
-    [("jflap_dfa", "a(ba)*"), ("jflap_nfa", "(0|1)*1(0|())"), ("jflap_old", "a*")],
+    ("name", "expected"), [("jflap_dfa", "a(ba)*"), ("jflap_nfa", "(0|1)*1(0|())"), ("jflap_old", "a*")]
 )
 def test_acceptors_in_the_layout_of_jflap(name, expected):
     assert equivalent(read_source(DATA / f"{name}.jff"), from_regex(expected)) is None
