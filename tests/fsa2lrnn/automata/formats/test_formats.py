@@ -1,4 +1,4 @@
-"""The one door: which format a source is, and every way in which it can't be opened."""
+"""The one door: which format a source is, every way in which it cannot be opened, and what was meant by a source."""
 
 import subprocess
 import sys
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, formats
 from fsa2lrnn.automata.formats import FORMATS, options_of, read_source, write_file
+from fsa2lrnn.automata.formats.suggestion import meant
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 
@@ -25,6 +26,10 @@ def test_every_writer_has_its_reader(name, tmp_path):
     write_file(PARITY, tmp_path / name)
     assert equivalent(read_source(tmp_path / name), PARITY) is None
     assert equivalent(MooreMachine.from_source(str(tmp_path / name)), PARITY) is None
+    (tmp_path / name).write_text(
+        (tmp_path / name).read_text(), encoding="utf-8-sig"
+    )  # a byte order mark is passed over
+    assert equivalent(read_source(tmp_path / name), PARITY) is None
 
 
 @given(dfas())
@@ -35,11 +40,6 @@ def test_the_doors_on_the_machine_lead_here(machine):
     assert len(machine.to_automata().states) == machine.n_states
 
 
-def test_expressions_and_tasks():
-    assert read_source("regex:a.", alphabet="ab").accepts("ab")
-    assert read_source("task:parity").alphabet == ("0", "1")
-
-
 def test_every_source_can_be_read_over_more_letters(tmp_path):
     for name in ("m.dot", "m.jff", "m.fst.txt", "m.json"):
         write_file(PARITY, tmp_path / name)
@@ -47,22 +47,22 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
         assert (wide.alphabet, wide.transduce("1021")) == (("0", "1", "2"), [False, False, False, False])
         assert read_source(tmp_path / name, alphabet="012", completion="ignore").transduce("1021")[-1]
     assert read_source("task:sum_mod(2)", alphabet="012", completion="sink").transduce("12") == [1, None]
-    assert read_source("regex:.*", alphabet="ab").accepts("ab")
+    assert read_source("regex:a.", alphabet="ab").accepts("ab")
     with pytest.raises(UnsupportedFormat, match="completion='sink': no transition can be missing in regex"):
         read_source("regex:a", alphabet="ab", completion="sink")
 
 
 def test_formats_say_what_they_do():
     assert [f.name for f in FORMATS if not f.writes] == ["regex", "task", "MLRegTest", "KISS2"]
-    assert {f.name: options_of(f) for f in FORMATS} == {
-        "regex": ("alphabet",),
-        "task": (),
-        "MLRegTest": ("folder",),
-        "DOT": ("completion", "kind", "separator"),
-        "JFLAP": ("completion",),
-        "OpenFst": ("completion", "isymbols", "osymbols", "acceptor"),
-        "KISS2": ("completion",),
-        "JSON": (),
+    assert {f.name: " ".join(options_of(f)) for f in FORMATS} == {
+        "regex": "alphabet",
+        "task": "",
+        "MLRegTest": "folder",
+        "DOT": "completion kind separator",
+        "JFLAP": "completion",
+        "OpenFst": "completion isymbols osymbols acceptor",
+        "KISS2": "completion",
+        "JSON": "",
     }
 
 
@@ -92,14 +92,11 @@ def test_sources_that_are_not_understood(source, options, message):
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     for name, data, message in [
         ("empty.jff", b" \n", "empty.jff is empty: was it written to the end"),
-        (
-            "latin.dot",
-            'digraph {\n"é"}'.encode("latin-1"),
-            r"latin.dot is not UTF-8 \(byte 0xe9 at offset 11, in line 2\)",
-        ),
+        ("latin.dot", b'digraph {\n"\xe9"}', r"latin.dot is not UTF-8 \(byte 0xe9 at offset 11, in line 2\)"),
+        ("m.dot", b"digraph { p -> p [label=a] }", r"m\.dot: no state is marked as start"),
     ]:
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UnsupportedFormat, match=message):
+        with pytest.raises((InvalidMachine, UnsupportedFormat), match=message):
             read_source(tmp_path / name)
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(UnsupportedFormat, match=r"folder.json is a directory: name one of its files"):
@@ -110,18 +107,6 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "MAX_FILE_BYTES", 10)
     with pytest.raises(BudgetExceeded, match=r"large.dot has 11 bytes, the limit is 10: minimise"):
         read_source(tmp_path / "large.dot")
-
-
-def test_a_byte_order_mark_is_passed_over(tmp_path):
-    (tmp_path / "m.json").write_text(PARITY.to_json(), encoding="utf-8-sig")
-    assert read_source(tmp_path / "m.json") == PARITY
-
-
-def test_messages_name_the_file(tmp_path):
-    path = tmp_path / "m.dot"
-    path.write_text("digraph { p -> p [label=a] }")
-    with pytest.raises(InvalidMachine, match=r"m\.dot: no state is marked as start"):
-        read_source(path, completion="sink")
 
 
 @given(data=st.data())
@@ -141,15 +126,6 @@ def test_damaged_files_end_with_a_machine_or_a_message(data, tmp_path_factory):
     assert str(damaged) in message
 
 
-def test_files_that_cannot_be_written(tmp_path):
-    with pytest.raises(
-        UnsupportedFormat, match=r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"
-    ):
-        write_file(PARITY, tmp_path / "m.png")
-    with pytest.raises(UnsupportedFormat, match=r"can't be written \(no such folder, make it first\): choose"):
-        write_file(PARITY, tmp_path / "none" / "m.json")
-
-
 @pytest.mark.parametrize(("name", "written"), [("m.dot", ["m.dot"]), ("m.fst.txt", ["m.fst.txt", "m.syms"])])
 def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
     formats.check_target(tmp_path / name)
@@ -161,8 +137,9 @@ def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
         (tmp_path / "m.png", r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"),
         (tmp_path / "none" / name, r"can't be written \(no such folder, make it first\): choose"),
     ]:
-        with pytest.raises(UnsupportedFormat, match=message):
-            formats.check_target(target)
+        for refuse in (formats.check_target, lambda path: write_file(PARITY, path)):
+            with pytest.raises(UnsupportedFormat, match=message):
+                refuse(target)
     (tmp_path / "folder").mkdir()
     for target in written:
         (tmp_path / "folder" / target).mkdir()
@@ -186,3 +163,27 @@ def test_no_format_needs_torch():
         "import fsa2lrnn.automata.formats.networkx_graph; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+MEANT = {
+    "(ab)*": "regex:(ab)*",
+    "a|b": "regex:a|b",
+    "[ab]+/c": "regex:[ab]+/c",
+    "REGEX:(ab)*": "regex:(ab)*",
+    "regex :a": "regex:a",
+    "parity": "task:parity",
+    "mod_arith(5, completion=register)": "task:mod_arith(5, completion=register)",
+    "mod_arth(5)": "task:mod_arith(5)",
+    " Task: sum_mod(5)": "task:sum_mod(5)",
+    'count_mod(4, letter="b")': 'task:count_mod(4, letter="b")',
+}
+
+
+def test_what_is_meant_can_be_read_and_nothing_is_made_up():
+    for source, suggestion in MEANT.items():
+        assert meant(source) == suggestion
+        read_source(suggestion)
+    for source in ("machine.xyz", "abab", "folder/machine", "", "m", "ñ"):
+        assert meant(source) is None
+    assert meant("mod_arith(5") == "task:mod_arith(5"  # a call that is cut off is a task all the same
+    assert meant("ab(c)*") == "regex:ab(c)*"

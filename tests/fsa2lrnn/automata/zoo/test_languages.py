@@ -1,12 +1,14 @@
-"""Each language against a predicate written from its definition, on all short words."""
+"""Languages, counters and memories against predicates and arithmetic written from their definitions."""
 
+import random
 import re
 from itertools import groupby, product
 
 import pytest
 
+from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 
 def all_words(letters: str, longest: int) -> list[str]:
@@ -33,17 +35,6 @@ TOMITA = {
 def test_tomita_on_all_words_of_up_to_ten_letters(i):
     m = zoo.tomita(i)
     assert [m.accepts(w) for w in all_words("01", 10)] == [TOMITA[i](w) for w in all_words("01", 10)]
-
-
-def test_tomita_sizes_are_minimal_as_built():
-    assert [zoo.tomita(i).n_states for i in range(1, 8)] == [2, 3, 5, 4, 4, 3, 5]
-    assert all(zoo.tomita(i).minimise().n_states == zoo.tomita(i).n_states for i in range(1, 8))
-
-
-@pytest.mark.parametrize("i", [0, 8, True, "1", 2.0, [1]])
-def test_tomita_has_seven_languages(i):
-    with pytest.raises(InvalidMachine, match="Tomita's languages are numbered 1 to 7"):
-        zoo.tomita(i)
 
 
 def nested(w: str, pairs: list[str], depth: int) -> bool:
@@ -80,47 +71,127 @@ def test_dyck_sizes(k, depth, size):
     assert m.n_states == m.minimise().n_states == size
 
 
-def test_dyck_labels_are_stacks():
+def test_dyck_labels_are_stacks_and_many_kinds_spell_their_brackets():
     m = zoo.dyck(2, 2)
     assert m.labels[m.run("([")] == ("(", "[")
     assert m.labels[m.run(")")] == "rejected"
-
-
-def test_dyck_of_many_kinds_spells_its_brackets():
     m = zoo.dyck(5, 2)
     assert m.alphabet == ("(1", ")1", "(2", ")2", "(3", ")3", "(4", ")4", "(5", ")5")
     assert m.accepts("(1 (5 )5 )1")
     assert not m.accepts("(1 (5 )1 )5")
 
 
-def test_dyck_too_deep_is_refused_at_once():
-    with pytest.raises(BudgetExceeded, match=r"dyck\(2, 1000000000\) has about"):
-        zoo.dyck(2, 10**9)
-    with pytest.raises(BudgetExceeded):
-        zoo.dyck(1, 10**9)
-    with pytest.raises(BudgetExceeded, match=r"has more than 1e\+300 states and 2,000,000,000 letters"):
-        zoo.dyck(10**9, 10**9)
-    with pytest.raises(InvalidMachine, match=r"dyck\(k=0\): k must be a whole number of at least 1"):
-        zoo.dyck(0, 3)
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: zoo.dyck(2, 10**9), r"dyck\(2, 1000000000\) has about"),
+        (lambda: zoo.dyck(1, 10**9), "states"),
+        (lambda: zoo.dyck(10**9, 10**9), r"has more than 1e\+300 states and 2,000,000,000 letters"),
+        (lambda: zoo.dyck(0, 3), r"dyck\(k=0\): k must be a whole number of at least 1"),
+        *((lambda i=i: zoo.tomita(i), "Tomita's languages are numbered 1 to 7") for i in (0, 8, True, "1", 2.0, [1])),
+        (lambda: zoo.contains("abc"), r"contains\(pattern='abc'\): 'c' is not among the letters 'ab'"),
+        (lambda: zoo.contains(""), "the pattern is empty"),
+        (lambda: zoo.contains("10", letters=10), "letters must be text: write it in quotes"),
+        (lambda: zoo.elevator(1), r"elevator\(n=1\): n must be a whole number of at least 2"),
+        (lambda: zoo.count_mod(3, letter="c"), r"count_mod\(letter='c'\): it must be one of the letters 'ab'"),
+        (lambda: zoo.count_mod(3, letter=1), "letter must be text"),
+        (lambda: zoo.length_mod(3, letters="aa"), "letter 'a' stands twice in the alphabet"),
+        (lambda: zoo.remainder(3, base=1), r"remainder\(base=1\): base must be"),
+        (lambda: zoo.shift_register(3, output="all"), r"shift_register\(output='all'\): output must be one of oldest"),
+        (lambda: zoo.shift_register(1_000_000), r"shift_register\(1000000\) has about 1.84e\+19 states"),
+        (lambda: zoo.cerny(1), r"cerny\(n=1\)"),
+    ],
+)
+def test_bad_parameters_are_named(build, message):
+    with pytest.raises((BudgetExceeded, InvalidMachine, UnsupportedFormat), match=message):
+        build()
 
 
-def test_ab_star():
+def test_ab_star_and_contains_on_all_short_words():
     m = zoo.ab_star()
     assert all(m.accepts(w) == (re.fullmatch("(ab)*", w) is not None) for w in all_words("ab", 10))
     assert m.n_states == m.minimise().n_states == 3
+    for pattern in ("a", "ab", "aa", "aba", "abab", "aabaa", "abba"):
+        m = zoo.contains(pattern)
+        assert all(m.accepts(w) == (pattern in w) for w in all_words("ab", 9))
+        assert m.n_states == m.minimise().n_states == len(pattern) + 1
 
 
-@pytest.mark.parametrize("pattern", ["a", "ab", "aa", "aba", "abab", "aabaa", "abba"])
-def test_contains_on_all_short_words(pattern):
-    m = zoo.contains(pattern)
-    assert all(m.accepts(w) == (pattern in w) for w in all_words("ab", 9))
-    assert m.n_states == m.minimise().n_states == len(pattern) + 1
+LONG = 400
 
 
-def test_contains_asks_for_letters_of_the_alphabet():
-    with pytest.raises(InvalidMachine, match=r"contains\(pattern='abc'\): 'c' is not among the letters 'ab'"):
-        zoo.contains("abc")
-    with pytest.raises(InvalidMachine, match="the pattern is empty"):
-        zoo.contains("")
-    with pytest.raises(InvalidMachine, match="letters must be text: write it in quotes"):
-        zoo.contains("10", letters=10)
+def random_word(letters: str, seed: int) -> str:
+    return "".join(random.Random(seed).choices(letters, k=LONG))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_counters(n):
+    assert zoo.length_mod(n).transduce(random_word("ab", n)) == [k % n for k in range(1, LONG + 1)]
+    assert zoo.length_mod(n, letters="xyz").alphabet == ("x", "y", "z")
+    w = random_word("abc", n)
+    assert zoo.count_mod(n, "b", "abc").transduce(w) == [w[: k + 1].count("b") % n for k in range(LONG)]
+    w = random_word("+++++++0", n)
+    since_reset = [len(w[: k + 1].rpartition("0")[2]) for k in range(LONG)]
+    assert zoo.resettable_counter(n).transduce(w) == [count % n for count in since_reset]
+    floor, w = 0, random_word("ud", n)
+    for letter, output in zip(w, zoo.elevator(n).transduce(w), strict=True):
+        floor = sorted((0, floor + (1 if letter == "u" else -1), n - 1))[1]
+        assert output == floor
+    for task in ("length_mod", "count_mod", "resettable_counter", "elevator", "remainder", "cerny", "all_maps"):
+        m = getattr(zoo, task)(n)
+        assert m.minimise() == m
+        assert m.n_states == n
+
+
+@pytest.mark.parametrize(("n", "base"), [(2, 2), (3, 2), (6, 2), (8, 2), (7, 10), (9, 3)])
+def test_remainder(n, base):
+    w = random_word("0123456789"[:base], n)
+    assert zoo.remainder(n, base).transduce(w) == [int(w[: k + 1], base) % n for k in range(LONG)]
+
+
+def test_flip_flop_keeps_what_was_written_last():
+    m = zoo.flip_flop()
+    for w in map("".join, product("sr.", repeat=7)):
+        writes = w.replace(".", "")
+        assert m.outputs[m.run(w)] == int(writes.endswith("s"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_shift_register_delays(n):
+    bits = "".join(random.Random(n).choices("01", k=300))
+    padded = "0" * n + bits
+    windows = [padded[k + 1 : k + 1 + n] for k in range(300)]
+    assert zoo.shift_register(n, output="content").transduce(bits) == windows
+    assert zoo.shift_register(n).transduce(bits) == [int(window[0]) for window in windows]
+    for m in (zoo.shift_register(n), zoo.shift_register(n, output="content")):
+        assert m.n_states == m.minimise().n_states == 2**n
+        assert m.labels[0] == (0,) * n
+
+
+def shortest_reset_word(m: MooreMachine) -> int:
+    subsets, seen, length = [frozenset(range(m.n_states))], set(), 0
+    while True:
+        if any(len(s) == 1 for s in subsets):
+            return length
+        seen |= set(subsets)
+        reached = {frozenset(row[q] for q in s) for s in subsets for row in m.delta.tolist()}
+        subsets, length = list(reached - seen), length + 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_cerny_resets_no_sooner_than_conjectured(n):
+    assert shortest_reset_word(zoo.cerny(n)) == (n - 1) ** 2
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_all_maps_generates_every_map(n):
+    rows = [tuple(row) for row in zoo.all_maps(n).delta.tolist()]
+    maps = [tuple(range(n))]
+    found = set(maps)
+    for f in maps:
+        for row in rows:
+            g = tuple(row[q] for q in f)
+            if g not in found:
+                found.add(g)
+                maps.append(g)
+    assert len(found) == n**n

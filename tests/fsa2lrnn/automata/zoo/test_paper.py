@@ -1,28 +1,25 @@
-"""The paper's tasks against evaluators that know nothing of automata."""
+"""The paper's tasks and Delétang et al.'s against Python's arithmetic and their definitions."""
 
 import random
 from itertools import product
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import equivalent
+from fsa2lrnn.automata.zoo.paper import evaluate
+from fsa2lrnn.automata.zoo.paper import random_expression as random_arithmetic
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 COMPLETIONS = ["sink", "ignore", "running", "operator", "eager", "register"]
 
 
 def value(expression: list[str], M: int) -> int:
-    """By schoolbook: products between the signs, then the signed sum, in Python's unbounded integers."""
-    total, sign, term = 0, 1, int(expression[0])
-    for operator, digit in zip(expression[1::2], expression[2::2], strict=True):
-        if operator == "*":
-            term *= int(digit)
-        else:
-            total += sign * term
-            sign, term = (1 if operator == "+" else -1), int(digit)
-    return (total + sign * term) % M
+    return eval("".join(expression)) % M
 
 
 def random_expression(rng: random.Random, M: int, operands: int, operators: str = "+-*") -> list[str]:
@@ -32,30 +29,14 @@ def random_expression(rng: random.Random, M: int, operands: int, operators: str 
     return expression
 
 
-def test_the_evaluator_agrees_with_python():
-    rng = random.Random(0)
-    for _ in range(300):
-        expression = random_expression(rng, 7, rng.randint(1, 12))
-        assert value(expression, 7) == eval("".join(expression)) % 7
-
-
 @pytest.mark.parametrize("M", range(2, 8))
 @pytest.mark.parametrize("completion", COMPLETIONS)
-def test_mod_arith_on_every_expression_of_up_to_three_operands(M, completion):
-    m = zoo.mod_arith(M, completion)
-    for operands in (1, 2, 3):
-        for ds in product(map(str, range(M)), repeat=operands):
-            for ops in product("+-*", repeat=operands - 1):
-                expression = [ds[0]]
-                for operator, digit in zip(ops, ds[1:], strict=True):
-                    expression += [operator, digit]
-                assert m.outputs[m.run(expression)] == value(expression, M), expression
-
-
-@pytest.mark.parametrize("M", range(2, 8))
-@pytest.mark.parametrize("completion", COMPLETIONS)
-def test_mod_arith_on_long_expressions_at_every_digit(M, completion):
+def test_mod_arith_on_every_short_expression_and_on_long_ones_at_every_digit(M, completion):
     m, rng = zoo.mod_arith(M, completion), random.Random(M)
+    digits = [str(d) for d in range(M)]
+    for operands in (1, 2, 3):
+        for expression in product(*([digits, "+-*"] * operands)[:-1]):
+            assert m.outputs[m.run(expression)] == value(expression, M), expression
     for operands in (10, 100, 150):
         expression = random_expression(rng, M, operands)
         expected = [value(expression[: k + 1], M) for k in range(0, len(expression), 2)]
@@ -76,11 +57,7 @@ def test_mod_arith_has_the_sizes_stated(M):
     }
 
 
-def test_mod_arith_5_has_the_sizes_of_the_table():
-    assert [zoo.mod_arith(5, c).minimise().n_states for c in COMPLETIONS] == [51, 50, 61, 75, 75, 25]
-
-
-def test_the_completions_beyond_legal_expressions():
+def test_what_mod_arith_does_beyond_legal_expressions_and_on_none():
     beyond = {c: zoo.mod_arith(5, c).transduce("3++4*-22") for c in COMPLETIONS}
     assert beyond["sink"] == [3, None] + 6 * ["error"]
     assert beyond["ignore"] == [3, None, None, 2, None, None, 1, 1]  # 3+4*2
@@ -88,15 +65,9 @@ def test_the_completions_beyond_legal_expressions():
     assert beyond["operator"] == [3, 3, 3, 2, 2, 2, 0, 3]  # 3 + 4 − 2 − 2
     assert beyond["eager"] == [3, 1, 4, 0, 0, 4, 3, 3]  # s + t: 0+3, 3+3, 6+3, 6+4, 6+4, 10+4, 10−2, 10−2
     assert beyond["register"] == [3, 4, 0, 3, 3, 2, 1, 4]
-
-
-def test_outputs_of_the_empty_word():
     starts = [zoo.mod_arith(5, c).outputs[0] for c in COMPLETIONS]
     assert starts == [None, None, 0, 0, 0, 1]
     assert [zoo.sum_mod(5).outputs[0], zoo.even_pair(5).outputs[0], zoo.subtraction(5).outputs[0]] == [0, 0, None]
-
-
-def test_mod_arith_reads_typographic_signs():
     m = zoo.mod_arith(5)
     assert m.transduce("1+2−3×4") == m.transduce("1 + 2 - 3 * 4") == m.transduce("1+2–3·4")
 
@@ -119,12 +90,6 @@ def test_sum_mod_sums(M):
     assert m.labels == tuple(range(M))
 
 
-def test_the_examples_of_the_paper():
-    assert zoo.sum_mod(5).transduce("0324")[-1] == 4
-    assert zoo.even_pair(5).transduce("0320")[-1] == 1
-    assert zoo.mod_arith(5).transduce("1+2-3×4")[-1] == 1
-
-
 @pytest.mark.parametrize("M", [2, 3, 5, 11])
 def test_even_pair_compares_the_ends(M):
     rng, m = random.Random(M), zoo.even_pair(M)
@@ -144,13 +109,10 @@ def test_subtraction_subtracts(M):
         assert m.minimise().n_states == size - (M == 2)
 
 
-def test_subtraction_beyond_legal_chains():
+def test_subtraction_beyond_legal_chains_and_as_part_of_mod_arith():
     assert zoo.subtraction(5).transduce("11-1") == [1, "error", "error", "error"]
     assert zoo.subtraction(5).transduce("-") == ["error"]
     assert zoo.subtraction(5, "ignore").transduce("11--2") == [1, 1, None, None, 4]
-
-
-def test_subtraction_is_mod_arith_without_its_other_operators():
     both = zoo.mod_arith(5)
     kept = [both.alphabet.index(letter) for letter in zoo.subtraction(5).alphabet]
     restricted = MooreMachine(both.delta[kept], both.outputs, both.start, zoo.subtraction(5).alphabet)
@@ -171,18 +133,59 @@ def test_a_modulus_below_two_is_refused(task, M):
         getattr(zoo, task)(M)
 
 
-def test_the_messages_name_value_invariant_and_remedy():
-    with pytest.raises(InvalidMachine) as bad:
-        zoo.sum_mod(0)
-    assert str(bad.value) == "sum_mod(M=0): M must be a whole number of at least 2 (modulo 1 every sum is 0)"
-    with pytest.raises(UnsupportedFormat) as unknown:
-        zoo.mod_arith(5, "bin")
-    assert str(unknown.value) == (
-        "mod_arith(completion='bin'): completion must be one of sink, ignore, running, operator, eager, register"
-    )
-    with pytest.raises(BudgetExceeded) as large:
-        zoo.sum_mod(5_000)
-    assert str(large.value) == (
-        "sum_mod(5000) has about 5e+03 states and 5,000 letters, above the limit of 250,000 transitions: "
-        "choose smaller parameters, or give MooreMachine a table of your own"
-    )
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: zoo.sum_mod(0), r"sum_mod\(M=0\): M must be a whole number of at least 2 \(modulo 1 every sum is 0\)"),
+        (lambda: zoo.mod_arith(5, "bin"), "completion must be one of sink, ignore, running, operator, eager, register"),
+        (
+            lambda: zoo.sum_mod(5_000),
+            r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of 250,",
+        ),
+        (lambda: zoo.cycle_navigation(1), r"cycle_navigation\(n=1\): n must be a whole number of at least 2"),
+    ],
+)
+def test_the_messages_name_value_invariant_and_remedy(build, message):
+    with pytest.raises((InvalidMachine, UnsupportedFormat, BudgetExceeded), match=message):
+        build()
+
+
+@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
+def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
+    expression = random_arithmetic(n_digits, modulus, np.random.default_rng(seed))
+    assert len(expression) == 2 * n_digits - 1
+    assert evaluate(expression) == eval(expression)
+
+
+def binary_words(letters: str, longest: int) -> list[str]:
+    return ["".join(w) for n in range(longest + 1) for w in product(letters, repeat=n)]
+
+
+def test_parity_and_even_pairs_by_counting():
+    m = zoo.parity()
+    assert all(m.accepts(w) == (w.count("1") % 2 == 1) for w in binary_words("01", 10))
+    assert equivalent(m, zoo.sum_mod(2)) is None
+    assert m.is_acceptor
+    m = zoo.even_pairs()
+    for w in binary_words("ab", 10):
+        switches = sum(w[k : k + 2] in ("ab", "ba") for k in range(len(w)))
+        assert m.accepts(w) == (switches % 2 == 0), w
+
+
+def test_relations_of_the_tasks():
+    ours = zoo.even_pair(2)
+    renamed = MooreMachine(ours.delta, [bool(y) for y in ours.outputs], ours.start, "ab")
+    assert equivalent(zoo.even_pairs(), renamed) == ()
+    as_there = [True, *map(bool, ours.outputs[1:])]
+    assert equivalent(zoo.even_pairs(), MooreMachine(ours.delta, as_there, ours.start, "ab")) is None
+    whole = zoo.sum_mod(5)
+    part = MooreMachine(whole.delta[[0, 1, 4]], whole.outputs, alphabet="0+-")
+    assert equivalent(part, zoo.cycle_navigation()) is None
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_cycle_navigation_walks_round(n):
+    m = zoo.cycle_navigation(n)
+    for w in map("".join, product("0+-", repeat=7)):
+        assert m.outputs[m.run(w)] == (w.count("+") - w.count("-")) % n
+    assert m.n_states == m.minimise().n_states == n

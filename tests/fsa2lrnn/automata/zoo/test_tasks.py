@@ -1,7 +1,4 @@
-"""Tasks by name: parsing, messages, and the facts stated of every example."""
-
-import subprocess
-import sys
+"""Tasks by name: parsing, messages, and the facts stated of every example; languages of MLRegTest by name."""
 
 import numpy as np
 import pytest
@@ -10,6 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.zoo.mlregtest import FOLDER, parse_name
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 
 
@@ -19,6 +17,9 @@ def test_the_facts_of_every_example(source):
     assert m.n_states == m.minimise().n_states == zoo.ZOO[source].n_states
     assert kind(m.minimise()) == zoo.ZOO[source].kind
     assert m.labels is not None or source.startswith("random")
+    letters = [str(m.alphabet[k % len(m.alphabet)]) for k in range(12)]
+    joined = "".join(letters) if all(len(a) == 1 for a in letters) else " ".join(letters)
+    assert m.transduce(joined) == m.transduce(letters)
 
 
 def kind(m: MooreMachine) -> str:
@@ -42,7 +43,7 @@ def kind(m: MooreMachine) -> str:
     return "aperiodic"
 
 
-def test_the_zoo_holds_every_task_and_the_odd_ones():
+def test_the_zoo_holds_every_task_and_all_names_are_public():
     names = [source.partition("(")[0] for source in zoo.ZOO]
     assert set(names) == set(zoo.TASKS)
     machines = [zoo.from_task(source) for source in zoo.ZOO]
@@ -50,17 +51,6 @@ def test_the_zoo_holds_every_task_and_the_odd_ones():
     assert max(m.n_states for m in machines) == 120
     assert min(len(m.alphabet) for m in machines) == 1
     assert len(machines) == 68
-
-
-@pytest.mark.parametrize("source", zoo.ZOO)
-def test_short_words_can_be_written_as_text(source):
-    m = zoo.from_task(source)
-    letters = [str(m.alphabet[k % len(m.alphabet)]) for k in range(12)]
-    joined = "".join(letters) if all(len(a) == 1 for a in letters) else " ".join(letters)
-    assert m.transduce(joined) == m.transduce(letters)
-
-
-def test_all_public_names_are_there():
     assert all(hasattr(zoo, name) for name in zoo.__all__)
     assert set(zoo.TASKS) <= set(zoo.__all__)
 
@@ -120,10 +110,14 @@ def test_messages(source, message):
     assert message in str(error.value)
 
 
-def test_an_unknown_task_lists_them_all():
+def test_all_tasks_are_listed_and_described_in_a_line():
     with pytest.raises(UnsupportedFormat) as error:
         zoo.from_task("nothing")
     assert all(name in str(error.value) for name in zoo.TASKS)
+    described = zoo.task_names()
+    assert [signature.partition("(")[0] for signature in described] == list(zoo.TASKS)
+    assert "mod_arith(M, completion='sink')" in described
+    assert all(line.endswith(".") and len(line) < 120 for line in described.values())
 
 
 names = st.sampled_from([*zoo.TASKS, "sum", "import", "x"])
@@ -141,15 +135,19 @@ def test_whatever_is_asked_gives_a_machine_or_one_of_our_errors(source):
         assert str(error)  # noqa: PT017 - either outcome is right
 
 
-def test_task_names_describe_every_task_in_a_line():
-    described = zoo.task_names()
-    assert [signature.partition("(")[0] for signature in described] == list(zoo.TASKS)
-    assert "mod_arith(M, completion='sink')" in described
-    assert all(line.endswith(".") and len(line) < 120 for line in described.values())
+def test_a_name_is_read_from_the_folder_and_missing_transitions_reject(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    (tmp_path / "04.04.SL.2.1.0.att").write_text("0\t0\tb\tb\n0\t1\ta\ta\n1\t0\tb\tb\n0\n1\n")
+    machine = MooreMachine.from_source("mlregtest:04.04.SL.2.1.0")
+    assert [machine.accepts(word) for word in ("", "ab", "aba", "aa", "aab")] == [True, True, True, False, False]
+    with pytest.raises(UnsupportedFormat, match=rf"04.04.SL.2.1.1.att cannot be read .*set {FOLDER}"):
+        MooreMachine.from_source("mlregtest:04.04.SL.2.1.1")
 
 
-def test_the_zoo_needs_no_torch():
-    check = (
-        "import sys; from fsa2lrnn.automata import zoo; zoo.sum_mod(5).minimise(); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", check], check=True)
+def test_a_folder_that_is_not_set_and_names_of_another_form_are_refused(monkeypatch):
+    monkeypatch.delenv(FOLDER, raising=False)
+    with pytest.raises(UnsupportedFormat, match=f"set {FOLDER} to that folder"):
+        MooreMachine.from_source("mlregtest:04.04.SL.2.1.0")
+    for name in ("", "SL", "04.04.XX.2.1.0", "04.04.SL.2.1", "../../a.SL.2.1.0", "04.04.SL.²2.1.0"):
+        with pytest.raises(UnsupportedFormat, match="does not name a language"):
+            parse_name(name)
