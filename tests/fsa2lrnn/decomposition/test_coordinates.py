@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.decomposition import coordinates as module
 from fsa2lrnn.decomposition.cascade import kind_of
 from fsa2lrnn.decomposition.coordinates import FREE, Cover, assemble, constant_coordinates
@@ -23,7 +23,7 @@ def multiplication(M=5):
     return machine, Cover(place[machine.delta[:, order]], np.array(order), values[order], (0, 1), ("zero", "unit"))
 
 
-def test_what_is_free_needs_not_be_read():
+def test_what_is_free_needs_not_be_read(monkeypatch):
     """The unit may go on turning while t is 0, so that it need not know: both stand in one layer."""
     machine, cover = multiplication()
     cascade = assemble(machine, cover)
@@ -31,11 +31,7 @@ def test_what_is_free_needs_not_be_read():
     assert [c.kind for c in cascade.components] == ["reset", "permutation"]
     assert len(cascade.states) == 8  # 4 units, with or without the zero
     assert len(assemble(machine, cover.pinned()).components[1].reads) == 1
-
-
-def test_free_coordinates_that_would_blow_the_tables_up_are_pinned(monkeypatch):
-    machine, cover = multiplication()
-    monkeypatch.setattr(module, "_MAX_ROWS", 5)
+    monkeypatch.setattr(module, "_MAX_ROWS", 5)  # what would blow the tables up is pinned
     assert assemble(machine, cover).components[1].reads == (0,)
 
 
@@ -44,21 +40,6 @@ def test_the_order_of_levels_is_kept_and_idle_components_go():
     q = np.arange(6)
     cover = Cover(mod6.delta, q, np.stack([q % 2, q % 3, q], axis=1), (0, 0, 1), ("two", "three", "all"))
     assert [c.name for c in assemble(mod6, cover).components] == ["two", "three"]
-
-
-def test_a_coordinate_that_reads_its_own_level_is_refused():
-    mod4 = MooreMachine([[1, 2, 3, 0]], range(4))
-    q = np.arange(4)
-    cover = Cover(mod4.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 0), ("low", "high"))
-    with pytest.raises(InvalidMachine, match="coordinate 1 of level 0 does not follow from the letter"):
-        assemble(mod4, cover)
-
-
-def test_coordinates_that_do_not_tell_the_state_are_refused():
-    mod4 = MooreMachine([[1, 2, 3, 0]], range(4))
-    q = np.arange(4)
-    with pytest.raises(InvalidMachine, match="does not run the machine"):
-        assemble(mod4, Cover(mod4.delta, q, (q % 2)[:, None], (0,), ("low",)))
 
 
 @pytest.mark.parametrize(
@@ -72,6 +53,14 @@ def test_coordinates_that_do_not_tell_the_state_are_refused():
 def test_a_cover_of_wrong_shape_is_refused(changes, says):
     with pytest.raises(InvalidMachine, match=says):
         replace(multiplication()[1], **changes)
+
+
+def test_covers_that_do_not_follow_or_do_not_tell_the_state_are_refused():
+    mod4, q = MooreMachine([[1, 2, 3, 0]], range(4)), np.arange(4)
+    with pytest.raises(InvalidMachine, match="coordinate 1 of level 0 does not follow from the letter"):
+        assemble(mod4, Cover(mod4.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 0), ("low", "high")))
+    with pytest.raises(InvalidMachine, match="does not run the machine"):
+        assemble(mod4, Cover(mod4.delta, q, (q % 2)[:, None], (0,), ("low",)))
 
 
 @given(machines(max_states=6))
@@ -95,13 +84,6 @@ def merge(keys, maps):
                 return None
             row[x] = max(y, row[x])
     return np.array(list(rows.values()))
-
-
-@pytest.mark.parametrize("name", ["cerny(5)", "all_maps(4)", "elevator(6)", "dyck(2, 3)", "group(S4)"])
-def test_holonomy_coordinates_move_by_permutations_and_resets(name):
-    machine = zoo.from_task(name).minimise()
-    cascade = assemble(machine, holonomy(machine.delta, machine.start))
-    assert all(component.kind != "general" for component in cascade.components)
 
 
 def test_partial_maps_are_completed_to_few_of_a_good_kind():

@@ -38,16 +38,13 @@ def test_the_drawing_has_a_box_for_each_component_a_row_for_each_layer_and_an_ar
     assert len(rows) == cascade.n_layers
 
 
-def test_who_reads_all_of_many_says_so_in_its_box():
+def test_who_reads_all_of_many_says_so_in_its_box_and_when():
     cascade = decompose(zoo.dyck(2, 5)).cascade
     text = to_dot(cascade)
     assert "reads all 4 below" in text
     assert "-> c4" not in text.replace("layer4 -> c4", "")
     assert describe(cascade)[4][1].endswith("reads the letter, and the states before it of all 4 components below")
     assert describe(cascade)[3][1].endswith("of tile at height 6, tile at height 5 and tile at height 4")
-
-
-def test_a_drawing_tells_when_states_are_read():
     now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
     assert "arrow: its state after the letter is read too" in to_dot(now)
     assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
@@ -66,10 +63,3 @@ def test_one_state_and_many_of_more():
     ]
     cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
     assert any(" of the 9 components below" in what for _, what in describe(cascade))
-
-
-def test_the_output_reads_what_it_needs():
-    cascade = decompose(zoo.mod_arith(5, "register")).cascade
-    assert [cascade.components[i].name for i in cascade.output_reads] == ["", "term", "sum"]
-    parity = decompose(zoo.parity()).cascade
-    assert parity.output_reads == (0,)

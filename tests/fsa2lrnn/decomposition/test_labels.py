@@ -3,11 +3,9 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import zoo
 from fsa2lrnn.decomposition.congruence import is_finer, lattice, meet
 from fsa2lrnn.decomposition.labels import block_size, index, is_identity_reset, labels
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
@@ -88,18 +86,13 @@ def test_identity_reset_by_trying_all_labels(component):
 def test_a_finer_context_raises_nothing(component, i):
     maps, context, partition = component
     rows = lattice(maps, 40).partitions
+    blocks = {b: {int(c) for c in partition[context == b]} for b in context.tolist()}
+    assert index(context, partition) == max(map(len, blocks.values()))
     finer = meet(context, rows[i % len(rows)])
     assert is_finer(finer, context)
     assert index(finer, partition) <= index(context, partition)
     assert block_size(maps, finer, partition) <= block_size(maps, context, partition)
     assert is_identity_reset(maps, finer, partition) or not is_identity_reset(maps, context, partition)
-
-
-@given(components())
-def test_the_index_by_definition(component):
-    _, context, partition = component
-    blocks = {b: {int(c) for c in partition[context == b]} for b in context.tolist()}
-    assert index(context, partition) == max(map(len, blocks.values()))
 
 
 @given(components(), st.integers(0, 2))
@@ -143,21 +136,3 @@ def test_single_local_maps_of_a_refused_letter_become_the_identity():
     assert values.tolist() == [0, 1, 2, 0, 1, 2]
     values = labels(np.array([[4, 5, 3, 0, 1, 2]]), context, np.arange(6))
     assert values.tolist() == [0, 1, 2, 2, 0, 1]
-
-
-def test_unequal_blocks_are_padded_below_the_index():
-    # Blocks of 2 and 3 states; the letter leads the small one into the large one and turns the latter.
-    maps, context = np.array([[2, 3, 3, 4, 2]]), np.array([0, 0, 1, 1, 1])
-    values = labels(maps, context, np.arange(5))
-    assert sorted(values[2:]) == [0, 1, 2]
-    assert len(set(values[:2])) == 2
-    assert values.max() == 2
-
-
-@pytest.mark.parametrize(
-    ("source", "size"), [("flip_flop()", 1), ("group(Z2)", 1), ("group(Z3)", 3), ("all_maps(3)", 3)]
-)
-def test_sizes_of_whole_machines(source, size):
-    maps = np.unique(zoo.from_task(source).delta, axis=0)
-    n = maps.shape[1]
-    assert block_size(maps, np.zeros(n, np.int64), np.arange(n)) == size

@@ -162,12 +162,6 @@ def test_names_of_states_do_not_matter_to_block_sizes(source):
             assert sizes(renamed, layering(renamed, lattice(renamed), largest)) == expected
 
 
-def test_many_lanes_rather_than_one_with_many_states():
-    constants = np.repeat(np.arange(8)[:, None], 8, axis=1)
-    maps = np.concatenate([constants, np.arange(8)[None]])
-    assert sizes(maps, layering(maps, lattice(maps), 1)) == [[1, 1, 1]]
-
-
 @given(any_machine, st.integers(1, 4))
 def test_thin_layers_are_as_many_and_as_small(maps, largest):
     found = lattice(maps)
@@ -190,10 +184,7 @@ def test_a_shift_register_needs_a_lane_a_layer(n):
     assert sizes(maps, thin(maps, found, layers, 1)) == [[1]] * n
 
 
-def test_one_state_needs_no_layer():
+def test_one_state_needs_no_layer_and_a_largest_block_of_zero_is_refused():
     assert layering(np.array([[0]]), lattice(np.array([[0]])), 1) == []
-
-
-def test_a_largest_block_of_zero_is_refused():
     with pytest.raises(NotExpressible, match="blocks of at most 0 states"):
         layering(np.array([[0]]), lattice(np.array([[0]])), 0)

@@ -44,18 +44,13 @@ def test_the_upper_component_of_two_is_split():
     assert sorted(c.n_states for c in again.components) == [5, 5]
 
 
-def test_the_fibre_code_of_mod4():
-    """The low bit of a counter is a permutation, which forgets nothing: nothing grows."""
+def test_the_fibre_code_of_mod4_and_where_letters_forget():
     machine = MooreMachine([[0, 1, 2, 3], [1, 2, 3, 0]], range(4))
     q = np.arange(4)
     cascade = assemble(machine, Cover(machine.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 1), ("low", "high")))
     now = assemble(machine, fibre_code(cascade), reads_now=True)
     assert now.reads_now
     assert [c.n_states for c in now.components] == [2, 2]
-
-
-def test_the_fibre_code_grows_where_letters_forget():
-    """+ and − set the term to 1 or −1, and the sum needs what it was: a class of five for each of the two."""
     now = assemble(register().machine, fibre_code(register()), reads_now=True)
     assert [c.n_states for c in now.components] == [13, 5]
     assert now.transduce("1+2-3*4") == register().transduce("1+2-3*4")

@@ -1,9 +1,12 @@
+"""The search among cascades: what it meets, what it costs, what cannot be had."""
+
 import numpy as np
 import pytest
 from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition import search
+from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cost
 from fsa2lrnn.decomposition.search import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
@@ -22,46 +25,33 @@ def relabelled(machine, rng):
     )
 
 
-# The reference results of docs/theory.md §6: (largest block of more than a lane, layers) to meet or beat.
-@pytest.mark.parametrize(
-    ("name", "largest", "layers"),
-    [
-        ("sum_mod(5)", 5, 1),
-        ("even_pair(5)", 1, 3),
-        ("mod_arith(5, completion=register)", 5, 2),
-        ("parity", 1, 1),
-        ("dyck(2, 3)", 1, 4),
-        ("dyck(2, 4)", 1, 5),
-        ("dyck(2, 5)", 1, 6),
-        ("group(Z60)", 5, 1),
-        ("group(S5)", 5, 1),
-        ("group(A5)", 5, 1),
-    ],
-)
-def test_reference_results_are_met(name, largest, layers):
-    cascade = decompose(zoo.from_task(name)).cascade
-    assert cascade.max_block <= largest
-    assert cascade.n_layers <= layers
+REFERENCE = {
+    (5, 1): ["sum_mod(5)", "group(Z60)", "group(S5)", "group(A5)"],
+    (5, 2): ["mod_arith(5, completion=register)"],
+    (1, 1): ["parity"],
+    (1, 3): ["even_pair(5)"],
+    (1, 4): ["dyck(2, 3)"],
+    (1, 5): ["dyck(2, 4)"],
+    (1, 6): ["dyck(2, 5)"],
+}
 
 
-@pytest.mark.parametrize("i", range(1, 8))
-def test_tomita_languages_take_blocks_of_three(i):
-    assert decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3
+@pytest.mark.parametrize(("shape", "names"), REFERENCE.items())
+def test_reference_results_are_met(shape, names):
+    for name in names:
+        cascade = decompose(zoo.from_task(name)).cascade
+        assert cascade.max_block <= shape[0]
+        assert cascade.n_layers <= shape[1]
 
 
-def test_groups_are_split_as_their_subgroups_allow():
+def test_groups_and_mod_arith_are_split_as_the_paper_does():
     assert [sorted(layer) for layer in sizes("group(S5)")] == [[1, 5, 5, 5]]
+    assert all(decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3 for i in range(1, 8))
     assert sizes("group(A5)") == ((5, 5, 5),)
     assert sizes("group(Z60)") == ((5, 4, 3),)
-
-
-def test_mod_arith_without_token_shift_has_three_rooms():
     found = decompose(zoo.mod_arith(5, "eager"), max_block=8, token_shift=False)
     assert found.cascade.n_layers == 3
     assert found.cascade.max_block <= 5
-
-
-def test_the_register_machine_without_token_shift_stays_within_the_papers_shape():
     cascade = decompose(zoo.mod_arith(5, "register"), max_block=8, token_shift=False).cascade
     assert cascade.block_sizes == ((3, 4), (5,))  # zero or not and before; the unit; the value, which is the output
     assert cascade.output_reads == (2,)
@@ -96,16 +86,15 @@ def test_sizes_do_not_depend_on_the_numbers_of_states(name):
         ]
 
 
-def test_letters_that_act_alike_get_the_same_maps():
+def test_letters_alike_single_states_and_other_starts():
     machine = MooreMachine([[1, 2, 3, 0], [0, 1, 2, 3], [1, 2, 3, 0]], range(4), alphabet="abc")
     cascade = decompose(machine).cascade
     assert cascade.transduce("acbca") == machine.transduce("acbca")
     assert sorted(set(cascade.components[0].keys[:, 0].tolist())) == [0, 1, 2]
-
-
-def test_a_single_state_is_a_lane_that_stays():
     found = decompose(MooreMachine([[0], [0]], ["y"]))
     assert (found.cascade.block_sizes, found.cascade.components[0].kind) == (((1,),), "trivial")
+    machine = MooreMachine([[1, 2, 3, 0]], range(4), start=2)
+    assert decompose(machine).cascade.transduce([0, 0]) == [3, 0]
 
 
 def test_what_cannot_be_had_is_named():
@@ -125,11 +114,6 @@ def test_every_candidate_is_explained(monkeypatch):
     assert all(candidate.explain().startswith(candidate.how) for candidate in found.candidates)
     monkeypatch.setattr(search, "MAX_CHAINS", 1)
     assert any("more than 1 chains" in candidate.why_not for candidate in decompose(zoo.even_pair(5)).candidates)
-
-
-def test_a_start_other_than_the_first_state():
-    machine = MooreMachine([[1, 2, 3, 0]], range(4), start=2)
-    assert decompose(machine).cascade.transduce([0, 0]) == [3, 0]
 
 
 def test_a_search_builds_and_counts_once_and_answers_as_decompose(monkeypatch):
@@ -162,3 +146,12 @@ def test_gates_beyond_what_a_dtype_holds_are_a_reason_each_time():
         with pytest.raises(NoCascade, match="sums beyond 256"):
             kept.cheapest()
     assert kept.cheapest(counted=False).cost.units == 0
+
+
+def test_the_total_is_the_sum_of_its_parts():
+    large, deep = Cost.of(((12,),), units=14), Cost.of(((1,),) * 12, units=40)
+    assert large < deep
+    assert large.explain() == f"{large.total:,} = Σb³ 1,728 + 14 gate units + {LAYER_PRICE} × 1 layer"
+    cost = Cost.of(((5, 1), (3,)), units=7)
+    assert (cost.scan, cost.step, cost.units, cost.layers) == (125 + 1 + 27, 25 + 1 + 9, 7, 2)
+    assert cost.total == cost.scan + cost.units + 2 * LAYER_PRICE

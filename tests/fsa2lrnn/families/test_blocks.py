@@ -3,7 +3,6 @@
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.verification import Proved, prove_equivalent
@@ -56,9 +55,3 @@ def test_a_witness_for_another_machine_is_refused():
     wrong = BlockWitness(small.machine, "block(3)", other.recurrence)
     with pytest.raises(RejectedCertificate):
         wrong.check()
-
-
-@pytest.mark.parametrize("family", ["block(0)", "block", "blocks(3)", "diagonal", "transformer"])
-def test_unknown_families_are_named(family):
-    with pytest.raises(UnsupportedFormat, match="is not known: choose one of lti, lti-diagonalisable"):
-        represent(zoo.parity(), family)

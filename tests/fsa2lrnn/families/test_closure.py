@@ -127,13 +127,6 @@ def test_every_vector_comes_from_where_it_says(machine, family):
         assert vector.tolist() == expected.tolist()
 
 
-def test_one_state_has_nothing_to_merge():
-    found = obstruction(FORCED["diagonal[0,1]"], np.zeros((2, 1), np.int64))
-    assert found.basis.shape == (0, 1)
-    assert found.functions.tolist() == [[1]]
-    assert found.merged()[1] == 1
-
-
 def test_a_prime_that_loses_vectors_is_noticed(monkeypatch):
     swap = zoo.parity().delta  # (M² − M)(e_1 − e_0) = 2 (e_0 − e_1), which is zero modulo 2
     monkeypatch.setattr(closure, "_PRIMES", (2, 67_108_859))

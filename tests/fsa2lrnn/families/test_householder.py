@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.families import HouseholderWitness, RejectedCertificate, Unknown, recheck, represent
+from fsa2lrnn.families import HouseholderWitness, Unknown, represent
 from fsa2lrnn.families.householder import transpositions
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import permutation_machines
 from fsa2lrnn.verification import Proved, prove_equivalent
+from tests.fsa2lrnn.families.conftest import changed, rejected
 
 
 def product_of(keys, n):
@@ -59,14 +60,13 @@ def test_factor_counts(task, factors):
     witness.check()
 
 
-def test_points_of_a_group_run_exactly():
-    machine = zoo.group("S4")
-    witness = represent(machine, "householder(3)")
+def test_points_of_a_group_and_permutations_with_resets_run_exactly():
+    witness = represent(MooreMachine([[0]], ["only"]), "householder")
+    assert witness.n_factors == 0
+    assert lower_witness(witness).transduce([0]) == ["only"]
+    witness = represent(zoo.group("S4"), "householder(3)")
     assert (witness.n_factors, witness.dimension) == (3, 4)
-    assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
-
-
-def test_permutations_and_resets_together():
+    assert isinstance(prove_equivalent(lower_witness(witness), zoo.group("S4")), Proved)
     for machine in (zoo.flip_flop(), zoo.resettable_counter(4)):
         witness = represent(machine, "householder")
         witness.check()
@@ -80,46 +80,25 @@ def test_other_letters_are_unknown_by_name():
     assert verdict.explain().startswith("letter 'u' is neither a permutation nor a reset")
 
 
-@pytest.mark.parametrize("change", ["drop a factor", "swap two factors", "change a key", "change a shift"])
-def test_a_wrong_witness_is_refused(change):
-    certificate = represent(zoo.resettable_counter(4), "householder").to_json()
-    if change == "drop a factor":
-        certificate["keys"][0].pop()
-    elif change == "swap two factors":
-        certificate["keys"][0].reverse()
-    elif change == "change a key":
-        certificate["keys"][0][0][0] += 1
-    else:
-        certificate["shifts"][1][0] += 1
-    with pytest.raises(RejectedCertificate, match=r"the factors of letter|a beta outside \[0, 2\]"):
-        recheck(certificate)
+WRONG = r"the factors of letter|a beta outside \[0, 2\]"
 
 
-@pytest.mark.parametrize("change", ["vector", "two alike", "lengths", "number", "count", "sink"])
-def test_vectors_that_letters_do_not_move_so_are_refused(change):
-    certificate = represent(zoo.group("S3"), "householder").to_json()
-    vectors = certificate["vectors"]
-    expected = {
-        "vector": "do not lead from state", "two alike": "the same vector", "lengths": "unlike lengths",
-        "number": "not of integers", "count": "of other states", "sink": "not both",
-    }  # fmt: skip
-    if change == "vector":
-        vectors[0] = [7, 8, 9]
-    elif change == "two alike":
-        vectors[0] = vectors[1]
-    elif change == "lengths":
-        vectors[0] = vectors[0][1:]
-    elif change == "number":
-        vectors[0][0] = float(vectors[0][0])
-    elif change == "count":
-        vectors.pop()
-    else:
-        certificate["sink"] = 0
-    with pytest.raises(RejectedCertificate, match=expected[change]):
-        recheck(certificate)
-
-
-def test_a_machine_of_identities_needs_no_factor():
-    witness = represent(MooreMachine([[0]], ["only"]), "householder")
-    assert witness.n_factors == 0
-    assert lower_witness(witness).transduce([0]) == ["only"]
+@pytest.mark.parametrize(
+    ("task", "path", "change", "fault"),
+    [
+        ("resettable_counter(4)", ("keys", 0), lambda keys: keys[:-1], WRONG),
+        ("resettable_counter(4)", ("keys", 0), lambda keys: keys[::-1], WRONG),
+        ("resettable_counter(4)", ("keys", 0, 0, 0), lambda entry: entry + 1, WRONG),
+        ("resettable_counter(4)", ("shifts", 1, 0), lambda entry: entry + 1, WRONG),
+        ("group(S3)", ("vectors", 0), lambda _: [7, 8, 9], "do not lead from state"),
+        ("group(S3)", ("vectors",), lambda vectors: [vectors[1], *vectors[1:]], "the same vector"),
+        ("group(S3)", ("vectors", 0), lambda vector: vector[1:], "unlike lengths"),
+        ("group(S3)", ("vectors", 0, 0), float, "not of integers"),
+        ("group(S3)", ("vectors",), lambda vectors: vectors[:-1], "of other states"),
+    ],
+)
+def test_a_wrong_witness_is_refused(task, path, change, fault):
+    certificate = represent(zoo.from_task(task), "householder").to_json()
+    rejected(changed(certificate, path, change), fault)
+    if task == "group(S3)":
+        rejected({**certificate, "sink": 0}, "not both")

@@ -1,11 +1,12 @@
-"""Lanes are followed by every letter, and are the numbers they say."""
+"""Lanes are followed by every letter and are the numbers they say; integer coordinates of fixed layers."""
 
 import cmath
 import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from flint import fmpz_mat
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
@@ -51,16 +52,14 @@ def test_every_letter_moves_a_lane_as_it_says(machine, family):
 
 
 @given(permutation_machines(6, 1), st.sampled_from(["lti-diagonalisable", "diagonal-complex"]))
+@example(zoo.sum_mod(12), "diagonal-complex")
+@example(zoo.group("Z4xZ2"), "diagonal-complex")
+@example(zoo.group("Z60"), "diagonal-complex")
 def test_a_permutation_turns_its_lanes(machine, family):
     witness = represent(machine, family)
     assert isinstance(witness, Witness)
     if witness.form:
         check_lanes(witness)
-
-
-@pytest.mark.parametrize("source", ["sum_mod(12)", "group(Z4xZ2)", "group(Z60)", "length_mod(3)", "flip_flop"])
-def test_lanes_of_the_zoo(source):
-    check_lanes(represent(zoo.from_task(source), "diagonal-complex"))
 
 
 @given(machines(4, 3), st.sampled_from(DIAGONAL))
@@ -80,10 +79,6 @@ def test_a_sum_modulo_a_power_of_a_prime_is_kept_in_one_rotation(M):
     (lane,) = represent(zoo.sum_mod(M), "diagonal-complex").form
     assert (lane.order, lane.dimension) == (M, 1 if M == 2 else 2)
     assert sorted(lane.exponents) == list(range(M))
-
-
-def test_simple_lanes_come_first():
-    assert [lane.order for lane in represent(zoo.sum_mod(6), "diagonal-complex").form] == [2, 3]
 
 
 def test_a_flip_flop_is_one_lane_that_keeps_or_forgets():
@@ -126,3 +121,44 @@ def test_a_basis_zero_at_the_start_spans_the_functions_up_to_constants(k, n, dat
     rank = np.linalg.matrix_rank(shifted)
     assert len(basis) == rank
     assert np.linalg.matrix_rank(np.concatenate([shifted, basis.astype(float)])) == rank
+
+
+def check_affine(witness):
+    form, machine = witness.form, witness.machine
+    d, n = form.dimension, machine.n_states
+    A, x = np.array(form.A, dtype=object).reshape(d, d), np.array(form.vectors, dtype=object).reshape(n, d)
+    for a, q in itertools.product(range(len(machine.alphabet)), range(n)):
+        assert (A @ x[q] + np.array(form.shifts[a], dtype=object) == x[machine.delta[a, q]]).all()
+    assert not x[machine.start].any()
+    assert len(set(form.vectors)) == n
+    assert all(type(entry) is int for rows in (form.A, form.shifts, form.vectors) for row in rows for entry in row)
+    if d:  # the vectors generate all integer points, so that none of them can be smaller throughout
+        hermite = fmpz_mat(x.tolist()).hnf()
+        assert [[int(hermite[i, j]) for j in range(d)] for i in range(d)] == np.eye(d, dtype=int).tolist()
+
+
+@given(machines(6, 1))
+def test_a_machine_of_one_letter_has_integer_coordinates(machine):
+    witness = represent(machine, "lti")
+    assert isinstance(witness, Witness)
+    check_affine(witness)
+
+
+@given(machines(4, 3))
+def test_every_witness_has_integer_coordinates(machine):
+    witness = represent(machine, "lti", short_words=False)
+    if isinstance(witness, Witness):
+        check_affine(witness)
+
+
+@pytest.mark.parametrize(
+    ("source", "dimension"),
+    [(f"shift_register({n})", n) for n in range(1, 6)]
+    + [(f"length_mod({n})", n - 1) for n in range(2, 8)]
+    + [("remainder(8)", 3)],
+)
+def test_coordinates_of_the_zoo(source, dimension):
+    witness = represent(zoo.from_task(source), "lti")
+    check_affine(witness)
+    assert (witness.dimension, witness.is_exact) == (dimension, True)
+    assert witness.explain() == f"An integer matrix of {dimension} dimensions, the same for every letter."

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.families import Impossibility, Witness, recheck, represent
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata.language import minimise, trim
+from fsa2lrnn.families import Impossibility, RejectedCertificate, Witness, recheck, represent
 from fsa2lrnn.families.identities import FORCED
+from fsa2lrnn.testing.strategies import machines
 from tests.fsa2lrnn.families.certificates import certificates
-from tests.fsa2lrnn.families.conftest import CASES, accepted, leaves, parent, rejected
+from tests.fsa2lrnn.families.conftest import CASES, OTHERS, accepted, at_path, changed, leaves, parent, rejected
 
 FOLDER = Path(sys.modules[recheck.__module__].__file__).parent
 
@@ -125,20 +127,110 @@ def test_a_document_nested_beyond_reason_is_refused():
 HEADERS = [{"format": f"fsa2lrnn-{kind}certificate", "version": 1} for kind in ("", "family-")]
 
 
-@pytest.mark.parametrize("document", [None, [], {}, 3, "text", *HEADERS])
-def test_what_is_no_certificate_is_refused(document):
-    rejected(document, "the certificate is malformed|is no certificate")
+def test_what_is_no_certificate_is_refused():
+    for document in (None, [], {}, 3, "text", *HEADERS):
+        rejected(document, "the certificate is malformed|is no certificate")
+    for change in ({"format": "other"}, {"format": "fsa2lrnn-horizon-certificate"}, {"version": 2}, {"version": "1"}):
+        rejected({**CASES["parity lti"], **change}, "is no certificate that this file can read")
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("format", "other"), ("format", "fsa2lrnn-horizon-certificate"), ("version", 2), ("version", "1")],
+    ("name", "path", "value", "fault"),
+    [
+        ("parity diagonal[0,1]", ("machine", "start"), -1, "the start is no state"),
+        ("parity diagonal[0,1]", ("machine", "outputs"), [float("nan")] * 2, "an output is not equal to itself"),
+        ("parity lti", ("machine", "alphabet"), ["a", "a"], "a letter stands twice"),
+        ("parity lti", ("machine", "alphabet"), [1, True], "a letter stands twice"),
+        ("parity diagonal[-1,1]", ("lanes", 0, "values", 1, 0), 0.5, "neither an integer nor a text"),
+        ("parity diagonal[0,1]", ("terms", 0, "coefficient"), "1e9", "malformed"),
+    ],
 )
-def test_a_certificate_of_another_kind_is_refused(key, value):
-    rejected({**CASES["parity lti"], key: value}, "is no certificate that this file can read")
+def test_what_is_no_machine_or_no_number_is_refused(name, path, value, fault):
+    rejected(changed(CASES[name], path, lambda _: value), fault)
 
 
 def test_a_certificate_with_the_header_of_before_is_read():
     new = CASES["parity lti"]
     assert new["format"] == "fsa2lrnn-family-certificate"
     assert recheck({**new, "format": "fsa2lrnn-certificate"}) == recheck(new)
+
+
+# A witness for two states that nothing tells apart: of their one class no layer is asked for two vectors.
+NOT_MINIMAL = {
+    "diagonal[0,1]": {"lanes": [{"order": 1, "exponents": [None], "values": [["0"], ["1"]], "shifts": [["1"]]}]},
+    "lti": {"matrix": [["0"]], "vectors": [["0"], ["1"]], "shifts": [["1"]]},
+    "liquid-s4": {"A": [["-1"]], "vectors": [["0"], ["1"]], "B": [["1"]]},
+    "householder": {"keys": [[[1, 0], [0, 1]]], "shifts": [[0, 1]]},
+}
+
+
+@given(certificates())
+def test_an_unreachable_state_is_refused(certificate):
+    machine = certificate["machine"]
+    n = len(machine["outputs"])
+    machine["delta"] = [[*row, n] for row in machine["delta"]]
+    machine["outputs"].append("new")
+    rejected(certificate, "some state can't be reached")
+
+
+def test_huge_repetitions_are_no_obstacle():
+    certificate = copy.deepcopy(CASES["sum_mod(3) diagonal[-1,1]"])
+    certificate["separator"] = [[0, 10**300]]
+    assert accepted(certificate)
+    certificate["separator"] = [[0, -1]]
+    rejected(certificate, "a negative number of times")
+
+
+@pytest.mark.parametrize("family", NOT_MINIMAL)
+@pytest.mark.parametrize(
+    ("outputs", "is_minimal"),
+    [
+        (["yes", "no"], True),
+        ([{"tuple": [1, 2]}, {"tuple": [2, 1]}], True),
+        ([0, 0], False),
+        ([1, True], False),
+        ([0.0, -0.0], False),
+        ([{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], False),
+        ([{"tuple": [{"frozenset": ["a", "b"]}]}, {"tuple": [{"frozenset": ["b", "a"]}]}], False),
+    ],
+)
+def test_a_witness_for_a_machine_that_is_not_minimal_is_refused(family, outputs, is_minimal):
+    machine = {"alphabet": ["a"], "delta": [[1, 1]], "outputs": outputs, "start": 0}
+    header = {"format": "fsa2lrnn-certificate", "version": 1, "family": family, "verdict": "representable"}
+    certificate = {**header, "machine": machine, **NOT_MINIMAL[family]}
+    if is_minimal:
+        assert accepted(certificate)
+    else:
+        rejected(certificate, r"the machine is not minimal: states \[0, 1\] are equivalent")
+
+
+@given(machines(8, 2))
+def test_minimal_is_what_the_library_calls_minimal(machine):
+    machine = trim(machine)
+    header = represent(zoo.parity(), "lti", short_words=False).to_json()
+    header["machine"] = {
+        "alphabet": list(range(len(machine.alphabet))), "delta": machine.delta.tolist(),
+        "outputs": [str(output) for output in machine.outputs], "start": machine.start,
+    }  # fmt: skip
+    with pytest.raises(RejectedCertificate) as caught:
+        recheck(header | {"terms": []})
+    assert ("is not minimal" in str(caught.value)) == (minimise(machine).n_states < machine.n_states)
+
+
+def test_numbers_whose_sums_would_grow_without_end_are_refused():
+    certificate = copy.deepcopy(CASES["ab_star lti"])
+    (term, *_) = certificate["terms"]
+    primes = [p for p in range(10**4, 10**4 + 9_000) if all(p % d for d in range(2, 140))]
+    certificate["terms"] = [{**term, "coefficient": f"1/{p}"} for p in primes]
+    rejected(certificate, "a common denominator has more than 10000 bits")
+
+
+@pytest.mark.parametrize("name", [*CASES, *OTHERS])
+def test_numbers_of_another_type_are_refused(name):
+    certificate = {**CASES, **OTHERS}[name]
+    for path in leaves(certificate):
+        old = at_path(certificate, path)
+        if type(old) is not int or path[:2] in (("machine", "alphabet"), ("machine", "outputs")):
+            continue
+        for other in [float(old), str(old), *([bool(old)] if old in (0, 1) else [])]:
+            assert not accepted(changed(certificate, path, lambda _, other=other: other)), (path, other)
