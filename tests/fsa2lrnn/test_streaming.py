@@ -24,10 +24,13 @@ def lowered_threshold(monkeypatch):
     monkeypatch.setattr(streaming, "LONG", 50)
 
 
-def test_a_short_word_runs_through_the_scan_and_is_kept():
+def test_short_and_empty_words():
     result = run(compile_machine(zoo.mod_arith(5)), ["1+2", "-3*4"])
     assert (result.length, result.output, result.method) == (7, 1, "auto")
     assert result.trace == [1, None, 3, None, 0, None, 1]
+    assert run(compile_machine(zoo.sum_mod(3)), []).output == 0
+    result = run(compile_machine(MooreMachine([[0]], ["only"])), ["  \n"])
+    assert (result.length, result.output) == (0, "only")
 
 
 @pytest.mark.usefixtures("lowered_threshold")
@@ -47,10 +50,17 @@ def test_a_long_word_is_walked_on_the_models_own_table():
 
 
 @pytest.mark.usefixtures("lowered_threshold")
-def test_a_named_scan_is_used_however_long_the_word():
+def test_a_named_scan_is_used_and_an_unknown_letter_named_however_long_the_word():
     machine = zoo.sum_mod(3)
     result = run(compile_machine(machine), ["012" * 40], "pscan")
     assert (result.method, result.output) == ("pscan", machine.transduce("012" * 40)[-1])
+    with pytest.raises(InvalidWord, match="letter 'x' at position 121 is not in the alphabet"):
+        run(compile_machine(zoo.sum_mod(3)), ["012" * 40, "x"])
+    model = compile_machine(zoo.sum_mod(3))
+    result = run(model, ["012" * 40])
+    with pytest.raises(BudgetExceeded, match="a trace of 120 letters is not kept in memory for JSON"):
+        streaming.result_json(model, result, [])
+    assert "trace" not in streaming.result_json(model, result)
 
 
 @pytest.mark.usefixtures("lowered_threshold")
@@ -61,18 +71,6 @@ def test_a_model_that_does_not_close_is_scanned(monkeypatch):
     word = "abbab" * 30
     result = run(model, [word])
     assert (result.method, result.output) == ("auto", model.transduce(word)[-1])
-
-
-def test_the_empty_word_has_the_output_of_the_start():
-    assert run(compile_machine(zoo.sum_mod(3)), []).output == 0
-    result = run(compile_machine(MooreMachine([[0]], ["only"])), ["  \n"])
-    assert (result.length, result.output) == (0, "only")
-
-
-@pytest.mark.usefixtures("lowered_threshold")
-def test_an_unknown_letter_late_in_a_stream_is_named_with_its_place():
-    with pytest.raises(InvalidWord, match="letter 'x' at position 121 is not in the alphabet"):
-        run(compile_machine(zoo.sum_mod(3)), ["012" * 40, "x"])
 
 
 @pytest.mark.parametrize(("layout", "method"), [("auto", "auto"), ("index", "compose"), ("index", "walk")])
@@ -108,12 +106,3 @@ def test_a_byte_that_is_no_utf8_is_named_with_its_offset(size, content, byte, of
     monkeypatch.setattr(streaming, "_PIECE", size)
     with pytest.raises(UnsupportedFormat, match=rf"standard input is not UTF-8 \(byte 0x{byte:x} at offset {offset}\)"):
         list(streaming.read_pieces(io.BytesIO(content)))
-
-
-@pytest.mark.usefixtures("lowered_threshold")
-def test_a_trace_too_long_for_json_is_refused():
-    model = compile_machine(zoo.sum_mod(3))
-    result = run(model, ["012" * 40])
-    with pytest.raises(BudgetExceeded, match="a trace of 120 letters is not kept in memory for JSON"):
-        streaming.result_json(model, result, [])
-    assert "trace" not in streaming.result_json(model, result)

@@ -10,7 +10,7 @@ from fsa2lrnn.tracing import Step, Tracer, header, line, steps_json, with_vector
 LRUConfig = pytest.importorskip("fsa2lrnn.extra.baselines").LRUConfig
 
 
-def test_letters_and_outputs_meet_whatever_the_pieces():
+def test_letters_and_outputs_meet_whatever_the_pieces_and_the_order_of_letters():
     machine = zoo.sum_mod(3)
     word = np.array([1, 2, 2, 1, 0, 1])
     letters = [machine.alphabet[a] for a in word]
@@ -26,9 +26,6 @@ def test_letters_and_outputs_meet_whatever_the_pieces():
         assert [step.letter for step in found] == letters
         assert [step.output for step in found] == [machine.outputs[j] for j in outputs]
         assert len({(step.state, step.output) for step in found}) == 3
-
-
-def test_the_states_are_the_automatons_in_its_own_order_of_letters():
     machine = MooreMachine([[1, 0], [0, 1]], [0, 1], 0, "ab", ["even", "odd"])
     tracer = Tracer(("b", "a"), (0, 1), machine)
     list(tracer.read([np.array([1, 0])]))

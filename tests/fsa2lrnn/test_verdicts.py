@@ -1,11 +1,29 @@
-"""One vocabulary: no verdict is a truth value, each says its scope, a failing word has one shape in JSON."""
+"""One vocabulary: no verdict is a truth value, each says its scope; how results are shown."""
 
 import json
 from dataclasses import dataclass
 
 import pytest
 
+from fsa2lrnn import (
+    MooreMachine,
+    certify,
+    check,
+    choose,
+    classify,
+    compile_machine,
+    compile_recurrence,
+    decompose,
+    extract,
+    extract_learned,
+    falsify,
+    prove_equivalent,
+    repair,
+    represent,
+    zoo,
+)
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.verdicts import (
     Accepted,
     Counterexample,
@@ -88,13 +106,17 @@ def test_a_failing_word_comes_back_from_json():
     )
 
 
-def test_the_position_is_that_of_the_first_wrong_output_that_counts():
+def test_the_position_is_that_of_the_first_wrong_output_that_counts_whatever_the_length_says():
     word = ("a", "b", "a", "b")
     assert Counterexample(word, "0100", "0010").position == 2
     assert Counterexample(word, "0100", "0010", [True, False, True, True]).position == 3
     assert Counterexample((), ("x",), ("y",)).position == 0
     with pytest.raises(UnsupportedFormat, match="needs an output that counts and differs"):
         _ = Counterexample(word, word, word).position
+    written = Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()
+    assert Counterexample.from_json(written).position == written["length"] == 2
+    with pytest.raises(UnsupportedFormat, match="failure: length 3, but the first wrong output stands at 2"):
+        Counterexample.from_json({**written, "length": 3})
 
 
 @pytest.mark.parametrize(
@@ -126,9 +148,54 @@ def test_a_scope_says_what_is_left_out():
     )
 
 
-def test_a_length_that_contradicts_its_word_is_refused():
-    """The word and its outputs say how long it is; a file may repeat it, and may not say otherwise."""
-    written = Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()
-    assert Counterexample.from_json(written).position == written["length"] == 2
-    with pytest.raises(UnsupportedFormat, match="failure: length 3, but the first wrong output stands at 2"):
-        Counterexample.from_json({**written, "length": 3})
+@pytest.fixture(scope="module")
+def results():
+    machine = zoo.group("S3")
+    model = compile_machine(machine)
+    parity = zoo.sum_mod(2)
+    other = MooreMachine(machine.delta, machine.outputs[::-1], machine.start, machine.alphabet)
+    certificate = certify(model, machine)
+    learned = Learned(
+        model, machine, Agreement(9, 9, 90, 90), "every word", (0,), model, ({"step": 1},) * 999, 1, 1, 1.0, 0, 90
+    )
+    return {
+        "proved": prove_equivalent(model, machine),
+        "refuted": prove_equivalent(model, other),
+        "undecided": falsify(model, machine),
+        "certificate": certificate,
+        "accepted": check(certificate, model),
+        "classification": classify(machine),
+        "witness": represent(parity, "diagonal[-1,1]"),
+        "impossibility": represent(machine, "diagonal[-1,1]"),
+        "learned": learned,
+        "repaired": repair(compile_machine(parity), parity),
+        "extraction": extract_learned(compile_machine(parity)),
+        "machine": extract(model),
+        "recurrence": compile_recurrence(machine),
+        "choice": choose(machine),
+        "decomposition": decompose(machine),
+        "cascade": decompose(machine).cascade,
+    }
+
+
+def test_every_result_is_short_and_on_one_line(results):
+    texts = {name: (repr(value), str(value)) for name, value in results.items()}
+    assert {name: len(text) for name, (text, _) in texts.items() if len(text) > 200 or "\n" in text} == {}
+    assert {name: text for name, (_, text) in texts.items() if "\n" in text} == {}
+    assert all(repr(results[name]).startswith(kind.__name__ + "(") for name, kind in
+               {"proved": Proved, "refuted": Refuted, "undecided": Undecided, "learned": Learned}.items())  # fmt: skip
+
+
+def test_a_verdict_says_its_claim(results):
+    assert str(results["proved"]).startswith("proved: on every word of every length")
+    failure = results["refuted"].failure
+    assert str(results["refuted"]).endswith(f"the output is {failure.given[-1]}, not {failure.wanted[-1]}")
+    assert str(results["certificate"]).startswith("certificate, to be checked: right on every word of ")
+    assert str(results["impossibility"]).startswith("diagonal[-1,1]: no. ")
+    assert str(results["classification"]).startswith("group: MooreMachine(6 states")
+    assert str(results["learned"]).startswith("a machine of 6 states, right on 9 of 9 held-out words")
+
+
+@pytest.mark.parametrize("name", ["learned", "classification", "witness", "impossibility", "proved"])
+def test_results_are_cards_in_a_notebook(results, name):
+    assert results[name]._repr_html_().startswith("<div style=")

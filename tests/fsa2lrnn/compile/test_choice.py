@@ -35,9 +35,16 @@ def test_machines_with_structure_become_cascades(name):
     assert f"one layer costs {choice.onehot.total:,} = " in choice.why
 
 
-def test_small_machines_keep_one_layer():
+def test_small_machines_keep_one_layer_and_a_bound_on_blocks_leaves_only_the_cascade():
     assert choose(zoo.sum_mod(8)).why == "one layer: its blocks, of sizes 8, are no larger than 8"
     assert choose(zoo.group("Z5xZ4xZ3")).why.startswith("one layer: its blocks, of sizes 5, 4, 3,")
+    machine = zoo.random_dfa(12, 2, 1, minimal=True)
+    choice = choose(machine, max_block=4)
+    assert choice.form == "cascade"
+    assert "one layer needs a block of 12" in choice.why
+    tables = compile_recurrence(machine, form="auto", max_block=4).tables
+    assert isinstance(tables, GatedStack)
+    assert max(tables.block_sizes) <= 4
 
 
 def test_what_decomposition_can_not_do_keeps_one_layer_unless_that_is_too_large():
@@ -47,16 +54,6 @@ def test_what_decomposition_can_not_do_keeps_one_layer_unless_that_is_too_large(
     assert choose(zoo.length_mod(501)).why.startswith("one layer: cascades of more than 500 states")
     with pytest.raises(NotExpressible, match="no cascade with blocks of at most 16 states"):
         choose(large, max_block=16)
-
-
-def test_a_bound_on_blocks_leaves_only_the_cascade():
-    machine = zoo.random_dfa(12, 2, 1, minimal=True)
-    choice = choose(machine, max_block=4)
-    assert choice.form == "cascade"
-    assert "one layer needs a block of 12" in choice.why
-    tables = compile_recurrence(machine, form="auto", max_block=4).tables
-    assert isinstance(tables, GatedStack)
-    assert max(tables.block_sizes) <= 4
 
 
 @given(machines(max_states=6))
@@ -75,16 +72,13 @@ def test_units_are_those_of_the_network():
     assert gate_units(found.cascade) == found.cost.units == sum(hidden) + model.readout[0].out_features - idle
 
 
-def test_an_index_layout_is_one_block():
+def test_an_index_layout_is_one_block_and_unknown_options_are_named():
     assert isinstance(compile_recurrence(zoo.even_pair(5), form="auto", layout="index").tables, IndexTables)
     with pytest.raises(UnsupportedFormat, match="layout 'index' holds one large block: a cascade has small ones"):
         compile_recurrence(zoo.even_pair(5), form="cascade", layout="index")
-
-
-@pytest.mark.parametrize(("option", "known"), [("form", "onehot, cascade, auto"), ("layout", "auto, dense, index")])
-def test_unknown_options_are_named(option, known):
-    with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
-        compile_recurrence(zoo.parity(), **{option: "round"})
+    for option, known in (("form", "onehot, cascade, auto"), ("layout", "auto, dense, index")):
+        with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
+            compile_recurrence(zoo.parity(), **{option: "round"})
 
 
 @pytest.mark.parametrize("form", ["auto", "cascade"])

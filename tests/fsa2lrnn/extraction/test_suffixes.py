@@ -1,4 +1,4 @@
-"""Classes are found, split by what tells them apart, and never guessed."""
+"""Classes are found, split by what tells them apart, and never guessed; L* learns no more than it may ask for."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ import torch
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import positions_of
 from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.extraction.lstar import _Teacher, learn
 from fsa2lrnn.extraction.runner import MaskedModel
 from fsa2lrnn.extraction.suffixes import _keep, classes_of
 from fsa2lrnn.lower import compile_machine
@@ -76,3 +77,21 @@ def test_all_short_words_are_looked_at_and_it_is_said_to_which_length():
     found = classes_of(asked(compile_machine(MooreMachine(slow.delta[:2], slow.outputs))), 100, 64, 100_000, 0)
     assert found.machine.minimise().n_states == 14
     assert found.exhaustive_depth < 13 <= found.depth
+
+
+def test_a_teacher_answers_once_and_steps_as_it_answers():
+    teacher = _Teacher(asked(compile_machine(zoo.sum_mod(3))))
+    assert teacher.query((1, 1, 2)) == [1, 2, 1]
+    assert teacher.query((1, 1)) == [1, 2]
+    assert teacher.query(()) == [0]
+    assert (teacher.num_queries, teacher.longest) == (1, 3)
+    teacher.pre()
+    assert [teacher.step(letter) for letter in (None, 2, 2)] == [0, 2, 1]
+    teacher.post()
+
+
+def test_hypotheses_are_bounded_and_what_shows_beyond_the_horizon_is_not_learned():
+    with pytest.raises(BudgetExceeded, match="a hypothesis of 5 states, more than 3"):
+        learn(asked(compile_machine(zoo.sum_mod(5))), 20, 3, 0)
+    machine = MooreMachine([[min(q + 1, 30) for q in range(31)]], [0] * 30 + [1])
+    assert learn(asked(compile_machine(machine)), 10, 100, 0).machine.n_states == 1

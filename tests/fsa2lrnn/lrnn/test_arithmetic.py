@@ -44,7 +44,7 @@ def test_a_lower_precision_of_products_is_refused_by_every_judge(precision):
 
 
 @pytest.mark.usefixtures("_restored")
-def test_the_setting_of_one_backend_is_seen():
+def test_the_setting_of_one_backend_and_of_a_gpu_are_seen():
     torch.backends.mkldnn.matmul.fp32_precision = "bf16"
     assert any("mkldnn.matmul.fp32_precision = 'bf16'" in fault for fault in reductions(CPU))
 

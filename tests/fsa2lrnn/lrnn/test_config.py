@@ -40,15 +40,9 @@ GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "e
 def test_a_bad_value_is_named(change, message):
     with pytest.raises(UnsupportedFormat, match=message):
         LRNNConfig(**{**GOOD, **change})
-
-
-@pytest.mark.parametrize("sizes", [(), (0,), (3, -1)])
-def test_block_sizes_are_positive(sizes):
-    with pytest.raises(UnsupportedFormat, match="give at least one block, each of size 1 or more"):
-        BlockLayerConfig(sizes, 1, 1)
-
-
-def test_a_gate_has_hidden_units():
+    for sizes in ((), (0,), (3, -1)):
+        with pytest.raises(UnsupportedFormat, match="give at least one block, each of size 1 or more"):
+            BlockLayerConfig(sizes, 1, 1)
     with pytest.raises(UnsupportedFormat, match="value_hidden = 0"):
         BlockLayerConfig((2,), 1, 0)
 

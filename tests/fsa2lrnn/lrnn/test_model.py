@@ -5,12 +5,14 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.config import CONNECTIONS
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import METHODS
 
 
@@ -115,14 +117,6 @@ def test_tables_change_no_bit_of_a_compiled_model(form, dtype, monkeypatch):
         assert torch.equal(logits, model(tokens, "sequential"))
 
 
-@pytest.mark.parametrize(("token_shift", "limit"), [(False, 6), (True, 20)])
-def test_tables_are_made_when_each_row_is_read_twice_on_average(token_shift, limit):
-    """3 letters; under token shift 9 pairs, and one first input a word."""
-    model = random_model(token_shift=token_shift)
-    for length in (0, 1, limit - 1, limit, limit + 1):
-        assert model._has_few_inputs(torch.zeros(1, length, dtype=torch.int64)) == (length >= limit)
-
-
 @pytest.mark.parametrize("token_shift", [False, True])
 def test_the_gates_of_the_first_layer_run_once_a_letter_or_pair(token_shift):
     model, seen = random_model(token_shift=token_shift), []
@@ -132,14 +126,6 @@ def test_the_gates_of_the_first_layer_run_once_a_letter_or_pair(token_shift):
     assert seen == [9 + 2 if token_shift else 3, 100]
 
 
-def test_under_token_shift_the_first_step_sees_what_x0_gives():
-    model = random_model(token_shift=True)
-    (first, second) = model.initial_state(1)
-    assert first.u is not None
-    assert not first.u.any()
-    assert torch.equal(second.u, model.layers[0].x0.flatten()[None])
-
-
 def test_residual_streams_add_all_layers_but_the_last():
     model = random_model(connection="residual")
     tokens = torch.tensor([[0, 1]])
@@ -147,27 +133,6 @@ def test_residual_streams_add_all_layers_but_the_last():
     below, _ = model.layers[0](embedded, model.layers[0].initial_state(1))
     above, _ = model.layers[1](embedded + below, model.layers[1].initial_state(1))
     assert torch.equal(model(tokens), model.readout(above))
-
-
-def test_a_random_model_learns_parity():
-    torch.manual_seed(0)
-    config = LRNNConfig((0, 1), (0, 1), (BlockLayerConfig((2,), 8, 8),), embedding_dim=8, readout_hidden=8)
-    model, machine = LRNN(config), zoo.parity()
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-    tokens = torch.randint(2, (64, 6), generator=torch.Generator().manual_seed(1))
-    targets = torch.tensor([machine.states(str_word(machine, word)).tolist() for word in tokens.tolist()])
-    losses = []
-    for _ in range(150):
-        loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.5 * losses[0]
-
-
-def str_word(machine, tokens):
-    return [machine.alphabet[t] for t in tokens]
 
 
 def test_a_compiled_model_is_trained_like_any_other():
@@ -209,30 +174,28 @@ def test_an_index_model_transduces_by_every_method(method, monkeypatch):
     assert model.transduce(word, method=method) == machine.transduce(word)
 
 
-def test_the_empty_word():
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (torch.zeros(1, 2), r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"),
+        (torch.zeros(2, dtype=torch.int64), r"shape \(2,\)"),
+        (torch.tensor([[0, 3]]), r"token 3 is no letter: tokens run 0\.\.2"),
+        (torch.tensor([[0, -1]]), "token -1 is no letter"),
+    ],
+)
+def test_bad_tokens_are_named(tokens, message):
+    with pytest.raises(InvalidWord, match=message):
+        random_model()(tokens)
+
+
+def test_empty_words_and_unknown_letters():
     model = compile_machine(zoo.sum_mod(3))
     assert model.transduce("") == []
     assert model(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 3)
     assert model.outputs[int(model.initial_logits().argmax())] == 0
-
-
-def test_bad_tokens_are_named():
-    model = random_model()
-    with pytest.raises(
-        InvalidWord, match=r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"
-    ):
-        model(torch.zeros(1, 2))
-    with pytest.raises(InvalidWord, match=r"shape \(2,\)"):
-        model(torch.zeros(2, dtype=torch.int64))
-    with pytest.raises(InvalidWord, match=r"token 3 is no letter: tokens run 0\.\.2"):
-        model(torch.tensor([[0, 3]]))
-    with pytest.raises(InvalidWord, match="token -1 is no letter"):
-        model(torch.tensor([[0, -1]]))
-
-
-def test_an_unknown_letter_is_named_with_its_place():
     with pytest.raises(InvalidWord, match="letter '7' at position 3 is not in the alphabet"):
-        compile_machine(zoo.sum_mod(5)).transduce("017")
+        model.transduce("017")
+    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
 
 
 def test_logits_that_are_not_numbers_are_refused():
@@ -243,5 +206,7 @@ def test_logits_that_are_not_numbers_are_refused():
         model.transduce("abcabc")
 
 
-def test_the_printed_module_says_its_sizes():
-    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
+def test_a_model_is_a_network_and_a_plain_module_is_none():
+    assert isinstance(compile_machine(zoo.parity()), Network)
+    assert isinstance(compile_machine(zoo.parity(), layout="index"), Network)
+    assert not isinstance(nn.Linear(2, 2), Network)

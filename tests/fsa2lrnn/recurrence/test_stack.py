@@ -55,7 +55,7 @@ def test_a_step_is_the_formula(seed, token_shift, word):
         assert (x.tolist(), x.dtype) == (wanted.tolist(), np.int64)
 
 
-def test_many_states_are_stepped_in_parts(stacks, monkeypatch):
+def test_stacks_made_by_hand_are_stepped_in_parts_and_with_another_start_refuted(stacks, monkeypatch):
     tables = stacks["registers"][0].tables
     states = np.unique(tables.step(tables.step(tables.initial()[None])[0]).reshape(-1, tables.width), axis=0)
     whole = tables.step(states)
@@ -89,11 +89,16 @@ def lane(width_in, a=1, v=0):
     return GatedLayer(constant(width_in, [a]), constant(width_in, [v]), np.array([[1]]), (1,))
 
 
-def test_sizes_of_a_stack():
+def test_sizes_of_a_stack_and_states_that_grow_beyond_float64():
     layers = (lane(2), GatedLayer(constant(3, [1] * 8), constant(3, [1] * 4), np.zeros((2, 2), int), (2, 2)))
     stack = GatedStack(np.array([1, 0, 1]), layers, False)
     assert (stack.n_cells, stack.n_heads, stack.block_sizes, stack.width) == (2, 3, (1, 2, 2), 5)
     assert [layer.n_units for layer in layers] == [0, 0]
+    stack = GatedStack(np.array([0]), (lane(1, a=2**20),), False)
+    x = stack.step(stack.step(stack.initial()[None])[0])[0]
+    assert x.tolist() == [[2**40]]
+    with pytest.raises(NotExact, match="states grow without bound"):
+        stack.step(x)
 
 
 @pytest.mark.parametrize(
@@ -120,26 +125,24 @@ def test_a_layer_checks_itself(change, message):
         GatedLayer(**{**parts, **change})
 
 
-def test_a_stack_checks_itself():
-    with pytest.raises(InvalidMachine, match="at least one layer"):
-        GatedStack(np.array([0]), (), False)
-    with pytest.raises(InvalidMachine, match=r"give each letter one of the cells 0\.\.1"):
-        GatedStack(np.array([2]), (lane(2),), False)
-    with pytest.raises(InvalidMachine, match="layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"):
-        GatedStack(np.array([0]), (lane(2), lane(4)), False)
-    with pytest.raises(InvalidMachine, match="twice for the token shift, are there"):
-        GatedStack(np.array([0]), (lane(4), lane(3)), True)
+LOOKING = ReluGate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.array([0]))
 
 
-def test_no_gate_looks_at_the_letter_before():
-    looking = ReluGate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.array([0]))
-    with pytest.raises(InvalidMachine, match="layer 0 looks at the letter before"):
-        GatedStack(np.array([0, 1]), (GatedLayer(looking, constant(4, [0]), np.array([[1]]), (1,)),), True)
-
-
-def test_states_that_grow_beyond_float64_are_refused():
-    stack = GatedStack(np.array([0]), (lane(1, a=2**20),), False)
-    x = stack.step(stack.step(stack.initial()[None])[0])[0]
-    assert x.tolist() == [[2**40]]
-    with pytest.raises(NotExact, match="states grow without bound"):
-        stack.step(x)
+@pytest.mark.parametrize(
+    ("cell", "layers", "token_shift", "message"),
+    [
+        ([0], (), False, "at least one layer"),
+        ([2], (lane(2),), False, r"give each letter one of the cells 0\.\.1"),
+        ([0], (lane(2), lane(4)), False, "layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"),
+        ([0], (lane(4), lane(3)), True, "twice for the token shift, are there"),
+        (
+            [0, 1],
+            (GatedLayer(LOOKING, constant(4, [0]), np.array([[1]]), (1,)),),
+            True,
+            "layer 0 looks at the letter be",
+        ),
+    ],
+)
+def test_a_stack_checks_itself(cell, layers, token_shift, message):
+    with pytest.raises(InvalidMachine, match=message):
+        GatedStack(np.array(cell), layers, token_shift)

@@ -1,4 +1,4 @@
-"""What a layer declares by default, layers by name, and a layer of a user's own."""
+"""What a layer declares by default, layers by name, a layer of a user's own, maps among finitely many states."""
 
 import json
 import sys
@@ -11,6 +11,7 @@ from torch import nn
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, Gate, Layer, LayerConfig, LRNNConfig, layer_named, load, register, save
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, name_of
+from fsa2lrnn.lrnn.layers.base import Hint, is_one_hot, maps_closed, starts_closed
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,11 @@ def test_a_layer_claims_nothing_by_default(sums):
             refused()
 
 
-def test_a_step_is_a_sequence_of_one(sums):
+def test_a_step_is_a_sequence_of_one_and_models_run_in_pieces(sums, tmp_path):
     layer, u = LRNN(sums).recurrences[0], torch.randn(3, 4)
     y, after = layer.step(u, layer.initial_state(3))
     assert torch.equal(y, after)
     torch.testing.assert_close(y, layer.W(u))
-
-
-def test_a_model_of_them_runs_in_pieces_and_is_saved(sums, tmp_path):
     model, tokens = LRNN(sums), torch.randint(2, (3, 9))
     assert model.methods == ("sequential",)
     whole = model(tokens)
@@ -121,7 +119,7 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
             layer_named(name)
 
 
-def test_a_configuration_of_nobody():
+def test_configurations_of_nobody_and_settings_of_a_run():
     @dataclass(frozen=True)
     class Stray(LayerConfig):
         width: int = 3
@@ -131,9 +129,6 @@ def test_a_configuration_of_nobody():
     stray = type("NoConfig", (Layer,), {"Config": dict})
     with pytest.raises(UnsupportedFormat, match=r"x:y\.Config is dict: derive it from"):
         register("x:y", stray)
-
-
-def test_settings_of_a_run_become_a_configuration():
     assert SumsConfig.of_shape(Shape(2, 3), {"scale": 0.5}) == SumsConfig(6, 0.5)
     assert SumsConfig.options() == ("scale",)
     with pytest.raises(UnsupportedFormat, match="factors: no such option of SumsConfig, it takes scale"):
@@ -171,3 +166,52 @@ def test_every_gate_is_declared(kind):
         pytest.skip("no gates")
     layer = kind.build(4, kind.Config.of_shape(Shape(2, 2), {}), Columns("clip", 1.2))
     assert {id(gate) for _, gate in layer.gates} == {id(m) for m in layer.modules() if isinstance(m, Gate)}
+
+
+@pytest.mark.parametrize(
+    ("hint", "rate"), [(Hint(), 4e-3), (Hint(rate=1e-3), 1e-3), (Hint(factor=0.5), 2e-3), (Hint(1e-3, 0.0, 2.0), 2e-3)]
+)
+def test_a_hint_gives_a_rate_its_own_or_a_share_of_the_runs(hint, rate):
+    assert hint.rate_for(4e-3) == pytest.approx(rate)
+
+
+MASK = torch.tensor([[True, True], [True, False]])  # a block of 2, a lane
+EYE = torch.eye(2)
+SWAP, ZERO = EYE.flip(0), torch.zeros(2, 2)
+
+
+def transition(block, reset, a, c):
+    """One transition: (1, 2, 2, 2) and (1, 2, 2)."""
+    A = torch.stack([block, torch.tensor([[a, 0.0], [0.0, 0.0]])])[None]
+    return A, torch.stack([torch.tensor(reset), torch.tensor([c, 0.0])])[None]
+
+
+@pytest.mark.parametrize(("a", "c"), [(1.0, 0.0), (-1.0, 1.0), (0.0, 0.0), (0.0, 1.0)])
+@pytest.mark.parametrize(("block", "reset"), [(EYE, (0.0, 0.0)), (SWAP, (0.0, 0.0)), (ZERO, (0.0, 1.0))])
+def test_maps_resets_and_the_four_maps_of_a_lane(block, reset, a, c):
+    assert maps_closed(*transition(block, reset, a, c), MASK)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        transition(EYE, (0.0, 1.0), 1.0, 0.0),  # a map that writes too
+        transition(ZERO, (0.0, 0.0), 1.0, 0.0),  # forgets, and writes nothing
+        transition(0.5 * EYE, (0.0, 0.0), 1.0, 0.0),
+        transition(torch.ones(2, 2), (0.0, 0.0), 1.0, 0.0),
+        transition(-SWAP, (0.0, 0.0), 1.0, 0.0),
+        transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a lane that leaves {0, 1}
+        transition(EYE, (0.0, 0.0), 1.0, 1.0),
+        transition(EYE, (0.0, 0.0), 0.0, 0.5),
+    ],
+)
+def test_whatever_else_is_none(broken):
+    assert not maps_closed(*broken, MASK)
+
+
+def test_where_states_start_and_what_is_one_hot():
+    assert starts_closed(torch.tensor([[0.0, 1.0], [0.0, 0.0]]), MASK)
+    assert starts_closed(torch.tensor([[1.0, 0.0], [1.0, 0.0]]), MASK)
+    assert not starts_closed(torch.tensor([[0.0, 0.0], [1.0, 0.0]]), MASK)  # a block that is nowhere
+    assert not starts_closed(torch.tensor([[1.0, 0.0], [0.5, 0.0]]), MASK)
+    assert is_one_hot(torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0]])).tolist() == [True] + [False] * 3

@@ -1,14 +1,12 @@
-"""The trainable layer: its tables, its padding, its state."""
+"""The trainable layers: tables, padding, states, and the Householder layer against its formula."""
 
 import pytest
 import torch
 
-from fsa2lrnn.lrnn import BlockLayerConfig
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn import BlockLayerConfig, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.block import BlockLayer
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.scans import scan, scan_tokens
-
-PLACE = "fsa2lrnn.lrnn.layers.block"
+from fsa2lrnn.lrnn.layers.householder import HouseholderLayer
 
 
 def layer(sizes, rule="clip"):
@@ -29,7 +27,7 @@ def test_tables_are_the_gates_reshaped_and_normalised(rule):
         torch.testing.assert_close(A * norms.clamp(min=1), raw)
 
 
-def test_unequal_blocks_are_padded_and_their_padding_neither_computes_nor_learns():
+def test_padding_neither_computes_nor_learns_nor_counts_in_the_column_norm():
     block = layer((3, 1, 2))
     assert (block.block_sizes, block.n_heads) == ((3, 1, 2), 3)
     u = torch.randn(2, 5, 5, dtype=torch.float64)
@@ -43,10 +41,6 @@ def test_unequal_blocks_are_padded_and_their_padding_neither_computes_nor_learns
     assert not block.x0.grad[~block.mask].any()
     assert block.x0.grad[block.mask].all()
     assert not block.transition[2].bias.grad.reshape(3, 3, 3)[outside].any()
-
-
-def test_padding_does_not_count_in_the_column_norm():
-    """A block of size 1 beside one of size 3 is clipped by its own single entry."""
     block = layer((3, 1))
     with torch.no_grad():
         block.transition[2].bias[9:] = 5
@@ -54,47 +48,7 @@ def test_padding_does_not_count_in_the_column_norm():
     assert A[1, 0, 0] == 1
 
 
-@pytest.mark.parametrize("rule", ["clip", "released"])
-@pytest.mark.parametrize("method", ["fused", "sequential"])
-def test_the_scan_by_name_decides_who_computes_the_column_rule(monkeypatch, method, rule):
-    block, u, asked = layer((8,) * 8, rule), torch.randn(2, 40, 5, dtype=torch.float64), []
-
-    def watch(A, rule, p, method, temperature):
-        asked.append(method)
-        return normalise(A, rule, p, method, temperature)
-
-    monkeypatch.setattr("fsa2lrnn.lrnn.layers.block.normalise", watch)
-    found = block(u, block.initial_state(2), method)[0]
-    torch.testing.assert_close(found, block(u, block.initial_state(2))[0], rtol=1e-11, atol=1e-11)
-    assert asked == [{"fused": "auto", "sequential": "reference"}[method], "auto"]
-
-
-def test_letters_are_scanned_as_letters_by_index_and_sequentially_without(monkeypatch):
-    block, u, asked = layer((2, 3)), torch.randn(4, 5, dtype=torch.float64), []
-    for name, run in (("scan", scan), ("scan_tokens", scan_tokens)):
-        monkeypatch.setattr(
-            f"fsa2lrnn.lrnn.layers.block.{name}", lambda *given, f=run: asked.append(given[-1]) or f(*given)
-        )
-    monkeypatch.setattr(
-        "fsa2lrnn.lrnn.layers.block.normalise", lambda *given: asked.append(given[3]) or normalise(*given)
-    )
-    index, state = torch.randint(4, (2, 9), generator=torch.Generator().manual_seed(0)), block.initial_state(2)
-    by_index, last = block(u, state, "letters", index)
-    written_out, same = block(u[index], state, "letters")
-    torch.testing.assert_close(by_index, written_out, rtol=1e-12, atol=1e-12)
-    torch.testing.assert_close(last, same, rtol=1e-12, atol=1e-12)
-    assert asked == ["reference", "letters", "reference", "sequential"]
-
-
-def test_a_layer_that_is_scanned_in_torch_can_be_differentiated_twice():
-    block, u = layer((8,) * 8), torch.randn(1, 40, 5, dtype=torch.float64)
-    x = block(u, block.initial_state(1), "sequential")[0]
-    (gradient,) = torch.autograd.grad(x.square().sum(), block.x0, create_graph=True)
-    gradient.square().sum().backward()
-    assert block.transition[2].weight.grad.isfinite().all()
-
-
-def test_the_state_is_the_last_output():
+def test_the_state_is_the_last_output_and_torch_scans_can_be_differentiated_twice():
     block, u = layer((2, 2)), torch.randn(3, 4, 5, dtype=torch.float64)
     start = block.initial_state(3)
     assert torch.equal(start, block.x0.expand(3, 2, 2))
@@ -102,3 +56,41 @@ def test_the_state_is_the_last_output():
     assert torch.equal(block.emit(last), x[:, -1])
     _, unmoved = block(u[:, :0], start)
     assert torch.equal(unmoved, start)
+    block, u = layer((8,) * 8), torch.randn(1, 40, 5, dtype=torch.float64)
+    x = block(u, block.initial_state(1), "sequential")[0]
+    (gradient,) = torch.autograd.grad(x.square().sum(), block.x0, create_graph=True)
+    gradient.square().sum().backward()
+    assert block.transition[2].weight.grad.isfinite().all()
+
+
+def test_the_transition_is_the_product_of_its_factors_first_factor_first():
+    torch.manual_seed(0)
+    layer = HouseholderLayer(5, HouseholderLayerConfig(4, 3, 6, 6, n_heads=2)).double()
+    u = torch.randn(2, 7, 5, dtype=torch.float64)
+    A, v = layer.tables(u)
+    keys, rates = layer.transition(u).reshape(2, 7, 2, 3, 4), layer.rate(u).reshape(2, 7, 2, 3)
+    expected = torch.eye(4, dtype=torch.float64)
+    for j in range(3):
+        k = keys[..., j, :]
+        factor = torch.eye(4, dtype=torch.float64) - rates[..., j, None, None] * k.unsqueeze(-1) * k.unsqueeze(-2)
+        expected = factor @ expected
+    torch.testing.assert_close(A, expected)
+    assert torch.equal(v.flatten(-2), layer.value(u))
+
+
+def test_unit_keys_reflect_or_shrink_along_one_direction_and_never_lengthen():
+    torch.manual_seed(0)
+    layer = HouseholderLayer(5, HouseholderLayerConfig(4, 1, 6, 6, n_heads=2, unit_keys=True)).double()
+    u = 30 * torch.randn(50, 5, dtype=torch.float64)
+    eigenvalues = torch.linalg.eigvalsh(layer.tables(u)[0])  # ascending
+    torch.testing.assert_close(eigenvalues[..., 1:], torch.ones(50, 2, 3, dtype=torch.float64))
+    torch.testing.assert_close(eigenvalues[..., 0], 1 - 2 * layer.rate(u).sigmoid())
+    assert eigenvalues[..., 0].min() < -0.5
+    several = HouseholderLayer(5, HouseholderLayerConfig(4, 3, 6, 6, unit_keys=True)).double()
+    assert torch.linalg.matrix_norm(several.tables(u)[0], ord=2).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("change", [{"size": 0}, {"n_factors": 0}, {"value_hidden": 0}, {"n_heads": 0}])
+def test_sizes_are_positive(change):
+    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: a Householder layer needs a positive one"):
+        HouseholderLayerConfig(**{"size": 2, "n_factors": 1, "transition_hidden": 2, "value_hidden": 2, **change})

@@ -63,16 +63,6 @@ def test_what_auto_chooses(n_states, shape, method):
     assert choose_method(table, cells) == "walk"
 
 
-@pytest.mark.usefixtures("two_threads")
-def test_auto_runs_what_it_chooses(monkeypatch):
-    model, ran = compile_machine_of_two_states(), []
-    for method, compute in METHODS.items():
-        monkeypatch.setitem(METHODS, method, lambda *args, m=method, f=compute: ran.append(m) or f(*args))
-    for shape in [(1, 1 << 20), (9, 50)]:
-        model(torch.zeros(shape, dtype=torch.int64))
-    assert ran == ["compose", "walk"]
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_threads_compose_the_same_states(n_threads, monkeypatch):
     monkeypatch.setattr("fsa2lrnn.multi_step.LONG", 1_000)
@@ -95,23 +85,16 @@ def test_logits_are_one_hot_in_the_output():
     assert readout(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 2)
 
 
-def test_an_unknown_method_is_named():
-    model = compile_machine_of_two_states()
-    with pytest.raises(UnsupportedFormat, match="scan method 'fused' is not known"):
-        model(torch.zeros(1, 1, dtype=torch.int64), "fused")
-
-
-def test_there_is_nothing_to_train():
-    assert not list(compile_machine_of_two_states().parameters())
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
-def test_logits_have_the_dtype_asked_for(dtype):
-    model = compile_machine_of_two_states(dtype)
-    assert model(torch.zeros(1, 1, dtype=torch.int64)).dtype == model.dtype == dtype
-
-
 def compile_machine_of_two_states(dtype=torch.float32):
     from fsa2lrnn.automata import MooreMachine
 
     return compile_machine(MooreMachine([[1, 0]], [False, True]), layout="index", dtype=dtype)
+
+
+def test_an_index_model_has_a_dtype_and_nothing_to_train():
+    for dtype in (torch.float64, torch.bfloat16):
+        model = compile_machine_of_two_states(dtype)
+        assert model(torch.zeros(1, 1, dtype=torch.int64)).dtype == model.dtype == dtype
+        assert not list(model.parameters())
+    with pytest.raises(UnsupportedFormat, match="scan method 'fused' is not known"):
+        model(torch.zeros(1, 1, dtype=torch.int64), "fused")

