@@ -5,7 +5,7 @@ import torch
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.tracing import Step, Tracer, header, line, steps_json, with_vectors
+from fsa2lrnn.tracing import Step, Tracer, header, line, with_vectors
 
 LRUConfig = pytest.importorskip("fsa2lrnn.extra.baselines").LRUConfig
 
@@ -61,8 +61,3 @@ def test_lines_have_the_columns_of_their_header(has_states):
     assert rows[0].count("\t") == header(has_states).count("\t")
     assert rows[1:] == ["\tx1\t0.5 -1", "\tx2\t1e-09"]
     assert rows[0].startswith("3\ta\t")
-
-
-def test_what_there_is_not_is_not_in_the_json():
-    assert steps_json([]) == {"letters": [], "trace": []}
-    assert steps_json([Step("a", True, ("p", 2))]) == {"letters": ["a"], "trace": [True], "states": ["('p', 2)"]}

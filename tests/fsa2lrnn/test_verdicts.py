@@ -1,7 +1,6 @@
 """One vocabulary: no verdict is a truth value, each says its scope; how results are shown."""
 
 import json
-from dataclasses import dataclass
 
 import pytest
 
@@ -33,7 +32,6 @@ from fsa2lrnn.verdicts import (
     Scope,
     SearchRecord,
     Undecided,
-    Verdict,
 )
 
 WORD = Counterexample(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
@@ -78,16 +76,6 @@ def test_the_json_of_a_refutation():
              "found": None, "finished": False}
         ],
     }  # fmt: skip
-
-
-def test_other_verdicts_are_written_part_by_part():
-    @dataclass(frozen=True)
-    class Told(Verdict):
-        data: dict
-        words: tuple
-
-    found = Told({"rows": [{"word": WORD}, 3]}, (("a", 1),)).to_json()
-    assert found == {"verdict": "told", "data": {"rows": [{"word": WORD.to_json()}, 3]}, "words": [["a", 1]]}
 
 
 def test_a_failing_word_comes_back_from_json():

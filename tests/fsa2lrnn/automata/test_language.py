@@ -97,13 +97,6 @@ def test_minimise_agrees_with_automata_lib(m):
     assert to_automata_lib(ours) == theirs
 
 
-def test_a_merged_state_keeps_the_label_of_its_first_member():
-    m = MooreMachine([[1, 2, 0, 3]], [True, False, True, False], labels="pqrs")
-    assert minimise(m).labels == ("p", "q", "r")
-    doubled = MooreMachine([[1, 2, 3, 0]], [True, False, True, False], labels="pqrs")
-    assert minimise(doubled).labels == ("p", "q")
-
-
 @settings(compiling, max_examples=200)
 @given(st.data())
 def test_equivalent_agrees_with_all_short_words(data):
@@ -129,14 +122,6 @@ def test_the_order_of_letters_does_not_matter(data):
     assert equivalent(m, shuffled) is None
     assert equivalent(shuffled, m) is None
     assert product(m, shuffled, lambda x, y: x == y).outputs == (True,) * product(m, shuffled).n_states
-
-
-def test_a_distinguishing_word_is_in_letters_of_the_first():
-    a = MooreMachine([[0, 0], [1, 1]], [False, True], alphabet="ab")
-    b = MooreMachine([[0, 0], [0, 1]], [False, True], alphabet="ba")
-    assert equivalent(a, b) == ("b",)
-    assert equivalent(b, a) == ("b",)
-    assert equivalent(a, MooreMachine(a.delta, [True, True], 0, "ab")) == ()
 
 
 def test_a_mutated_transition_is_found():
@@ -170,17 +155,6 @@ def test_product_runs_both(data):
     assert both.outputs[both.start] == (a.outputs[a.start], b.outputs[b.start])
     assert trim(both) == both
     assert both.labels[both.run(word)] == (a.run(word), b.run(word))
-
-
-def test_labels_and_outputs_of_a_product():
-    two, three = (MooreMachine([[*range(1, n), 0]], range(n), labels=[f"{n}:{q}" for q in range(n)]) for n in (2, 3))
-    nested = product(product(two, three), two)
-    assert nested.labels[:2] == (("2:0", "3:0", "2:0"), ("2:1", "3:1", "2:1"))
-    assert nested.n_states == 6
-    even = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
-    third = MooreMachine([[0, 1, 2], [1, 2, 0]], [True, False, False], alphabet="ab")
-    both = product(even, third, lambda x, y: x and y)
-    assert all(both.accepts(w) == (w.count("a") % 2 == 0 and w.count("b") % 3 == 0) for w in up_to(6, ("a", "b")))
 
 
 @pytest.mark.parametrize(

@@ -92,21 +92,6 @@ def test_all_faults_are_reported_at_once_and_many_of_a_kind_counted():
     assert "15 more entries of delta are out of range" in str(error.value)
 
 
-def test_defaults_and_generators():
-    m = MooreMachine([[1, 0], [0, 0]], "xy")
-    assert (m.start, m.alphabet, m.outputs, m.labels, m.n_states) == (0, (0, 1), ("x", "y"), None, 2)
-    m = MooreMachine([[1, 0]], (y for y in "xy"), 0, (a for a in "a"), (label for label in "pq"))
-    assert (m.outputs, m.alphabet, m.labels) == (("x", "y"), ("a",), ("p", "q"))
-
-
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
-def test_any_integer_table_is_kept_as_int64(dtype):
-    m = MooreMachine(np.array([[0, 1], [1, 0]], dtype), [False, True], start=np.int64(0))
-    assert m == PARITY
-    assert m.delta.dtype == np.int64
-    assert type(m.start) is int
-
-
 @pytest.mark.parametrize("name", ["start", "delta", "outputs", "anything"])
 def test_a_machine_is_frozen(name):
     for change, doing in ((lambda: setattr(PARITY, name, 1), "setting"), (lambda: delattr(PARITY, name), "deleting")):
@@ -163,19 +148,6 @@ def test_walking_is_stepping(data):
     assert all(
         m.delta[m.alphabet.index(a), p] == r for a, p, r in zip(word, [m.start, *visited], visited, strict=False)
     )
-
-
-def test_long_words_take_the_compiled_walk():
-    word = np.random.default_rng(0).integers(2, size=5_000)
-    assert PARITY.states(word).tolist() == (np.cumsum(word) % 2).tolist()
-
-
-@pytest.mark.parametrize("word", ["", [], iter(())])
-def test_the_empty_word_stays_at_the_start(word):
-    m = MooreMachine([[0, 0]], ["x", "y"], start=1)
-    assert m.transduce(word) == []
-    assert m.run("") == 1
-    assert m.states("").shape == (0,)
 
 
 def test_accepts_asks_for_an_acceptor():

@@ -64,14 +64,6 @@ def test_hopcroft_equals_moore_on_larger_tables(seed):
     assert same_partition(blocks, moore(table, classes))
 
 
-def test_hopcroft_splits_a_long_path_one_state_at_a_time():
-    n = 2_000
-    path = np.minimum(np.arange(n) + 1, n - 1)[None].astype(np.int64)
-    last = np.zeros(n, np.int64)
-    last[-1] = 1
-    assert len(set(tables.hopcroft(path, last, 2).tolist())) == n
-
-
 @few
 @given(classified_tables(), st.data())
 def test_walk_is_a_loop(case, data):
@@ -132,13 +124,6 @@ def test_distinguish_finds_a_shortest_word(case, data):
         for a in word:
             p, q = table[a, p], table[a, q]
         assert classes[p] != classes[q]
-
-
-def test_distinguish_at_once_and_never():
-    loops = np.array([[0, 1]])
-    assert tables.distinguish(loops, np.array([0, 1]), 0, 1)[0]
-    assert len(tables.distinguish(loops, np.array([0, 1]), 0, 1)[1]) == 0
-    assert not tables.distinguish(loops, np.array([0, 0]), 0, 1)[0]
 
 
 def reached(machine, q):

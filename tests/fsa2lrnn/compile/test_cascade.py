@@ -69,29 +69,6 @@ def check_at(tables, before, after, cell):
         below += layer.width
 
 
-def test_resets_take_a_lane_for_every_state_but_the_first():
-    hold = component(3, 2, 0, 4, {}, lambda s, a: s if a == 3 else a)
-    recurrence = proved(cascade_of(4, (hold,), lambda state: state[0]))
-    assert recurrence.tables.block_sizes == (1, 1)
-    assert recurrence.tables.initial().tolist() == [0, 1]
-    assert not recurrence.tables.token_shift
-
-
-def test_two_registers_of_sums_and_products():
-    digits, plus, minus = range(5), 5, 6
-
-    def multiply(t, a):
-        return t * a % 5 if a in digits else {plus: 1, minus: 4}[a]
-
-    def add(s, a, t):
-        return s if a in digits else (s + t) % 5
-
-    t, s = component(5, 1, 0, 7, {}, multiply), component(5, 0, 1, 7, {0: 5}, add)
-    recurrence = proved(cascade_of(7, (t, s), lambda state: sum(state) % 5))
-    assert recurrence.tables.block_sizes == (5, 5)
-    assert [layer.n_units for layer in recurrence.layers] == [6, 4]  # of 7 maps and of 5 one is the bias
-
-
 def test_letters_that_act_alike_share_a_cell():
     low = component(2, 0, 0, 4, {}, lambda s, a: s ^ (a % 2))
     high = component(2, 0, 1, 4, {0: 2}, lambda s, a, low: s ^ low if a == 3 else s)

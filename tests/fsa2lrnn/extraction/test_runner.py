@@ -8,7 +8,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED, positions_of
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
-from fsa2lrnn.extraction.walk import Interner, Tree, WordFrontier, tagged
+from fsa2lrnn.extraction.walk import Tree, WordFrontier
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 
@@ -83,16 +83,6 @@ def test_every_path_is_its_word():
         assert [tuple(tree.word(i).tolist()) for i in range(len(words))] == words
 
 
-def test_an_interner_numbers_rows_as_they_come():
-    seen = Interner()
-    rows = np.array([[5, 5], [1, 2], [5, 5], [0, 0]], np.uint8)
-    assert seen.number(rows).tolist() == [0, 1, 0, 2]
-    assert seen.number(rows[::-1]).tolist() == [2, 0, 1, 0]
-    assert len(seen) == 3
-    numbers, new = seen.new(np.array([[7, 7], [1, 2], [7, 7], [8, 8]], np.uint8))
-    assert (numbers.tolist(), new.tolist()) == ([3, 1, 3, 4], [0, 3])
-
-
 class Counter:
     """Two letters on the numbers modulo 4: one more, or two more; what is read off is the number reached."""
 
@@ -125,10 +115,3 @@ def test_a_walk_meets_every_state_once_by_a_shortest_word():
         assert walk.seen == len(met)
     assert met == {1: (), 2: (0,), 3: (1,), 0: (0, 1)}
     assert (walk.letters, walk.length) == (8, 3)
-
-
-def test_pairs_of_states_are_told_apart_by_either():
-    rows = np.array([[1, 2], [1, 2], [1, 3]], np.uint8)
-    found = tagged(rows, np.array([0, 256, 0]))
-    assert found.shape == (3, 10)
-    assert len(np.unique(found, axis=0)) == 3

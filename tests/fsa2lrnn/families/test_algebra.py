@@ -171,15 +171,6 @@ def test_vectors_move_as_states_do(machine):
         assert points.factors.tolist() == [len(transpositions(moves)) for moves in points.moves]
 
 
-@pytest.mark.parametrize(("name", "points", "factors"), [("S4", 4, 3), ("A5", 5, 2), ("Z2xZ3xS3", 8, 2)])
-def test_groups_move_few_points(name, points, factors):
-    delta = zoo.group(name).delta
-    found = fewest_points(delta, False)
-    assert found is not None
-    assert_moved(found, delta)
-    assert (found.moves.shape[1], found.factors.max()) == (points, factors)
-
-
 def test_resets_ask_for_few_points():
     """All states at numbers on a single point, where nothing but resets moves them; large groups are not tried."""
     one, cycle = fewest_points(np.arange(5)[None], True), fewest_points(zoo.sum_mod(7).delta, True)

@@ -157,7 +157,7 @@ def test_no_layer_with_the_properties_does_what_is_called_impossible(family):
     "family", [form for form in FORMS if form.letters != "commuting-differences"], ids=lambda f: f.name
 )
 def test_without_a_property_the_grid_contradicts(family):
-    """Two letters have one difference, so that differences commute is left to `test_differences_that_commute`."""
+    """Two letters have one difference, so that differences commute is left to another test."""
     weaker = Family("any", family.eigenvalues) if family.eigenvalues and family.letters != "any" else None
     every = [np.reshape(entries, (2, 2)).astype(float) for entries in itertools.product((-1, 0, 1), repeat=4)]
     pairs = pairs_of_form(weaker) if weaker else sampled(itertools.product(every, repeat=2))
@@ -284,13 +284,6 @@ def test_a_family_that_need_not_commute_says_no_to_no_group_for_its_order():
 def test_what_cannot_be_expressed_is_refused(make, fault):
     with pytest.raises(UnsupportedFormat, match=fault):
         make()
-
-
-def test_names_state_the_family():
-    assert HouseholderProducts(2, (0, 1.5)).name == "householder(2,[0,3/2])"
-    assert HouseholderProducts(2, (0, 1.5)) == HouseholderProducts(2, (0, Fraction(3, 2)))
-    assert Family("input-independent", "complex").name == "lti-diagonalisable"
-    assert represent(zoo.parity(), HouseholderProducts(1)).family == "householder(1,[0,2])"
 
 
 def test_a_witness_of_projections_runs():

@@ -118,15 +118,6 @@ def test_certificates_hold_the_claim_the_machine_and_plain_numbers(machine, fami
         assert all(isinstance(term, Term) and term.coefficient for term in verdict.terms)
 
 
-@pytest.mark.parametrize(
-    ("source", "family"),
-    [("shift_register(2)", "lti"), ("flip_flop", "diagonal[0,1]"), ("sum_mod(4)", "diagonal-complex")],
-)
-def test_an_exact_witness_lowers_to_a_network_that_is_proved_equal(source, family):
-    witness = represent(zoo.from_task(source), family)
-    assert isinstance(prove_equivalent(lower_witness(witness), zoo.from_task(source)), Proved)
-
-
 @dataclass(frozen=True)
 class OneHot(AffineWitness):
     """States at the unit vectors, each letter its own matrix."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import Coordinate, ReluGate, boxes, features, synthesise
-from fsa2lrnn.gates.cover import Table, merge
+from fsa2lrnn.gates.cover import Table
 
 
 @st.composite
@@ -134,14 +134,6 @@ def test_growing_makes_use_of_keys_that_are_not_there_and_decision_trees_find_ru
     assert len(table.cover(good, None)) == 2
     keys = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 0], [0, 3, 3]])
     assert len(Table(keys).cover(np.array([True, True, False, False]), None)) == 1
-
-
-def test_merging_keeps_what_is_covered():
-    boxes = [(frozenset({0}), frozenset({0, 1})), (frozenset({2}), frozenset({0, 1})), (frozenset({1}), frozenset({0}))]
-    assert sorted(map(str, merge(boxes))) == sorted(
-        map(str, [(frozenset({0, 2}), frozenset({0, 1})), (frozenset({1}), frozenset({0}))])
-    )
-    assert merge([]) == []
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 2**32 - 1))

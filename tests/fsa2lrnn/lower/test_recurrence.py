@@ -129,16 +129,6 @@ def test_the_clip_leaves_the_tables_of_a_stack_alone(stack, dtype, p):
         assert torch.equal(clipped, written)
 
 
-def test_a_stack_is_wired_as_its_gates_say(stacks):
-    recurrence, _ = stacks["registers"]
-    config = lower(recurrence).config
-    assert (config.connection, config.token_shift, config.embedding_dim) == ("concat", True, 15)
-    assert [(x.block_sizes, x.transition_hidden, x.value_hidden) for x in config.layers] == [
-        ((5,), 5, 10),
-        ((5,), 4, 1),
-    ]
-
-
 @pytest.mark.parametrize(
     ("recurrence", "message"),
     [

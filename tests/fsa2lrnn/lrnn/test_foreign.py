@@ -81,18 +81,6 @@ def test_released_weights_compute_what_they_computed(n_layers, p):
     assert not torch.allclose(model(tokens), run_as_released(weights, n_layers, tokens, p=3.0))
 
 
-def test_released_weights_are_kept_as_they_are():
-    weights = released(2, dtype=torch.float32)
-    model = LRNN.from_released(weights)
-    assert (model.dtype, model.alphabet, model.outputs) == (torch.float32, (0, 1, 2, 3), (0, 1, 2, 3, 4))
-    assert len(model.state_dict()) == len(weights)
-    assert torch.equal(model.layers[1].transition[2].weight, weights["layers.1.gen_block.2.weight"])
-    assert torch.equal(model.layers[1].x0, weights["layers.1.a0"][0])
-    assert torch.equal(model.norms[2].bias, weights["ln_final.bias"])
-    weights["embedding.weight"].zero_()
-    assert model.embedding.weight.any()  # a copy
-
-
 def test_every_missing_and_unknown_weight_is_named():
     for name in released(2):
         with pytest.raises(CheckpointError, match=name.replace(".", r"\.") + " is missing"):
@@ -171,16 +159,6 @@ def test_tables_come_back_bit_for_bit(data, dtype):
     assert torch.equal(state[0].x, x[:, -1])
     if dtype != torch.bfloat16:  # there a read-out by other sums may be off by much
         torch.testing.assert_close(logits, before.logits(x), rtol=1e-4, atol=1e-4)
-
-
-def test_the_door_of_the_model_takes_parts():
-    given_tables = SwitchedAffine.of(
-        torch.randn(2, 1, 3, 3), torch.randn(2, 1, 3), torch.randn(1, 3), Readout.linear(torch.eye(3), torch.ones(3))
-    )
-    parts = (given_tables.A, given_tables.v, given_tables.x0, given_tables.readout)
-    model = LRNN.from_tables(*parts, alphabet="ab", outputs="xyz")
-    assert (model.alphabet, model.outputs) == (("a", "b"), ("x", "y", "z"))
-    assert switched(model).sha256 == given_tables.sha256
 
 
 @pytest.mark.parametrize("p", [1.0, 1.2, 2.0])
@@ -268,15 +246,6 @@ def test_pieces_and_wholes(kind):
     rest, _ = model.advance(tokens[:, 5:], state)
     assert empty.shape == (4, 0, 3)
     assert torch.equal(torch.cat([first, rest], 1), whole)
-
-
-def test_words_of_unlike_lengths_are_carried_on_together():
-    model = wrapped()
-    a, b = (model.advance(torch.tensor([word]), model.initial_state())[1][0] for word in ([1, 2, 2], [2]))
-    both = (type(a)(torch.cat([a.x, b.x]), torch.cat([a.u, b.u])),)
-    logits, after = model.advance(torch.tensor([[1], [2]]), both)
-    assert logits[:, 0].argmax(-1).tolist() == [0, 1]
-    assert after[0].u.tolist() == [[4], [2]]
 
 
 @pytest.mark.parametrize("kind", [Sum, Stepped])

@@ -1,6 +1,5 @@
 """The strategies generate what they say and shrink to the simplest counterexample."""
 
-import itertools
 import random
 
 import numpy as np
@@ -119,22 +118,6 @@ def test_the_judge_of_aperiodicity_knows_both_kinds():
     assert not is_aperiodic(zoo.parity())
     assert not is_aperiodic(MooreMachine([[1, 1, 0], [0, 2, 2]], [0, 1, 2]))  # only the product of its letters turns
     assert is_aperiodic(zoo.dyck(1, 4))
-
-
-def test_a_counterexample_to_all_aperiodic_machines_are_monotone_is_a_small_cascade():
-    """A bit that a letter sets, and another that a letter sets only if the first is 0."""
-
-    def monotone(m):
-        orders = itertools.permutations(range(m.n_states))
-        return any(
-            all(order[row[p]] <= order[row[q]] for row in m.delta for p in order for q in order if order[p] <= order[q])
-            for order in orders
-        )
-
-    found = find(aperiodic_machines(max_states=4), lambda m: not monotone(m), settings=quiet)
-    assert found.n_states <= 4
-    assert len(found.alphabet) <= 2
-    assert is_aperiodic(found)
 
 
 @pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])

@@ -94,11 +94,6 @@ def test_marks_of_the_start(start):
     assert (machine.labels[machine.start], machine.n_states) == ("p", 2)
 
 
-@pytest.mark.parametrize("mark", ["shape=doublecircle", "peripheries=2", "accepting=true", "shape=doubleoctagon"])
-def test_marks_of_accepting_states(mark):
-    assert from_dot(f'digraph {{ "" -> p; p [{mark}]; p -> p [label=a] }}').accepts("")
-
-
 @pytest.mark.parametrize(
     ("label", "letters"),
     [

@@ -240,12 +240,6 @@ def test_acceptors_come_back_equal(machine):
     assert from_jflap(to_jflap(machine)) == machine
 
 
-def test_labels_of_other_types_become_text():
-    assert from_json(to_json(MooreMachine([[0]], [True], labels=[1j]))).labels == ("1j",)
-    machine = MooreMachine([[1, 0]], [True, False], alphabet="a", labels=[("p", 1), 'q<">\x00'])
-    assert from_jflap(to_jflap(machine)).labels == ("('p', 1)", 'q<">?')
-
-
 @pytest.mark.parametrize(
     ("name", "expected"), [("jflap_dfa", "a(ba)*"), ("jflap_nfa", "(0|1)*1(0|())"), ("jflap_old", "a*")]
 )

@@ -101,28 +101,6 @@ def test_the_kinds_of_the_zoo_and_what_facts_imply(source, check_witness):
     assert value["solvable"] or not value["aperiodic"]
 
 
-TRUE_OF = {
-    "parity tomita(5) tomita(6)": "group commutative solvable",
-    "group(S3) group(S4)": "group solvable",
-    "group(A5) group(S5)": "group",
-    "all_maps(4) resettable_counter(3) tomita(3)": "solvable",
-    "all_maps(5)": "",
-    "flip_flop": "aperiodic solvable l_trivial",
-    "shift_register(3)": "aperiodic solvable l_trivial definite locally_testable",
-    "ab_star contains(abaab) tomita(2) tomita(4)": "aperiodic solvable locally_testable",
-    "elevator(3) dyck(1,4)": "aperiodic solvable",
-    "tomita(1)": "commutative aperiodic solvable r_trivial l_trivial j_trivial locally_testable",
-    "tomita(7)": "aperiodic solvable r_trivial l_trivial j_trivial",
-}
-
-
-@pytest.mark.parametrize("sources", TRUE_OF)
-def test_what_is_known_of_named_machines(sources):
-    for source in sources.split():
-        c = classify(zoo.from_task(source))
-        assert {name for name in FACTS if c.facts[name].value} == set(TRUE_OF[sources].split()), source
-
-
 SUBREGULAR = ("strictly_local", "tier_strictly_local", "strictly_piecewise", "locally_testable")
 
 

@@ -76,13 +76,6 @@ def test_images_and_their_groups(brute, m):
     agree(m, brute)
 
 
-@pytest.mark.parametrize(
-    "source", ["all_maps(4)", "cerny(5)", "mod_arith(2)", "group(A4)", "remainder(6)", "dyck(1, 4)"]
-)
-def test_images_and_their_groups_in_the_zoo(brute, source):
-    agree(zoo.from_task(source), brute)
-
-
 def agree(m, brute):
     """The group of a root holds exactly the permutations that elements of the monoid make of it."""
     images, by_definition = Images(Action.of(m.minimise()), 1_000), brute(m)
@@ -194,14 +187,6 @@ def test_small_groups(rows):
         assert not permutations.nested_commutators_survive(generators)
 
 
-def test_a_generating_set_stops_at_the_cap():
-    group = permutations.elements(symmetric(5), 1_000)
-    assert len(permutations.generating_set(group, 1_000)) <= 6
-    chosen = permutations.generating_set(group, 10)
-    assert permutations.elements(group[chosen], 10) is None
-    assert permutations.elements(group[chosen[:-1]], 10) is not None
-
-
 @st.composite
 def graphs(draw, max_nodes: int = 10, max_edges: int = 3) -> np.ndarray:
     n, k = draw(st.integers(1, max_nodes)), draw(st.integers(1, max_edges))
@@ -262,12 +247,6 @@ def test_periodic_states(row):
     f = np.array([row], np.uint16)
     assert set(np.flatnonzero(map_kernels.periodic_states(f)[0])) == periodic
     assert map_kernels.first_turning(f) == (0 if any(row[q] != q for q in periodic) else -1)
-
-
-def test_the_first_that_turns():
-    rows = np.array([[0, 1, 2], [0, 0, 1], [0, 2, 1], [1, 2, 0]], np.uint16)
-    assert map_kernels.first_turning(rows) == 2
-    assert map_kernels.first_turning(rows[:2]) == -1
 
 
 @compiling

@@ -1,5 +1,6 @@
-"""Witnesses, methods and words in sentences on known examples; test_classification has the definitions."""
+"""Witnesses, methods, groups inside monoids, sentences on known examples; test_classification has the definitions."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,57 +23,6 @@ def test_groups_and_commutative_machines():
     n = 500
     row = [*range(1, n), 1]
     assert classify(MooreMachine([row], range(n))).group.witness.states == (0, n - 1, 1)
-
-
-def test_a_cycle_of_states_and_two_letters_that_do_not_run_together():
-    witness = classify(zoo.elevator(3)).r_trivial.witness
-    assert (witness.words, witness.states) == ((("u", "d"),), (0, 1, 0))
-    c = classify(MooreMachine.from_source("regex:a*b.*", alphabet="abc"))
-    assert (c.r_trivial.value, c.j_trivial.value) == (True, False)
-    assert c.j_trivial.witness.words == (tuple("bbc"), tuple("cbc"))
-    assert (c.j_trivial.witness.states[0], {*c.j_trivial.witness.states[1:]}) == (0, {1, 2})
-    assert c.l_trivial.witness == c.j_trivial.witness
-
-
-def test_how_l_triviality_is_decided():
-    assert classify(zoo.tomita(7)).l_trivial.method == "polynomial: since the monoid is J-trivial"
-    assert classify(zoo.parity()).l_trivial.method == "since the monoid is not aperiodic"
-    c = classify(zoo.flip_flop())
-    assert (c.l_trivial.value, c.l_trivial.method) == (True, "by enumeration of the monoid, 3 elements")
-    c = classify(zoo.ab_star())
-    assert c.l_trivial.value is False
-    u, v, x, y = c.l_trivial.witness.words
-    assert c.l_trivial.witness.says.startswith(f"{''.join(u)!r} and {''.join(v)!r} act unlike on state ")
-    assert (len(x) > 0, len(y) > 0) == (True, True)
-    fact = classify(zoo.elevator(7), max_monoid=5).l_trivial
-    assert (fact.value, fact.method) == (None, "capped at 5 elements of the monoid")
-
-
-def test_a_single_pair(check_witness):
-    """uv = u and vu = v, sr = r and rs = s, all four idempotent, other products zero: only u and v are L-equivalent."""
-    one, u, v, s, r, zero = range(6)
-    rows = [
-        [u, u, v, zero, zero, zero],
-        [v, u, v, zero, zero, zero],
-        [s, zero, zero, s, s, zero],
-        [r, zero, zero, r, r, zero],
-    ]
-    c = classify(MooreMachine(rows, range(6), start=one, alphabet="uvsr"))
-    assert (c.monoid_size.value, c.r_trivial.value, c.l_trivial.value) == (6, False, False)
-    assert {*c.l_trivial.witness.words[:2]} == {("u",), ("v",)}
-    check_witness(c, "l_trivial")
-
-
-def test_patterns_that_break_local_testability():
-    witness = classify(zoo.flip_flop()).locally_testable.witness
-    assert (witness.words, witness.states) == (((".",), ("s",), ("r",)), (0, 1))
-    witness = classify(MooreMachine.from_source("regex:b*ab*", alphabet="ab")).locally_testable.witness
-    assert (witness.words, witness.states) == ((("b",), ("a",)), (0, 1, 2))
-    assert witness.says == "'b' fixes states 0, 1 and 2, yet 'a' leads 0 to 1 and 1 on to 2"
-    c = classify(MooreMachine.from_source("regex:a*b.*", alphabet="abc"))
-    witness = c.locally_testable.witness
-    assert (witness.words, set(witness.states)) == ((("a",), ("b",), ("c",)), {0, 1, 2})
-    assert classify(MooreMachine([[0, 1, 2], [2, 1, 2], [1, 1, 1]], range(3))).locally_testable.value is True
 
 
 def test_too_large_to_search(monkeypatch):
@@ -138,10 +88,75 @@ def test_long_words_are_shortened_and_letters_with_spaces_told_apart():
     assert action_over("a", "ab").spell(("a", "ab")) == "'a ab'"
 
 
-def test_letters_that_act_alike_are_kept_once():
-    action = Action.of(zoo.length_mod(3, letters="abc"))
-    assert (action.letters.tolist(), action.names) == ([[1, 2, 0]], ("a",))
-    action = Action.of(zoo.flip_flop())
-    assert action.word([0, 1, 2]) == ("s", "r", ".")
-    assert action.follow(0, [0, 2, 1]) == [0, 1, 1, 0]
-    assert action.successors.tolist() == [[1, 0, 0], [1, 0, 1]]
+def test_methods_of_aperiodicity():
+    def method(source, **limit):
+        return classify(zoo.from_task(source), **limit).aperiodic.method
+
+    assert method("parity") == "polynomial: a letter turns a cycle"
+    assert method("tomita(7)") == "polynomial: no cycles but loops, since the monoid is R-trivial"
+    assert method("ab_star") == "polynomial: since the machine is locally testable"
+    assert method("elevator(4)") == "by enumeration of the monoid, 18 elements"
+    assert method("elevator(40)", max_monoid=1_000) == "by enumeration of the images, 820 sets of states"
+
+
+def test_a_cycle_found_among_the_images(check_witness):
+    m = MooreMachine([[2, 4, 2, 1, 0], [0, 3, 3, 3, 3]], range(5))
+    c = classify(m, max_monoid=12)
+    assert (c.aperiodic.value, c.aperiodic.method) == (False, "by enumeration of the images")
+    check_witness(c, "aperiodic")
+    assert classify(m).aperiodic.method == "by enumeration of the monoid, shortest word first"
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_images_decide_as_the_monoid_does(brute, check_witness, data):
+    n = data.draw(st.integers(2, 5))
+    row = st.lists(st.integers(0, n - 1), min_size=n, max_size=n)
+    m = MooreMachine([data.draw(row) for _ in range(2)], range(n))
+    by_definition = brute(m)
+    images = {frozenset(f) for f in by_definition.monoid}
+    c = classify(m, max_monoid=max(len(images), 1))
+    assert c.aperiodic.value is by_definition.aperiodic()
+    assert c.solvable.value is True or n == 5
+    if not c.aperiodic.value:
+        check_witness(c, "aperiodic")
+
+
+@pytest.mark.parametrize(
+    ("rows", "solvable"),
+    [
+        ([[1, 2, 0, 3, 4, 0], [0, 1, 3, 4, 2, 0], [5, 5, 5, 5, 5, 5]], False),  # A₅ on five of six
+        ([[1, 2, 3, 4, 0, 0], [0, 2, 4, 1, 3, 0], [5, 5, 5, 5, 5, 0]], True),  # the affine group of five, order 20
+        ([[1, 2, 3, 4, 5, 0], [5, 4, 3, 2, 1, 0], [0, 0, 2, 2, 4, 4]], True),  # the dihedral group of six
+    ],
+)
+def test_solvability_against_the_definition(brute, check_witness, rows, solvable):
+    m = MooreMachine(rows, range(6), start=5)
+    c = classify(m)
+    assert c.solvable.value is solvable is brute(m).solvable()
+    if not solvable:
+        check_witness(c, "solvable")
+
+
+@pytest.mark.parametrize("n", [7, 9, 16])
+def test_a_group_too_large_to_list(n):
+    c = classify(zoo.all_maps(n), max_monoid=1_000)
+    assert (c.solvable.value, c.solvable.method) == (False, "by the groups that permute the images")
+    assert c.solvable.witness.words == (("c",), ("t",))
+    assert c.solvable.witness.states == tuple(range(n))
+
+
+def test_elements_refute_where_the_images_are_too_many(check_witness):
+    c = classify(zoo.random_dfa(100, 6, seed=1, minimal=True), max_monoid=100_000)
+    assert (c.solvable.value, c.solvable.method) == (False, "by the elements found of the monoid")
+    check_witness(c, "solvable")
+
+
+def test_a_solvable_group_too_large_to_list():
+    """Four blocks of four, S₄ on each and on the blocks, is solvable; with 24⁵ elements that stays open."""
+    q = np.arange(16)
+    swap, turn = q.copy(), q.copy()
+    swap[:2], turn[:4] = [1, 0], [1, 2, 3, 0]
+    c = classify(MooreMachine([swap, turn, np.roll(q, 4)], range(16)), max_monoid=5_000)
+    assert c.solvable.value is None
+    assert c.solvable.method == "capped at 5,000 elements of a group that permutes 16 states"

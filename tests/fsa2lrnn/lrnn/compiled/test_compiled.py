@@ -1,8 +1,12 @@
-"""Compiled loops as differentiable functions, the memory of their tensors, and the threads that share them out."""
+"""Compiled loops as differentiable functions, the memory of their tensors, threads, and operations on rows."""
 
+import ast
 import os
 import signal
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,9 +14,12 @@ import torch
 from numba import njit
 from torch.autograd import Function
 
+import fsa2lrnn.lrnn.normalise.column_kernels as norms
+import fsa2lrnn.lrnn.scans.cpu_kernels as scans
 from fsa2lrnn.lrnn import compiled
-from fsa2lrnn.lrnn.compiled import typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import empty, typed_once_differentiable, vectors
 from fsa2lrnn.lrnn.compiled.harness import CompiledRecurrence
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST, fence, instruction
 
 
 @njit
@@ -107,15 +114,6 @@ def no_blocks(monkeypatch):
     monkeypatch.setattr(compiled, "_blocks", [])
 
 
-@pytest.mark.parametrize("length", [1, LENGTH, 3 * LENGTH + 5])
-def test_a_tensor_is_aligned_and_writable(length):
-    tensor = compiled.empty((length, 2), torch.float64)
-    assert (tensor.shape, tensor.dtype, tensor.is_contiguous()) == ((length, 2), torch.float64, True)
-    assert tensor.data_ptr() % 64 == 0
-    tensor.fill_(3)
-    assert (tensor == 3).all()
-
-
 @pytest.mark.usefixtures("no_blocks")
 def test_what_is_held_in_any_way_is_not_used_again():
     held = [compiled.empty((LENGTH,), torch.float32) for _ in range(3)]
@@ -156,32 +154,6 @@ def test_no_more_is_held_than_the_limits(monkeypatch):
     assert len({tensor.data_ptr() for tensor in tensors}) == 5
 
 
-def test_cuts_cover_everything_once():
-    for total in range(12):
-        for n_parts in range(1, 6):
-            cuts = compiled.cuts(total, n_parts)
-            assert np.concatenate([np.arange(*cut) for cut in cuts]).tolist() == list(range(total))
-            assert len(cuts) == max(1, min(total, n_parts))
-
-
-@pytest.mark.parametrize(("multiplications", "wanted"), [(0, 1), (1, 1), (20, 2), (29, 2), (30, 3), (99, 3)])
-def test_threads_are_as_many_as_torchs_and_as_the_work_is_worth(monkeypatch, multiplications, wanted):
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 10)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 3)
-    assert compiled.thread_count(multiplications) == wanted
-
-
-@pytest.mark.parametrize("n_parts", [1, 3])
-def test_a_kernel_gets_flat_arrays_that_are_the_tensors_memory(n_parts):
-    tensor = torch.zeros(3, 4, requires_grad=True)
-
-    def kernel(flat, step, part):
-        flat[part[0] : part[1]] += step
-
-    compiled.share(kernel, (tensor, 5), compiled.cuts(12, n_parts))
-    assert tensor.tolist() == [[5.0] * 4] * 3
-
-
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_what_a_job_raises_is_raised(n_threads):
     def fail():
@@ -204,3 +176,92 @@ def test_a_forked_child_has_threads_of_its_own():
         compiled.at_once([lambda: done.append(2)] * 3, 2)
         os._exit(0 if done == [1, 1, 1, 2, 2, 2] else 1)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def _write_all(rows, block, i, out, k):
+    """The rows' sums, twice the first row plus the last, the first entry n times, and all squares: n + 3 rows."""
+    loaded = [rows.load(block, i, row) for row in range(rows.n)]
+    rows.store(rows.sums(loaded), out, k)
+    rows.store(rows.plus(rows.plus(loaded[0], loaded[0]), loaded[-1]), out, k, 1)
+    rows.store(rows.repeat(loaded[0], 0), out, k, 2)
+    for row, each in enumerate(loaded):
+        rows.stream(rows.times(each, each), out, k, row + 3)
+
+
+_all = instruction(_write_all)
+
+
+def made(width):
+    @njit
+    def run(block, i, out, k):
+        _all(width, (block, i, out, k))
+        fence()
+
+    return run
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, WIDEST])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_are_read_computed_and_written_where_they_belong(dtype, width):
+    out = empty((width + 7, width), dtype).fill_(77).numpy()
+    memory = np.random.default_rng(0).integers(-9, 9, 5 + width * width).astype(out.dtype)
+    block = memory[5:].reshape(width, width)
+    made(width)(memory, 5, out.reshape(-1), 2 * width)
+    wanted = [block.sum(1), 2 * block[0] + block[-1], np.full(width, block[0, 0]), *block**2]
+    assert np.array_equal(out[2:-2], wanted)
+    assert (out[[0, 1, -2, -1]] == 77).all()
+
+
+KERNEL = """
+import numpy as np
+from more import More
+from numba.core import event
+from vectors import instruction, kernel
+
+add = instruction(lambda rows, x, i: rows.store(rows.changed(rows.load(x, i), rows.load(x, i, 1)), x, i), More)
+
+@kernel(More)
+def run(x):
+    add(2, (x, 0))
+
+x = np.array([3.0, 4, 1, 2])
+with event.install_recorder("numba:compile") as seen:
+    run(x)
+print(x[:2].tolist(), "compiled" if len(seen.buffer) else "from disk")
+"""
+MORE = """
+from vectors import Rows
+
+class More(Rows):
+    def changed(self, x, y):
+        return self.plus(x, y)
+"""
+
+
+@pytest.mark.slow
+def test_an_edit_of_an_operation_is_seen_by_kernels_of_other_files(tmp_path):
+    files = {"vectors.py": Path(vectors.__file__).read_text(encoding="utf-8"), "more.py": MORE, "run.py": KERNEL}
+
+    def run(name="run.py", before="", after=""):
+        assert before in files[name]
+        files[name] = files[name].replace(before, after)
+        for each, text in files.items():
+            (tmp_path / each).write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-B", "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert run() == "[4.0, 6.0] compiled"
+    assert run() == "[4.0, 6.0] from disk"
+    assert run("vectors.py", "fadd(x, y", "fsub(x, y") == "[2.0, 2.0] compiled"
+    assert run("more.py", "self.plus(x, y)", "self.times(x, y)") == "[3.0, 8.0] compiled"
+    assert run("more.py", "self.times(x, y)", "self.plus(x, y)") == "[2.0, 2.0] from disk"
+
+
+@pytest.mark.parametrize("module", [norms, scans])
+def test_every_kernel_of_rows_is_kept_by_the_sources_of_its_operations(module):
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    ways = [ast.unparse(each) for node in ast.walk(tree) for each in getattr(node, "decorator_list", [])]
+    assert sum(way.startswith("kernel(") for way in ways) >= 2
+    assert not [way for way in ways if "cache=" in way]

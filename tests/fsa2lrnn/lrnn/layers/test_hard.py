@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConfig, load, save
+from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers import Shape
 from fsa2lrnn.lrnn.layers.base import exchanges_closed
 from fsa2lrnn.lrnn.layers.hard import MAPS, STARTS, HardLanesLayer, HardReflectionsLayer
@@ -44,15 +44,6 @@ def test_no_scan_and_no_format_rounds(config):
         assert layer.starts_exact()
         assert exchanges_closed(*layer.tables(u.to(dtype)))
     assert exchanges_closed(A, v)
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-def test_it_trains_and_saves_like_any_layer(tmp_path, config):
-    model, tokens = model_of(config), torch.tensor([[0, 1, 2, 0, 1]])
-    model(tokens).square().sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.layers.parameters())
-    save(model, tmp_path / "h.safetensors")
-    assert torch.equal(load(tmp_path / "h.safetensors")(tokens), model(tokens))
 
 
 def test_a_choice_that_rounding_may_change_is_not_called_exact():

@@ -1,4 +1,4 @@
-"""What a layer declares by default, layers by name, a layer of a user's own, maps among finitely many states."""
+"""What layers declare by default, by name and of a user; the trainable layers and index tables by their formulas."""
 
 import json
 import sys
@@ -6,12 +6,31 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import nn
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, Gate, Layer, LayerConfig, LRNNConfig, layer_named, load, register, save
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import (
+    LRNN,
+    BlockLayerConfig,
+    Gate,
+    HouseholderLayerConfig,
+    Layer,
+    LayerConfig,
+    LRNNConfig,
+    layer_named,
+    load,
+    register,
+    save,
+)
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, name_of
-from fsa2lrnn.lrnn.layers.base import Hint, is_one_hot, maps_closed, starts_closed
+from fsa2lrnn.lrnn.layers.base import is_one_hot, maps_closed, starts_closed
+from fsa2lrnn.lrnn.layers.block import BlockLayer
+from fsa2lrnn.lrnn.layers.householder import HouseholderLayer
+from fsa2lrnn.lrnn.layers.index import METHODS, choose_method
+from fsa2lrnn.testing.strategies import machines
 
 
 @dataclass(frozen=True)
@@ -168,13 +187,6 @@ def test_every_gate_is_declared(kind):
     assert {id(gate) for _, gate in layer.gates} == {id(m) for m in layer.modules() if isinstance(m, Gate)}
 
 
-@pytest.mark.parametrize(
-    ("hint", "rate"), [(Hint(), 4e-3), (Hint(rate=1e-3), 1e-3), (Hint(factor=0.5), 2e-3), (Hint(1e-3, 0.0, 2.0), 2e-3)]
-)
-def test_a_hint_gives_a_rate_its_own_or_a_share_of_the_runs(hint, rate):
-    assert hint.rate_for(4e-3) == pytest.approx(rate)
-
-
 MASK = torch.tensor([[True, True], [True, False]])  # a block of 2, a lane
 EYE = torch.eye(2)
 SWAP, ZERO = EYE.flip(0), torch.zeros(2, 2)
@@ -215,3 +227,142 @@ def test_where_states_start_and_what_is_one_hot():
     assert not starts_closed(torch.tensor([[0.0, 0.0], [1.0, 0.0]]), MASK)  # a block that is nowhere
     assert not starts_closed(torch.tensor([[1.0, 0.0], [0.5, 0.0]]), MASK)
     assert is_one_hot(torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 2.0]])).tolist() == [True] + [False] * 3
+
+
+def layer(sizes, rule="clip"):
+    torch.manual_seed(0)
+    return BlockLayer(5, BlockLayerConfig(sizes, 7, 6), rule, 1.2).double()
+
+
+@pytest.mark.parametrize("rule", ["clip", "none", "released"])
+def test_tables_are_the_gates_reshaped_and_normalised(rule):
+    block, u = layer((3, 3), rule), torch.randn(4, 2, 5, dtype=torch.float64)
+    A, v = block.tables(u)
+    assert A.shape == (4, 2, 2, 3, 3)
+    assert torch.equal(v, block.value(u).reshape(4, 2, 2, 3))
+    raw = block.transition(u).reshape(4, 2, 2, 3, 3)
+    assert torch.equal(A, raw) == (rule == "none")
+    if rule == "clip":
+        norms = torch.linalg.vector_norm(raw, ord=1.2, dim=-2, keepdim=True)
+        torch.testing.assert_close(A * norms.clamp(min=1), raw)
+
+
+def test_padding_neither_computes_nor_learns_nor_counts_in_the_column_norm():
+    block = layer((3, 1, 2))
+    assert (block.block_sizes, block.n_heads) == ((3, 1, 2), 3)
+    u = torch.randn(2, 5, 5, dtype=torch.float64)
+    A, v = block.tables(u)
+    outside = ~(block.mask[:, :, None] & block.mask[:, None, :])
+    assert not A[..., outside].any()
+    assert not v[..., ~block.mask].any()
+    x, _ = block(u, block.initial_state(2))
+    assert not x.unflatten(-1, (3, 3))[..., ~block.mask].any()
+    x.square().sum().backward()
+    assert not block.x0.grad[~block.mask].any()
+    assert block.x0.grad[block.mask].all()
+    assert not block.transition[2].bias.grad.reshape(3, 3, 3)[outside].any()
+    block = layer((3, 1))
+    with torch.no_grad():
+        block.transition[2].bias[9:] = 5
+    A, _ = block.tables(torch.zeros(5, dtype=torch.float64))
+    assert A[1, 0, 0] == 1
+
+
+def test_the_transition_is_the_product_of_its_factors_first_factor_first():
+    torch.manual_seed(0)
+    layer = HouseholderLayer(5, HouseholderLayerConfig(4, 3, 6, 6, n_heads=2)).double()
+    u = torch.randn(2, 7, 5, dtype=torch.float64)
+    A, v = layer.tables(u)
+    keys, rates = layer.transition(u).reshape(2, 7, 2, 3, 4), layer.rate(u).reshape(2, 7, 2, 3)
+    expected = torch.eye(4, dtype=torch.float64)
+    for j in range(3):
+        k = keys[..., j, :]
+        factor = torch.eye(4, dtype=torch.float64) - rates[..., j, None, None] * k.unsqueeze(-1) * k.unsqueeze(-2)
+        expected = factor @ expected
+    torch.testing.assert_close(A, expected)
+    assert torch.equal(v.flatten(-2), layer.value(u))
+
+
+def test_unit_keys_reflect_or_shrink_along_one_direction_and_never_lengthen():
+    torch.manual_seed(0)
+    layer = HouseholderLayer(5, HouseholderLayerConfig(4, 1, 6, 6, n_heads=2, unit_keys=True)).double()
+    u = 30 * torch.randn(50, 5, dtype=torch.float64)
+    eigenvalues = torch.linalg.eigvalsh(layer.tables(u)[0])  # ascending
+    torch.testing.assert_close(eigenvalues[..., 1:], torch.ones(50, 2, 3, dtype=torch.float64))
+    torch.testing.assert_close(eigenvalues[..., 0], 1 - 2 * layer.rate(u).sigmoid())
+    assert eigenvalues[..., 0].min() < -0.5
+    several = HouseholderLayer(5, HouseholderLayerConfig(4, 3, 6, 6, unit_keys=True)).double()
+    assert torch.linalg.matrix_norm(several.tables(u)[0], ord=2).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("change", [{"size": 0}, {"n_factors": 0}, {"value_hidden": 0}, {"n_heads": 0}])
+def test_sizes_are_positive(change):
+    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: a Householder layer needs a positive one"):
+        HouseholderLayerConfig(**{"size": 2, "n_factors": 1, "transition_hidden": 2, "value_hidden": 2, **change})
+
+
+@given(machines(max_states=9, max_letters=4), st.data())
+def test_every_method_computes_what_the_dense_layer_computes(machine, data):
+    length, batch = data.draw(st.integers(0, 20)), data.draw(st.integers(0, 3))
+    letter = st.integers(0, len(machine.alphabet) - 1)
+    words = [data.draw(st.lists(letter, min_size=length, max_size=length)) for _ in range(batch)]
+    tokens = torch.tensor(words, dtype=torch.int64).reshape(batch, length)
+    dense = compile_machine(machine, layout="dense")(tokens)
+    index = compile_machine(machine, layout="index")
+    for method in METHODS:
+        assert torch.equal(index(tokens, method), dense)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (1, 0), (2, 1), (8, 5), (11, 130), (2, 5_000)], ids=str)  # (B, T)
+@pytest.mark.parametrize(("n_states", "n_maps"), [(1, 1), (1, 3), (6, 1), (5, 5), (400, 3)])
+def test_every_method_is_as_sequential_on_odd_shapes(shape, n_states, n_maps):
+    generator = torch.Generator().manual_seed(0)
+    table = torch.randint(n_states, (n_maps, n_states), generator=generator)
+    cells = torch.randint(n_maps, shape[::-1], generator=generator).T  # not contiguous
+    starts = torch.randint(n_states, (), generator=generator).expand(shape[0])
+    expected = METHODS["sequential"](table, cells, starts)
+    for method in METHODS:
+        assert torch.equal(METHODS[method](table, cells, starts), expected)
+
+
+@pytest.fixture
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(
+    ("n_states", "shape", "method"),
+    [
+        (8, (1, 1 << 20), "compose"),
+        (8, (7, 1 << 20), "compose"),
+        (8, (8, 1 << 20), "walk"),
+        (9, (1, 1 << 20), "walk"),
+        (8, (1, (1 << 20) - 1), "walk"),
+        (8, (1_000, 1), "walk"),
+    ],
+)
+def test_what_auto_chooses(n_states, shape, method):
+    table, cells = torch.empty(5, n_states), torch.empty(1).expand(shape)
+    assert choose_method(table, cells) == method
+    assert choose_method(table, cells.to("meta")) == "sequential"
+    torch.set_num_threads(1)
+    assert choose_method(table, cells) == "walk"
+
+
+def compile_machine_of_two_states(dtype=torch.float32):
+    from fsa2lrnn.automata import MooreMachine
+
+    return compile_machine(MooreMachine([[1, 0]], [False, True]), layout="index", dtype=dtype)
+
+
+def test_an_index_model_has_a_dtype_and_nothing_to_train():
+    for dtype in (torch.float64, torch.bfloat16):
+        model = compile_machine_of_two_states(dtype)
+        assert model(torch.zeros(1, 1, dtype=torch.int64)).dtype == model.dtype == dtype
+        assert not list(model.parameters())
+    with pytest.raises(UnsupportedFormat, match="scan method 'fused' is not known"):
+        model(torch.zeros(1, 1, dtype=torch.int64), "fused")
