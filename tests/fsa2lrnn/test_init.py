@@ -27,16 +27,13 @@ from fsa2lrnn.versions import environment
 FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent", "repair")
 
 
-def test_every_name_is_found():
+def test_names_are_found_or_refused():
     assert {"Cascade", "Readout", "choose", "decompose", *FUNCTIONS} <= set(fsa2lrnn.__all__)
     for name in fsa2lrnn.__all__:
         assert getattr(fsa2lrnn, name) is not None
     assert dir(fsa2lrnn) == sorted(fsa2lrnn.__all__)
     assert isinstance(fsa2lrnn.decompose(fsa2lrnn.zoo.parity()).cascade, fsa2lrnn.Cascade)
     assert fsa2lrnn.choose(fsa2lrnn.zoo.parity()).form == "onehot"
-
-
-def test_no_room_has_the_name_of_something_else_and_unknown_names_are_named():
     rooms = {module.name for module in iter_modules(fsa2lrnn.__path__)}
     assert rooms & set(fsa2lrnn.__all__) == {"lrnn"}
     assert fsa2lrnn.lrnn is sys.modules["fsa2lrnn.lrnn"]
@@ -167,12 +164,9 @@ sys.meta_path[:] = map(Less, sys.meta_path)
 """
 
 
-def test_what_is_there_is_imported():
+def test_missing_packages_are_named_and_errors_inside_pass_through(monkeypatch, tmp_path):
     assert require("json.decoder", "test", "this test").JSONDecoder().decode("[1]") == [1]
     assert is_installed("json")
-
-
-def test_what_is_missing_is_refused_with_the_line_that_installs_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     monkeypatch.delitem(sys.modules, "cvxpy.atoms", raising=False)  # another test may have imported it
     assert not is_installed("cvxpy")
@@ -183,9 +177,6 @@ def test_what_is_missing_is_refused_with_the_line_that_installs_it(monkeypatch):
     with pytest.raises(MissingPackage, match=r"this test needs cvxpy, which is not installed: pip install cvxpy$"):
         require("cvxpy", None, "this test")
     assert isinstance(caught.value, ImportError)
-
-
-def test_an_error_inside_a_package_that_is_there_passes_through(tmp_path, monkeypatch):
     (tmp_path / "half_here.py").write_text("import not_here_at_all\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ModuleNotFoundError, match="not_here_at_all") as caught:

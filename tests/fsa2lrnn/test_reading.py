@@ -103,12 +103,29 @@ def test_what_no_writer_of_ours_writes_is_refused(text, reason):
         parse_json(text, "f")
 
 
-def test_types_are_what_is_declared():
+def test_types_are_declared_or_decoded_and_faults_counted():
     found = read(Whole, GOOD, "whole")
     wanted = Whole(3, True, "ü", "fast", None, (1, 2), ("a", 1), (Part(2.0),), {"x": 0.5})
     assert found == wanted
     assert type(found.parts[0].weight) is float
     check_fields(found)
+
+    def doubled(value, where):
+        if value == "no":
+            raise UnsupportedFormat(f"{where}: no")
+        return complex(value)
+
+    assert read(tuple[complex, ...], ["1", "2"], "x", {complex: doubled}) == (1, 2)
+    with pytest.raises(UnsupportedFormat, match=r"x\[1\]: no"):
+        read(tuple[complex, ...], ["1", "no"], "x", {complex: doubled})
+    with pytest.raises(UnsupportedFormat) as caught:
+        read(Whole, GOOD | {"sizes": ["x"] * 1_000}, "whole")
+    assert str(caught.value).count("must be") == 10
+    assert str(caught.value).endswith("; and 990 more")
+    assert len(shown("x" * 10**6)) < 100
+    assert len(shown([[["x"] * 1_000] * 1_000] * 1_000)) < 1_000
+    assert len(shown(10**2_000)) < 100
+    assert shown({"heads": -1 << 20_000}) == "{'heads': a whole number of 20,001 bits}"
 
 
 @pytest.mark.parametrize(
@@ -139,13 +156,6 @@ def test_what_is_of_another_type_is_named(changes, reason):
         read(Whole, GOOD | changes, "whole")
 
 
-def test_faults_are_named_together_and_counted_beyond_ten():
-    with pytest.raises(UnsupportedFormat) as caught:
-        read(Whole, GOOD | {"sizes": ["x"] * 1_000}, "whole")
-    assert str(caught.value).count("must be") == 10
-    assert str(caught.value).endswith("; and 990 more")
-
-
 @given(st.dictionaries(st.sampled_from(sorted(GOOD)), json_values))
 def test_whatever_is_in_a_field_it_is_read_or_named(changes):
     try:
@@ -155,24 +165,6 @@ def test_whatever_is_in_a_field_it_is_read_or_named(changes):
     else:
         return
     assert any(f"whole.{name}" in error for name in changes)
-
-
-def test_other_types_by_decoders():
-    def doubled(value, where):
-        if value == "no":
-            raise UnsupportedFormat(f"{where}: no")
-        return complex(value)
-
-    assert read(tuple[complex, ...], ["1", "2"], "x", {complex: doubled}) == (1, 2)
-    with pytest.raises(UnsupportedFormat, match=r"x\[1\]: no"):
-        read(tuple[complex, ...], ["1", "no"], "x", {complex: doubled})
-
-
-def test_long_values_are_cut_short():
-    assert len(shown("x" * 10**6)) < 100
-    assert len(shown([[["x"] * 1_000] * 1_000] * 1_000)) < 1_000
-    assert len(shown(10**2_000)) < 100
-    assert shown({"heads": -1 << 20_000}) == "{'heads': a whole number of 20,001 bits}"
 
 
 def test_data_in_memory_are_checked_alike():
@@ -296,11 +288,15 @@ def test_symbols_survive_json(symbol):
     assert type(back) is type(symbol)
 
 
-def test_types_of_symbols_survive_json_and_numpy_scalars_become_python_scalars():
+def test_types_of_symbols_survive_json_and_labels_are_shown():
     back = from_json(to_json((1, True, 1.0, "1", None)))
     assert [type(x) for x in back] == [int, bool, float, str, type(None)]
     numpy_scalars = (np.int64(1), np.bool_(True), np.float64(0.5), np.str_("a"))
     assert [type(to_json(x)) for x in numpy_scalars] == [int, bool, float, str]
+    shown = [show(x) for x in (True, False, np.bool_(True), None, 3, "a")]
+    assert shown == ["accept", "reject", "accept", "–", "3", "a"]
+    named = namedtuple("Registers", "sum term")(0, 1)
+    assert [show_label(x) for x in (named, (0, "a"), "s", 3)] == ["(0, 1)", "(0, 'a')", "s", "3"]
 
 
 def test_alphabets_are_aligned_or_told_apart():
@@ -347,10 +343,3 @@ def test_words_of_one_text_are_one_word(alphabet, data):
     words = st.lists(st.sampled_from(alphabet), max_size=4)
     u, v = data.draw(words), data.draw(words)
     assert (word_text(u, alphabet) == word_text(v, alphabet)) == (u == v)
-
-
-def test_a_named_tuple_is_shown_as_a_plain_one():
-    shown = [show(x) for x in (True, False, np.bool_(True), None, 3, "a")]
-    assert shown == ["accept", "reject", "accept", "–", "3", "a"]
-    named = namedtuple("Registers", "sum term")(0, 1)
-    assert [show_label(x) for x in (named, (0, "a"), "s", 3)] == ["(0, 1)", "(0, 'a')", "s", "3"]

@@ -154,13 +154,6 @@ def test_a_batch_ends_where_each_word_ends(shape, dtype, n_states, n_letters):
     assert starts.tolist() == before.tolist()
 
 
-@pytest.mark.parametrize(("n_states", "n_letters"), [(3, 1_000), (70_000, 2)])
-def test_letters_and_states_that_do_not_fit_into_a_byte_or_two(n_states, n_letters):
-    rng = np.random.default_rng(0)
-    delta, tokens = rng.integers(n_states, size=(n_letters, n_states)), rng.integers(n_letters, size=(9, 50))
-    assert MultiStepTable.of(delta).finals(np.zeros(9, int), tokens).tolist() == ends(delta, np.zeros(9, int), tokens)
-
-
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("machine", [zoo.sum_mod(5), zoo.mod_arith(5).minimise()], ids=["few states", "many"])

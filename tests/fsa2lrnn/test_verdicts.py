@@ -166,15 +166,12 @@ def results():
     }
 
 
-def test_every_result_is_short_and_on_one_line(results):
+def test_results_are_short_and_say_their_claim(results):
     texts = {name: (repr(value), str(value)) for name, value in results.items()}
     assert {name: len(text) for name, (text, _) in texts.items() if len(text) > 200 or "\n" in text} == {}
     assert {name: text for name, (_, text) in texts.items() if "\n" in text} == {}
     assert all(repr(results[name]).startswith(kind.__name__ + "(") for name, kind in
                {"proved": Proved, "refuted": Refuted, "undecided": Undecided, "learned": Learned}.items())  # fmt: skip
-
-
-def test_a_verdict_says_its_claim(results):
     assert str(results["proved"]).startswith("proved: on every word of every length")
     failure = results["refuted"].failure
     assert str(results["refuted"]).endswith(f"the output is {failure.given[-1]}, not {failure.wanted[-1]}")

@@ -175,7 +175,7 @@ def test_complete_with_an_error_names_what_is_missing(delta, options, message):
         complete(delta, **{"outputs": "xy", **options})
 
 
-def test_complete_with_a_sink_or_by_ignoring():
+def test_completing_with_a_sink_by_ignoring_and_over_new_letters():
     m = complete(PARTIAL, "xy", alphabet="ab", labels=["p", "q"], completion="sink", sink_output="z")
     assert m == MooreMachine([[1, 2, 2], [2, 0, 2]], "xyz", 0, "ab")
     assert m.labels == ("p", "q", "sink")
@@ -185,6 +185,13 @@ def test_complete_with_a_sink_or_by_ignoring():
     assert complete(PARTIAL, "xy", alphabet="ab", completion="ignore") == MooreMachine([[1, 1], [0, 0]], "xy", 0, "ab")
     with pytest.raises(UnsupportedFormat, match="completion 'guess' is not known: choose one of error, sink, ignore"):
         complete(PARTIAL, "xy", completion="guess")
+    assert widen(MooreMachine([[0]], [True], alphabet="a"), "ab").outputs == (True, False)
+    with pytest.raises(InvalidMachine, match="no transition for state 0 on 'b': add them, or choose completion='sink'"):
+        widen(MooreMachine([[0]], ["x"], alphabet="a"), "ab")
+    with pytest.raises(InvalidMachine, match=r"the alphabet \('b', 0\) lacks '0' \(str\), a letter of the machine"):
+        widen(MooreMachine([[0]], [True], alphabet="0"), ["b", 0])
+    with pytest.raises(InvalidMachine, match="letter 'b' stands twice in the alphabet"):
+        widen(MooreMachine([[0]], [True], alphabet="a"), "abb")
 
 
 @compiling
@@ -208,16 +215,6 @@ def test_a_widened_machine_does_the_same_on_the_letters_that_it_knew(m, completi
         assert given[:first_new] == m.transduce(word[:first_new])
         assert set(given[first_new:]) <= {False if m.is_acceptor else None}
     assert widen(m, m.alphabet) == m
-
-
-def test_new_letters_need_a_meaning_but_in_acceptors():
-    assert widen(MooreMachine([[0]], [True], alphabet="a"), "ab").outputs == (True, False)
-    with pytest.raises(InvalidMachine, match="no transition for state 0 on 'b': add them, or choose completion='sink'"):
-        widen(MooreMachine([[0]], ["x"], alphabet="a"), "ab")
-    with pytest.raises(InvalidMachine, match=r"the alphabet \('b', 0\) lacks '0' \(str\), a letter of the machine"):
-        widen(MooreMachine([[0]], [True], alphabet="0"), ["b", 0])
-    with pytest.raises(InvalidMachine, match="letter 'b' stands twice in the alphabet"):
-        widen(MooreMachine([[0]], [True], alphabet="a"), "abb")
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,25 @@ def test_a_machine_is_frozen(name):
             change()
 
 
-def test_the_table_is_read_only_and_our_own():
+def test_tables_are_read_only_and_acceptors_accept():
     table = np.array([[0, 1], [1, 0]])
     m = MooreMachine(table, [False, True])
     table[:] = 0
     assert m == PARITY
     with pytest.raises(ValueError, match="read-only"):
         m.delta[0, 0] = 1
+    assert PARITY.accepts("0111")
+    assert not PARITY.accepts("")
+    assert MooreMachine([[0]], [np.bool_(True)]).accepts("0") is True
+    with pytest.raises(InvalidMachine) as error:
+        MooreMachine([[0]], [1]).accepts("0")
+    assert str(error.value) == "this machine has outputs other than True and False: use transduce() or run()"
+    m = MooreMachine([[1, 0]], "xy", alphabet="*")
+    assert m.step(0, "×") == 1
+    assert m.step(np.int64(1), "*") == 0
+    assert type(m.step(0, "*")) is int
+    assert repr(PARITY) == "MooreMachine(2 states, 2 letters, acceptor)"
+    assert repr(MooreMachine([[1, 0]], "xy")) == "MooreMachine(2 states, 1 letters, 2 outputs)"
 
 
 def test_equality_is_structural():
@@ -150,15 +162,6 @@ def test_walking_is_stepping(data):
     )
 
 
-def test_accepts_asks_for_an_acceptor():
-    assert PARITY.accepts("0111")
-    assert not PARITY.accepts("")
-    assert MooreMachine([[0]], [np.bool_(True)]).accepts("0") is True
-    with pytest.raises(InvalidMachine) as error:
-        MooreMachine([[0]], [1]).accepts("0")
-    assert str(error.value) == "this machine has outputs other than True and False: use transduce() or run()"
-
-
 @pytest.mark.parametrize("letter", ["a", 2, None, [1], {}])
 def test_an_unknown_letter_is_refused_everywhere(letter):
     with pytest.raises(InvalidWord, match="at position 1 is not in the alphabet"):
@@ -172,15 +175,6 @@ def test_an_unknown_state_is_refused(state):
     with pytest.raises(InvalidMachine) as error:
         PARITY.step(state, 1)
     assert str(error.value) == f"state {state!r} is not a state of this machine: states run 0..1"
-
-
-def test_step_run_and_repr():
-    m = MooreMachine([[1, 0]], "xy", alphabet="*")
-    assert m.step(0, "×") == 1
-    assert m.step(np.int64(1), "*") == 0
-    assert type(m.step(0, "*")) is int
-    assert repr(PARITY) == "MooreMachine(2 states, 2 letters, acceptor)"
-    assert repr(MooreMachine([[1, 0]], "xy")) == "MooreMachine(2 states, 1 letters, 2 outputs)"
 
 
 @given(dfas(), st.data())
@@ -207,14 +201,12 @@ def test_boolean_operations_need_acceptors_over_the_same_letters():
         ab | "regex:a"
 
 
-def test_states_are_numbered_breadth_first_and_labelled_by_themselves():
+def test_machines_from_step_functions():
     m = explore("ab", "", lambda q, a: (q + a)[-2:], lambda q: len(q))
     assert m.labels == ("", "a", "b", "aa", "ab", "ba", "bb")
     assert m.outputs == (0, 1, 1, 2, 2, 2, 2)
     assert trim(m) == m
 
-
-def test_the_step_function_is_the_table_and_letters_may_be_a_generator():
     def step(q: tuple[int, int], a: int) -> tuple[int, int]:
         return (q[0] + a) % 3, (q[1] * a + 1) % 4
 
@@ -223,9 +215,6 @@ def test_the_step_function_is_the_table_and_letters_may_be_a_generator():
         assert m.outputs[q] == sum(label)
         assert [m.labels[m.step(q, a)] for a in m.alphabet] == [step(label, a) for a in m.alphabet]
     assert explore((a for a in "ab"), 0, lambda q, _: q, lambda _: True) == MooreMachine([[0], [0]], [True], 0, "ab")
-
-
-def test_an_infinite_task_and_an_empty_alphabet_end_with_a_message():
     with pytest.raises(
         BudgetExceeded, match=r"more than 1,000 states are reachable \(the last: 1000\): is the task finit"
     ):

@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, product, zoo
-from fsa2lrnn.compile import compile_recurrence, compile_with_reason
+from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.compile.onehot import dense_bytes, share_cells, visible_factors
-from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines, permutation_machines
@@ -67,7 +66,7 @@ def test_every_form_is_proved_in_integers(machine):
         assert isinstance(prove_equivalent(compile_recurrence(machine, form=form), machine), Proved)
 
 
-def test_units_are_those_of_the_network():
+def test_units_and_bytes_are_those_of_the_network():
     from fsa2lrnn.lower import compile_machine
 
     found = best_cascade(zoo.mod_arith(5))
@@ -75,6 +74,15 @@ def test_units_are_those_of_the_network():
     hidden = [gate[0].out_features for layer in model.layers for gate in (layer.transition, layer.value)]
     idle = sum(not gate[0].weight.any() for layer in model.layers for gate in (layer.transition, layer.value))
     assert gate_units(found.cascade) == found.cost.units == sum(hidden) + model.readout[0].out_features - idle
+    from fsa2lrnn.lower import compile_machine
+
+    machine = zoo.mod_arith(5).minimise()
+    model = compile_machine(machine)
+    biases = (
+        sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias")) + model.layers[0].x0.numel()
+    )
+    estimate = dense_bytes([51], len(share_cells(machine.delta)[1]), machine)
+    assert estimate == 4 * (sum(p.numel() for p in model.parameters()) - biases)
 
 
 def test_an_index_layout_is_one_block_and_unknown_options_are_named():
@@ -84,16 +92,6 @@ def test_an_index_layout_is_one_block_and_unknown_options_are_named():
     for option, known in (("form", "onehot, cascade, auto"), ("layout", "auto, dense, index")):
         with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
             compile_recurrence(zoo.parity(), **{option: "round"})
-
-
-@pytest.mark.parametrize("form", ["auto", "cascade"])
-def test_a_cascade_is_searched_once(form, monkeypatch):
-    searches, covers = [], search._covers
-    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
-    recurrence, why = compile_with_reason(zoo.even_pair(5), form)
-    assert isinstance(recurrence.tables, GatedStack)
-    assert len(searches) == 1
-    assert (why is None) == (form == "cascade")
 
 
 @given(machines())
@@ -120,7 +118,7 @@ def test_a_product_gets_a_block_for_each_factor_it_needs(a, b):
     assert sum(size**3 for size in sizes) <= both.minimise().n_states ** 3
 
 
-def test_auto_is_dense_up_to_64_states_and_an_index_table_beyond():
+def test_layouts_by_size_and_what_is_too_large():
     def counter(n):
         return MooreMachine([np.roll(np.arange(n), -1)], range(n))
 
@@ -128,9 +126,6 @@ def test_auto_is_dense_up_to_64_states_and_an_index_table_beyond():
     assert isinstance(compile_recurrence(counter(65)).tables, IndexTables)
     assert isinstance(compile_recurrence(counter(65), layout="dense").tables, DenseTables)
     assert isinstance(compile_recurrence(counter(64), dense_memory=1000).tables, IndexTables)
-
-
-def test_blocks_or_tables_that_are_too_large_are_refused_with_the_remedy():
     with pytest.raises(NotExpressible, match=r"blocks of sizes \[51\], more than max_block = 8: allow max_block = 51"):
         compile_recurrence(zoo.mod_arith(5), max_block=8)
     assert compile_recurrence(zoo.group("Z5xZ4xZ3"), max_block=5).tables.n_heads == 3
@@ -140,18 +135,6 @@ def test_blocks_or_tables_that_are_too_large_are_refused_with_the_remedy():
         BudgetExceeded, match=r"95\.8 GiB, more than the 4\.0 GiB allowed \(256 maps × 1 blocks × 10,000²"
     ):
         compile_recurrence(machine, layout="dense")
-
-
-def test_dense_bytes_are_those_of_the_network():
-    from fsa2lrnn.lower import compile_machine
-
-    machine = zoo.mod_arith(5).minimise()
-    model = compile_machine(machine)
-    biases = (
-        sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias")) + model.layers[0].x0.numel()
-    )
-    estimate = dense_bytes([51], len(share_cells(machine.delta)[1]), machine)
-    assert estimate == 4 * (sum(p.numel() for p in model.parameters()) - biases)
 
 
 def test_coordinates_that_the_others_tell_are_dropped():

@@ -117,12 +117,17 @@ def test_a_component_of_wrong_shape_is_refused(changes, says):
         replace(mod4().components[0], **changes)
 
 
-def test_an_unknown_letter_and_too_many_joint_states_are_named(monkeypatch):
+def test_unknown_letters_too_many_states_and_covers_that_do_not_follow_are_refused(monkeypatch):
     with pytest.raises(InvalidWord, match="letter 7"):
         mod4().simulate([7])
     monkeypatch.setattr(module, "MAX_JOINT_STATES", 3)
     with pytest.raises(BudgetExceeded, match="more than 3 joint states"):
         mod4()
+    counter, q = MooreMachine([[1, 2, 3, 0]], range(4)), np.arange(4)
+    with pytest.raises(InvalidMachine, match="coordinate 1 of level 0 does not follow from the letter"):
+        assemble(counter, Cover(counter.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 0), ("low", "high")))
+    with pytest.raises(InvalidMachine, match="does not run the machine"):
+        assemble(counter, Cover(counter.delta, q, (q % 2)[:, None], (0,), ("low",)))
 
 
 @pytest.mark.parametrize(
@@ -175,14 +180,6 @@ def test_what_is_free_needs_not_be_read(monkeypatch):
 def test_a_cover_of_wrong_shape_is_refused(changes, says):
     with pytest.raises(InvalidMachine, match=says):
         replace(multiplication()[1], **changes)
-
-
-def test_covers_that_do_not_follow_or_do_not_tell_the_state_are_refused():
-    mod4, q = MooreMachine([[1, 2, 3, 0]], range(4)), np.arange(4)
-    with pytest.raises(InvalidMachine, match="coordinate 1 of level 0 does not follow from the letter"):
-        assemble(mod4, Cover(mod4.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 0), ("low", "high")))
-    with pytest.raises(InvalidMachine, match="does not run the machine"):
-        assemble(mod4, Cover(mod4.delta, q, (q % 2)[:, None], (0,), ("low",)))
 
 
 @given(machines(max_states=6))
@@ -252,8 +249,7 @@ def test_some_component_of_a_cascade_is_as_large_and_no_reset(m):
     assert max(permuting, default=1) >= prime
 
 
-def test_groups_too_large_to_list():
-    """Of order 12!, and C₂ ≀ S₅ on 10 points by generators of which the first do not make it all."""
+def test_groups_too_large_to_list_are_bounded_before_the_limit():
     assert prime_bound(zoo.all_maps(12)).prime == 11
     swaps = np.array([[*range(2 * i), 2 * i + 1, 2 * i, *range(2 * i + 2, 10)] for i in range(5)], np.uint32)
     cycle = np.array([*range(2, 10), 0, 1], np.uint32)
@@ -261,20 +257,17 @@ def test_groups_too_large_to_list():
     assert bound._largest_prime_of_group(generators, cap=10) == 5
     assert bound._largest_prime_of_group(generators, cap=1_000) == 5
     assert bound._largest_prime_of_group(swaps, cap=10) == 2
+    found = prime_bound(zoo.all_maps(6), max_sets=1)
+    assert (found.prime, found.image_size, found.complete) == (5, 6, False)
+    assert found.says.startswith("words permute 6 states, in a group whose order 5 divides, so in every cascade some")
+    assert found.says.endswith("moves 5 states, if not more, round a cycle (capped at 1 sets of states)")
+    assert Bound(1, 1, False, "capped at 1 sets of states").says == "no bound found (capped at 1 sets of states)"
 
 
 @given(permutation_machines(max_states=6))
 def test_by_sims_as_by_listing(m):
     permutations = m.delta.astype(np.uint32)
     assert bound._largest_prime_of_group(permutations, cap=1) == bound._largest_prime_of_group(permutations, cap=1_000)
-
-
-def test_what_is_found_before_the_limit_is_a_bound_too():
-    found = prime_bound(zoo.all_maps(6), max_sets=1)
-    assert (found.prime, found.image_size, found.complete) == (5, 6, False)
-    assert found.says.startswith("words permute 6 states, in a group whose order 5 divides, so in every cascade some")
-    assert found.says.endswith("moves 5 states, if not more, round a cycle (capped at 1 sets of states)")
-    assert Bound(1, 1, False, "capped at 1 sets of states").says == "no bound found (capped at 1 sets of states)"
 
 
 BOUNDS = {

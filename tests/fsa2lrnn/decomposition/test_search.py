@@ -88,16 +88,13 @@ def test_sizes_do_not_depend_on_the_numbers_of_states(name):
         ]
 
 
-def test_what_cannot_be_had_is_named():
+def test_candidates_and_refusals_are_explained(monkeypatch):
     with pytest.raises(NotExpressible, match=r"no cascade with blocks of at most 4 states .* order 5 on 5 states"):
         decompose(zoo.sum_mod(5), max_block=4)
     with pytest.raises(NotExpressible, match=r", without token shift, was found .* the fibre code needs"):
         decompose(zoo.dyck(2, 3), max_block=8, token_shift=False)
     with pytest.raises(NotExpressible, match=r"more than 10,000 sets"):
         decompose(zoo.random_dfa(35, 4, 0))
-
-
-def test_every_candidate_is_explained(monkeypatch):
     found = decompose(zoo.mod_arith(5, "register"), token_shift=False)
     assert found.candidates[0].cost == found.cost
     costs = [candidate.cost for candidate in found.candidates if candidate.cost is not None]
@@ -106,29 +103,6 @@ def test_every_candidate_is_explained(monkeypatch):
     monkeypatch.setattr(search, "MAX_CHAINS", 1)
     assert any("more than 1 chains" in candidate.why_not for candidate in decompose(zoo.even_pair(5)).candidates)
 
-
-def test_a_search_builds_and_counts_once_and_answers_as_decompose(monkeypatch):
-    builds, counts, covers = [], [], search._covers
-    monkeypatch.setattr(search, "_covers", lambda *given: builds.append(given) or covers(*given))
-
-    def units(cascade):
-        counts.append(id(cascade))
-        return search.one_a_key(cascade)
-
-    machine = zoo.even_pair(5)
-    kept = CascadeSearch(machine, units=units)
-    first, again, free = kept.cheapest(), kept.cheapest(), kept.cheapest(counted=False)
-    assert len(builds) == 1
-    assert 0 < len(counts) == len(set(counts))
-    assert first.candidates == again.candidates == decompose(machine).candidates
-    assert free.candidates == decompose(machine, units=lambda _: 0).candidates
-    assert free.cost.units == 0 < first.cost.units
-    with pytest.raises(NoCascade, match=f"and a cost below {first.cost.total} was found"):
-        kept.cheapest(below=first.cost.total)
-    assert kept.cheapest(below=first.cost.total + 1).cost == first.cost
-
-
-def test_gates_beyond_what_a_dtype_holds_are_a_reason_each_time():
     def refused(_):
         raise NotExact("sums beyond 256")
 
@@ -151,7 +125,7 @@ def test_the_total_is_the_sum_of_its_parts():
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pydot's own, of pyparsing's old names
 
 
-def test_the_rooms_of_mod_arith_in_words():
+def test_cascades_in_words():
     cascade = decompose(zoo.mod_arith(5, "register")).cascade
     assert describe(cascade)[-1] == (
         "layer 2, sum",
@@ -160,6 +134,21 @@ def test_the_rooms_of_mod_arith_in_words():
     )
     now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
     assert describe(now)[-1][1].endswith("reads the letter, and the states after it of component 1 and term")
+    cascade = decompose(zoo.dyck(2, 5)).cascade
+    text = to_dot(cascade)
+    assert "reads all 4 below" in text
+    assert "-> c4" not in text.replace("layer4 -> c4", "")
+    assert describe(cascade)[4][1].endswith("reads the letter, and the states before it of all 4 components below")
+    assert describe(cascade)[3][1].endswith("of tile at height 6, tile at height 5 and tile at height 4")
+    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
+    assert "arrow: its state after the letter is read too" in to_dot(now)
+    assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
+    still = MooreMachine([[0]], [True])
+    assert describe(decompose(still).cascade) == [
+        ("layer 1, component 1", "1 state, trivial: a lane that stays 0; reads the letter")
+    ]
+    cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
+    assert any(" of the 9 components below" in what for _, what in describe(cascade))
 
 
 def test_the_drawing_has_a_box_for_each_component_a_row_for_each_layer_and_an_arrow_for_each_read():
@@ -177,24 +166,3 @@ def test_the_drawing_has_a_box_for_each_component_a_row_for_each_layer_and_an_ar
     assert {f"c{i}" for i in range(4)} | {f"layer{i}" for i in range(3)} <= set(boxes)
     rows = [{node.get_source() for node in row.get_edges()} for row in graph.get_subgraphs()]
     assert len(rows) == cascade.n_layers
-
-
-def test_who_reads_all_of_many_says_so_in_its_box_and_when():
-    cascade = decompose(zoo.dyck(2, 5)).cascade
-    text = to_dot(cascade)
-    assert "reads all 4 below" in text
-    assert "-> c4" not in text.replace("layer4 -> c4", "")
-    assert describe(cascade)[4][1].endswith("reads the letter, and the states before it of all 4 components below")
-    assert describe(cascade)[3][1].endswith("of tile at height 6, tile at height 5 and tile at height 4")
-    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
-    assert "arrow: its state after the letter is read too" in to_dot(now)
-    assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
-
-
-def test_one_state_and_many_of_more():
-    still = MooreMachine([[0]], [True])
-    assert describe(decompose(still).cascade) == [
-        ("layer 1, component 1", "1 state, trivial: a lane that stays 0; reads the letter")
-    ]
-    cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
-    assert any(" of the 9 components below" in what for _, what in describe(cascade))

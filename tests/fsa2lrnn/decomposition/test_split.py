@@ -122,7 +122,7 @@ def test_a_component_split_by_holonomy_still_runs_the_machine(machine):
     assert cascade.transduce(word) == machine.transduce(word)
 
 
-def test_the_fibre_code_of_mod4_and_where_letters_forget():
+def test_the_fibre_code_grows_where_letters_forget_and_is_bounded(monkeypatch):
     machine = MooreMachine([[0, 1, 2, 3], [1, 2, 3, 0]], range(4))
     q = np.arange(4)
     cascade = assemble(machine, Cover(machine.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 1), ("low", "high")))
@@ -132,6 +132,9 @@ def test_the_fibre_code_of_mod4_and_where_letters_forget():
     now = assemble(register().machine, fibre_code(register()), reads_now=True)
     assert [c.n_states for c in now.components] == [13, 5]
     assert now.transduce("1+2-3*4") == register().transduce("1+2-3*4")
+    monkeypatch.setattr(module, "MAX_JOINT_STATES", 2)
+    with pytest.raises(BudgetExceeded, match="more than 2 states"):
+        fibre_code(register())
 
 
 @given(machines(max_states=5, max_letters=2))
@@ -142,12 +145,6 @@ def test_fibre_codes_run_the_machine(machine):
     assert now.reads_now
     word = [machine.alphabet[k % len(machine.alphabet)] for k in (0, 1, 1, 0, 1, 0, 0)]
     assert now.transduce(word) == machine.transduce(word)
-
-
-def test_a_cover_that_grows_without_end_is_named(monkeypatch):
-    monkeypatch.setattr(module, "MAX_JOINT_STATES", 2)
-    with pytest.raises(BudgetExceeded, match="more than 2 states"):
-        fibre_code(register())
 
 
 @st.composite
@@ -210,7 +207,7 @@ def sign_and_turn():
     return elements, np.stack([signs, turns], axis=1)
 
 
-def test_a_chain_of_subgroups():
+def test_chains_of_subgroups_and_what_is_none():
     elements, coordinates = sign_and_turn()
     delta = np.concatenate([S3, [[0, 0, 0]]])
     cover = group_cover(delta, 1, elements, coordinates, (0, 1))
@@ -221,9 +218,6 @@ def test_a_chain_of_subgroups():
     assert cascade.block_sizes == ((1,), (3,), (1, 1))
     with pytest.raises(InvalidMachine, match="coordinate 1 of level 0 does not follow"):
         assemble(MooreMachine(S3, "xyz"), group_cover(S3, 0, elements, coordinates, (1, 0)))
-
-
-def test_errors():
     with pytest.raises(InvalidMachine, match=r"map 1, \[0, 0, 2\], is neither a permutation nor a constant: take the"):
         regular(np.array([[1, 2, 0], [0, 0, 2]]))
     with pytest.raises(BudgetExceeded, match="permutations of 5 states generate a group of more than 119 elements: al"):

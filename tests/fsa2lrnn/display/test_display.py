@@ -40,23 +40,17 @@ def shown():
     }
 
 
-def test_all_are_well_formed_and_escaped(shown):
+def test_all_are_well_formed_escaped_and_coloured_by_what_is_proved(shown):
     for html in shown.values():
         root = ET.fromstring(html)
         assert root.tag == "div"
         assert "<b" not in html
         assert not any("id" in part.attrib for part in root.iter())
-
-
-def test_colours_say_what_is_proved(shown):
     colour = {
         "proved": GOOD, "accepted": GOOD, "witness": GOOD, "refuted": BAD, "impossibility": BAD, "undecided": OPEN,
         "certificate": OPEN, "model": PLAIN, "table": PLAIN, "recurrence": PLAIN,
     }  # fmt: skip
     assert {name: html[html.index("#") :][:7] for name, html in shown.items()} == colour
-
-
-def test_claims_keep_their_scope(shown):
     assert "every output counts" in shown["proved"]
     assert "in float32, by the scans" in shown["proved"]
     assert "length up to 7, wherever the output counts" in shown["accepted"]
@@ -112,12 +106,20 @@ def test_the_first_wrong_output_is_marked_and_little_is_shown_behind_it():
     assert len(found.rows[0]) == 1 + 14
 
 
-def test_text_and_attributes_are_escaped_and_markup_is_not():
+def test_markup_is_escaped_and_named():
     inner = tag("b", "1 < 2 & 3")
     assert inner == "<b>1 &lt; 2 &amp; 3</b>"
     assert tag("p", inner, '"x"', title='"<') == '<p title="&quot;&lt;"><b>1 &lt; 2 &amp; 3</b>"x"</p>'
     assert join("<", Markup("<"), None, [inner, ("&",)]) == "&lt;<<b>1 &lt; 2 &amp; 3</b>&amp;"
     assert isinstance(join("a"), Markup)
+    assert tag("rect", x=1.0, y=2.345, font_size=3, class_="c", fill=None) == (
+        '<rect x="1" y="2.35" font-size="3" class="c"></rect>'
+    )
+    assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
+    drawn = picture(10, 20, "a < b", line(0, 0, 1, 1, "grid"), text(1, 2, "<"))
+    assert drawn.startswith('<svg viewBox="0 0 10 20" role="img" aria-label="a &lt; b"')
+    assert "<title>a &lt; b</title>" in drawn
+    assert '<text x="1" y="2" text-anchor="middle" class="label">&lt;</text>' in drawn
 
 
 @pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\r", "\ud800", "\ufffe", "\u202e", "&", "<", '"', "é", "😀"])
@@ -127,14 +129,3 @@ def test_whatever_a_letter_is_the_drawing_is_xml(letter):
     found = ET.fromstring(drawn.encode())
     shown = letter if letter in '&<"é😀' else letter.encode("unicode_escape").decode()
     assert (found.get("aria-label"), found[0].text, found[1].text) == (shown, shown, shown)
-
-
-def test_numbers_names_and_pictures():
-    assert tag("rect", x=1.0, y=2.345, font_size=3, class_="c", fill=None) == (
-        '<rect x="1" y="2.35" font-size="3" class="c"></rect>'
-    )
-    assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
-    drawn = picture(10, 20, "a < b", line(0, 0, 1, 1, "grid"), text(1, 2, "<"))
-    assert drawn.startswith('<svg viewBox="0 0 10 20" role="img" aria-label="a &lt; b"')
-    assert "<title>a &lt; b</title>" in drawn
-    assert '<text x="1" y="2" text-anchor="middle" class="label">&lt;</text>' in drawn

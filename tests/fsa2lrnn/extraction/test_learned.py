@@ -116,9 +116,14 @@ def test_round_trip_gives_the_minimal_machine(machine, dtype, layout):
     assert extract(compile_machine(machine, dtype=dtype, layout=layout)) == machine.minimise()
 
 
-def test_a_model_whose_states_do_not_close_runs_out_of_the_budget():
+def test_states_that_do_not_close_or_have_no_output_are_refused():
     with pytest.raises(BudgetExceeded, match=r"500 states .* do not close.*\(extract --method suffixes\)"):
         extract(random_model(), max_states=500)
+    model = random_model(normalisation="none")
+    with torch.no_grad():
+        model.layers[0].transition[2].bias.fill_(1e30)
+    with pytest.raises(NotExact, match="NaN logits"):
+        extract(model)
 
 
 @pytest.mark.parametrize("options", [{}, {"token_shift": True}, {"connection": "residual"}, {"connection": "concat"}])
@@ -127,14 +132,6 @@ def test_a_model_that_forgets_closes_whatever_its_wiring(options, forgetful):
     machine = extract(model)
     for word in ("a", "ab", "abba", "bbbaab"):
         assert machine.transduce(word) == model.transduce(word)
-
-
-def test_states_without_an_output_are_refused():
-    model = random_model(normalisation="none")
-    with torch.no_grad():
-        model.layers[0].transition[2].bias.fill_(1e30)
-    with pytest.raises(NotExact, match="NaN logits"):
-        extract(model)
 
 
 def test_every_weight_matters_to_the_extraction():
@@ -166,19 +163,22 @@ def late(n):
     return MooreMachine([[*range(1, n + 2), n + 1]], [0] * n + [1, 0])
 
 
-def test_long_suffixes_are_found_by_the_letters_that_lead_apart():
+def test_long_suffixes_are_found_or_named():
     model = compile_machine(MooreMachine([*late(9).delta, range(11)], late(9).outputs))
     found = classes_of(asked(model), 100, 32, 10_000, 0)
     assert found.machine.minimise() == MooreMachine([*late(9).delta, range(11)], late(9).outputs)
     assert found.conflicts > 0
     assert found.suffix_length == 9
     assert found.classes == 11
-
-
-def test_two_words_that_only_a_longer_suffix_tells_apart_are_named():
     model = compile_machine(MooreMachine([*late(12).delta, range(14)], late(12).outputs))
     with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) can't be told apart by suffixes of up to 8 letters, but"):
         classes_of(asked(model), 100, 8, 10_000, 0)
+    with pytest.raises(BudgetExceeded, match=r"2\d classes after .* raise max_classes \(20\)"):
+        classes_of(asked(unbounded()), 20, 32, 10_000, 0)
+    with pytest.raises(BudgetExceeded, match=r"max_words \(200\)"):
+        classes_of(asked(unbounded()), 1_000, 64, 200, 0)
+    with pytest.raises(NotExact, match="up to 6 letters"):
+        classes_of(asked(unbounded()), 1_000, 6, 10_000, 0)
 
 
 def unbounded():
@@ -188,27 +188,7 @@ def unbounded():
     return LRNN.from_tables(torch.ones(2, 1, 1, 1), step, torch.zeros(1, 1), readout)
 
 
-def test_a_counter_runs_out_of_every_limit():
-    with pytest.raises(BudgetExceeded, match=r"2\d classes after .* raise max_classes \(20\)"):
-        classes_of(asked(unbounded()), 20, 32, 10_000, 0)
-    with pytest.raises(BudgetExceeded, match=r"max_words \(200\)"):
-        classes_of(asked(unbounded()), 1_000, 64, 200, 0)
-    with pytest.raises(NotExact, match="up to 6 letters"):
-        classes_of(asked(unbounded()), 1_000, 6, 10_000, 0)
-
-
-def test_all_short_words_are_looked_at_and_it_is_said_to_which_length():
-    machine = zoo.sum_mod(3)
-    found = classes_of(asked(compile_machine(machine)), 100, 32, 10_000, 0)
-    assert found.depth == found.exhaustive_depth
-    assert found.prefixes == sum(3**k for k in range(found.depth + 1))
-    slow = zoo.sum_mod(14)
-    found = classes_of(asked(compile_machine(MooreMachine(slow.delta[:2], slow.outputs))), 100, 64, 100_000, 0)
-    assert found.machine.minimise().n_states == 14
-    assert found.exhaustive_depth < 13 <= found.depth
-
-
-def test_a_teacher_answers_once_and_steps_as_it_answers():
+def test_a_teacher_answers_once_and_hypotheses_are_bounded():
     teacher = _Teacher(asked(compile_machine(zoo.sum_mod(3))))
     assert teacher.query((1, 1, 2)) == [1, 2, 1]
     assert teacher.query((1, 1)) == [1, 2]
@@ -217,9 +197,6 @@ def test_a_teacher_answers_once_and_steps_as_it_answers():
     teacher.pre()
     assert [teacher.step(letter) for letter in (None, 2, 2)] == [0, 2, 1]
     teacher.post()
-
-
-def test_hypotheses_are_bounded_and_what_shows_beyond_the_horizon_is_not_learned():
     with pytest.raises(BudgetExceeded, match="a hypothesis of 5 states, more than 3"):
         learn(asked(compile_machine(zoo.sum_mod(5))), 20, 3, 0)
     machine = MooreMachine([[min(q + 1, 30) for q in range(31)]], [0] * 30 + [1])

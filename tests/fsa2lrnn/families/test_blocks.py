@@ -21,7 +21,7 @@ def test_small_machines_and_visible_products_fit():
         assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 
-def test_real_blocks_do_where_one_hot_ones_are_too_large():
+def test_real_blocks_or_none_by_size():
     witness = represent(zoo.sum_mod(5), "block(4)")
     assert isinstance(witness, RealBlockWitness)
     assert (witness.dimension, witness.is_exact) == (4, True)
@@ -31,18 +31,12 @@ def test_real_blocks_do_where_one_hot_ones_are_too_large():
     assert (rounded.dimension, rounded.is_exact) == (2, False)
     assert rounded.explain() == "One layer of blocks of sizes 2, of real numbers, which floats round."
     rounded.check()
-
-
-def test_smaller_ones_than_real_blocks_are_impossible_with_a_certificate():
     verdict = represent(zoo.mod_arith(3), "block(8)")
     assert isinstance(verdict, BlockImpossibility)
     assert verdict.check().startswith("impossible: no layer of real blocks of size 11 represents this machine")
     assert verdict.explain() == "Real blocks must have size 12: smaller ones leave two states with one vector."
     assert isinstance(represent(zoo.mod_arith(3), "block(12)"), RealBlockWitness)
     assert isinstance(represent(zoo.mod_arith(5), "block(51)"), BlockWitness)
-
-
-def test_between_the_bounds_it_is_unknown():
     machine = zoo.random_dfa(300, 2, seed=0, minimal=True)
     verdict = represent(machine, "block(8)")
     assert isinstance(verdict, Unknown)

@@ -203,7 +203,7 @@ def answers(machine, stacks=None):
     return {name: (row.one, row.stack) for name, row in decide(machine, classify(machine), stacks).items()}
 
 
-def test_answers_that_are_known():
+def test_known_answers_by_names_of_layers():
     flip_flop, parity, s3 = (answers(machine) for machine in (zoo.flip_flop(), zoo.parity(), zoo.group("S3")))
     assert {flip_flop[name] for name in IN_USE if name not in ("s4", "pd-ssm", "slstm", "attention")} == {
         ("yes", "yes")
@@ -213,6 +213,13 @@ def test_answers_that_are_known():
     ]  # fmt: skip
     assert (s3["gated-deltanet-negative"][0], s3["deltaproduct"][0]) == ("no", "yes")
     assert (flip_flop["attention"][1], parity["attention"][1]) == ("yes", "no")
+    assert represent(zoo.flip_flop(), "mamba").family == "diagonal[0,1]"
+    assert represent(zoo.group("S3"), "deltaproduct").answer == "yes"
+    assert "gated-deltanet" in FAMILIES
+    assert FAMILIES["mamba"] == FAMILIES["diagonal[0,1]"]
+    assert "mamba" not in set(FAMILIES)
+    with pytest.raises(KeyError):
+        FAMILIES["nothing"]
 
 
 @pytest.mark.extra("huggingface")
@@ -237,7 +244,7 @@ def test_no_layer_holds_more_than_one_that_contains_it():
         assert all(row.one != "yes" for row in found.values() if row.stack == "no")
 
 
-def test_a_contradiction_is_an_error(monkeypatch):
+def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(monkeypatch):
     rows = {name: Decision() for name in IN_USE}
     rows["mamba-2"], rows["kda"] = Decision("yes", "yes"), Decision("no", "no")
     assert contradictions(rows) == [
@@ -247,9 +254,6 @@ def test_a_contradiction_is_an_error(monkeypatch):
     monkeypatch.setattr(in_use, "_one_layer", lambda _machine, name, *_: rows[name])
     with pytest.raises(NotExact, match="Mamba-2 represents the machine as one layer, and KDA does not"):
         decide(zoo.parity(), classify(zoo.parity()))
-
-
-def test_answers_are_carried_along_containment():
     rows = {name: Decision() for name in IN_USE}
     rows["mamba-2"], rows["rwkv-7"] = Decision("yes", "yes", "1 dimension"), Decision("unknown", "unknown")
     assert carried(rows)["rwkv-7"] == Decision("yes", "yes", "as Mamba-2: 1 dimension")
@@ -258,13 +262,3 @@ def test_answers_are_carried_along_containment():
     assert {name for name, row in carried(rows).items() if row.stack == "no"} == {
         "mamba", "mamba-2", "gated-deltanet", "kda"
     }  # fmt: skip
-
-
-def test_families_know_the_names_of_layers():
-    assert represent(zoo.flip_flop(), "mamba").family == "diagonal[0,1]"
-    assert represent(zoo.group("S3"), "deltaproduct").answer == "yes"
-    assert "gated-deltanet" in FAMILIES
-    assert FAMILIES["mamba"] == FAMILIES["diagonal[0,1]"]
-    assert "mamba" not in set(FAMILIES)
-    with pytest.raises(KeyError):
-        FAMILIES["nothing"]

@@ -82,37 +82,6 @@ def test_the_words_have_equal_linear_parts_in_every_witness(machine, family):
             assert parts[0] == parts[1]
 
 
-@pytest.mark.parametrize(
-    ("family", "words"),
-    [
-        ("lti", ["s=r", "s=."]),
-        ("lti-diagonalisable", ["s=r", "s=.", "ss=s", "rr=r", "..=."]),
-        ("diagonal[0,1]", ["sr=rs", "s.=.s", "r.=.r", "ss=s", "rr=r", "..=."]),
-        ("diagonal[-1,1]", ["sr=rs", "s.=.s", "r.=.r", "sss=s", "rrr=r", "...=."]),
-        ("diagonal-complex", ["sr=rs", "s.=.s", "r.=.r", "ss=s", "rr=r", "..=."]),
-    ],
-)
-def test_the_identities_of_each_family(family, words):
-    machine = zoo.flip_flop()
-    found = {
-        "=".join("".join(machine.alphabet[a] * repetitions for a, repetitions in word) for word in identity.words)
-        for identity in identities(FORCED[family], machine.delta)
-    }
-    assert found == set(words)
-
-
-def test_letters_that_act_alike_are_taken_once_and_powers_may_be_astronomical():
-    delta = zoo.sum_mod(3).delta
-    twice = np.concatenate([delta, delta])
-    for family in FORCED.values():
-        assert len(list(identities(family, twice))) == len(list(identities(family, delta)))
-    alone = np.zeros((4, 2), np.int64)
-    assert [len(list(identities(family, alone))) for family in FORCED.values()] == [0, 1, 1, 1, 1]
-    assert cycle_lengths(np.array([1, 0, 3, 4, 2, 5])) == [1, 2, 3]
-    step = np.roll(np.arange(7), -1)
-    assert power_of(step, 10**40)[0] == 10**40 % 7
-
-
 LONGEST = 4  # of the words that brute force tries
 
 

@@ -176,23 +176,15 @@ def test_where_there_are_none_lanes_do_it():
                 assert outputs.setdefault(after(EVERY_LANE, word), output) == output
 
 
-def test_representable_machines_are_not_refuted_and_lanes_do_more_with_several_vectors_a_state():
-    """No diagonal layer has one vector for each of the three states of the last; lanes compute its outputs."""
+def test_lanes_do_what_one_vector_a_state_does_and_more():
     last = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
     assert minimise(last).n_states == 3
     for machine, answer in ((zoo.parity(), "yes"), (zoo.flip_flop(), "yes"), (zoo.sum_mod(2), "yes"), (last, "no")):
         assert represent(machine, "diagonal[-1,1]").answer == answer
         assert alike_to_lanes(machine) is False
-
-
-def test_what_one_vector_a_state_does_lanes_do():
-    """T3's yes implies that lanes do it."""
     able = [m for m in random_machines(4, 120) if represent(m, "diagonal[-1,1]", short_words=False).answer == "yes"]
     assert sum(machine.n_states > 2 for machine in able) > 1
     assert all(alike_to_lanes(machine) is False for machine in able)
-
-
-def test_the_budget_says_so():
     assert alike_to_lanes(zoo.sum_mod(2), budget=3) is None
     said = alike_to_lanes(zoo.ab_star()).explain()
     assert 'in one state after "ab" and after "aaab", where the machine puts out True and False' in said

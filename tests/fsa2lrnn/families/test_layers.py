@@ -149,7 +149,7 @@ def test_with_diagonal_a_it_does_no_more_than_a_diagonal_layer(machine):
         assert not isinstance(verdict, Impossibility)
 
 
-def test_s3_which_no_diagonal_layer_represents_has_a_dense_one():
+def test_liquid_s4_of_s3_and_the_hypothesis_that_t6_needs():
     machine = zoo.group("S3")
     assert isinstance(represent(machine, "diagonal-complex"), Impossibility)
     witness = represent(machine, "liquid-s4")
@@ -158,10 +158,6 @@ def test_s3_which_no_diagonal_layer_represents_has_a_dense_one():
     assert "representable" in witness.check()
     word = ["(1,2)", "(1,2,3)", "(1,2)"] * 40
     assert lower_witness(witness).transduce(word) == machine.transduce(word)
-
-
-def test_the_hypothesis_that_t6_needs_on_the_whole_space():
-    """On Z the difference of set and reset vanishes, so it is diagonalisable there; on ℚ² it is nilpotent."""
     machine = MooreMachine([[1, 1], [0, 0]], [0, 1], alphabet=["set", "reset"])
     difference = np.array([[0, 0], [1, 1]]) - np.array([[1, 1], [0, 0]])
     assert not (difference @ [1, -1]).any()

@@ -93,11 +93,6 @@ def test_no_more_than_a_quarter_above_the_least_on_small_tables(seed):
     assert found_all <= 1.25 * least_all
 
 
-def test_a_key_must_not_stand_twice():
-    with pytest.raises(InvalidMachine, match="of 2 keys some are equal"):
-        boxes(np.array([[1, 2], [1, 2]]), np.array([0, 1]))
-
-
 def held(sets, keys):
     return np.array([all(x in s for x, s in zip(key, sets, strict=True)) for key in keys.tolist()])
 
@@ -195,12 +190,12 @@ def test_few_units_for_lanes_and_equal_targets():
     assert features(np.array([[0, 0, 1], [2, 0, 0]]), coordinates).tolist() == [[0, 0, 0, 1], [0, 1, 1, 0]]
 
 
-def test_a_wrong_gate_and_sums_that_bfloat16_rounds_are_noticed():
+def test_wrong_gates_equal_keys_and_sums_that_bfloat16_rounds_are_noticed(monkeypatch):
     with pytest.raises(NotExact, match="a gate's sums reach 300, but bfloat16 holds all integers only up to 256"):
         synthesise(np.array([[0]]), np.array([[300]]), [Coordinate(1)])
+    with pytest.raises(InvalidMachine, match="of 2 keys some are equal"):
+        boxes(np.array([[1, 2], [1, 2]]), np.array([0, 1]))
 
-
-def test_a_wrong_gate_is_noticed(monkeypatch):
     def crooked(W1, b1, W2, b2):
         return ReluGate(W1, b1 + 1, W2, b2)
 

@@ -35,14 +35,17 @@ def test_every_witness_runs_as_the_machine(machine, family):
         assert model.transduce(word) == machine.transduce(word)
 
 
-def test_an_input_independent_layer_has_one_matrix_whatever_its_weights():
-    """A stands in the bias of a gate whose input weights are zero."""
+def test_one_matrix_whatever_the_weights_and_no_integers_beyond_float64():
     model = lower_witness(represent(zoo.shift_register(3), "lti"))
     layer = model.layers[0]
     assert not layer.transition[0].weight.any()
     with torch.no_grad():
         A, _ = layer.tables(torch.randn(6, 2, dtype=torch.float64))
     assert torch.equal(A, A[:1].expand_as(A))
+    huge = Affine(((1,),), ((2**60,),), ((0,), (2**60,)))
+    machine = MooreMachine([[1, 0]], "xy")
+    with pytest.raises(NotExact, match=r"more than float64 holds exactly \(2\^53\)"):
+        lower_witness(Witness(machine, "lti", huge, (0, 1)))
 
 
 def test_the_bound_on_rotations_covers_the_error_that_is_seen():
@@ -59,13 +62,6 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
     errors = np.linalg.norm(x[0].numpy() - places[np.cumsum(word) % 5], axis=1)
     reach = max(sum(map(abs, value)) for value in lane.values) + max(sum(map(abs, shift)) for shift in lane.shifts)
     assert 0 < errors.max() < 3 * len(word) * (4 + 12) * 2.0**-53 * reach
-
-
-def test_integers_beyond_float64_are_refused():
-    huge = Affine(((1,),), ((2**60,),), ((0,), (2**60,)))
-    machine = MooreMachine([[1, 0]], "xy")
-    with pytest.raises(NotExact, match=r"more than float64 holds exactly \(2\^53\)"):
-        lower_witness(Witness(machine, "lti", huge, (0, 1)))
 
 
 @pytest.mark.parametrize(

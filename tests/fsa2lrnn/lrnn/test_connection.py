@@ -10,7 +10,6 @@ from torch.nn.functional import layer_norm
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, IndexLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.config import CONNECTIONS, connect, stream_widths
 from fsa2lrnn.lrnn.scans import METHODS
 
 SIZES = ((2, 2), (3, 1), (1, 1, 1))
@@ -105,21 +104,6 @@ def test_the_read_out_of_the_start_sees_all_x0_and_no_letter(options):
     with torch.no_grad():
         model.embedding.weight.fill_(7)
     assert torch.equal(model.initial_logits(), logits)
-
-
-@pytest.mark.parametrize("connection", CONNECTIONS)
-@pytest.mark.parametrize("widths", [[4], [4, 4], [4, 4, 3]])
-def test_widths_are_those_of_the_streams(connection, widths):
-    adds = connection == "full-residual"  # so that all layers are as wide as the stream, which holds their sum
-    widths = [4] * len(widths) if adds else widths
-    stream, found = torch.zeros(2, 4), [4]
-    for i, width in enumerate(widths):
-        stream = connect(connection, stream, torch.ones(2, width), 4, i + 1 == len(widths))
-        found.append(stream.shape[1])
-    assert found == stream_widths(connection, 4, widths)
-    assert (
-        stream == (len(widths) if adds else 1)
-    ).all()  # nothing of the embedding reaches the read-out but through the layers
 
 
 LAYER = BlockLayerConfig((8, 8), 16, 16)

@@ -111,15 +111,12 @@ def test_whoever_relies_on_a_layer_or_first_uses_it_refuses_it(kind, tmp_path):
             use()
 
 
-def test_a_layer_in_the_middle_of_a_stack_is_tested():
+def test_layers_in_the_middle_and_every_letter_are_tested():
     model = model_of(Toy, depth=3)
     check_layers(model)
     model.layers[1].forward = lambda u, state, method="auto": Toy.forward(model.layers[1], u + 0.5, state, method)
     with pytest.raises(FalseDeclaration, match=rf"layer toys:Toy \(layers\.1, float32\) .*{TABLES}"):
         check_layers(model)
-
-
-def test_every_letter_is_read_and_no_two_draws_differ():
     model = model_of(OneLetterWrong, n_letters=3000)
     messages = []
     for _ in range(2):
@@ -182,10 +179,14 @@ class Abrupt(Layer):
         return counts[..., None] * self.scale, counts[:, -1] if u.shape[1] else state
 
 
-def test_layers_that_declare_less_are_accepted():
+def test_layers_that_declare_less_are_accepted_and_calls_bounded(monkeypatch):
     for kind in (Refusing, Whole, Abrupt):
         check_layers(model_of(kind))
     check_layers(model_of(Dropping).eval())  # dropout that is switched off is not random
+    monkeypatch.setattr(ToyConfig, "entries", property(lambda _: 1 << 19))
+    model = model_of(Wide, n_letters=100)
+    check_layers(model)
+    assert 6 <= Wide.most <= 8
 
 
 class Wide(Toy):
@@ -196,13 +197,6 @@ class Wide(Toy):
     def forward(self, u, state, method="auto"):
         Wide.most = max(Wide.most, u.shape[0] * u.shape[1])
         return super().forward(u, state, method)
-
-
-def test_calls_are_bounded_by_what_a_step_takes(monkeypatch):
-    monkeypatch.setattr(ToyConfig, "entries", property(lambda _: 1 << 19))
-    model = model_of(Wide, n_letters=100)
-    check_layers(model)
-    assert 6 <= Wide.most <= 8
 
 
 def configurations():

@@ -117,22 +117,28 @@ def test_residual_streams_add_all_layers_but_the_last():
     assert torch.equal(model(tokens), model.readout(above))
 
 
-def test_a_long_word_is_cut_into_chunks_that_carry_the_state(monkeypatch):
+def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     model = compile_machine(zoo.sum_mod(3))
     word = "0120121" * 40
     whole = model.transduce(word)
     monkeypatch.setattr("fsa2lrnn.lrnn.model._CHUNK_ENTRIES", 9 * 17)
     assert model._chunk_length() == 17
     assert model.transduce(word) == whole == zoo.sum_mod(3).transduce(word)
-
-
-@pytest.mark.parametrize("method", ["sequential", "pscan", "walk", "compose"])
-def test_an_index_model_transduces_by_every_method(method, monkeypatch):
-    machine, word = zoo.mod_arith(5), "1+2*3-4" * 30
-    model = compile_machine(machine, layout="index")
-    assert model.methods == ("sequential", "pscan", "walk", "compose")
-    monkeypatch.setattr("fsa2lrnn.lrnn.model._INDEX_CHUNK", 97)
-    assert model.transduce(word, method=method) == machine.transduce(word)
+    model = compile_machine(zoo.sum_mod(3))
+    assert model.transduce("") == []
+    assert model(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 3)
+    assert model.outputs[int(model.initial_logits().argmax())] == 0
+    with pytest.raises(InvalidWord, match="letter '7' at position 3 is not in the alphabet"):
+        model.transduce("017")
+    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
+    model = random_model(sizes=((2,),), normalisation="none")
+    with torch.no_grad():
+        model.layers[0].transition[2].bias.fill_(1e200)
+    with pytest.raises(NotExact, match=r"the logits at position \d+ are NaN"):
+        model.transduce("abcabc")
+    assert isinstance(compile_machine(zoo.parity()), Network)
+    assert isinstance(compile_machine(zoo.parity(), layout="index"), Network)
+    assert not isinstance(nn.Linear(2, 2), Network)
 
 
 @pytest.mark.parametrize(
@@ -147,30 +153,6 @@ def test_an_index_model_transduces_by_every_method(method, monkeypatch):
 def test_bad_tokens_are_named(tokens, message):
     with pytest.raises(InvalidWord, match=message):
         random_model()(tokens)
-
-
-def test_empty_words_and_unknown_letters():
-    model = compile_machine(zoo.sum_mod(3))
-    assert model.transduce("") == []
-    assert model(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 3)
-    assert model.outputs[int(model.initial_logits().argmax())] == 0
-    with pytest.raises(InvalidWord, match="letter '7' at position 3 is not in the alphabet"):
-        model.transduce("017")
-    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
-
-
-def test_logits_that_are_not_numbers_are_refused():
-    model = random_model(sizes=((2,),), normalisation="none")
-    with torch.no_grad():
-        model.layers[0].transition[2].bias.fill_(1e200)
-    with pytest.raises(NotExact, match=r"the logits at position \d+ are NaN"):
-        model.transduce("abcabc")
-
-
-def test_a_model_is_a_network_and_a_plain_module_is_none():
-    assert isinstance(compile_machine(zoo.parity()), Network)
-    assert isinstance(compile_machine(zoo.parity(), layout="index"), Network)
-    assert not isinstance(nn.Linear(2, 2), Network)
 
 
 LENGTH = 5_000  # letters, more than repeats._WORTH
@@ -224,12 +206,6 @@ def test_what_is_not_numbered_and_too_many_pairs(monkeypatch):
     assert len(few.rows) + 2 > 8
     monkeypatch.setattr(repeats, "_CODES", 63)
     assert repeats.shifted(few, before[:, :5]) is None
-
-
-@pytest.mark.parametrize("n_rows", [625, 626])
-def test_rows_must_occur_eight_times_on_average(n_rows):
-    stream = torch.arange(LENGTH).remainder(n_rows).float()[None, :, None]
-    assert (repeats.number(stream) is None) == (n_rows * 8 > LENGTH)
 
 
 @pytest.mark.parametrize("batch", [1, 3])

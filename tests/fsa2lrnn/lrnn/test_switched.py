@@ -107,15 +107,11 @@ class Mute(BlockLayer):
     is_lookup = Layer.is_lookup
 
 
-def test_a_layer_that_bounds_nothing_is_refused_with_the_remedy():
+def test_layers_that_bound_nothing_and_tables_that_the_bounds_are_not_about():
     model = learned()
     model.layers[0].__class__ = Mute
     with pytest.raises(UnsupportedFormat, match=r"Mute declares no bound .* LRNN\.from_affine\(switched\(model\)\)"):
         table_error(model)
-
-
-def test_tables_that_the_bounds_are_not_about_are_far_from_them():
-    """A mask that is not the blocks' own cuts entries out of the bounds, and none out of the tables."""
     model = learned(normalisation="none")
     model.layers[0].mask[0, 0] = False
     A = switched(model).A.double()

@@ -38,7 +38,7 @@ def read(path, form=FORM):
         return file.metadata, file.shapes, file.tensors()
 
 
-def test_what_is_written_comes_back(path):
+def test_what_is_written_comes_back_in_equal_bytes(path, tmp_path):
     metadata, shapes, tensors = read(path)
     assert {name: metadata[name] for name in ("format", "version", "note")} == {
         "format": "a-format", "version": "3", "note": "é",
@@ -47,9 +47,6 @@ def test_what_is_written_comes_back(path):
         "a": ((), torch.int64), "b": ((2, 3), torch.float32), "c": ((0, 4), torch.uint8),
     }  # fmt: skip
     assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
-
-
-def test_equal_tensors_give_equal_bytes_and_strided_ones_what_they_hold(path, tmp_path):
     write_tensors(tmp_path / "again", FORM, dict(reversed(TENSORS.items())), {"note": "é"})
     assert (tmp_path / "again").read_bytes() == path.read_bytes()
     both = torch.arange(4.0).reshape(2, 2)
@@ -95,14 +92,11 @@ def test_what_is_no_file_and_types_that_no_file_has_are_named(tmp_path):
         read(tmp_path / "t")
 
 
-def test_shapes_are_found_without_weights():
+def test_shapes_are_known_without_weights_and_compared_by_name():
     shapes = state_shapes(lambda: nn.Linear(1 << 31, 1 << 20))
     assert shapes == {"weight": ((1 << 20, 1 << 31), torch.float32), "bias": ((1 << 20,), torch.float32)}
     with pytest.raises(CheckpointError, match="asks for weights that can't be"):
         state_shapes(lambda: nn.Linear(1 << 62, 1 << 62))
-
-
-def test_shapes_and_types_are_compared_by_name():
     wanted = {"a": ((2,), torch.float32), "b": ((3,), torch.int64), "c": ((), torch.float32)}
     check_shapes("t", wanted, wanted)
     found = {"a": ((4,), torch.float64), "b": ((3,), torch.float64), "d": ((), torch.float32)}

@@ -19,7 +19,7 @@ def test_tables_run_the_machine(machine, layout, data):
     assert compile_recurrence(machine, layout=layout).transduce(word) == machine.transduce(word)
 
 
-def test_parts_that_do_not_fit_together():
+def test_parts_and_readouts_fit_together():
     one = np.array([[[[0, 1], [1, 0]]]])
     tables = DenseTables(one, np.zeros((1, 1, 2), int), np.array([[1, 0]]), np.array([0]), (2,))
     readout = DenseReadout(np.eye(2, dtype=int), np.zeros(2, int), np.eye(2, dtype=int), np.zeros(2, int))
@@ -30,6 +30,16 @@ def test_parts_that_do_not_fit_together():
         Recurrence(("a",), (0, 1), tables, StateReadout(np.array([0, 1])))
     with pytest.raises(InvalidMachine, match="gives 2, but states have 2 entries and there are 1 outputs"):
         Recurrence(("a",), (0,), tables, readout)
+    eye = np.eye(2, dtype=int)
+    with pytest.raises(InvalidMachine, match=r"shapes of a gate do not fit: W1 \(2, 2\), b1 \(3,\)"):
+        DenseReadout(eye, np.zeros(3, int), eye, np.zeros(2, int))
+    assert StateReadout(np.array([4, 7]))(np.array([[1], [0]])).tolist() == [7, 4]
+    with pytest.raises(InvalidMachine, match="output holds -1: outputs are numbered from 0"):
+        StateReadout(np.array([0, -1]))
+    readout = DenseReadout(
+        np.eye(2, dtype=int), np.array([0, -1]), np.array([[1, 0], [0, 3], [1, 0]]), np.zeros(3, int)
+    )
+    assert readout(np.array([[1, 0], [0, 2], [0, 0]])).tolist() == [0, 1, 0]
 
 
 def tables(**change):
@@ -89,25 +99,6 @@ def test_a_broken_invariant_is_named(change, message):
 def test_index_tables_check_themselves(table, start, message):
     with pytest.raises(InvalidMachine, match=message):
         IndexTables(np.array(table), start, np.array([0]))
-
-
-def test_the_largest_logit_wins_and_the_first_among_equals():
-    readout = DenseReadout(
-        np.eye(2, dtype=int), np.array([0, -1]), np.array([[1, 0], [0, 3], [1, 0]]), np.zeros(3, int)
-    )
-    assert readout(np.array([[1, 0], [0, 2], [0, 0]])).tolist() == [0, 1, 0]
-
-
-def test_shapes_must_fit():
-    eye = np.eye(2, dtype=int)
-    with pytest.raises(InvalidMachine, match=r"shapes of a gate do not fit: W1 \(2, 2\), b1 \(3,\)"):
-        DenseReadout(eye, np.zeros(3, int), eye, np.zeros(2, int))
-
-
-def test_an_index_readout_looks_up_and_has_no_negative_outputs():
-    assert StateReadout(np.array([4, 7]))(np.array([[1], [0]])).tolist() == [7, 4]
-    with pytest.raises(InvalidMachine, match="output holds -1: outputs are numbered from 0"):
-        StateReadout(np.array([0, -1]))
 
 
 def random_gate(rng, width_in, width_out, unseen=()):

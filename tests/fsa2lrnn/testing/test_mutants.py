@@ -59,25 +59,19 @@ def test_what_cannot_be_broken_is_said_even_of_an_index_table():
             break_it()
 
 
-def test_a_reset_in_place_of_a_map():
+def test_single_faults_of_gates_maps_and_starts(stacks):
     machine = zoo.sum_mod(3)
     broken = mutants.reset_for_map(compile_recurrence(machine))
     assert broken.transduce("1021") == [1, 0, 2, 0]
     assert machine.transduce("1021") == [1, 1, 0, 1]
     with pytest.raises(UnsupportedFormat, match="no place for a reset: use a dense layout"):
         mutants.reset_for_map(compile_recurrence(machine, layout="index"))
-
-
-def test_a_wrong_gate_weight_is_one_weight(stacks):
     model = lower(stacks["registers"][0])
     broken = mutants.wrong_gate_weight(model, 1, 2, 35, "transition")
     changed = {name: (broken.state_dict()[name] - part).nonzero() for name, part in model.state_dict().items()}
     assert {name: where.tolist() for name, where in changed.items() if len(where)} == {
         "layers.1.transition.0.weight": [[2, 35]]
     }
-
-
-def test_a_shift_by_zeros_differs_in_the_start_only(stacks):
     model = lower(stacks["registers"][0])
     broken = mutants.shift_by_zeros(model)
     assert isinstance(broken, LRNN)

@@ -114,10 +114,13 @@ def test_aperiodic_machines_are_aperiodic_and_permutation_machines_permute(m, pe
     assert permutes(permuting)
 
 
-def test_the_judge_of_aperiodicity_knows_both_kinds():
+def test_the_judge_of_aperiodicity_and_the_list_of_machines():
     assert not is_aperiodic(zoo.parity())
     assert not is_aperiodic(MooreMachine([[1, 1, 0], [0, 2, 2]], [0, 1, 2]))  # only the product of its letters turns
     assert is_aperiodic(zoo.dyck(1, 4))
+    listed = list(every_machine(2, 2))
+    assert len(set(listed)) == len(listed) == 2**4 * 2**2
+    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27
 
 
 @pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])
@@ -140,12 +143,18 @@ def test_wreath_products_stay_within_their_bounds(m):
     assert set(m.outputs) <= {0, 1, 2}
 
 
-def test_a_wreath_product_of_four_minimal_states_with_a_congruence_is_found():
+def test_wreath_products_and_blocks_find_small_examples():
     def has_one(m):
         minimal = m.minimise()
         return minimal.n_states == 4 and len(lattice(np.unique(minimal.delta, axis=0)).partitions) > 2
 
     assert find(wreath_products(), has_one, settings=quiet).n_states <= 5
+
+    def grows(A):
+        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
+
+    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
+    assert (found != 0).sum() <= 6
 
 
 @pytest.mark.slow
@@ -160,16 +169,6 @@ def test_block_transitions_keep_to_the_unit_ball_and_the_shape(data):
     A = data.draw(block_transitions(p, b=3, heads=2, length=2))
     assert (A.shape, A.dtype) == ((2, 2, 3, 3), torch.float64)
     assert (torch.linalg.vector_norm(A, ord=p, dim=-2) <= 1).all()
-
-
-def test_a_counterexample_to_eq_7_for_p_2_is_two_by_two():
-    """‖AB‖ > 1 in the 2-norm of a column takes b = 2 and p > 1: found, and found small."""
-
-    def grows(A):
-        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
-
-    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
-    assert (found != 0).sum() <= 6
 
 
 @given(block_transitions(1.0, length=2))
@@ -194,9 +193,3 @@ def test_every_kind_of_recurrence_comes_up(kind):
         "a shared cell": lambda r: len(r.tables.A) < len(r.alphabet),
     }[kind]
     assert len(find(recurrences(), has, settings=quiet).alphabet) == 1 + (kind == "a shared cell")
-
-
-def test_every_machine_is_listed_once():
-    listed = list(every_machine(2, 2))
-    assert len(set(listed)) == len(listed) == 2**4 * 2**2
-    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27

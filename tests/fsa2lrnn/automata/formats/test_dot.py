@@ -117,7 +117,7 @@ def test_letters_of_one_label(label, letters):
     assert from_dot(f'digraph {{ "" -> p; p -> p [label={label}] }}').alphabet == letters
 
 
-def test_the_separator_and_the_kind_can_be_told_and_slashes_stay_in_names():
+def test_separators_kinds_slashes_and_bars_in_names():
     text = 'digraph { "" -> p; p -> p [label="f(x,y)/1"] }'
     assert from_dot(text).alphabet == ("f(x,y)",)
     assert from_dot(text, kind="acceptor", separator=None).alphabet == ("f(x,y)/1",)
@@ -126,6 +126,14 @@ def test_the_separator_and_the_kind_can_be_told_and_slashes_stay_in_names():
     text = 'digraph { "" -> p; p [label="a/b" shape=doublecircle]; p -> p [label="x/y"]; p -> p [label=z] }'
     machine = from_dot(text)
     assert (machine.labels, machine.alphabet) == (("a/b",), ("x/y", "z"))
+    # Drawn by hand without `shape=record`, a bar was silently an acceptor that rejects every word.
+    plain = from_dot('digraph { "" -> a; a [label="a|stop"] b [label="b|go"] a -> b [label=t] b -> a [label=t] }')
+    assert plain.transduce("tt") == ["go", "stop"]
+    assert plain.labels == ("a", "b")
+    accepting = (
+        'digraph { "" -> a; a [label="a|x"] b [label="b|" shape=doublecircle] a -> b [label=t] b -> b [label=t] }'
+    )
+    assert from_dot(accepting).outputs == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -148,17 +156,6 @@ def test_the_separator_and_the_kind_can_be_told_and_slashes_stay_in_names():
 def test_faults_of_drawings(body, message):
     with pytest.raises(InvalidMachine, match=message):
         from_dot(f"digraph {{ {body} }}")
-
-
-def test_a_bar_between_name_and_output_is_read_in_any_shape():
-    """Drawn by hand without `shape=record`, it was silently an acceptor that rejects every word."""
-    plain = from_dot('digraph { "" -> a; a [label="a|stop"] b [label="b|go"] a -> b [label=t] b -> a [label=t] }')
-    assert plain.transduce("tt") == ["go", "stop"]
-    assert plain.labels == ("a", "b")
-    accepting = (
-        'digraph { "" -> a; a [label="a|x"] b [label="b|" shape=doublecircle] a -> b [label=t] b -> b [label=t] }'
-    )
-    assert from_dot(accepting).outputs == (False, True)
 
 
 PLAIN = """

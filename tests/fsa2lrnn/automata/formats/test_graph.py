@@ -147,7 +147,7 @@ PARTIAL = LabelledGraph(
 PARTIAL_NFA = LabelledGraph(PARTIAL.kind, PARTIAL.states, PARTIAL.starts, (*PARTIAL.edges, Edge("p", "a", "p")))
 
 
-def test_a_missing_transition_of_an_acceptor_rejects_by_default_and_subsets_are_labelled():
+def test_what_is_missing_rejects_or_is_an_error():
     machine = to_machine(PARTIAL)
     assert machine == MooreMachine([[1, 2, 2], [2, 0, 2]], [False, True, False], alphabet="ab")
     assert machine.labels == ("p", "q", "sink")
@@ -157,6 +157,11 @@ def test_a_missing_transition_of_an_acceptor_rejects_by_default_and_subsets_are_
     edges = (Edge(0, "a", 0), Edge(0, "a", 1))
     graph = LabelledGraph("acceptor", tuple(State(q, names[q], q == 1) for q in (0, 1)), ((0, None),), edges)
     assert to_machine(graph).labels == ("{" + "p" * 79 + "…}", "{" + "p" * 79 + "…}")
+    graph = LabelledGraph("mealy", PARTIAL.states[:1], (("p", None),), (Edge("p", "a", "p", "x"),), ("a", "b"))
+    with pytest.raises(InvalidMachine, match=r"no transition for state \('p', None\) on 'b'"):
+        to_machine(graph)
+    assert to_machine(graph, "sink").transduce("aba") == ["x", None, None]
+    assert to_machine(graph, "ignore").transduce("aba") == ["x", "x", "x"]
 
 
 @pytest.mark.parametrize("graph", [PARTIAL, PARTIAL_NFA])
@@ -168,14 +173,6 @@ def test_completion_is_the_users_choice(graph):
         to_machine(graph, "error")
     with pytest.raises(UnsupportedFormat, match="completion 'drop' is not known: choose one of error, sink, ignore"):
         to_machine(graph, "drop")  # type: ignore[arg-type]
-
-
-def test_a_partial_mealy_machine_is_an_error_until_told_otherwise():
-    graph = LabelledGraph("mealy", PARTIAL.states[:1], (("p", None),), (Edge("p", "a", "p", "x"),), ("a", "b"))
-    with pytest.raises(InvalidMachine, match=r"no transition for state \('p', None\) on 'b'"):
-        to_machine(graph)
-    assert to_machine(graph, "sink").transduce("aba") == ["x", None, None]
-    assert to_machine(graph, "ignore").transduce("aba") == ["x", "x", "x"]
 
 
 def test_growth_ends_with_a_message(monkeypatch):
@@ -263,22 +260,11 @@ def test_round_trip_keeps_symbols_exactly(machine):
     assert [type(letter) for letter in again.alphabet] == [type(letter) for letter in ODD]
 
 
-def test_labels_travel_and_mealy_machines_have_outputs_on_edges():
+def test_acceptors_of_networkx_mealy_machines_and_faults():
     machine = MooreMachine([[1, 0]], [True, False], labels=[("even", 0), None])
     assert from_networkx(to_networkx(machine)).labels == (("even", 0), None)
     graph = drawn(("p", "p", {"letter": 0, "output": "x"}), ("p", "p", {"letter": 1, "output": "y"}))
     assert from_networkx(graph, start="p", alphabet=(1, 0)).transduce([0, 1]) == ["x", "y"]
-
-
-def drawn(*edges: tuple, **attributes: dict) -> nx.MultiDiGraph:
-    """A graph from (tail, head, attributes) and attributes of nodes by name."""
-    graph = nx.MultiDiGraph()
-    graph.add_nodes_from(attributes.items())
-    graph.add_edges_from(edges)
-    return graph
-
-
-def test_acceptors_partial_and_nondeterministic():
     graph = drawn(("p", "q", {"letters": "ab"}), ("q", "p", {"label": "a"}), p={"start": True}, q={"accepting": True})
     machine = from_networkx(graph)
     assert (machine.labels, machine.transduce("aab")) == (("p", "q", "sink"), [True, False, True])
@@ -286,9 +272,6 @@ def test_acceptors_partial_and_nondeterministic():
         from_networkx(graph, completion="error")
     graph.add_edge("p", "p", letter="a")
     assert from_networkx(graph).transduce("aa") == [True, True]
-
-
-def test_faults_of_graphs_are_named():
     with pytest.raises(
         InvalidMachine, match=r"the networkx graph: 2 problems\n.*no letter: give it the attribute lett"
     ):
@@ -299,3 +282,11 @@ def test_faults_of_graphs_are_named():
         from_networkx(drawn(("p", "q", {"letter": 0})), start="r")
     with pytest.raises(UnsupportedFormat, match="Graph is not a directed graph of networkx: give a MultiDiGraph"):
         from_networkx(nx.Graph())  # type: ignore[arg-type]
+
+
+def drawn(*edges: tuple, **attributes: dict) -> nx.MultiDiGraph:
+    """A graph from (tail, head, attributes) and attributes of nodes by name."""
+    graph = nx.MultiDiGraph()
+    graph.add_nodes_from(attributes.items())
+    graph.add_edges_from(edges)
+    return graph

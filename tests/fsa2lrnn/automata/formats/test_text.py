@@ -30,7 +30,7 @@ def test_openfst_acceptors_come_back_equal(machine):
     assert from_openfst(text, isymbols=table) == machine
 
 
-def test_files_that_openfst_wrote():
+def test_openfst_files_symbols_and_tables(tmp_path):
     assert equivalent(read_source(DATA / "pynini_bytes.fst.txt"), from_words("97 98")) is None
     nfa = read_source(DATA / "pynini_nfa.fst.txt")
     assert nfa.alphabet == ("zero", "one")
@@ -40,15 +40,6 @@ def test_files_that_openfst_wrote():
     mealy = read_source(DATA / "pynini_mealy.fst.txt")
     assert mealy.transduce("zero one one zero one") == ["even", "odd", "even", "even", "odd"]
     assert mealy.outputs[mealy.start] is None
-
-
-def from_words(word: str) -> MooreMachine:
-    """(ab)* over the two letters of `word`."""
-    machine = from_regex("(ab)*")
-    return MooreMachine(machine.delta, machine.outputs, machine.start, word.split())
-
-
-def test_tables_name_numbers_and_the_fourth_field_is_an_output_or_a_weight():
     numbers = from_openfst("0 1 2\n1 0 1\n1\n", isymbols="a 1\nb 2\n<eps> 0\n")
     assert (numbers.alphabet, numbers.accepts("b"), numbers.accepts("bab")) == (("a", "b"), True, True)
     assert from_openfst("0 0 b\n0\n", isymbols=SYMBOLS_AB).alphabet == ("a", "b")
@@ -58,9 +49,6 @@ def test_tables_name_numbers_and_the_fourth_field_is_an_output_or_a_weight():
     assert from_openfst("0 0 a x\n").outputs[0] is None
     assert from_openfst("0 0 a 0\n0\n", acceptor=True).accepts("aa")
     assert from_openfst("0 0 a a 0\n0\n").accepts("aa")
-
-
-def test_tables_beside_the_file_and_by_option(tmp_path):
     machine = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["z", "a"])
     write_file(machine, tmp_path / "m.fst.txt")
     assert (tmp_path / "m.syms").read_text() == "<eps>\t0\nz\t1\na\t2\n"
@@ -70,6 +58,12 @@ def test_tables_beside_the_file_and_by_option(tmp_path):
     assert read_source(tmp_path / "m.fst.txt", isymbols=str(tmp_path / "other")) == machine
     with pytest.raises(UnsupportedFormat, match=r"no such file: .*nowhere"):
         read_source(tmp_path / "m.fst.txt", isymbols=tmp_path / "nowhere")
+
+
+def from_words(word: str) -> MooreMachine:
+    """(ab)* over the two letters of `word`."""
+    machine = from_regex("(ab)*")
+    return MooreMachine(machine.delta, machine.outputs, machine.start, word.split())
 
 
 @pytest.mark.parametrize(
@@ -113,13 +107,18 @@ def test_the_machine_does_what_the_rows_say():
         assert machine.transduce(word) == expected
 
 
-def test_any_state_a_missing_next_state_and_the_first_row_as_start(tmp_path):
+def test_kiss2_rows_any_state_and_bounded_sizes(tmp_path):
     machine = from_kiss2(BITS + "-- * a 1\n")
     assert machine.transduce(["00", "11"]) == ["1", "1"]
     (tmp_path / "m.kiss").write_text(BITS + "0- a b 1\n1- a * 0\n-- b a 0\n")
     with pytest.raises(InvalidMachine, match="transition"):
         read_source(tmp_path / "m.kiss")
     assert read_source(tmp_path / "m.kiss", completion="ignore").transduce(["10", "01", "00"]) == [None, "1", "0"]
+    with pytest.raises(BudgetExceeded, match=r"99 input bits make 2\^99 letters, the limit is 2\^16"):
+        from_kiss2(f".i 99\n.o 1\n{'-' * 99} a a 1\n")
+    rows = "".join(f"{'-' * 16} {q} {q} 1\n" for q in range(20))
+    with pytest.raises(BudgetExceeded, match="more than 1,000,000 transitions"):
+        from_kiss2(".i 16\n.o 1\n" + rows)
 
 
 @pytest.mark.parametrize(
@@ -142,14 +141,6 @@ def test_any_state_a_missing_next_state_and_the_first_row_as_start(tmp_path):
 def test_faults_of_kiss2_are_named_with_their_line(text, message):
     with pytest.raises(InvalidMachine, match=message):
         from_kiss2(text)
-
-
-def test_sizes_are_bounded_before_anything_is_allocated():
-    with pytest.raises(BudgetExceeded, match=r"99 input bits make 2\^99 letters, the limit is 2\^16"):
-        from_kiss2(f".i 99\n.o 1\n{'-' * 99} a a 1\n")
-    rows = "".join(f"{'-' * 16} {q} {q} 1\n" for q in range(20))
-    with pytest.raises(BudgetExceeded, match="more than 1,000,000 transitions"):
-        from_kiss2(".i 16\n.o 1\n" + rows)
 
 
 BASE = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
@@ -217,12 +208,18 @@ def test_other_versions_and_other_json_are_refused(text, message):
         from_json(text)
 
 
-def test_deep_nesting_and_large_tables_end_with_a_message(monkeypatch):
+def test_deep_nesting_entities_and_large_tables_end_with_a_message(monkeypatch):
     with pytest.raises(InvalidMachine, match="nested deeper than 100"):
         from_json("[" * 100_000)
     monkeypatch.setattr(json_file, "MAX_TABLE_ENTRIES", 3)
     with pytest.raises(BudgetExceeded, match="the table has more than 3 entries"):
         from_json(broken())
+    entities = "".join(f'<!ENTITY l{i + 1} "{f"&l{i};" * 10}">' for i in range(9))
+    text = f'<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY l0 "ha">{entities}]><structure>&l9;</structure>'
+    with pytest.raises(InvalidMachine, match="line 2: the file declares a document type or entities, which can expand"):
+        from_jflap(text)
+    with pytest.raises(BudgetExceeded, match="elements are nested deeper than 50, JFLAP nests four"):
+        from_jflap("<structure>" + "<a>" * 100_000)
 
 
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="no"?><!--Created with JFLAP 6.4.--><structure>&#13;\n'
@@ -291,15 +288,6 @@ def test_faults_of_jflap_are_named_with_their_line(text, message):
 def test_other_files_of_jflap_and_other_xml_are_refused(text, message):
     with pytest.raises(UnsupportedFormat, match=message):
         from_jflap(text)
-
-
-def test_entities_and_deep_nesting_are_refused():
-    entities = "".join(f'<!ENTITY l{i + 1} "{f"&l{i};" * 10}">' for i in range(9))
-    text = f'<?xml version="1.0"?>\n<!DOCTYPE x [<!ENTITY l0 "ha">{entities}]><structure>&l9;</structure>'
-    with pytest.raises(InvalidMachine, match="line 2: the file declares a document type or entities, which can expand"):
-        from_jflap(text)
-    with pytest.raises(BudgetExceeded, match="elements are nested deeper than 50, JFLAP nests four"):
-        from_jflap("<structure>" + "<a>" * 100_000)
 
 
 @given(st.integers(0, 1200))

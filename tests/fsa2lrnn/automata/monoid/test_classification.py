@@ -149,7 +149,7 @@ def test_the_order_of_letters_and_copies_of_them_do_not_matter(data):
     assert values[0] == values[1]
 
 
-def test_a_capped_monoid_is_said_to_be():
+def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     c = classify(zoo.elevator(7), max_monoid=3)
     of_languages = ["strictly_local", "strictly_piecewise", "tier_strictly_local"]  # the outputs are numbers
     undecided = ["monoid_size", "aperiodic", "solvable", "l_trivial", *of_languages]
@@ -162,17 +162,6 @@ def test_a_capped_monoid_is_said_to_be():
     size = classify(zoo.elevator(4)).monoid_size.value
     assert classify(zoo.elevator(4), max_monoid=size).monoid_size.value == size
     assert classify(zoo.elevator(4), max_monoid=size - 1).monoid_size.value is None
-
-
-@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
-def test_a_limit_is_a_positive_whole_number(limit):
-    with pytest.raises(
-        UnsupportedFormat, match=f"max_monoid = {limit!r}, but every monoid has an identity: give a whole"
-    ):
-        classify(zoo.parity(), max_monoid=limit)
-
-
-def test_rows_for_people_and_json():
     rows = dict(classify(zoo.shift_register(1)).explain())
     assert rows["states"] == "2 of the minimal machine"
     assert rows["elements of the monoid"] == "3 (by enumeration of the monoid, 3 elements)"
@@ -184,6 +173,18 @@ def test_rows_for_people_and_json():
     assert facts["aperiodic"]["witness"]["words"] == [[{"tuple": ["a", 1]}]]
     assert facts["definite"]["order"] is None
     assert facts["monoid_size"]["value"] == 4
+    assert set(classify(MooreMachine.from_source("regex:(c*ac*b)*c*")).tier) == {"a", "b"}
+    facts = classify(zoo.sum_mod(3))
+    assert facts.strictly_local.value is facts.strictly_piecewise.value is None
+    assert "outputs are not True and False" in facts.strictly_local.method
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
+def test_a_limit_is_a_positive_whole_number(limit):
+    with pytest.raises(
+        UnsupportedFormat, match=f"max_monoid = {limit!r}, but every monoid has an identity: give a whole"
+    ):
+        classify(zoo.parity(), max_monoid=limit)
 
 
 def after(machine: MooreMachine, word, q: int) -> int:
@@ -228,10 +229,3 @@ def test_answers_by_words_and_refutations_by_their_witnesses(machine):
         assert not minimal.outputs[after(minimal, word, q)]
     for name in ("strictly_local", "locally_testable"):
         assert getattr(facts, f"tier_{name}").value or not getattr(facts, name).value
-
-
-def test_the_tier_and_the_machines_without_a_language():
-    assert set(classify(MooreMachine.from_source("regex:(c*ac*b)*c*")).tier) == {"a", "b"}
-    facts = classify(zoo.sum_mod(3))
-    assert facts.strictly_local.value is facts.strictly_piecewise.value is None
-    assert "outputs are not True and False" in facts.strictly_local.method

@@ -25,18 +25,6 @@ def test_groups_and_commutative_machines():
     assert classify(MooreMachine([row], range(n))).group.witness.states == (0, n - 1, 1)
 
 
-def test_too_large_to_search(monkeypatch):
-    machine = zoo.contains("aab")
-    assert classify(machine).locally_testable.value is True
-    monkeypatch.setattr(local, "MAX_STEPS", 4**4 * 2 - 1)
-    fact = classify(machine).locally_testable
-    assert (fact.value, fact.method) == (None, "undecided: 64 triples of states with 2 letters are too many to search")
-    monkeypatch.setattr(local, "MAX_TUPLES", 4**2 * 2 - 1)
-    fact = classify(machine).locally_testable
-    assert fact.method == "undecided: 16 pairs of states with 2 letters are above 31 edges"
-    assert classify(zoo.shift_register(3)).locally_testable.method == "since the machine is definite"
-
-
 @st.composite
 def chains_of_semilattices(draw) -> MooreMachine:
     """Machines of five states whose letters are idempotent and never lead back, but for one transition."""
@@ -59,7 +47,7 @@ def test_triples_against_the_definition(brute, check_witness, m):
         check_witness(c, "locally_testable")
 
 
-def test_a_fact_is_no_truth_value_and_has_a_witness():
+def test_facts_are_no_truth_values_and_words_are_spelled():
     with pytest.raises(TypeError, match="a Fact is no truth value, since it may be undecided"):
         bool(Fact(True, "by hand"))
     fact = Fact(False, "by hand", FactWitness("'ab' does it", (("a", "b"),), (0, 2)))
@@ -70,13 +58,6 @@ def test_a_fact_is_no_truth_value_and_has_a_witness():
         "witness": {"says": "'ab' does it", "words": [["a", "b"]], "states": [0, 2]},
     }
     assert Fact(True, "by hand").to_json()["witness"] is None
-
-
-def action_over(*alphabet):
-    return Action.of(MooreMachine([[i, 1 - i] for i in range(2)][: len(alphabet)], (0, 1), alphabet=alphabet))
-
-
-def test_long_words_are_shortened_and_letters_with_spaces_told_apart():
     action = action_over("a", "b")
     assert (action.spell(("a", "b")), action.spell(())) == ("'ab'", "the empty word")
     assert action.spell(tuple("ab" * 20)) == repr("ab" * 20)
@@ -88,7 +69,11 @@ def test_long_words_are_shortened_and_letters_with_spaces_told_apart():
     assert action_over("a", "ab").spell(("a", "ab")) == "'a ab'"
 
 
-def test_methods_of_aperiodicity():
+def action_over(*alphabet):
+    return Action.of(MooreMachine([[i, 1 - i] for i in range(2)][: len(alphabet)], (0, 1), alphabet=alphabet))
+
+
+def test_methods_and_limits_of_the_search(monkeypatch):
     def method(source, **limit):
         return classify(zoo.from_task(source), **limit).aperiodic.method
 
@@ -97,14 +82,32 @@ def test_methods_of_aperiodicity():
     assert method("ab_star") == "polynomial: since the machine is locally testable"
     assert method("elevator(4)") == "by enumeration of the monoid, 18 elements"
     assert method("elevator(40)", max_monoid=1_000) == "by enumeration of the images, 820 sets of states"
+    machine = zoo.contains("aab")
+    assert classify(machine).locally_testable.value is True
+    monkeypatch.setattr(local, "MAX_STEPS", 4**4 * 2 - 1)
+    fact = classify(machine).locally_testable
+    assert (fact.value, fact.method) == (None, "undecided: 64 triples of states with 2 letters are too many to search")
+    monkeypatch.setattr(local, "MAX_TUPLES", 4**2 * 2 - 1)
+    fact = classify(machine).locally_testable
+    assert fact.method == "undecided: 16 pairs of states with 2 letters are above 31 edges"
+    assert classify(zoo.shift_register(3)).locally_testable.method == "since the machine is definite"
 
 
-def test_a_cycle_found_among_the_images(check_witness):
+def test_images_and_groups_beyond_the_limits(check_witness):
     m = MooreMachine([[2, 4, 2, 1, 0], [0, 3, 3, 3, 3]], range(5))
     c = classify(m, max_monoid=12)
     assert (c.aperiodic.value, c.aperiodic.method) == (False, "by enumeration of the images")
     check_witness(c, "aperiodic")
     assert classify(m).aperiodic.method == "by enumeration of the monoid, shortest word first"
+    c = classify(zoo.random_dfa(100, 6, seed=1, minimal=True), max_monoid=100_000)
+    assert (c.solvable.value, c.solvable.method) == (False, "by the elements found of the monoid")
+    check_witness(c, "solvable")
+    q = np.arange(16)
+    swap, turn = q.copy(), q.copy()
+    swap[:2], turn[:4] = [1, 0], [1, 2, 3, 0]
+    c = classify(MooreMachine([swap, turn, np.roll(q, 4)], range(16)), max_monoid=5_000)
+    assert c.solvable.value is None
+    assert c.solvable.method == "capped at 5,000 elements of a group that permutes 16 states"
 
 
 @settings(deadline=None)
@@ -144,19 +147,3 @@ def test_a_group_too_large_to_list(n):
     assert (c.solvable.value, c.solvable.method) == (False, "by the groups that permute the images")
     assert c.solvable.witness.words == (("c",), ("t",))
     assert c.solvable.witness.states == tuple(range(n))
-
-
-def test_elements_refute_where_the_images_are_too_many(check_witness):
-    c = classify(zoo.random_dfa(100, 6, seed=1, minimal=True), max_monoid=100_000)
-    assert (c.solvable.value, c.solvable.method) == (False, "by the elements found of the monoid")
-    check_witness(c, "solvable")
-
-
-def test_a_solvable_group_too_large_to_list():
-    """Four blocks of four, S₄ on each and on the blocks, is solvable; with 24⁵ elements that stays open."""
-    q = np.arange(16)
-    swap, turn = q.copy(), q.copy()
-    swap[:2], turn[:4] = [1, 0], [1, 2, 3, 0]
-    c = classify(MooreMachine([swap, turn, np.roll(q, 4)], range(16)), max_monoid=5_000)
-    assert c.solvable.value is None
-    assert c.solvable.method == "capped at 5,000 elements of a group that permutes 16 states"

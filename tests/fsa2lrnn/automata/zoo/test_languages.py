@@ -105,7 +105,7 @@ def test_bad_parameters_are_named(build, message):
         build()
 
 
-def test_ab_star_and_contains_on_all_short_words():
+def test_ab_star_contains_parity_and_even_pairs_by_definition():
     m = zoo.ab_star()
     assert all(m.accepts(w) == (re.fullmatch("(ab)*", w) is not None) for w in all_words("ab", 10))
     assert m.n_states == m.minimise().n_states == 3
@@ -113,6 +113,14 @@ def test_ab_star_and_contains_on_all_short_words():
         m = zoo.contains(pattern)
         assert all(m.accepts(w) == (pattern in w) for w in all_words("ab", 9))
         assert m.n_states == m.minimise().n_states == len(pattern) + 1
+    m = zoo.parity()
+    assert all(m.accepts(w) == (w.count("1") % 2 == 1) for w in binary_words("01", 10))
+    assert equivalent(m, zoo.sum_mod(2)) is None
+    assert m.is_acceptor
+    m = zoo.even_pairs()
+    for w in binary_words("ab", 10):
+        switches = sum(w[k : k + 2] in ("ab", "ba") for k in range(len(w)))
+        assert m.accepts(w) == (switches % 2 == 0), w
 
 
 LONG = 400
@@ -223,7 +231,7 @@ def test_mod_arith_has_the_sizes_stated(M):
     }
 
 
-def test_what_mod_arith_does_beyond_legal_expressions_and_on_none():
+def test_subtraction_and_mod_arith_beyond_legal_expressions():
     beyond = {c: zoo.mod_arith(5, c).transduce("3++4*-22") for c in COMPLETIONS}
     assert beyond["sink"] == [3, None] + 6 * ["error"]
     assert beyond["ignore"] == [3, None, None, 2, None, None, 1, 1]  # 3+4*2
@@ -236,6 +244,13 @@ def test_what_mod_arith_does_beyond_legal_expressions_and_on_none():
     assert [zoo.sum_mod(5).outputs[0], zoo.even_pair(5).outputs[0], zoo.subtraction(5).outputs[0]] == [0, 0, None]
     m = zoo.mod_arith(5)
     assert m.transduce("1+2−3×4") == m.transduce("1 + 2 - 3 * 4") == m.transduce("1+2–3·4")
+    assert zoo.subtraction(5).transduce("11-1") == [1, "error", "error", "error"]
+    assert zoo.subtraction(5).transduce("-") == ["error"]
+    assert zoo.subtraction(5, "ignore").transduce("11--2") == [1, 1, None, None, 4]
+    both = zoo.mod_arith(5)
+    kept = [both.alphabet.index(letter) for letter in zoo.subtraction(5).alphabet]
+    restricted = MooreMachine(both.delta[kept], both.outputs, both.start, zoo.subtraction(5).alphabet)
+    assert equivalent(restricted, zoo.subtraction(5)) is None
 
 
 @pytest.mark.parametrize("M", [2, 3, 5, 12])
@@ -264,16 +279,6 @@ def test_subtraction_subtracts(M):
         assert m.transduce(expression)[::2] == [value(expression[: k + 1], M) for k in range(0, 119, 2)]
         assert set(m.transduce(expression)[1::2]) == {None}
         assert m.minimise().n_states == size - (M == 2)
-
-
-def test_subtraction_beyond_legal_chains_and_as_part_of_mod_arith():
-    assert zoo.subtraction(5).transduce("11-1") == [1, "error", "error", "error"]
-    assert zoo.subtraction(5).transduce("-") == ["error"]
-    assert zoo.subtraction(5, "ignore").transduce("11--2") == [1, 1, None, None, 4]
-    both = zoo.mod_arith(5)
-    kept = [both.alphabet.index(letter) for letter in zoo.subtraction(5).alphabet]
-    restricted = MooreMachine(both.delta[kept], both.outputs, both.start, zoo.subtraction(5).alphabet)
-    assert equivalent(restricted, zoo.subtraction(5)) is None
 
 
 @pytest.mark.parametrize("task", ["sum_mod", "even_pair", "mod_arith", "subtraction"])
@@ -309,17 +314,6 @@ def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, se
 
 def binary_words(letters: str, longest: int) -> list[str]:
     return ["".join(w) for n in range(longest + 1) for w in product(letters, repeat=n)]
-
-
-def test_parity_and_even_pairs_by_counting():
-    m = zoo.parity()
-    assert all(m.accepts(w) == (w.count("1") % 2 == 1) for w in binary_words("01", 10))
-    assert equivalent(m, zoo.sum_mod(2)) is None
-    assert m.is_acceptor
-    m = zoo.even_pairs()
-    for w in binary_words("ab", 10):
-        switches = sum(w[k : k + 2] in ("ab", "ba") for k in range(len(w)))
-        assert m.accepts(w) == (switches % 2 == 0), w
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])

@@ -13,7 +13,7 @@ from tests.fsa2lrnn.families.conftest import rejected
 from tests.fsa2lrnn.families.forgeries import CERTIFICATES, with_value
 
 
-def test_kinds_that_are_not_irreducible_are_refused():
+def test_modules_and_quaternions_that_are_not_irreducible_are_refused():
     certificate = CERTIFICATES["chain, a field"]
     kind = certificate["kinds"][0]
     claims = {
@@ -26,9 +26,6 @@ def test_kinds_that_are_not_irreducible_are_refused():
         rejected(with_value(certificate, ("kinds", 0, "commutant", field), value), fault)
     rejected(with_value(certificate, ("kinds", 0, "covector"), [0, 0, 0, 0]), "the covector does not span the dual")
     rejected(with_value(certificate, ("kinds", 0, "element"), [[1, []]]), "the element does not kill the vector")
-
-
-def test_quaternions_with_zero_divisors_are_refused():
     certificate = CERTIFICATES["chain, quaternions"]
     (i,) = [i for i, kind in enumerate(certificate["kinds"]) if kind["commutant"]["pair"]]
     rejected(with_value(certificate, ("kinds", i, "commutant", "squares", 0), [1]), "a square of a quaternion is wrong")

@@ -268,7 +268,7 @@ def test_padding_neither_computes_nor_learns_nor_counts_in_the_column_norm():
     assert A[1, 0, 0] == 1
 
 
-def test_the_transition_is_the_product_of_its_factors_first_factor_first():
+def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen():
     torch.manual_seed(0)
     layer = HouseholderLayer(5, HouseholderLayerConfig(4, 3, 6, 6, n_heads=2)).double()
     u = torch.randn(2, 7, 5, dtype=torch.float64)
@@ -281,9 +281,6 @@ def test_the_transition_is_the_product_of_its_factors_first_factor_first():
         expected = factor @ expected
     torch.testing.assert_close(A, expected)
     assert torch.equal(v.flatten(-2), layer.value(u))
-
-
-def test_unit_keys_reflect_or_shrink_along_one_direction_and_never_lengthen():
     torch.manual_seed(0)
     layer = HouseholderLayer(5, HouseholderLayerConfig(4, 1, 6, 6, n_heads=2, unit_keys=True)).double()
     u = 30 * torch.randn(50, 5, dtype=torch.float64)
