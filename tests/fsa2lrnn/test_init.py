@@ -1,29 +1,44 @@
-"""The door: every name of the contract is found, none is loaded before it is asked for, and no room takes its place."""
+"""The door: every name of the contract; deadlines, errors, versions; what an installation without extras can do."""
 
+import ast
+import inspect
+import math
+import re
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from pkgutil import iter_modules
+from types import SimpleNamespace
 
 import pytest
+import torch
 
 import fsa2lrnn
+from fsa2lrnn import deadline, errors
+from fsa2lrnn.automata import formats
+from fsa2lrnn.cli import app, options
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
+from fsa2lrnn.optional import is_installed, require
+from fsa2lrnn.source_kinds import FORMATS, endings
+from fsa2lrnn.versions import environment
 
 FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent", "repair")
 
 
-def test_every_name_is_found():
+def test_names_are_found_or_refused():
     assert {"Cascade", "Readout", "choose", "decompose", *FUNCTIONS} <= set(fsa2lrnn.__all__)
     for name in fsa2lrnn.__all__:
         assert getattr(fsa2lrnn, name) is not None
     assert dir(fsa2lrnn) == sorted([*fsa2lrnn.__all__, "learn", "wrap_fla"])
     assert isinstance(fsa2lrnn.decompose(fsa2lrnn.zoo.parity()).cascade, fsa2lrnn.Cascade)
     assert fsa2lrnn.choose(fsa2lrnn.zoo.parity()).form == "onehot"
-
-
-def test_no_room_has_the_name_of_something_else():
     rooms = {module.name for module in iter_modules(fsa2lrnn.__path__)}
     assert rooms & set(fsa2lrnn.__all__) == {"lrnn"}
     assert fsa2lrnn.lrnn is sys.modules["fsa2lrnn.lrnn"]
+    with pytest.raises(AttributeError, match="module 'fsa2lrnn' has no attribute 'Mamba'"):
+        _ = fsa2lrnn.Mamba
 
 
 @pytest.mark.extra("report")
@@ -50,11 +65,222 @@ def test_one_namespace_goes_the_whole_way():
     assert repair(model, machine).change.A < 1e-6
 
 
-def test_an_unknown_name():
-    with pytest.raises(AttributeError, match="module 'fsa2lrnn' has no attribute 'Mamba'"):
-        _ = fsa2lrnn.Mamba
+@pytest.fixture
+def now(monkeypatch):
+    """A clock that tests set."""
+    times = [100.0]
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(monotonic=lambda: times[0]))
+    return times
 
 
-def test_decomposing_and_choosing_need_no_torch():
-    code = "import sys, fsa2lrnn\nfsa2lrnn.choose(fsa2lrnn.zoo.even_pair(5))\nassert 'torch' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+def test_the_time_runs_from_construction_and_no_limit_has_no_end(now):
+    limit = Deadline.of(5)
+    now[0] += 2
+    assert (limit.passed(), limit.left()) == (2, 3)
+    limit.check("nothing")
+    part = limit.share(0.5)
+    now[0] += 1.5
+    assert (limit.left(), part.left()) == (1.5, 0)
+    said = r"counting: a share of 1\.5 s of the limit of 5 s has passed: give more seconds"
+    with pytest.raises(OutOfTime, match=said):
+        part.check("counting")
+    assert issubclass(OutOfTime, BudgetExceeded)
+    assert Deadline.of(None).left() == NEVER.share(0.1).left() == math.inf
+    now[0] += 1e9
+    NEVER.check("nothing")
+
+
+def test_a_deadline_stands_for_itself_and_other_limits_are_positive():
+    limit = Deadline(1.0)
+    assert Deadline.of(limit) is limit
+    for seconds in (0, -1, math.nan):
+        with pytest.raises(UnsupportedFormat, match="a time limit is a positive number, or None for no limit"):
+            Deadline.of(seconds)
+
+
+@pytest.mark.parametrize("kind", [k for _, k in inspect.getmembers(errors, inspect.isclass)])
+def test_every_kind_has_the_base_and_says_what_it_is(kind):
+    assert issubclass(kind, errors.Fsa2LrnnError)
+    assert kind.__doc__
+
+
+def test_one_is_no_plural_and_long_texts_keep_both_ends():
+    counts = [errors.counted(n, "joint state") for n in (0, 1, 1_000)]
+    assert counts == ["0 joint states", "1 joint state", "1,000 joint states"]
+    assert errors.shortened("short") == "short"
+    text = "a" * 100_000 + "b"
+    short = errors.shortened(text)
+    assert len(short) < 250
+    assert short.endswith("…(99,801 characters)…" + "a" * 99 + "b")
+
+
+def test_help_names_every_ending_and_prefixes_stand_in_place_of_endings():
+    files = [ending for known in FORMATS if known.is_file for ending in known.endings]
+    assert endings().split() == files
+    assert endings(for_writing=True).split() == [e for known in FORMATS if known.writes for e in known.endings]
+    assert options.WRITTEN.endswith(endings(for_writing=True))
+    assert str(app.info.epilog).endswith(f"a file: {endings()}")
+    assert [known.endings for known in FORMATS if not known.is_file] == [("regex:",), ("task:",), ("mlregtest:",)]
+    assert formats.FORMATS is FORMATS
+
+
+def test_the_environment_names_what_decides_on_the_order_of_sums(monkeypatch):
+    before = environment()
+    assert before[:2] == (f"torch {torch.__version__}", f"CPU capability {torch.backends.cpu.get_cpu_capability()}")
+    assert before[2].startswith(("MKL 2", "BLAS "))
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert set(environment()) - set(before) == {"MKL_CBWR=COMPATIBLE", "OPENBLAS_CORETYPE=Haswell"}
+    was_on = torch.backends.mkldnn.enabled
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        assert "oneDNN off" in environment()
+    finally:
+        torch._C._set_mkldnn_enabled(was_on)
+
+
+ROOT = Path(__file__).parents[2]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+PACKAGES = {
+    extra: [re.split(r"[<>=;\[]", text)[0] for text in texts] for extra, texts in EXTRAS.items() if extra != "dev"
+}
+OPTIONAL = {package for packages in PACKAGES.values() for package in packages}
+VERBS = ("compile", "run", "explain", "verify", "extract", "train", "compare", "certify", "repair", "report", "demo")
+ALONE = f"""
+import sys
+
+class Less:
+    def __init__(self, finder):
+        self.finder = finder
+
+    def find_spec(self, name, path=None, target=None):
+        is_missing = name.partition(".")[0] in {OPTIONAL | {"pydot", "tensorboard"}!r}
+        return None if is_missing else self.finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):  # what importlib.metadata asks finders for
+        return getattr(self.finder, name)
+
+sys.meta_path[:] = map(Less, sys.meta_path)
+"""
+
+
+def test_missing_packages_are_named_and_errors_inside_pass_through(monkeypatch, tmp_path):
+    assert require("json.decoder", "test", "this test").JSONDecoder().decode("[1]") == [1]
+    assert is_installed("json")
+    monkeypatch.setitem(sys.modules, "cvxpy", None)
+    monkeypatch.delitem(sys.modules, "cvxpy.atoms", raising=False)  # another test may have imported it
+    assert not is_installed("cvxpy")
+    with pytest.raises(MissingPackage) as caught:
+        require("cvxpy.atoms", "repair", "this test", "none at all")
+    wanted = 'this test needs cvxpy, which is not installed: pip install "fsa2lrnn[repair]", or none at all'
+    assert str(caught.value) == wanted
+    with pytest.raises(MissingPackage, match=r"this test needs cvxpy, which is not installed: pip install cvxpy$"):
+        require("cvxpy", None, "this test")
+    assert isinstance(caught.value, ImportError)
+    (tmp_path / "half_here.py").write_text("import not_here_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ModuleNotFoundError, match="not_here_at_all") as caught:
+        require("half_here", "test", "this test")
+    assert not isinstance(caught.value, MissingPackage)
+
+
+@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "learning", "report")
+def test_every_extra_that_is_named_brings_what_is_asked_of_it():
+    asked = [
+        [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
+        for path in (ROOT / "fsa2lrnn").rglob("*.py")
+        if re.search(r"from fsa2lrnn.optional import .*\b(require|missing)\b", text := path.read_text(encoding="utf-8"))
+        for call in ast.walk(ast.parse(text))
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("require", "missing")
+    ]
+    assert {extra for _, extra in asked} >= {"gpu", "hf", "learn", "plot", "repair", "sweep", "test"}
+    for module, extra in asked:
+        assert extra is None or module.partition(".")[0] in PACKAGES[extra], (module, extra)
+
+
+def beginning(text):
+    """The literal that a text begins with."""
+    return text.values[0] if isinstance(text, ast.JoinedStr) else text
+
+
+def test_no_optional_package_is_imported_where_it_may_be_missing():
+    """A module imports one at its head only if whoever imports that module has asked for the package before."""
+    asks_first = {"fsa2lrnn/extraction/lstar.py", "fsa2lrnn/extra/gpu/kernels.py"}
+    found = set()
+    for path in (ROOT / "fsa2lrnn").rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            for inner in ast.walk(node) if isinstance(node, ast.Try) else [node]:
+                names = [alias.name for alias in inner.names] if isinstance(inner, ast.Import) else []
+                names += [inner.module or ""] if isinstance(inner, ast.ImportFrom) else []
+                if any(name.partition(".")[0] in OPTIONAL for name in names):
+                    found.add(path.relative_to(ROOT).as_posix())
+    assert found == asks_first
+
+
+@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "learning", "report")
+def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
+    models = ROOT / "experiments" / "models"
+    even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"
+    few = ["--words", "5", "--lengths", "5"]
+    against, parity, source = ["task:even_pair(5)"], "task:parity", "task:sum_mod(2)"
+    works = [
+        *([verb, "--help"] for verb in VERBS),
+        ["compile", "regex:(ab)*", "-o", "ab.safetensors"],
+        ["compile", parity, "--form", "cascade"],
+        ["run", "ab.safetensors", "abab"],
+        ["verify", "ab.safetensors", "regex:(ab)*"],
+        ["explain", parity],
+        ["extract", "ab.safetensors", "-o", "ab.dot"],
+        ["extract", str(total), "--method", "suffixes"],
+        ["train", parity, "--preset", "quick", "--steps", "2", "--output", "runs", *few],
+        ["compare", str(even), *against, *few, "--max-seconds", "0.5"],
+        ["repair", str(total), source, "--mode", "dyadic", "-o", "repaired.safetensors"],
+    ]
+    refused = [
+        (["certify", str(even), "task:even_pair(5)"], "repair"),
+        (["repair", str(total), source], "repair"),
+        (["repair", str(total), source, "--columns", "p<=1"], "repair"),
+        (["report", str(total), source, "-o", "page.html"], "repair"),
+        (["demo"], "repair"),
+        (["extract", str(total), "--method", "lstar"], "learn"),
+        (["compare", str(even), *against, *few, "--plot", "plot.svg"], "plot"),
+    ]
+    code = f"""{ALONE}
+import contextlib, io
+import fsa2lrnn, fsa2lrnn.cli
+for name in fsa2lrnn.__all__:
+    getattr(fsa2lrnn, name)
+
+def call(arguments):
+    out, err = io.StringIO(), io.StringIO()
+    fsa2lrnn.cli.console.out.file, fsa2lrnn.cli.console.err.file = out, err
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            fsa2lrnn.cli.main(arguments)
+        except SystemExit as end:
+            return end.code or 0, out.getvalue(), err.getvalue()
+
+from fsa2lrnn.cli import console
+for arguments in {works!r}:
+    code, out, err = call(arguments)
+    assert code == 0, (arguments, code, out, err)
+for arguments, extra in {refused!r}:
+    code, out, err = call(arguments)
+    assert (code, err.count("\\n")) == (2, 1), (arguments, code, out, err)
+    assert f'not installed: pip install "fsa2lrnn[{{extra}}]"' in err, (arguments, err)
+
+from fsa2lrnn.errors import MissingPackage
+from fsa2lrnn.extra.distributed.engines import on_ray
+from fsa2lrnn.training.train import Stop
+asks = dict(test=lambda: __import__("fsa2lrnn.testing.strategies"), sweep=lambda: on_ray(Stop()).__enter__())
+for extra, ask in asks.items():
+    try:
+        ask()
+    except MissingPackage as error:
+        assert f'not installed: pip install "fsa2lrnn[{{extra}}]"' in str(error)
+    else:
+        raise AssertionError("nothing is missed")
+import fsa2lrnn.testing.mutants
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,16 +1,32 @@
-"""One reader for all files: what it gives is of the type asked for, and whatever it is given, it says what is wrong."""
+"""One reader for all files; words as text and as lists, and symbols through JSON."""
 
 import json
+from collections import namedtuple
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import InvalidMachine, InvalidWord, UnsupportedFormat
 from fsa2lrnn.reading import MAX_DEPTH, MAX_WHOLE, check_fields, parse_json, read, shown
+from fsa2lrnn.symbols import (
+    align,
+    encode,
+    encode_text,
+    from_json,
+    is_character_alphabet,
+    letter_index,
+    show,
+    show_label,
+    text_index,
+    to_json,
+    word_text,
+)
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(),
@@ -87,17 +103,29 @@ def test_what_no_writer_of_ours_writes_is_refused(text, reason):
         parse_json(text, "f")
 
 
-def test_as_deep_as_may_be():
-    assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH, "f") is not None
-    assert parse_json(r'"\ud83d\ude00"', "f") == "😀"
-
-
-def test_types_are_what_is_declared():
+def test_types_are_declared_or_decoded_and_faults_counted():
     found = read(Whole, GOOD, "whole")
     wanted = Whole(3, True, "ü", "fast", None, (1, 2), ("a", 1), (Part(2.0),), {"x": 0.5})
     assert found == wanted
     assert type(found.parts[0].weight) is float
     check_fields(found)
+
+    def doubled(value, where):
+        if value == "no":
+            raise UnsupportedFormat(f"{where}: no")
+        return complex(value)
+
+    assert read(tuple[complex, ...], ["1", "2"], "x", {complex: doubled}) == (1, 2)
+    with pytest.raises(UnsupportedFormat, match=r"x\[1\]: no"):
+        read(tuple[complex, ...], ["1", "no"], "x", {complex: doubled})
+    with pytest.raises(UnsupportedFormat) as caught:
+        read(Whole, GOOD | {"sizes": ["x"] * 1_000}, "whole")
+    assert str(caught.value).count("must be") == 10
+    assert str(caught.value).endswith("; and 990 more")
+    assert len(shown("x" * 10**6)) < 100
+    assert len(shown([[["x"] * 1_000] * 1_000] * 1_000)) < 1_000
+    assert len(shown(10**2_000)) < 100
+    assert shown({"heads": -1 << 20_000}) == "{'heads': a whole number of 20,001 bits}"
 
 
 @pytest.mark.parametrize(
@@ -128,13 +156,6 @@ def test_what_is_of_another_type_is_named(changes, reason):
         read(Whole, GOOD | changes, "whole")
 
 
-def test_faults_are_named_together_and_counted_beyond_ten():
-    with pytest.raises(UnsupportedFormat) as caught:
-        read(Whole, GOOD | {"sizes": ["x"] * 1_000}, "whole")
-    assert str(caught.value).count("must be") == 10
-    assert str(caught.value).endswith("; and 990 more")
-
-
 @given(st.dictionaries(st.sampled_from(sorted(GOOD)), json_values))
 def test_whatever_is_in_a_field_it_is_read_or_named(changes):
     try:
@@ -146,39 +167,179 @@ def test_whatever_is_in_a_field_it_is_read_or_named(changes):
     assert any(f"whole.{name}" in error for name in changes)
 
 
-@pytest.mark.parametrize(
-    ("part", "reason"),
-    [
-        (lambda: Part(True), "weight = True must be a finite number"),
-        (lambda: Part("1"), "weight = '1' must be a finite number"),
-        (lambda: Part(float("nan")), "weight = nan must be a finite number"),
-    ],
-)
-def test_data_in_memory_are_checked_alike(part, reason):
-    with pytest.raises(UnsupportedFormat, match=reason):
-        check_fields(part())
-
-
-def test_tuples_in_memory_are_tuples():
+def test_data_in_memory_are_checked_alike():
+    for weight in (True, "1", float("nan")):
+        with pytest.raises(UnsupportedFormat, match=f"weight = {weight!r} must be a finite number"):
+            check_fields(Part(weight))
     whole = read(Whole, GOOD, "whole")
     object.__setattr__(whole, "sizes", [1, 2])
     with pytest.raises(UnsupportedFormat, match=r"sizes = \[1, 2\] must be a list"):
         check_fields(whole)
+    assert parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH, "f") is not None
+    assert parse_json(r'"\ud83d\ude00"', "f") == "😀"
 
 
-def test_other_types_by_decoders():
-    def doubled(value, where):
-        if value == "no":
-            raise UnsupportedFormat(f"{where}: no")
-        return complex(value)
-
-    assert read(tuple[complex, ...], ["1", "2"], "x", {complex: doubled}) == (1, 2)
-    with pytest.raises(UnsupportedFormat, match=r"x\[1\]: no"):
-        read(tuple[complex, ...], ["1", "no"], "x", {complex: doubled})
+ARITHMETIC = ("0", "1", "2", "+", "-", "*")
+WORDY = ("10", "1", "one", "+")
 
 
-def test_long_values_are_cut_short():
-    assert len(shown("x" * 10**6)) < 100
-    assert len(shown([[["x"] * 1_000] * 1_000] * 1_000)) < 1_000
-    assert len(shown(10**2_000)) < 100
-    assert shown({"heads": -1 << 20_000}) == "{'heads': a whole number of 20,001 bits}"
+def pieces_of(text: str, cuts: list[int]) -> list[str]:
+    edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+def in_pieces(pieces: list[str], alphabet: tuple) -> list[int]:
+    return [int(i) for tokens in encode_text(pieces, alphabet) for i in tokens]
+
+
+def test_arrays_hold_letters_of_any_hashable_type_and_words_any_white_space():
+    for word in (["1", "+", "2"], "1+2", " 1 +\n2 ", ("1", "+", "2"), iter("1+2")):
+        assert encode(word, ARITHMETIC).tolist() == [1, 3, 2]
+    assert encode("0+1*2-" * 200, ARITHMETIC).tolist() == encode(list("0+1*2-" * 200), ARITHMETIC).tolist()
+    assert encode(np.array([5, 3, 5]), (3, 5)).tolist() == [1, 0, 1]
+    alphabet = (None, ("a", 1), frozenset({2}), 3)
+    assert encode([frozenset({2}), None, 3, ("a", 1)], alphabet).tolist() == [2, 0, 3, 1]
+    assert encode("a b\n a", ("a", "b")).tolist() == [0, 1, 0]
+    assert encode("a b", ("a", "b", " ")).tolist() == [0, 2, 1]
+    assert encode("a b\n", ("a", "b", " ")).tolist() == [0, 2, 1]
+    assert encode("10 1\tone +\n1", WORDY).tolist() == [0, 1, 2, 3, 1]
+
+
+def test_typographic_letters_of_the_alphabet_stand_for_themselves_and_letters_written_alike_are_listed():
+    assert encode("−-", ("-", "−")).tolist() == [1, 0]
+    assert encode("×", ("×", "a")).tolist() == [0]
+    with pytest.raises(InvalidWord):
+        encode("*", ("×", "a"))
+    alphabet = (0, "0")
+    assert encode(["0", 0], alphabet).tolist() == [1, 0]
+    with pytest.raises(
+        InvalidWord, match="letters 0 and '0' are both written '0', so a word can't be read from text: pass"
+    ):
+        encode("0", alphabet)
+
+
+def test_equal_alphabets_of_unlike_types_are_read_as_written():
+    """(0, 1) == (False, True) == (0.0, 1.0): a cache keyed by the alphabet once mixed them up."""
+    assert [is_character_alphabet(alphabet) for alphabet in ((0, 1), (False, True), (0.0, 1.0))] == [True, False, False]
+    assert encode("01", (0, 1)).tolist() == [0, 1]
+    assert encode("False True", (False, True)).tolist() == [0, 1]
+    assert encode("0.0 1.0", (0.0, 1.0)).tolist() == [0, 1]
+    assert text_index((False, True)) == {"False": 0, "True": 1}
+    assert letter_index((False, True)) == letter_index((0, 1))
+
+
+@given(st.lists(st.sampled_from(WORDY), max_size=12), st.lists(st.integers(0, 60), max_size=6))
+def test_long_letters_may_be_cut_anywhere(letters, cuts):
+    text = " ".join(letters)
+    assert in_pieces(pieces_of(text, cuts), WORDY) == encode(letters, WORDY).tolist()
+
+
+@given(st.text("012+-* \n", max_size=40), st.lists(st.integers(0, 60), max_size=6))
+def test_characters_may_be_cut_anywhere(text, cuts):
+    assert in_pieces(pieces_of(text, cuts), ARITHMETIC) == encode(text, ARITHMETIC).tolist()
+
+
+@given(st.text("01+ ×", min_size=0, max_size=700))
+def test_the_table_for_ascii_equals_the_dictionary(text):
+    index = letter_index(ARITHMETIC)
+    assert encode(text, ARITHMETIC).tolist() == [index[c] for c in text if c != " "]
+
+
+@pytest.mark.parametrize(
+    ("word", "alphabet", "message"),
+    [
+        ("1+a", ("1", "+"), "letter 'a' at position 3 is not in the alphabet ('1', '+'): use letters of the alphabet"),
+        (["1", "a"], ("1",), "letter 'a' at position 2 is not in the alphabet ('1'): use letters of the alphabet"),
+        ([0, "1"], (0, 1), "letter '1' at position 2 is not in the alphabet (0, 1): write 1 (int), not '1' (str)"),
+        ([1], ("1", "2"), "letter 1 at position 1 is not in the alphabet ('1', '2'): write '1' (str), not 1 (int)"),
+        ([[1]], (0, 1), "letter [1] at position 1 is not in the alphabet (0, 1): use letters of the alphabet"),
+        ("one 2", WORDY, "letter '2' at position 2 is not in the alphabet ('10', '1', 'one', '+'): "),
+        ("0 0  9", ("0", "1"), "letter '9' at position 3 is not in the alphabet"),
+        ("0" * 999 + "x", ("0", "1"), "letter 'x' at position 1000 is not in the alphabet"),
+        ("0" * 999 + "é", ("0", "1"), "letter 'é' at position 1000 is not in the alphabet"),
+        ([99], tuple(range(20)), "is not in the alphabet (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …): use letters"),
+    ],
+)
+def test_an_unknown_letter_is_named_with_its_place(word, alphabet, message):
+    with pytest.raises(InvalidWord) as error:
+        encode(word, alphabet)
+    assert message in str(error.value)
+
+
+def test_a_letter_whose_text_fails_is_still_only_unknown():
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+        __repr__ = object.__repr__
+
+    with pytest.raises(InvalidWord, match="at position 1 is not in the alphabet"):
+        encode([Mute()], ("a",))
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
+symbols = st.recursive(scalars, lambda inner: st.lists(inner).map(tuple) | st.frozensets(inner), max_leaves=8)
+
+
+@given(symbols)
+def test_symbols_survive_json(symbol):
+    back = from_json(json.loads(json.dumps(to_json(symbol))))
+    assert back == symbol
+    assert type(back) is type(symbol)
+
+
+def test_types_of_symbols_survive_json_and_labels_are_shown():
+    back = from_json(to_json((1, True, 1.0, "1", None)))
+    assert [type(x) for x in back] == [int, bool, float, str, type(None)]
+    numpy_scalars = (np.int64(1), np.bool_(True), np.float64(0.5), np.str_("a"))
+    assert [type(to_json(x)) for x in numpy_scalars] == [int, bool, float, str]
+    shown = [show(x) for x in (True, False, np.bool_(True), None, 3, "a")]
+    assert shown == ["accept", "reject", "accept", "–", "3", "a"]
+    named = namedtuple("Registers", "sum term")(0, 1)
+    assert [show_label(x) for x in (named, (0, "a"), "s", 3)] == ["(0, 1)", "(0, 'a')", "s", "3"]
+
+
+def test_alphabets_are_aligned_or_told_apart():
+    assert align(("a", "b", "c"), ("c", "a", "b")) == [1, 2, 0]
+    with pytest.raises(
+        InvalidMachine, match=r"only the first has \['a'\], only the second \['c'\]\): rename or add letters"
+    ):
+        align(("a", "b"), ("b", "c"))
+    with pytest.raises(
+        InvalidMachine, match=r"differ in kind: the first has 0 \(int\), the second '0' \(str\): make both"
+    ):
+        align((0, "1"), ("1", "0"))
+
+
+@pytest.mark.parametrize(
+    ("symbol", "message"),
+    [
+        *((symbol, "can't be written to JSON, which holds strings, num") for symbol in (b"a", 1j, object(), (1, b"a"))),
+        *((symbol, r"holds half a character \(a lone surrogate\)") for symbol in ("a\ud800", ("x", "\udcff"))),
+    ],
+)
+def test_other_types_and_half_characters_are_refused(symbol, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        to_json(symbol)
+
+
+@pytest.mark.parametrize(
+    "value", [[1], {"tuple": 5}, {"set": []}, {}, {"tuple": [], "frozenset": []}, {"tuple": [[1]]}]
+)
+def test_foreign_json_is_refused(value):
+    with pytest.raises(
+        UnsupportedFormat, match="is not a symbol: expected a string, number, boolean, null or a tagged"
+    ):
+        from_json(value)
+
+
+@given(
+    st.sampled_from(
+        [("a", "b"), ("a", "b", "ab"), ("a b", "a", "b"), (0, "0"), (" ", "a"), (object, "a b"), ("", "a")]
+    ),
+    st.data(),
+)
+def test_words_of_one_text_are_one_word(alphabet, data):
+    words = st.lists(st.sampled_from(alphabet), max_size=4)
+    u, v = data.draw(words), data.draw(words)
+    assert (word_text(u, alphabet) == word_text(v, alphabet)) == (u == v)

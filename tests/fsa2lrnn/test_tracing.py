@@ -5,12 +5,12 @@ import torch
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.tracing import Step, Tracer, header, line, steps_json, with_vectors
+from fsa2lrnn.tracing import Step, Tracer, header, line, with_vectors
 
 LRUConfig = pytest.importorskip("fsa2lrnn.extra.baselines").LRUConfig
 
 
-def test_letters_and_outputs_meet_whatever_the_pieces():
+def test_letters_and_outputs_meet_whatever_the_pieces_and_the_order_of_letters():
     machine = zoo.sum_mod(3)
     word = np.array([1, 2, 2, 1, 0, 1])
     letters = [machine.alphabet[a] for a in word]
@@ -26,9 +26,6 @@ def test_letters_and_outputs_meet_whatever_the_pieces():
         assert [step.letter for step in found] == letters
         assert [step.output for step in found] == [machine.outputs[j] for j in outputs]
         assert len({(step.state, step.output) for step in found}) == 3
-
-
-def test_the_states_are_the_automatons_in_its_own_order_of_letters():
     machine = MooreMachine([[1, 0], [0, 1]], [0, 1], 0, "ab", ["even", "odd"])
     tracer = Tracer(("b", "a"), (0, 1), machine)
     list(tracer.read([np.array([1, 0])]))
@@ -64,8 +61,3 @@ def test_lines_have_the_columns_of_their_header(has_states):
     assert rows[0].count("\t") == header(has_states).count("\t")
     assert rows[1:] == ["\tx1\t0.5 -1", "\tx2\t1e-09"]
     assert rows[0].startswith("3\ta\t")
-
-
-def test_what_there_is_not_is_not_in_the_json():
-    assert steps_json([]) == {"letters": [], "trace": []}
-    assert steps_json([Step("a", True, ("p", 2))]) == {"letters": ["a"], "trace": [True], "states": ["('p', 2)"]}

@@ -1,10 +1,26 @@
-"""One vocabulary: no verdict is a truth value, each says its scope, a failing word has one shape in JSON."""
+"""One vocabulary: no verdict is a truth value, each says its scope; how results are shown."""
 
 import json
-from dataclasses import dataclass
 
 import pytest
 
+from fsa2lrnn import (
+    MooreMachine,
+    certify,
+    check,
+    choose,
+    classify,
+    compile_machine,
+    compile_recurrence,
+    decompose,
+    extract,
+    extract_learned,
+    falsify,
+    prove_equivalent,
+    repair,
+    represent,
+    zoo,
+)
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verdicts import (
     Accepted,
@@ -15,7 +31,6 @@ from fsa2lrnn.verdicts import (
     Scope,
     SearchRecord,
     Undecided,
-    Verdict,
 )
 
 WORD = Counterexample(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
@@ -62,16 +77,6 @@ def test_the_json_of_a_refutation():
     }  # fmt: skip
 
 
-def test_other_verdicts_are_written_part_by_part():
-    @dataclass(frozen=True)
-    class Told(Verdict):
-        data: dict
-        words: tuple
-
-    found = Told({"rows": [{"word": WORD}, 3]}, (("a", 1),)).to_json()
-    assert found == {"verdict": "told", "data": {"rows": [{"word": WORD.to_json()}, 3]}, "words": [["a", 1]]}
-
-
 def test_a_failing_word_comes_back_from_json():
     plain = Counterexample(("a",), (0,), (1,))
     empty, longer = (
@@ -88,13 +93,17 @@ def test_a_failing_word_comes_back_from_json():
     )
 
 
-def test_the_position_is_that_of_the_first_wrong_output_that_counts():
+def test_the_position_is_that_of_the_first_wrong_output_that_counts_whatever_the_length_says():
     word = ("a", "b", "a", "b")
     assert Counterexample(word, "0100", "0010").position == 2
     assert Counterexample(word, "0100", "0010", [True, False, True, True]).position == 3
     assert Counterexample((), ("x",), ("y",)).position == 0
     with pytest.raises(UnsupportedFormat, match="needs an output that counts and differs"):
         _ = Counterexample(word, word, word).position
+    written = Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()
+    assert Counterexample.from_json(written).position == written["length"] == 2
+    with pytest.raises(UnsupportedFormat, match="failure: length 3, but the first wrong output stands at 2"):
+        Counterexample.from_json({**written, "length": 3})
 
 
 @pytest.mark.parametrize(
@@ -111,10 +120,7 @@ def test_the_position_is_that_of_the_first_wrong_output_that_counts():
 def test_what_is_no_failing_word_is_refused(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         Counterexample.from_json({**WORD.to_json(), **changes})
-    for value, missing in (
-        ({"word": [], "wanted": [0]}, "failure.given is missing"),
-        (3, "failure = 3 must be an"),
-    ):
+    for value, missing in (({"word": [], "wanted": [0]}, "failure.given is missing"), (3, "failure = 3 must be an")):
         with pytest.raises(UnsupportedFormat, match=missing):
             Counterexample.from_json(value)
 
@@ -129,9 +135,46 @@ def test_a_scope_says_what_is_left_out():
     )
 
 
-def test_a_length_that_contradicts_its_word_is_refused():
-    """The word and its outputs say how long it is; a file may repeat it, and may not say otherwise."""
-    written = Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()
-    assert Counterexample.from_json(written).position == written["length"] == 2
-    with pytest.raises(UnsupportedFormat, match="failure: length 3, but the first wrong output stands at 2"):
-        Counterexample.from_json({**written, "length": 3})
+@pytest.fixture(scope="module")
+def results():
+    machine = zoo.group("S3")
+    model = compile_machine(machine)
+    parity = zoo.sum_mod(2)
+    other = MooreMachine(machine.delta, machine.outputs[::-1], machine.start, machine.alphabet)
+    certificate = certify(model, machine)
+    return {
+        "proved": prove_equivalent(model, machine),
+        "refuted": prove_equivalent(model, other),
+        "undecided": falsify(model, machine),
+        "certificate": certificate,
+        "accepted": check(certificate, model),
+        "classification": classify(machine),
+        "witness": represent(parity, "diagonal[-1,1]"),
+        "impossibility": represent(machine, "diagonal[-1,1]"),
+        "repaired": repair(compile_machine(parity), parity),
+        "extraction": extract_learned(compile_machine(parity)),
+        "machine": extract(model),
+        "recurrence": compile_recurrence(machine),
+        "choice": choose(machine),
+        "decomposition": decompose(machine),
+        "cascade": decompose(machine).cascade,
+    }
+
+
+def test_results_are_short_and_say_their_claim(results):
+    texts = {name: (repr(value), str(value)) for name, value in results.items()}
+    assert {name: len(text) for name, (text, _) in texts.items() if len(text) > 200 or "\n" in text} == {}
+    assert {name: text for name, (_, text) in texts.items() if "\n" in text} == {}
+    assert all(repr(results[name]).startswith(kind.__name__ + "(") for name, kind in
+               {"proved": Proved, "refuted": Refuted, "undecided": Undecided}.items())  # fmt: skip
+    assert str(results["proved"]).startswith("proved: on every word of every length")
+    failure = results["refuted"].failure
+    assert str(results["refuted"]).endswith(f"the output is {failure.given[-1]}, not {failure.wanted[-1]}")
+    assert str(results["certificate"]).startswith("certificate, to be checked: right on every word of ")
+    assert str(results["impossibility"]).startswith("diagonal[-1,1]: no. ")
+    assert str(results["classification"]).startswith("group: MooreMachine(6 states")
+
+
+@pytest.mark.parametrize("name", ["classification", "witness", "impossibility", "proved"])
+def test_results_are_cards_in_a_notebook(results, name):
+    assert results[name]._repr_html_().startswith("<div style=")

@@ -1,5 +1,6 @@
-"""Trimming, minimising, comparing, combining, completing: against brute force and against automata-lib."""
+"""Trimming, minimising, comparing, combining, completing, against brute force and automata-lib; which outputs count."""
 
+import itertools
 from itertools import product as words_of_length
 
 import numpy as np
@@ -9,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import complete, equivalent, minimise, product, trim
+from fsa2lrnn.automata import complete, equivalent, minimise, product, trim, zoo
+from fsa2lrnn.automata.counting import counted_words, positions_of, smallest_after_first
 from fsa2lrnn.automata.language import widen
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, words
 
 compiling = settings(deadline=None)
+PARTIAL = [[1, None], [None, 0]]
 
 
 def up_to(longest: int, alphabet: tuple) -> list[tuple]:
@@ -43,12 +46,13 @@ def to_automata_lib(m: MooreMachine) -> DFA:
 
 @compiling
 @given(machines())
-def test_trim_keeps_the_reachable_part(m):
+def test_trim_keeps_the_reachable_part_and_both_are_projections(m):
     t = trim(m)
     assert (t.start, t.alphabet) == (0, m.alphabet)
     assert t.n_states == len(reachable(m))
     assert equivalent(t, m) is None
     assert trim(t) == t
+    assert minimise(minimise(m)) == m.minimise() == minimise(m)
 
 
 def reachable(m: MooreMachine) -> set[int]:
@@ -61,7 +65,7 @@ def reachable(m: MooreMachine) -> set[int]:
 
 @compiling
 @given(st.data())
-def test_minimise_keeps_the_transduction(data):
+def test_minimise_keeps_the_transduction_whatever_the_states_are_called(data):
     m = data.draw(machines())
     small = minimise(m)
     assert small.n_states <= m.n_states
@@ -69,6 +73,7 @@ def test_minimise_keeps_the_transduction(data):
     for _ in range(5):
         word = data.draw(words(m))
         assert small.transduce(word) == m.transduce(word)
+    assert minimise(permuted(m, data.draw(st.permutations(range(m.n_states))))) == small
 
 
 @compiling
@@ -83,21 +88,6 @@ def test_minimal_states_are_all_reachable_and_told_apart(m):
     assert len(behaviours) == small.n_states
 
 
-@compiling
-@given(machines())
-def test_minimise_twice_is_once(m):
-    assert minimise(minimise(m)) == minimise(m)
-    assert m.minimise() == minimise(m)
-
-
-@compiling
-@given(st.data())
-def test_names_of_states_do_not_matter(data):
-    m = data.draw(machines())
-    order = data.draw(st.permutations(range(m.n_states)))
-    assert minimise(permuted(m, order)) == minimise(m)
-
-
 @settings(compiling, max_examples=60)
 @given(dfas(max_states=10))
 def test_minimise_agrees_with_automata_lib(m):
@@ -105,13 +95,6 @@ def test_minimise_agrees_with_automata_lib(m):
     ours = minimise(m)
     assert ours.n_states == len(theirs.to_complete().states)
     assert to_automata_lib(ours) == theirs
-
-
-def test_a_merged_state_keeps_the_label_of_its_first_member():
-    m = MooreMachine([[1, 2, 0, 3]], [True, False, True, False], labels="pqrs")
-    assert minimise(m).labels == ("p", "q", "r")
-    doubled = MooreMachine([[1, 2, 3, 0]], [True, False, True, False], labels="pqrs")
-    assert minimise(doubled).labels == ("p", "q")
 
 
 @settings(compiling, max_examples=200)
@@ -141,16 +124,7 @@ def test_the_order_of_letters_does_not_matter(data):
     assert product(m, shuffled, lambda x, y: x == y).outputs == (True,) * product(m, shuffled).n_states
 
 
-def test_a_distinguishing_word_is_in_letters_of_the_first():
-    a = MooreMachine([[0, 0], [1, 1]], [False, True], alphabet="ab")
-    b = MooreMachine([[0, 0], [0, 1]], [False, True], alphabet="ba")
-    assert equivalent(a, b) == ("b",)
-    assert equivalent(b, a) == ("b",)
-    assert equivalent(a, MooreMachine(a.delta, [True, True], 0, "ab")) == ()
-
-
 def test_a_mutated_transition_is_found():
-    """Flip each transition of a minimal machine in turn: the language changes every time."""
     m = minimise(MooreMachine([[1, 2, 3, 4, 0], [0, 0, 1, 1, 2]], [0, 1, 0, 0, 1]))
     for a in range(2):
         for q in range(m.n_states):
@@ -183,45 +157,41 @@ def test_product_runs_both(data):
     assert both.labels[both.run(word)] == (a.run(word), b.run(word))
 
 
-def test_labels_of_a_product_are_spliced():
-    two, three = (MooreMachine([[*range(1, n), 0]], range(n), labels=[f"{n}:{q}" for q in range(n)]) for n in (2, 3))
-    nested = product(product(two, three), two)
-    assert nested.labels[:2] == (("2:0", "3:0", "2:0"), ("2:1", "3:1", "2:1"))
-    assert nested.n_states == 6
+@pytest.mark.parametrize(
+    ("delta", "options", "message"),
+    [
+        (
+            PARTIAL,
+            {"alphabet": "ab"},
+            r"no transition for state 1 on 'a', state 0 on 'b': add them, or choose completion",
+        ),
+        (PARTIAL, {"alphabet": "ab", "labels": ["even", "odd"]}, "state 'odd' on 'a', state 'even' on 'b'"),
+        ([[0, None], [0, None]], {"alphabet": "a"}, "no transition for state 1 on 'a', state 1 on 1"),
+        (np.full((1, 10), -1), {"outputs": range(10)}, r"state 4 on 0 and 5 more: add them"),
+    ],
+)
+def test_complete_with_an_error_names_what_is_missing(delta, options, message):
+    with pytest.raises(InvalidMachine, match=message):
+        complete(delta, **{"outputs": "xy", **options})
 
 
-def test_product_combines_outputs():
-    even = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
-    third = MooreMachine([[0, 1, 2], [1, 2, 0]], [True, False, False], alphabet="ab")
-    both = product(even, third, lambda x, y: x and y)
-    assert all(both.accepts(w) == (w.count("a") % 2 == 0 and w.count("b") % 3 == 0) for w in up_to(6, ("a", "b")))
-
-
-PARTIAL = [[1, None], [None, 0]]
-
-
-def test_complete_with_an_error_names_what_is_missing():
-    with pytest.raises(InvalidMachine) as error:
-        complete(PARTIAL, [True, False], alphabet="ab")
-    assert str(error.value) == (
-        "no transition for state 1 on 'a', state 0 on 'b': add them, or choose completion='sink' "
-        "(to a new state that absorbs) or 'ignore' (the state stays)"
-    )
-    with pytest.raises(InvalidMachine, match=r"state 'odd' on 'a', state 'even' on 'b'"):
-        complete(PARTIAL, [True, False], alphabet="ab", labels=["even", "odd"])
-    with pytest.raises(InvalidMachine, match=r"state 4 on 0 and 5 more: add them"):
-        complete(np.full((1, 10), -1), range(10))
-
-
-def test_complete_with_a_sink():
+def test_completing_with_a_sink_by_ignoring_and_over_new_letters():
     m = complete(PARTIAL, "xy", alphabet="ab", labels=["p", "q"], completion="sink", sink_output="z")
     assert m == MooreMachine([[1, 2, 2], [2, 0, 2]], "xyz", 0, "ab")
     assert m.labels == ("p", "q", "sink")
     assert complete(PARTIAL, [True, True], completion="sink").outputs == (True, True, False)
-
-
-def test_complete_by_ignoring():
+    marked = np.array([[1, -1], [-1, 0]])  # −1 marks as None does
+    assert complete(marked, "xy", completion="sink") == complete(PARTIAL, "xy", completion="sink")
     assert complete(PARTIAL, "xy", alphabet="ab", completion="ignore") == MooreMachine([[1, 1], [0, 0]], "xy", 0, "ab")
+    with pytest.raises(UnsupportedFormat, match="completion 'guess' is not known: choose one of error, sink, ignore"):
+        complete(PARTIAL, "xy", completion="guess")
+    assert widen(MooreMachine([[0]], [True], alphabet="a"), "ab").outputs == (True, False)
+    with pytest.raises(InvalidMachine, match="no transition for state 0 on 'b': add them, or choose completion='sink'"):
+        widen(MooreMachine([[0]], ["x"], alphabet="a"), "ab")
+    with pytest.raises(InvalidMachine, match=r"the alphabet \('b', 0\) lacks '0' \(str\), a letter of the machine"):
+        widen(MooreMachine([[0]], [True], alphabet="0"), ["b", 0])
+    with pytest.raises(InvalidMachine, match="letter 'b' stands twice in the alphabet"):
+        widen(MooreMachine([[0]], [True], alphabet="a"), "abb")
 
 
 @compiling
@@ -247,27 +217,6 @@ def test_a_widened_machine_does_the_same_on_the_letters_that_it_knew(m, completi
     assert widen(m, m.alphabet) == m
 
 
-def test_new_letters_need_a_meaning_but_in_acceptors():
-    assert widen(MooreMachine([[0]], [True], alphabet="a"), "ab").outputs == (True, False)
-    with pytest.raises(InvalidMachine, match="no transition for state 0 on 'b': add them, or choose completion='sink'"):
-        widen(MooreMachine([[0]], ["x"], alphabet="a"), "ab")
-    with pytest.raises(InvalidMachine, match=r"the alphabet \('b', 0\) lacks '0' \(str\), a letter of the machine"):
-        widen(MooreMachine([[0]], [True], alphabet="0"), ["b", 0])
-    with pytest.raises(InvalidMachine, match="letter 'b' stands twice in the alphabet"):
-        widen(MooreMachine([[0]], [True], alphabet="a"), "abb")
-
-
-def test_minus_one_marks_as_none_does():
-    marked = np.array([[1, -1], [-1, 0]])
-    assert complete(marked, "xy", completion="sink") == complete(PARTIAL, "xy", completion="sink")
-
-
-def test_unknown_completions_are_refused():
-    with pytest.raises(UnsupportedFormat) as error:
-        complete(PARTIAL, "xy", completion="guess")
-    assert str(error.value) == "completion 'guess' is not known: choose one of error, sink, ignore"
-
-
 @pytest.mark.parametrize(
     ("delta", "message"),
     [
@@ -285,13 +234,7 @@ def test_complete_refuses_what_the_machine_refuses(delta, message, completion):
         complete(delta, "xy", completion=completion)
 
 
-def test_missing_transitions_are_named_even_without_their_letters():
-    with pytest.raises(InvalidMachine, match=r"no transition for state 1 on 'a', state 1 on 1"):
-        complete([[0, None], [0, None]], "xy", alphabet="a")
-
-
 def test_a_million_transitions():
-    """A counter modulo 1,000 spread over 500,000 states by a shuffled covering."""
     n, period = 500_000, 1_000
     q = np.arange(n)
     covering = MooreMachine([(q + 1) % n, (q + period) % n], (q % period).tolist(), alphabet="ab")
@@ -303,11 +246,72 @@ def test_a_million_transitions():
     assert equivalent(covering, expected) is None
 
 
-def test_a_million_transitions_that_stay():
-    n = 500_000
-    rng = np.random.default_rng(1)
-    m = MooreMachine(rng.integers(n, size=(2, n)), rng.integers(2, size=n).astype(bool).tolist())
-    small = minimise(m)
-    assert small.n_states > n // 2
-    assert minimise(small) == small
-    assert equivalent(m, small) is None
+def all_words(machine, longest):
+    return (w for n in range(1, longest + 1) for w in itertools.product(machine.alphabet, repeat=n))
+
+
+@given(machines(max_states=4, max_letters=2), machines(max_states=4, max_letters=2))
+def test_equivalence_after_the_first_letter_against_all_words(a, b):
+    if a.alphabet != b.alphabet:
+        return
+    difference = next((w for w in all_words(a, 9) if a.transduce(w)[-1] != b.transduce(w)[-1]), None)
+    found = equivalent(a, b, empty_word=False)
+    assert (found is None) == (difference is None)
+    if found is not None:
+        assert len(found) == len(difference)
+        assert a.transduce(found)[-1] != b.transduce(found)[-1]
+
+
+@given(machines(max_states=6, max_letters=2))
+def test_the_smallest_machine_after_the_first_letter_is_equivalent_and_no_larger(machine):
+    smallest = smallest_after_first(machine)
+    assert equivalent(smallest, machine, empty_word=False) is None
+    assert smallest.n_states in (machine.minimise().n_states, machine.minimise().n_states - 1)
+    for output in (0, 1, 2):  # whatever the empty word is given, no machine is smaller
+        delta = np.concatenate([machine.delta, machine.delta[:, [machine.start]]], axis=1)
+        other = MooreMachine(delta, [*machine.outputs, output], machine.n_states, machine.alphabet)
+        assert smallest.n_states <= other.minimise().n_states
+
+
+def blank_outputs(machine, kept):
+    """The smallest machine with the same outputs where they are among `kept`, and None everywhere else."""
+    outputs = [output if output in kept else None for output in machine.outputs]
+    return MooreMachine(machine.delta, outputs, machine.start, machine.alphabet).minimise()
+
+
+def test_a_mask_counts_what_its_acceptor_accepts_and_draws_live_words():
+    machine = zoo.mod_arith(2)
+    counted = counted_words(machine, set(machine.outputs) - {0, 1})
+    for word in all_words(machine, 3):
+        assert counted.transduce(word) == [output in (0, 1) for output in machine.transduce(word)]
+    legal = blank_outputs(machine, (0, 1))
+    acceptor = MooreMachine(legal.delta, [output is not None for output in legal.outputs], 0, legal.alphabet)
+    letters = tuple(reversed(legal.alphabet))
+    for empty_word in (False, True):
+        mask = positions_of(letters, acceptor, empty_word)
+        tokens = mask.random_words(np.random.default_rng(0), 50, 7)
+        for word, row in zip(tokens, mask.counts[mask.path(tokens)], strict=True):
+            assert [output is not None for output in legal.transduce([letters[a] for a in word])] == row.tolist()
+            assert row.tolist() == [True, False] * 3 + [True]
+    assert not positions_of("ab", None, False).counts[positions_of("ab", None, False).start]
+    assert positions_of("ab", None, True).counts.all()
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        positions_of("ab", acceptor, False)
+
+
+@given(machines(max_states=4, max_letters=2), machines(max_states=4, max_letters=2))
+def test_equivalence_where_some_outputs_are_ignored_against_all_words(a, b):
+    if a.alphabet != b.alphabet:
+        return
+    ignored = {b.outputs[-1]}
+    differ = (
+        w for w in all_words(a, 7) if b.transduce(w)[-1] not in ignored and a.transduce(w)[-1] != b.transduce(w)[-1]
+    )
+    difference, found = next(differ, None), equivalent(a, b, ignored, empty_word=False)
+    if difference is not None or found is None:
+        assert (found is None) == (difference is None)
+    if difference is not None:
+        assert len(found) == len(difference)
+        assert b.transduce(found)[-1] not in ignored
+    starts_apart = a.outputs[a.start] != b.outputs[b.start] not in ignored
+    assert (equivalent(a, b, ignored) == ()) == starts_apart

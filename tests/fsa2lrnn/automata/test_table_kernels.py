@@ -1,4 +1,4 @@
-"""The compiled kernels against plain Python."""
+"""The compiled kernels against plain Python, and against machines run letter by letter."""
 
 import itertools
 
@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import multi_step
 from fsa2lrnn.automata import table_kernels as tables
+from fsa2lrnn.automata.table_kernels import coaccessible, paths, settled
+from fsa2lrnn.testing.strategies import machines
 
 few = settings(deadline=None)  # the first call compiles
 
@@ -53,7 +55,6 @@ def test_hopcroft_equals_moore(case):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_hopcroft_equals_moore_on_larger_tables(seed):
-    """Few merges happen in random tables, so half of the states copy the behaviour of the other half."""
     rng = np.random.default_rng(seed)
     n, k = 150, int(rng.integers(1, 5))
     half = rng.integers(n, size=(k, n))
@@ -61,14 +62,6 @@ def test_hopcroft_equals_moore_on_larger_tables(seed):
     classes = in_order(np.tile(rng.random(n) < 0.9, 2).tolist())
     blocks = tables.hopcroft(table, classes, int(classes.max()) + 1).tolist()
     assert same_partition(blocks, moore(table, classes))
-
-
-def test_hopcroft_splits_a_long_path_one_state_at_a_time():
-    n = 2_000
-    path = np.minimum(np.arange(n) + 1, n - 1)[None].astype(np.int64)
-    last = np.zeros(n, np.int64)
-    last[-1] = 1
-    assert len(set(tables.hopcroft(path, last, 2).tolist())) == n
 
 
 @few
@@ -133,8 +126,35 @@ def test_distinguish_finds_a_shortest_word(case, data):
         assert classes[p] != classes[q]
 
 
-def test_distinguish_at_once_and_never():
-    loops = np.array([[0, 1]])
-    assert tables.distinguish(loops, np.array([0, 1]), 0, 1)[0]
-    assert len(tables.distinguish(loops, np.array([0, 1]), 0, 1)[1]) == 0
-    assert not tables.distinguish(loops, np.array([0, 0]), 0, 1)[0]
+def reached(machine, q):
+    found = {q}
+    for _ in range(machine.n_states):
+        found |= {int(to) for p in found for to in machine.delta[:, p]}
+    return found
+
+
+@given(machines(max_states=6), st.integers(0, 2**32 - 1), st.integers(0, 9), st.integers(0, 7))
+def test_paths_are_the_runs_of_the_machine(machine, seed, n, length):
+    rng = np.random.default_rng(seed)
+    tokens, starts = rng.integers(0, len(machine.alphabet), (n, length)), rng.integers(0, machine.n_states, n)
+    for turned in (tokens, np.asfortranarray(tokens)):
+        found = paths(machine.delta, starts, turned)
+        assert found.shape == (n, length)
+        for q, word, states in zip(starts, tokens, found, strict=True):
+            for a, state in zip(word, states, strict=True):
+                q = machine.delta[a, q]
+                assert q == state
+
+
+@given(machines(max_states=6, outputs=(False, True)))
+def test_coaccessible_states_reach_what_is_wanted(machine):
+    wanted = np.array(machine.outputs)
+    reach = [reached(machine, q) for q in range(machine.n_states)]
+    assert coaccessible(machine.delta, wanted).tolist() == [any(wanted[p] for p in found) for found in reach]
+
+
+@given(machines(max_states=6, outputs=(0, 1)))
+def test_settled_states_never_leave_their_class(machine):
+    classes = np.array(machine.outputs)
+    reach = [reached(machine, q) for q in range(machine.n_states)]
+    assert settled(machine.delta, classes).tolist() == [len({classes[p] for p in found}) == 1 for found in reach]

@@ -3,7 +3,6 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,62 +67,6 @@ def check_at(tables, before, after, cell):
             assert size == 1 or (A[:, :size].sum(0) == 1).all()
             assert size == 1 or (A >= 0).all()
         below += layer.width
-
-
-@pytest.mark.parametrize("reads_now", [False, True])
-def test_a_counter_with_carry(reads_now):
-    low = component(2, 1, 0, 2, {}, lambda s, a: s ^ a)
-    high = component(2, 0, 1, 2, {0: 2}, lambda s, a, low: s ^ (a & (low ^ reads_now)))
-    recurrence = proved(cascade_of(2, (low, high), lambda state: state[0] + 2 * state[1], reads_now))
-    assert recurrence.tables.token_shift != reads_now
-    assert recurrence.tables.block_sizes == (1, 1)
-
-
-def test_resets_take_a_lane_for_every_state_but_the_first():
-    hold = component(3, 2, 0, 4, {}, lambda s, a: s if a == 3 else a)
-    recurrence = proved(cascade_of(4, (hold,), lambda state: state[0]))
-    assert recurrence.tables.block_sizes == (1, 1)
-    assert recurrence.tables.initial().tolist() == [0, 1]
-    assert not recurrence.tables.token_shift
-
-
-def test_the_first_letter_kept_and_compared():
-    """Whether the first of the letters 0 … 4 is the last: begun?, the last letter, the first letter."""
-    begun = component(2, 0, 0, 5, {}, lambda _, __: 1)
-    last = component(5, 0, 0, 5, {}, lambda _, a: a)
-    first = component(5, 0, 1, 5, {0: 2}, lambda s, a, begun: s if begun else a)
-    recurrence = proved(cascade_of(5, (begun, last, first), lambda s: bool(s[0] and s[1] == s[2])))
-    assert recurrence.tables.block_sizes == (1,) * 9
-
-
-def test_two_registers_of_sums_and_products():
-    digits, plus, minus = range(5), 5, 6
-
-    def multiply(t, a):
-        return t * a % 5 if a in digits else {plus: 1, minus: 4}[a]
-
-    def add(s, a, t):
-        return s if a in digits else (s + t) % 5
-
-    t, s = component(5, 1, 0, 7, {}, multiply), component(5, 0, 1, 7, {0: 5}, add)
-    recurrence = proved(cascade_of(7, (t, s), lambda state: sum(state) % 5))
-    assert recurrence.tables.block_sizes == (5, 5)
-    assert [layer.n_units for layer in recurrence.layers] == [6, 4]  # of 7 maps and of 5 one is the bias
-
-
-def test_blocks_of_unlike_sizes_are_padded():
-    turn = component(3, 1, 0, 3, {}, lambda s, a: (s + (a == 0)) % 3)
-    flag = component(2, 0, 0, 3, {}, lambda s, a: (s, 1 - s, 0)[a])
-    both = component(4, 3, 1, 3, {0: 3, 1: 2}, lambda s, a, turn, flag: (s + turn * flag) % 4 if a else s)
-    recurrence = proved(cascade_of(3, (turn, flag, both), lambda state: state))
-    assert recurrence.tables.block_sizes == (3, 1, 4)
-    assert recurrence.layers[0].x0.tolist() == [[0, 1, 0], [0, 0, 0]]
-
-
-def test_a_machine_of_one_state_has_a_lane_that_stays():
-    recurrence = proved(cascade_of(2, (component(1, 0, 0, 2, {}, lambda s, _: s),), lambda _: "all"))
-    assert (recurrence.tables.block_sizes, recurrence.tables.initial().tolist()) == ((1,), [0])
-    assert recurrence.layers[0].transition(np.eye(recurrence.tables.n_cells, dtype=int)).tolist() == [[1]]
 
 
 def test_letters_that_act_alike_share_a_cell():

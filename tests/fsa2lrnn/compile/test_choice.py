@@ -1,13 +1,17 @@
+"""The choice of a form; one layer of one-hot blocks, and the factors that labels show."""
+
+import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.compile import compile_recurrence, compile_with_reason
+from fsa2lrnn.automata import MooreMachine, product, zoo
+from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
-from fsa2lrnn.decomposition import search
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.compile.onehot import dense_bytes, share_cells, visible_factors
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
-from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.testing.strategies import machines, permutation_machines
 from fsa2lrnn.verification import Proved, prove_equivalent
 
 
@@ -35,9 +39,16 @@ def test_machines_with_structure_become_cascades(name):
     assert f"one layer costs {choice.onehot.total:,} = " in choice.why
 
 
-def test_small_machines_keep_one_layer():
+def test_small_machines_keep_one_layer_and_a_bound_on_blocks_leaves_only_the_cascade():
     assert choose(zoo.sum_mod(8)).why == "one layer: its blocks, of sizes 8, are no larger than 8"
     assert choose(zoo.group("Z5xZ4xZ3")).why.startswith("one layer: its blocks, of sizes 5, 4, 3,")
+    machine = zoo.random_dfa(12, 2, 1, minimal=True)
+    choice = choose(machine, max_block=4)
+    assert choice.form == "cascade"
+    assert "one layer needs a block of 12" in choice.why
+    tables = compile_recurrence(machine, form="auto", max_block=4).tables
+    assert isinstance(tables, GatedStack)
+    assert max(tables.block_sizes) <= 4
 
 
 def test_what_decomposition_can_not_do_keeps_one_layer_unless_that_is_too_large():
@@ -49,23 +60,13 @@ def test_what_decomposition_can_not_do_keeps_one_layer_unless_that_is_too_large(
         choose(large, max_block=16)
 
 
-def test_a_bound_on_blocks_leaves_only_the_cascade():
-    machine = zoo.random_dfa(12, 2, 1, minimal=True)
-    choice = choose(machine, max_block=4)
-    assert choice.form == "cascade"
-    assert "one layer needs a block of 12" in choice.why
-    tables = compile_recurrence(machine, form="auto", max_block=4).tables
-    assert isinstance(tables, GatedStack)
-    assert max(tables.block_sizes) <= 4
-
-
 @given(machines(max_states=6))
 def test_every_form_is_proved_in_integers(machine):
     for form in ("onehot", "cascade", "auto"):
         assert isinstance(prove_equivalent(compile_recurrence(machine, form=form), machine), Proved)
 
 
-def test_units_are_those_of_the_network():
+def test_units_and_bytes_are_those_of_the_network():
     from fsa2lrnn.lower import compile_machine
 
     found = best_cascade(zoo.mod_arith(5))
@@ -73,32 +74,86 @@ def test_units_are_those_of_the_network():
     hidden = [gate[0].out_features for layer in model.layers for gate in (layer.transition, layer.value)]
     idle = sum(not gate[0].weight.any() for layer in model.layers for gate in (layer.transition, layer.value))
     assert gate_units(found.cascade) == found.cost.units == sum(hidden) + model.readout[0].out_features - idle
+    from fsa2lrnn.lower import compile_machine
+
+    machine = zoo.mod_arith(5).minimise()
+    model = compile_machine(machine)
+    biases = (
+        sum(p.numel() for name, p in model.named_parameters() if name.endswith("bias")) + model.layers[0].x0.numel()
+    )
+    estimate = dense_bytes([51], len(share_cells(machine.delta)[1]), machine)
+    assert estimate == 4 * (sum(p.numel() for p in model.parameters()) - biases)
 
 
-def test_an_index_layout_is_one_block():
+def test_an_index_layout_is_one_block_and_unknown_options_are_named():
     assert isinstance(compile_recurrence(zoo.even_pair(5), form="auto", layout="index").tables, IndexTables)
     with pytest.raises(UnsupportedFormat, match="layout 'index' holds one large block: a cascade has small ones"):
         compile_recurrence(zoo.even_pair(5), form="cascade", layout="index")
+    for option, known in (("form", "onehot, cascade, auto"), ("layout", "auto, dense, index")):
+        with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
+            compile_recurrence(zoo.parity(), **{option: "round"})
 
 
-@pytest.mark.parametrize(("option", "known"), [("form", "onehot, cascade, auto"), ("layout", "auto, dense, index")])
-def test_unknown_options_are_named(option, known):
-    with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
-        compile_recurrence(zoo.parity(), **{option: "round"})
+@given(machines())
+def test_every_column_has_norm_exactly_one_for_every_p(machine):
+    A = compile_recurrence(machine).tables.A
+    for p in (1, 1.2, 2, np.inf):
+        assert (np.linalg.norm(A, ord=p, axis=-2) == 1).all()
 
 
-@pytest.mark.parametrize("form", ["auto", "cascade"])
-def test_a_cascade_is_searched_once(form, monkeypatch):
-    searches, covers = [], search._covers
-    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
-    recurrence, why = compile_with_reason(zoo.even_pair(5), form)
-    assert isinstance(recurrence.tables, GatedStack)
-    assert len(searches) == 1
-    assert (why is None) == (form == "cascade")
+@given(machines(), st.sampled_from(["dense", "index"]))
+def test_tables_are_proved_in_integers(machine, layout):
+    verdict = prove_equivalent(compile_recurrence(machine, layout=layout), machine)
+    assert isinstance(verdict, Proved)
+    assert (verdict.arithmetic, verdict.pairs) == ("int", machine.minimise().n_states)
 
 
-def test_the_reason_is_that_of_the_choice():
-    machine = zoo.even_pair(5)
-    assert compile_with_reason(machine)[1] == choose(machine).why
-    assert compile_with_reason(machine, "onehot")[1] is None
-    assert compile_with_reason(machine, "auto", layout="index")[1] == "one layer: layout index holds one large block"
+@given(permutation_machines(4, 2), permutation_machines(4, 2))
+def test_a_product_gets_a_block_for_each_factor_it_needs(a, b):
+    b = MooreMachine(np.resize(b.delta, (len(a.alphabet), b.n_states)), b.outputs, b.start, a.alphabet)
+    both = product(a, b)
+    recurrence = compile_recurrence(both)
+    assert isinstance(prove_equivalent(recurrence, both), Proved)
+    sizes = recurrence.tables.block_sizes
+    assert sum(size**3 for size in sizes) <= both.minimise().n_states ** 3
+
+
+def test_layouts_by_size_and_what_is_too_large():
+    def counter(n):
+        return MooreMachine([np.roll(np.arange(n), -1)], range(n))
+
+    assert isinstance(compile_recurrence(counter(64)).tables, DenseTables)
+    assert isinstance(compile_recurrence(counter(65)).tables, IndexTables)
+    assert isinstance(compile_recurrence(counter(65), layout="dense").tables, DenseTables)
+    assert isinstance(compile_recurrence(counter(64), dense_memory=1000).tables, IndexTables)
+    with pytest.raises(NotExpressible, match=r"blocks of sizes \[51\], more than max_block = 8: allow max_block = 51"):
+        compile_recurrence(zoo.mod_arith(5), max_block=8)
+    assert compile_recurrence(zoo.group("Z5xZ4xZ3"), max_block=5).tables.n_heads == 3
+    n = 10_000
+    machine = MooreMachine(np.stack([np.roll(np.arange(n), k) for k in range(256)]), np.arange(n) == 0)
+    with pytest.raises(
+        BudgetExceeded, match=r"95\.8 GiB, more than the 4\.0 GiB allowed \(256 maps × 1 blocks × 10,000²"
+    ):
+        compile_recurrence(machine, layout="dense")
+
+
+def test_coordinates_that_the_others_tell_are_dropped():
+    labels = [(q % 2, q % 3, q, "same") for q in range(6)]
+    machine = MooreMachine([[1, 2, 3, 4, 5, 0]], range(6), labels=labels)
+    assert [factor.size for factor in visible_factors(machine)] == [3, 2]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        None,
+        range(6),
+        [(q // 2, q % 2) for q in range(6)],  # the first coordinate needs to know the second
+        [(0, q % 3) for q in range(6)],  # states with one label
+        [(q,) for q in range(6)],
+        [(q % 2, q % 3) if q else (0,) for q in range(6)],
+    ],
+)
+def test_labels_that_show_no_product_leave_one_block(labels):
+    machine = MooreMachine([[1, 2, 3, 4, 5, 0]], range(6), labels=labels)
+    assert [factor.size for factor in visible_factors(machine)] == [6]

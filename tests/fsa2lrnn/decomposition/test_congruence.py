@@ -1,4 +1,4 @@
-"""Congruences against all partitions, one by one; what is kept where there are too many."""
+"""Congruences against all partitions, the compiled kernels, and the labels of components against their definition."""
 
 import itertools
 
@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.decomposition import congruence, partition_kernels
 from fsa2lrnn.decomposition.congruence import Lattice, canonical, closure, is_finer, lattice, meet
+from fsa2lrnn.decomposition.labels import block_size, index, is_identity_reset, labels
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
-from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
 
 def every_partition(n):
@@ -103,18 +104,6 @@ def test_a_limit_keeps_distinct_congruences_and_says_so(machine, limit):
     assert found.method.startswith(("all", f"{len(found.partitions):,} congruences of more"))
 
 
-@pytest.mark.parametrize("source", ["even_pair(5)", "group(S4)", "resettable_counter(12)", "mod_arith(3)"])
-def test_larger_lattices_are_closed(source):
-    maps = np.unique(zoo.from_task(source).minimise().delta, axis=0)
-    found = lattice(maps)
-    assert found.complete
-    rows = as_set(found.partitions)
-    assert all_respected(maps, found.partitions)
-    for p, q in itertools.combinations(found.partitions[:40], 2):
-        assert tuple(meet(p, q)) in rows
-        assert tuple(partition_kernels.join(p, q)) in rows
-
-
 @pytest.mark.parametrize(
     ("maps", "count"),
     [
@@ -147,27 +136,6 @@ def test_of_too_many_those_kept_are_of_use(maps):
     assert together.max() == n - 1
 
 
-def test_what_words_of_one_length_merge_is_kept():
-    maps = zoo.shift_register(6).delta
-    found = lattice(maps)
-    assert not found.complete
-    for length in range(6):
-        after = np.arange(64)[None]
-        for _ in range(length):
-            after = np.concatenate([after[:, f] for f in maps])
-        merged = canonical([hash(after[:, q].tobytes()) for q in range(64)])
-        assert tuple(merged) in as_set(found.partitions)
-
-
-def test_two_blocks_suffice_to_tell_all_states_apart():
-    for maps in (bits(7), bell_machine(64)):
-        together = np.zeros(maps.shape[1], np.int64)
-        for p in lattice(maps).partitions:
-            if p.max() == 1:
-                together = meet(together, p)
-        assert together.max() == maps.shape[1] - 1
-
-
 def test_a_sample_of_pairs_is_named(monkeypatch):
     maps = zoo.length_mod(60).delta[:1]
     monkeypatch.setattr(congruence, "_MAX_EDGES", 100)
@@ -182,26 +150,6 @@ def test_a_sample_of_pairs_is_named(monkeypatch):
     assert as_set(lattice(maps).partitions) < as_set(whole.partitions)
 
 
-def test_too_many_steps_are_named(monkeypatch):
-    monkeypatch.setattr(congruence, "_MAX_STEPS", 100)
-    found = lattice(bell_machine(7))
-    assert not found.complete
-    assert "some of the 21 pairs" in found.method
-    assert "100 steps" in found.method
-
-
-@pytest.mark.parametrize("n", [1, 2])
-def test_the_smallest_machines(n):
-    found = lattice(np.arange(n)[None])
-    assert found.complete
-    assert found.partitions.tolist() == [[0], [[0, 0], [0, 1]]][n - 1] if n > 1 else [[0]]
-
-
-def test_a_limit_below_two_is_refused():
-    with pytest.raises(BudgetExceeded, match="limit = 1, but the all-in-one and the identity"):
-        lattice(np.arange(3)[None], limit=1)
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -214,3 +162,153 @@ def test_a_limit_below_two_is_refused():
 def test_a_lattice_checks_its_rows(rows, message):
     with pytest.raises(InvalidMachine, match=message):
         Lattice(np.array(rows), True, "by hand")
+    with pytest.raises(BudgetExceeded, match="limit = 1, but the all-in-one and the identity"):
+        lattice(np.arange(3)[None], limit=1)
+
+
+@st.composite
+def partitions(draw, n: int) -> np.ndarray:
+    return canonical(draw(st.lists(st.integers(0, n - 1), min_size=n, max_size=n)))
+
+
+@given(st.data(), st.integers(1, 9))
+def test_joins_and_meets_by_definition(data, n):
+    p, q = data.draw(partitions(n)), data.draw(partitions(n))
+    linked = (p[:, None] == p) | (q[:, None] == q)
+    together = np.linalg.matrix_power(linked.astype(int), n) > 0
+    join = partition_kernels.join(p, q)
+    assert np.array_equal(join, canonical(join))
+    assert np.array_equal(join[:, None] == join, together)
+    rows, blocks, index = partition_kernels.meets(p, np.stack([q, p]))
+    assert np.array_equal(rows, np.stack([canonical(p * n + q), p]))
+    assert blocks.tolist() == [len({*zip(p, q, strict=True)}), p.max() + 1]
+    assert index.tolist() == [max(len(set(q[p == b])) for b in p), 1]
+
+
+@given(st.data(), st.integers(2, 6))
+def test_the_graph_of_pairs(data, n):
+    row = st.lists(st.integers(0, n - 1), min_size=n, max_size=n)
+    maps = np.array([data.draw(row) for _ in range(2)])
+    pairs = list(itertools.combinations(range(n), 2))
+    for (p, q), successors in zip(pairs, partition_kernels.pair_graph(maps).tolist(), strict=True):
+        images = [tuple(sorted((int(f[p]), int(f[q])))) for f in maps]
+        assert successors == [pairs.index(pair) if pair[0] != pair[1] else -1 for pair in images]
+
+
+any_machine = st.one_of(machines(7, 3), aperiodic_machines(8, 3), permutation_machines(7, 3))
+
+
+@st.composite
+def components(draw):
+    """A machine's distinct maps and two of its congruences."""
+    maps = np.unique(draw(any_machine).delta, axis=0)
+    rows = lattice(maps, 40).partitions
+    row = st.integers(0, len(rows) - 1)
+    return maps, rows[draw(row)], rows[draw(row)]
+
+
+def local_maps(maps, context, values):
+    """For each letter and block of the context the set of pairs (label, label after it), free ones left out."""
+    for a, f in enumerate(maps):
+        for b in range(context.max() + 1):
+            states = [q for q in np.flatnonzero(context == b) if values[q] >= 0 and values[f[q]] >= 0]
+            yield a, {(int(values[q]), int(values[f[q]])) for q in states}
+
+
+def is_function(pairs):
+    return len({x for x, _ in pairs}) == len(pairs)
+
+
+def is_constant(pairs):
+    return len({y for _, y in pairs}) <= 1
+
+
+def is_identity(pairs):
+    return all(x == y for x, y in pairs)
+
+
+@given(components())
+def test_labels_tell_apart_what_they_should_and_letters_act_on_them(component):
+    maps, context, partition = component
+    finer, values = meet(context, partition), labels(*component)
+    assert values.shape == context.shape
+    for b in range(context.max() + 1):
+        blocks, found = finer[context == b], values[context == b]
+        if len(set(blocks)) == 1:
+            assert set(found) == {-1}
+        else:
+            assert min(found) >= 0
+            assert len(set(zip(blocks, found, strict=True))) == len(set(blocks)) == len(set(found))
+    assert all(is_function(pairs) for _, pairs in local_maps(maps, context, values))
+    if is_identity_reset(*component):
+        assert all(is_constant(pairs) or is_identity(pairs) for _, pairs in local_maps(maps, context, values))
+    else:
+        assert values.max() < index(context, partition)
+
+
+@given(components())
+def test_identity_reset_by_trying_all_labels(component):
+    maps, context, partition = component
+    finer = meet(context, partition)
+    split = [b for b in range(context.max() + 1) if len(set(finer[context == b])) > 1]
+    inside = [sorted(set(finer[context == b].tolist())) for b in split]
+    n_labels = sum(map(len, inside))
+    if n_labels > 6:
+        return
+    possible = False
+    for choice in itertools.product(*(itertools.permutations(range(n_labels), len(blocks)) for blocks in inside)):
+        label_of = np.full(finer.max() + 1, -1)
+        for blocks, chosen in zip(inside, choice, strict=True):
+            label_of[blocks] = chosen
+        acting = local_maps(maps, context, label_of[finer])
+        if all(is_constant(pairs) or is_identity(pairs) for _, pairs in acting):
+            possible = True
+            break
+    assert is_identity_reset(*component) == possible
+
+
+@given(components(), st.integers(0, 39))
+def test_a_finer_context_raises_nothing(component, i):
+    maps, context, partition = component
+    rows = lattice(maps, 40).partitions
+    blocks = {b: {int(c) for c in partition[context == b]} for b in context.tolist()}
+    assert index(context, partition) == max(map(len, blocks.values()))
+    finer = meet(context, rows[i % len(rows)])
+    assert is_finer(finer, context)
+    assert index(finer, partition) <= index(context, partition)
+    assert block_size(maps, finer, partition) <= block_size(maps, context, partition)
+    assert is_identity_reset(maps, finer, partition) or not is_identity_reset(maps, context, partition)
+
+
+@given(components(), st.integers(0, 2))
+def test_a_letter_named_first_is_the_identity_if_it_can_be(component, a):
+    maps, context, partition = component
+    a %= len(maps)
+    if is_identity_reset(*component):
+        return
+    alone = is_identity_reset(maps[a : a + 1], context, partition)
+    finer = meet(context, partition)
+    sizes = {len(set(finer[context == b])) for b in range(context.max() + 1)} - {1}
+    if alone and len(sizes) == 1:  # blocks of one size need no more labels than the index
+        acting = [pairs for letter, pairs in local_maps(maps, context, labels(*component, [a])) if letter == a]
+        assert all(is_constant(pairs) or is_identity(pairs) for pairs in acting)
+
+
+def acts_as_identity(maps, context, values):
+    moved = {a for a, pairs in local_maps(maps, context, values) if not is_identity(pairs)}
+    return set(range(len(maps))) - moved
+
+
+def test_the_letter_named_first_settles_the_gauge():
+    # States (b, x) of Z₂ × Z₃, the context is b. Both letters change b; one keeps x, the other adds 1 to x if b = 0
+    # and takes 1 away if b = 1. Either is the identity in the right labels, not both.
+    states = [(b, x) for b in range(2) for x in range(3)]
+    keep = [states.index((1 - b, x)) for b, x in states]
+    turn = [states.index((1 - b, (x + 1 - 2 * b) % 3)) for b, x in states]
+    maps, context = np.array([keep, turn]), np.array([b for b, _ in states])
+    for first in (0, 1):
+        assert acts_as_identity(maps, context, labels(maps, context, np.arange(6), [first])) == {first}
+    third = np.array([states.index((b, (x + 1) % 3)) for b, x in states])  # never the identity
+    maps = np.array([third, turn, keep])
+    assert acts_as_identity(maps, context, labels(maps, context, np.arange(6))) == {1}
+    assert acts_as_identity(maps, context, labels(maps, context, np.arange(6), [0, 2])) == {2}

@@ -149,25 +149,6 @@ def test_known_machines(source, largest, expected):
     assert sizes(maps, layering(maps, lattice(maps), largest)) == expected
 
 
-@pytest.mark.parametrize("source", ["group(S4)", "group(A5)", "group(Z2xZ2xZ3)", "even_pair(3)", "mod_arith(3)"])
-def test_names_of_states_do_not_matter_to_block_sizes(source):
-    maps = letters_of(source)
-    n = maps.shape[1]
-    for largest in (1, 3, 5):
-        expected = sizes(maps, layering(maps, lattice(maps), largest))
-        for seed in range(3):
-            order = np.random.default_rng(seed).permutation(n)
-            renamed = np.empty_like(maps)
-            renamed[:, order] = order[maps]
-            assert sizes(renamed, layering(renamed, lattice(renamed), largest)) == expected
-
-
-def test_many_lanes_rather_than_one_with_many_states():
-    constants = np.repeat(np.arange(8)[:, None], 8, axis=1)
-    maps = np.concatenate([constants, np.arange(8)[None]])
-    assert sizes(maps, layering(maps, lattice(maps), 1)) == [[1, 1, 1]]
-
-
 @given(any_machine, st.integers(1, 4))
 def test_thin_layers_are_as_many_and_as_small(maps, largest):
     found = lattice(maps)
@@ -181,19 +162,7 @@ def test_thin_layers_are_as_many_and_as_small(maps, largest):
         assert all(max(layer) <= largest for layer in after)
 
 
-@pytest.mark.parametrize("n", [3, 4, 6])
-def test_a_shift_register_needs_a_lane_a_layer(n):
-    maps = zoo.shift_register(n).delta
-    found = lattice(maps)
-    layers = layering(maps, found, 1)
-    assert len(sizes(maps, layers)[1]) > 1
-    assert sizes(maps, thin(maps, found, layers, 1)) == [[1]] * n
-
-
-def test_one_state_needs_no_layer():
+def test_one_state_needs_no_layer_and_a_largest_block_of_zero_is_refused():
     assert layering(np.array([[0]]), lattice(np.array([[0]])), 1) == []
-
-
-def test_a_largest_block_of_zero_is_refused():
     with pytest.raises(NotExpressible, match="blocks of at most 0 states"):
         layering(np.array([[0]]), lattice(np.array([[0]])), 0)

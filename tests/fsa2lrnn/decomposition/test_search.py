@@ -1,9 +1,14 @@
+"""The search among cascades: what it meets, what it costs, what cannot be had, and how a cascade is drawn."""
+
 import numpy as np
+import pydot
 import pytest
 from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition import search
+from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cost
+from fsa2lrnn.decomposition.description import describe, to_dot
 from fsa2lrnn.decomposition.search import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
@@ -22,46 +27,33 @@ def relabelled(machine, rng):
     )
 
 
-# The reference results of docs/theory.md §6: (largest block of more than a lane, layers) to meet or beat.
-@pytest.mark.parametrize(
-    ("name", "largest", "layers"),
-    [
-        ("sum_mod(5)", 5, 1),
-        ("even_pair(5)", 1, 3),
-        ("mod_arith(5, completion=register)", 5, 2),
-        ("parity", 1, 1),
-        ("dyck(2, 3)", 1, 4),
-        ("dyck(2, 4)", 1, 5),
-        ("dyck(2, 5)", 1, 6),
-        ("group(Z60)", 5, 1),
-        ("group(S5)", 5, 1),
-        ("group(A5)", 5, 1),
-    ],
-)
-def test_reference_results_are_met(name, largest, layers):
-    cascade = decompose(zoo.from_task(name)).cascade
-    assert cascade.max_block <= largest
-    assert cascade.n_layers <= layers
+REFERENCE = {
+    (5, 1): ["sum_mod(5)", "group(Z60)", "group(S5)", "group(A5)"],
+    (5, 2): ["mod_arith(5, completion=register)"],
+    (1, 1): ["parity"],
+    (1, 3): ["even_pair(5)"],
+    (1, 4): ["dyck(2, 3)"],
+    (1, 5): ["dyck(2, 4)"],
+    (1, 6): ["dyck(2, 5)"],
+}
 
 
-@pytest.mark.parametrize("i", range(1, 8))
-def test_tomita_languages_take_blocks_of_three(i):
-    assert decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3
+@pytest.mark.parametrize(("shape", "names"), REFERENCE.items())
+def test_reference_results_are_met(shape, names):
+    for name in names:
+        cascade = decompose(zoo.from_task(name)).cascade
+        assert cascade.max_block <= shape[0]
+        assert cascade.n_layers <= shape[1]
 
 
-def test_groups_are_split_as_their_subgroups_allow():
+def test_groups_and_mod_arith_are_split_as_the_paper_does():
     assert [sorted(layer) for layer in sizes("group(S5)")] == [[1, 5, 5, 5]]
+    assert all(decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3 for i in range(1, 8))
     assert sizes("group(A5)") == ((5, 5, 5),)
     assert sizes("group(Z60)") == ((5, 4, 3),)
-
-
-def test_mod_arith_without_token_shift_has_three_rooms():
     found = decompose(zoo.mod_arith(5, "eager"), max_block=8, token_shift=False)
     assert found.cascade.n_layers == 3
     assert found.cascade.max_block <= 5
-
-
-def test_the_register_machine_without_token_shift_stays_within_the_papers_shape():
     cascade = decompose(zoo.mod_arith(5, "register"), max_block=8, token_shift=False).cascade
     assert cascade.block_sizes == ((3, 4), (5,))  # zero or not and before; the unit; the value, which is the output
     assert cascade.output_reads == (2,)
@@ -96,28 +88,13 @@ def test_sizes_do_not_depend_on_the_numbers_of_states(name):
         ]
 
 
-def test_letters_that_act_alike_get_the_same_maps():
-    machine = MooreMachine([[1, 2, 3, 0], [0, 1, 2, 3], [1, 2, 3, 0]], range(4), alphabet="abc")
-    cascade = decompose(machine).cascade
-    assert cascade.transduce("acbca") == machine.transduce("acbca")
-    assert sorted(set(cascade.components[0].keys[:, 0].tolist())) == [0, 1, 2]
-
-
-def test_a_single_state_is_a_lane_that_stays():
-    found = decompose(MooreMachine([[0], [0]], ["y"]))
-    assert (found.cascade.block_sizes, found.cascade.components[0].kind) == (((1,),), "trivial")
-
-
-def test_what_cannot_be_had_is_named():
+def test_candidates_and_refusals_are_explained(monkeypatch):
     with pytest.raises(NotExpressible, match=r"no cascade with blocks of at most 4 states .* order 5 on 5 states"):
         decompose(zoo.sum_mod(5), max_block=4)
     with pytest.raises(NotExpressible, match=r", without token shift, was found .* the fibre code needs"):
         decompose(zoo.dyck(2, 3), max_block=8, token_shift=False)
     with pytest.raises(NotExpressible, match=r"more than 10,000 sets"):
         decompose(zoo.random_dfa(35, 4, 0))
-
-
-def test_every_candidate_is_explained(monkeypatch):
     found = decompose(zoo.mod_arith(5, "register"), token_shift=False)
     assert found.candidates[0].cost == found.cost
     costs = [candidate.cost for candidate in found.candidates if candidate.cost is not None]
@@ -126,34 +103,6 @@ def test_every_candidate_is_explained(monkeypatch):
     monkeypatch.setattr(search, "MAX_CHAINS", 1)
     assert any("more than 1 chains" in candidate.why_not for candidate in decompose(zoo.even_pair(5)).candidates)
 
-
-def test_a_start_other_than_the_first_state():
-    machine = MooreMachine([[1, 2, 3, 0]], range(4), start=2)
-    assert decompose(machine).cascade.transduce([0, 0]) == [3, 0]
-
-
-def test_a_search_builds_and_counts_once_and_answers_as_decompose(monkeypatch):
-    builds, counts, covers = [], [], search._covers
-    monkeypatch.setattr(search, "_covers", lambda *given: builds.append(given) or covers(*given))
-
-    def units(cascade):
-        counts.append(id(cascade))
-        return search.one_a_key(cascade)
-
-    machine = zoo.even_pair(5)
-    kept = CascadeSearch(machine, units=units)
-    first, again, free = kept.cheapest(), kept.cheapest(), kept.cheapest(counted=False)
-    assert len(builds) == 1
-    assert 0 < len(counts) == len(set(counts))
-    assert first.candidates == again.candidates == decompose(machine).candidates
-    assert free.candidates == decompose(machine, units=lambda _: 0).candidates
-    assert free.cost.units == 0 < first.cost.units
-    with pytest.raises(NoCascade, match=f"and a cost below {first.cost.total} was found"):
-        kept.cheapest(below=first.cost.total)
-    assert kept.cheapest(below=first.cost.total + 1).cost == first.cost
-
-
-def test_gates_beyond_what_a_dtype_holds_are_a_reason_each_time():
     def refused(_):
         raise NotExact("sums beyond 256")
 
@@ -162,3 +111,58 @@ def test_gates_beyond_what_a_dtype_holds_are_a_reason_each_time():
         with pytest.raises(NoCascade, match="sums beyond 256"):
             kept.cheapest()
     assert kept.cheapest(counted=False).cost.units == 0
+
+
+def test_the_total_is_the_sum_of_its_parts():
+    large, deep = Cost.of(((12,),), units=14), Cost.of(((1,),) * 12, units=40)
+    assert large < deep
+    assert large.explain() == f"{large.total:,} = Σb³ 1,728 + 14 gate units + {LAYER_PRICE} × 1 layer"
+    cost = Cost.of(((5, 1), (3,)), units=7)
+    assert (cost.scan, cost.step, cost.units, cost.layers) == (125 + 1 + 27, 25 + 1 + 9, 7, 2)
+    assert cost.total == cost.scan + cost.units + 2 * LAYER_PRICE
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pydot's own, of pyparsing's old names
+
+
+def test_cascades_in_words():
+    cascade = decompose(zoo.mod_arith(5, "register")).cascade
+    assert describe(cascade)[-1] == (
+        "layer 2, sum",
+        "5 states, permutation: a one-hot block of 5; reads the letter, and the states before it of component 1 and "
+        "term",
+    )
+    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
+    assert describe(now)[-1][1].endswith("reads the letter, and the states after it of component 1 and term")
+    cascade = decompose(zoo.dyck(2, 5)).cascade
+    text = to_dot(cascade)
+    assert "reads all 4 below" in text
+    assert "-> c4" not in text.replace("layer4 -> c4", "")
+    assert describe(cascade)[4][1].endswith("reads the letter, and the states before it of all 4 components below")
+    assert describe(cascade)[3][1].endswith("of tile at height 6, tile at height 5 and tile at height 4")
+    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
+    assert "arrow: its state after the letter is read too" in to_dot(now)
+    assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
+    still = MooreMachine([[0]], [True])
+    assert describe(decompose(still).cascade) == [
+        ("layer 1, component 1", "1 state, trivial: a lane that stays 0; reads the letter")
+    ]
+    cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
+    assert any(" of the 9 components below" in what for _, what in describe(cascade))
+
+
+def test_the_drawing_has_a_box_for_each_component_a_row_for_each_layer_and_an_arrow_for_each_read():
+    cascade = decompose(zoo.mod_arith(5, "eager")).cascade
+    (graph,) = pydot.graph_from_dot_data(to_dot(cascade))
+    arrows = {
+        (edge.get_source(), edge.get_destination())
+        for edge in graph.get_edges()
+        if "style" not in edge.obj_dict["attributes"]
+    }
+    assert arrows == {(f"c{j}", f"c{i}") for i, component in enumerate(cascade.components) for j in component.reads}
+    boxes = {node.get_name(): node for node in graph.get_nodes()}
+    shaded = {name for name, node in boxes.items() if node.get("fillcolor")}
+    assert shaded == {f"c{i}" for i in cascade.output_reads}
+    assert {f"c{i}" for i in range(4)} | {f"layer{i}" for i in range(3)} <= set(boxes)
+    rows = [{node.get_source() for node in row.get_edges()} for row in graph.get_subgraphs()]
+    assert len(rows) == cascade.n_layers

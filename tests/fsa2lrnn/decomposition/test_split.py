@@ -1,12 +1,23 @@
+"""Components split by congruences, subgroups, holonomy and labels; fibre codes; machines by their group."""
+
+from typing import NamedTuple
+
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.decomposition import refine as module
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.decomposition.congruence import canonical, lattice
-from fsa2lrnn.decomposition.coordinates import FREE
-from fsa2lrnn.decomposition.split import congruence_coordinates, split_large
-from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.decomposition.coordinates import Cover, assemble
+from fsa2lrnn.decomposition.groups import group_cover, regular
+from fsa2lrnn.decomposition.holonomy import holonomy
+from fsa2lrnn.decomposition.refine import component_maps, fibre_code, refine
+from fsa2lrnn.decomposition.split import congruence_coordinates, field_layers, field_names, split_large
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible
+from fsa2lrnn.testing.strategies import machines
 
 
 def single(machine):
@@ -23,21 +34,17 @@ def pairs_of_five():
     return MooreMachine(delta, points)
 
 
-def test_by_congruences():
+def test_by_congruences_subgroups_and_holonomy():
     cascade = split_large(single(zoo.group("Z60").minimise()), 5)
     assert cascade.block_sizes == ((5, 4, 3),)
-
-
-def test_by_the_subgroups_of_a_primitive_group():
     machine = pairs_of_five()
     assert len(lattice(machine.delta).partitions) == 2
     cascade = split_large(single(machine), 5)
     assert cascade.max_block == 5
-
-
-def test_by_holonomy():
     cascade = split_large(single(zoo.elevator(6)), 5)
     assert cascade.max_block == 1
+    cascade = single(zoo.sum_mod(5))
+    assert split_large(cascade, 5) is cascade
 
 
 def test_what_is_left_is_named():
@@ -47,20 +54,6 @@ def test_what_is_left_is_named():
         split_large(single(zoo.group("A5").minimise()), 4)
     with pytest.raises(NotExpressible, match=r"no congruence .* at most 8 states, and .* more than 200 elements"):
         split_large(single(MooreMachine([[1, 0, *range(2, 9)], [*range(1, 9), 0]], range(9))), 8)
-
-
-def test_small_components_are_left_alone():
-    cascade = single(zoo.sum_mod(5))
-    assert split_large(cascade, 5) is cascade
-
-
-def test_coordinates_are_free_where_a_context_tells_all():
-    maps = np.array([[d * t % 5 for t in range(5)] for d in range(5)])
-    is_zero, all_apart = np.array([0, 1, 1, 1, 1]), np.arange(5)
-    values, levels = congruence_coordinates(maps, [[is_zero], [all_apart]])
-    assert levels == (0, 1)
-    assert values[0, 1] == FREE
-    assert sorted(values[1:, 1].tolist()) == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(("order", "alike"), [(0, False), (-1, True)])
@@ -73,3 +66,164 @@ def test_forgetful_letters_move_a_coordinate_alike_on_demand(order, alike):
         row = machine.delta[machine.alphabet.index(letter)]
         moves = set(zip(values[:, 1].tolist(), values[row, 1].tolist(), strict=True))
         assert (len(moves) == 5) == alike
+
+
+def partition(machine, field):
+    return canonical([getattr(label, field) for label in machine.labels])
+
+
+def test_fields_of_labels_name_layers():
+    machine = zoo.mod_arith(5, "eager").minimise()
+    layers = field_layers(machine)
+    assert field_names(machine, layers) == ("operator", "term", "accumulator")
+    machine = zoo.mod_arith(5).minimise()
+    layers = field_layers(machine)
+    assert field_names(machine, layers) == ("last", "term", "sum & output")
+    assert field_names(machine, [[np.arange(51)]]) == ("last & sum & term & output",)
+    machine = zoo.mod_arith(5, "register").minimise()
+    is_zero = canonical([label.term == 0 for label in machine.labels])
+    assert field_names(machine, [[is_zero], [partition(machine, "term")], [np.arange(25)]]) == ("", "term", "sum")
+
+
+class Pair(NamedTuple):
+    x: int
+    y: int
+
+
+def test_labels_without_named_fields_and_fields_that_need_each_other_give_no_names():
+    plain = MooreMachine([[1, 2, 3, 0]], range(4), labels=[(q % 2, q // 2) for q in range(4)])
+    for machine in (zoo.parity(), zoo.dyck(1, 3).minimise(), plain):
+        assert field_layers(machine) is None
+        assert field_names(machine, [[np.arange(machine.n_states)]]) == ("",)
+    states = [Pair(x, y) for x in range(2) for y in range(2)]
+    swap = [states.index(Pair(q.y, 1 - q.x)) for q in states]  # each of two coordinates moves by the other
+    assert field_layers(MooreMachine([swap], range(4), labels=states)) is None
+
+
+def single_of_refine(machine):
+    """The machine as a cascade of one component."""
+    keys = np.arange(len(machine.delta))[:, None]
+    return Cascade(machine, (Component(machine.n_states, machine.start, (), 0, keys, machine.delta.copy()),))
+
+
+def register():
+    """ModArith(5) in two registers: the term, and the sum that reads it."""
+    machine = zoo.mod_arith(5, "register").minimise()
+    values = np.array([[label.term, label.sum] for label in machine.labels])
+    return assemble(machine, Cover(machine.delta, np.arange(25), values, (0, 1), ("term", "sum")))
+
+
+@given(machines(max_states=5))
+def test_a_component_split_by_holonomy_still_runs_the_machine(machine):
+    whole = single_of_refine(machine)
+    maps, _ = component_maps(whole, 0)
+    cascade = assemble(machine, refine(whole, 0, holonomy(maps, machine.start)))
+    word = [machine.alphabet[k % len(machine.alphabet)] for k in (0, 1, 2, 0, 0, 1)]
+    assert cascade.transduce(word) == machine.transduce(word)
+
+
+def test_the_fibre_code_grows_where_letters_forget_and_is_bounded(monkeypatch):
+    machine = MooreMachine([[0, 1, 2, 3], [1, 2, 3, 0]], range(4))
+    q = np.arange(4)
+    cascade = assemble(machine, Cover(machine.delta, q, np.stack([q % 2, q // 2], axis=1), (0, 1), ("low", "high")))
+    now = assemble(machine, fibre_code(cascade), reads_now=True)
+    assert now.reads_now
+    assert [c.n_states for c in now.components] == [2, 2]
+    now = assemble(register().machine, fibre_code(register()), reads_now=True)
+    assert [c.n_states for c in now.components] == [13, 5]
+    assert now.transduce("1+2-3*4") == register().transduce("1+2-3*4")
+    monkeypatch.setattr(module, "MAX_JOINT_STATES", 2)
+    with pytest.raises(BudgetExceeded, match="more than 2 states"):
+        fibre_code(register())
+
+
+@given(machines(max_states=5, max_letters=2))
+def test_fibre_codes_run_the_machine(machine):
+    cascade = assemble(machine, holonomy(machine.delta, machine.start))
+    assume(len(cascade.states) < 50)
+    now = assemble(machine, fibre_code(cascade), reads_now=True)
+    assert now.reads_now
+    word = [machine.alphabet[k % len(machine.alphabet)] for k in (0, 1, 1, 0, 1, 0, 0)]
+    assert now.transduce(word) == machine.transduce(word)
+
+
+@st.composite
+def permutation_resets(draw, max_states=4):
+    """Machines of permutations and constants, every state with an output of its own."""
+    n = draw(st.integers(1, max_states))
+    constant = st.integers(0, n - 1).map(lambda y: [y] * n)
+    delta = draw(st.lists(st.permutations(range(n)) | constant, min_size=1, max_size=3))
+    return MooreMachine(delta, range(n), draw(st.integers(0, n - 1)))
+
+
+def is_permutation(row):
+    return len(set(row.tolist())) == len(row)
+
+
+@given(permutation_resets())
+def test_regular_representation(m):
+    elements, table = regular(m.delta)
+    n = m.n_states
+    permutations = {tuple(row) for row in m.delta.tolist() if len(set(row)) == n}
+    group = {tuple(range(n))}
+    while more := {tuple(h[x] for x in g) for g in group for h in permutations} - group:
+        group |= more
+    assert {tuple(g) for g in elements.tolist()} == group
+    assert (len(elements), elements[0].tolist()) == (len(group), list(range(n)))
+    for row, moved in zip(m.delta, table, strict=True):
+        expected = row[elements] if is_permutation(row) else elements
+        assert (elements[moved] == expected).all()
+
+
+@given(permutation_resets())
+def test_an_element_and_a_point_run_the_machine(m):
+    elements, table = regular(m.delta)
+    cover = group_cover(m.delta, m.start, elements, np.arange(len(elements))[:, None], (0,))
+    assert cover.image[0] == m.start
+    assert (cover.image[cover.delta] == m.delta[:, cover.image]).all()
+    assert (cover.values[cover.delta, 0] == table[:, cover.values[:, 0]]).all()
+    for row, targets in zip(m.delta, cover.delta, strict=True):
+        if len(cover.levels) == 2 and is_permutation(row):
+            assert (cover.values[targets, 1] == cover.values[:, 1]).all()
+    assert {component.kind for component in assemble(m, cover).components} <= {"trivial", "reset", "permutation"}
+
+
+def sign(g):
+    return sum(g[i] > g[j] for i in range(len(g)) for j in range(i, len(g))) % 2
+
+
+S3 = np.array([[1, 0, 2], [1, 2, 0]])
+
+
+def sign_and_turn():
+    """S₃ and the coordinates e, c of each of its elements sᵉ∘rᶜ, where s = (0 1) and r = (0 1 2).
+
+    From the left s changes e alone; r adds 1 to c or, if e = 1, takes 1 away.
+    """
+    elements, _ = regular(S3)
+    swap = np.array([1, 0, 2])
+    signs = [sign(g) for g in elements]
+    turns = [int((swap[g] if odd else g)[0]) for g, odd in zip(elements, signs, strict=True)]
+    return elements, np.stack([signs, turns], axis=1)
+
+
+def test_chains_of_subgroups_and_what_is_none():
+    elements, coordinates = sign_and_turn()
+    delta = np.concatenate([S3, [[0, 0, 0]]])
+    cover = group_cover(delta, 1, elements, coordinates, (0, 1))
+    assert (cover.sizes, cover.levels, cover.names) == ((2, 3, 3), (0, 1, 2), ("", "", ""))
+    cascade = assemble(MooreMachine(delta, "xyz", 1), cover)
+    assert [component.kind for component in cascade.components] == ["permutation", "permutation", "reset"]
+    assert [component.reads for component in cascade.components] == [(), (0,), (0, 1)]
+    assert cascade.block_sizes == ((1,), (3,), (1, 1))
+    with pytest.raises(InvalidMachine, match="coordinate 1 of level 0 does not follow"):
+        assemble(MooreMachine(S3, "xyz"), group_cover(S3, 0, elements, coordinates, (1, 0)))
+    with pytest.raises(InvalidMachine, match=r"map 1, \[0, 0, 2\], is neither a permutation nor a constant: take the"):
+        regular(np.array([[1, 2, 0], [0, 0, 2]]))
+    with pytest.raises(BudgetExceeded, match="permutations of 5 states generate a group of more than 119 elements: al"):
+        regular(np.array([[1, 0, 2, 3, 4], [1, 2, 3, 4, 0]]), limit=119)
+    elements, _ = regular(S3)
+    with pytest.raises(InvalidMachine, match=r"coordinates \[0\] and \[0\] of elements 0 and 2 may be equal: give"):
+        group_cover(S3, 0, elements, np.array([[0], [1], [0], [2], [3], [4]]), (0,))
+    with pytest.raises(InvalidMachine, match=r"coordinates \[0\] and \[-1\] of elements 0 and 5 may be equal"):
+        group_cover(S3, 0, elements, np.array([[0], [1], [2], [3], [4], [-1]]), (0,))

@@ -1,21 +1,25 @@
-"""The machine that a model has learned, and the evidence for it."""
+"""From weights back to the machine: where states close, by suffixes and by L*, and the evidence for it."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.automata.counting import smallest_after_first
+from fsa2lrnn.automata.counting import positions_of, smallest_after_first
 from fsa2lrnn.automata.language import equivalent
-from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.extraction import extract_learned
+from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
+from fsa2lrnn.extraction import ModelSystem, extract, extract_learned
 from fsa2lrnn.extraction.learned import METHODS
+from fsa2lrnn.extraction.lstar import _Teacher, learn
+from fsa2lrnn.extraction.runner import MaskedModel, to_bytes
+from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.testing.strategies import machines
-from tests.fsa2lrnn.automata.test_counting import blank_outputs
+from tests.fsa2lrnn.automata.test_language import blank_outputs
 
 
 def drifting(machine, noise):
@@ -26,15 +30,7 @@ def drifting(machine, noise):
     return LRNN.from_tables(A, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
 
 
-ZOO = [
-    zoo.sum_mod(5),
-    zoo.even_pair(3),
-    zoo.even_pairs(),
-    zoo.tomita(3),
-    zoo.tomita(4),
-    zoo.group("S3"),
-    zoo.flip_flop(),
-]
+ZOO = [zoo.sum_mod(5), zoo.even_pair(3), zoo.even_pairs(), zoo.tomita(3), zoo.group("S3"), zoo.flip_flop()]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -95,14 +91,6 @@ def test_only_outputs_that_count_are_learned(method):
     assert found.machine == smallest_after_first(legal)
 
 
-@pytest.mark.parametrize("options", [{"token_shift": True}, {"connection": "residual"}])
-def test_several_layers(options, forgetful):
-    model = forgetful(**options)
-    found = extract_learned(model)
-    for word in ("a", "ab", "abba", "bbbaab"):
-        assert found.machine.transduce(word) == model.transduce(word)
-
-
 def test_what_cannot_be_asked_is_said():
     model = compile_machine(zoo.sum_mod(2))
     with pytest.raises(UnsupportedFormat, match="method 'vote' is not known: choose one of suffixes, lstar"):
@@ -116,3 +104,100 @@ def test_what_cannot_be_asked_is_said():
         model.layers[0].x0.fill_(float("nan"))
     with pytest.raises(NotExact, match="NaN"):
         extract_learned(model)
+
+
+def random_model(**options):
+    torch.manual_seed(0)
+    return LRNN(LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4, **options))
+
+
+@given(machines(), st.sampled_from(DTYPES), st.sampled_from(["dense", "index"]))
+def test_round_trip_gives_the_minimal_machine(machine, dtype, layout):
+    assert extract(compile_machine(machine, dtype=dtype, layout=layout)) == machine.minimise()
+
+
+def test_states_that_do_not_close_or_have_no_output_are_refused():
+    with pytest.raises(BudgetExceeded, match=r"500 states .* do not close.*\(extract --method suffixes\)"):
+        extract(random_model(), max_states=500)
+    model = random_model(normalisation="none")
+    with torch.no_grad():
+        model.layers[0].transition[2].bias.fill_(1e30)
+    with pytest.raises(NotExact, match="NaN logits"):
+        extract(model)
+
+
+@pytest.mark.parametrize("options", [{}, {"token_shift": True}, {"connection": "residual"}, {"connection": "concat"}])
+def test_a_model_that_forgets_closes_whatever_its_wiring(options, forgetful):
+    model = forgetful(**options)
+    machine = extract(model)
+    for word in ("a", "ab", "abba", "bbbaab"):
+        assert machine.transduce(word) == model.transduce(word)
+
+
+def test_every_weight_matters_to_the_extraction():
+    """A changed read-out is a changed machine."""
+    model = compile_machine(zoo.sum_mod(3))
+    with torch.no_grad():
+        model.readout[2].weight[[0, 1]] = model.readout[2].weight[[1, 0]].clone()
+    assert extract(model) != zoo.sum_mod(3).minimise()
+
+
+def test_a_state_is_handed_over_where_a_new_tensor_would_begin():
+    """Products may add up otherwise where numbers begin elsewhere: of one row, a slice is a view into its middle."""
+    config = LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((3,), 4, 4),) * 3, 5, 4, token_shift=True)
+    system = ModelSystem(LRNN(config), at_once=1)
+    rows = system.start()
+    parts = [part for layer in system.state_of(rows) for part in layer]
+    assert len(parts) == 6
+    assert all(part.data_ptr() % 64 == 0 for part in parts)
+    assert to_bytes(tuple(parts)).tobytes() == rows.tobytes()
+    assert not any(np.shares_memory(part.numpy(), rows) for part in parts)
+
+
+def asked(model, empty_word=True):
+    return MaskedModel(model, positions_of(model.alphabet, None, empty_word))
+
+
+def late(n):
+    """Puts out 1 after n letters, and 0 until then and for ever after: states differ by long suffixes alone."""
+    return MooreMachine([[*range(1, n + 2), n + 1]], [0] * n + [1, 0])
+
+
+def test_long_suffixes_are_found_or_named():
+    model = compile_machine(MooreMachine([*late(9).delta, range(11)], late(9).outputs))
+    found = classes_of(asked(model), 100, 32, 10_000, 0)
+    assert found.machine.minimise() == MooreMachine([*late(9).delta, range(11)], late(9).outputs)
+    assert found.conflicts > 0
+    assert found.suffix_length == 9
+    assert found.classes == 11
+    model = compile_machine(MooreMachine([*late(12).delta, range(14)], late(12).outputs))
+    with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) can't be told apart by suffixes of up to 8 letters, but"):
+        classes_of(asked(model), 100, 8, 10_000, 0)
+    with pytest.raises(BudgetExceeded, match=r"2\d classes after .* raise max_classes \(20\)"):
+        classes_of(asked(unbounded()), 20, 32, 10_000, 0)
+    with pytest.raises(BudgetExceeded, match=r"max_words \(200\)"):
+        classes_of(asked(unbounded()), 1_000, 64, 200, 0)
+    with pytest.raises(NotExact, match="up to 6 letters"):
+        classes_of(asked(unbounded()), 1_000, 6, 10_000, 0)
+
+
+def unbounded():
+    """Puts out whether there were more ones than zeros: no finite automaton."""
+    step = torch.tensor([-1.0, 1.0]).reshape(2, 1, 1)
+    readout = Readout.linear(torch.tensor([[0.0], [1.0]]), torch.tensor([0.5, 0.0]))
+    return LRNN.from_tables(torch.ones(2, 1, 1, 1), step, torch.zeros(1, 1), readout)
+
+
+def test_a_teacher_answers_once_and_hypotheses_are_bounded():
+    teacher = _Teacher(asked(compile_machine(zoo.sum_mod(3))))
+    assert teacher.query((1, 1, 2)) == [1, 2, 1]
+    assert teacher.query((1, 1)) == [1, 2]
+    assert teacher.query(()) == [0]
+    assert (teacher.num_queries, teacher.longest) == (1, 3)
+    teacher.pre()
+    assert [teacher.step(letter) for letter in (None, 2, 2)] == [0, 2, 1]
+    teacher.post()
+    with pytest.raises(BudgetExceeded, match="a hypothesis of 5 states, more than 3"):
+        learn(asked(compile_machine(zoo.sum_mod(5))), 20, 3, 0)
+    machine = MooreMachine([[min(q + 1, 30) for q in range(31)]], [0] * 30 + [1])
+    assert learn(asked(compile_machine(machine)), 10, 100, 0).machine.n_states == 1

@@ -1,11 +1,14 @@
-"""Side by side gives what one word at a time gives, by tables and by `advance`."""
+"""Side by side gives what one word at a time gives; outputs that count; words come back letter by letter."""
 
 import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.extraction.runner import Runner, join, pick, to_bytes
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata.counting import UNCOUNTED, positions_of
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
+from fsa2lrnn.extraction.walk import Tree, WordFrontier
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 
@@ -47,3 +50,65 @@ def test_bits_tell_states_apart():
     assert rows.shape == (3, 12)
     assert (rows[0] == rows[2]).all()
     assert (rows[0] != rows[1]).any()
+
+
+PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
+AFTER_ONES = MooreMachine([[0, 0], [1, 1]], [False, True])  # counts after the letter 1 alone
+
+
+def test_only_what_counts_is_asked_and_numbers_that_are_none_are_refused():
+    masked = MaskedModel(compile_machine(PARITY), positions_of((0, 1), AFTER_ONES, True))
+    tokens = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]])
+    assert masked.words(tokens).tolist() == [[1, UNCOUNTED, 0], [UNCOUNTED] * 3, [UNCOUNTED, 1, 0]]
+    assert masked.letters == 6  # the word without a 1 was not run
+    assert masked.words(np.zeros((2, 4), np.int64)).tolist() == [[UNCOUNTED] * 4] * 2
+    masked = MaskedModel(compile_machine(PARITY), positions_of((0, 1), AFTER_ONES, True))
+    logits, accepting = torch.tensor([[float("nan"), 0.0]]), masked.mask.delta[1, masked.mask.start]
+    assert masked.numbers(logits, np.array([masked.mask.start])).tolist() == [UNCOUNTED]
+    with pytest.raises(NotExact, match="logits that count are NaN"):
+        masked.numbers(logits, np.array([accepting]))
+
+
+def test_every_path_is_its_word():
+    rng = np.random.default_rng(0)
+    tree, words = Tree(), [()]
+    for _ in range(6):
+        parents, letters = rng.integers(0, len(words), 5), rng.integers(0, 3, 5)
+        words += [words[p] + (a,) for p, a in zip(parents.tolist(), letters.tolist(), strict=True)]
+        assert tree.grow(parents, letters).tolist() == list(range(len(words) - 5, len(words)))
+        assert len(tree) == len(words)
+        assert [tuple(tree.word(i).tolist()) for i in range(len(words))] == words
+
+
+class Counter:
+    """Two letters on the numbers modulo 4: one more, or two more; what is read off is the number reached."""
+
+    def start(self):
+        return np.array([1])
+
+    def fan(self, states, live):
+        before, letters = np.nonzero(live)
+        after = (states[before] + letters + 1) % 4
+        return after, after
+
+    def pick(self, states, places):
+        return states[places]
+
+    def rows(self, states):
+        return states.astype(np.uint8)[:, None]
+
+
+def test_a_walk_meets_every_state_once_by_a_shortest_word():
+    walk, met = WordFrontier(Counter(), 0), {1: ()}
+    while len(walk):
+        ahead = walk.fan(np.ones((len(walk), 2), bool))
+        words = [tuple(walk.word(ahead, i).tolist()) for i in range(len(ahead.letters))]
+        numbers = walk.keep_new(ahead, np.zeros(len(words), int))
+        assert [list(met).index(state) if state in met else None for state in ahead.read.tolist()] == [
+            number if number < len(met) else None for number in numbers.tolist()
+        ]
+        for state, word in zip(ahead.read.tolist(), words, strict=True):
+            met.setdefault(state, word)
+        assert walk.seen == len(met)
+    assert met == {1: (), 2: (0,), 3: (1,), 0: (0, 1)}
+    assert (walk.letters, walk.length) == (8, 3)

@@ -3,7 +3,6 @@
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.verification import Proved, prove_equivalent
@@ -22,7 +21,7 @@ def test_small_machines_and_visible_products_fit():
         assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 
-def test_real_blocks_do_where_one_hot_ones_are_too_large():
+def test_real_blocks_or_none_by_size():
     witness = represent(zoo.sum_mod(5), "block(4)")
     assert isinstance(witness, RealBlockWitness)
     assert (witness.dimension, witness.is_exact) == (4, True)
@@ -32,18 +31,12 @@ def test_real_blocks_do_where_one_hot_ones_are_too_large():
     assert (rounded.dimension, rounded.is_exact) == (2, False)
     assert rounded.explain() == "One layer of blocks of sizes 2, of real numbers, which floats round."
     rounded.check()
-
-
-def test_smaller_ones_than_real_blocks_are_impossible_with_a_certificate():
     verdict = represent(zoo.mod_arith(3), "block(8)")
     assert isinstance(verdict, BlockImpossibility)
     assert verdict.check().startswith("impossible: no layer of real blocks of size 11 represents this machine")
     assert verdict.explain() == "Real blocks must have size 12: smaller ones leave two states with one vector."
     assert isinstance(represent(zoo.mod_arith(3), "block(12)"), RealBlockWitness)
     assert isinstance(represent(zoo.mod_arith(5), "block(51)"), BlockWitness)
-
-
-def test_between_the_bounds_it_is_unknown():
     machine = zoo.random_dfa(300, 2, seed=0, minimal=True)
     verdict = represent(machine, "block(8)")
     assert isinstance(verdict, Unknown)
@@ -56,9 +49,3 @@ def test_a_witness_for_another_machine_is_refused():
     wrong = BlockWitness(small.machine, "block(3)", other.recurrence)
     with pytest.raises(RejectedCertificate):
         wrong.check()
-
-
-@pytest.mark.parametrize("family", ["block(0)", "block", "blocks(3)", "diagonal", "transformer"])
-def test_unknown_families_are_named(family):
-    with pytest.raises(UnsupportedFormat, match="is not known: choose one of lti, lti-diagonalisable"):
-        represent(zoo.parity(), family)

@@ -1,16 +1,21 @@
-"""Lanes are followed by every letter, and are the numbers they say."""
+"""Lanes are followed by every letter and are the numbers they say; integer coordinates; what hard lanes compute."""
 
 import cmath
 import itertools
+from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
+from flint import fmpz_mat
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED
+from fsa2lrnn.families.lane_covers import IndistinguishableWords, alike_to_lanes
 from fsa2lrnn.families.lanes import Lane, basis_zero_at
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines, permutation_machines
@@ -51,16 +56,14 @@ def test_every_letter_moves_a_lane_as_it_says(machine, family):
 
 
 @given(permutation_machines(6, 1), st.sampled_from(["lti-diagonalisable", "diagonal-complex"]))
+@example(zoo.sum_mod(12), "diagonal-complex")
+@example(zoo.group("Z4xZ2"), "diagonal-complex")
+@example(zoo.group("Z60"), "diagonal-complex")
 def test_a_permutation_turns_its_lanes(machine, family):
     witness = represent(machine, family)
     assert isinstance(witness, Witness)
     if witness.form:
         check_lanes(witness)
-
-
-@pytest.mark.parametrize("source", ["sum_mod(12)", "group(Z4xZ2)", "group(Z60)", "length_mod(3)", "flip_flop"])
-def test_lanes_of_the_zoo(source):
-    check_lanes(represent(zoo.from_task(source), "diagonal-complex"))
 
 
 @given(machines(4, 3), st.sampled_from(DIAGONAL))
@@ -75,24 +78,6 @@ def test_no_lane_is_superfluous(machine, family):
     assert len(witness.form) < n
 
 
-@pytest.mark.parametrize("M", [2, 3, 4, 5, 7, 8, 9])
-def test_a_sum_modulo_a_power_of_a_prime_is_kept_in_one_rotation(M):
-    (lane,) = represent(zoo.sum_mod(M), "diagonal-complex").form
-    assert (lane.order, lane.dimension) == (M, 1 if M == 2 else 2)
-    assert sorted(lane.exponents) == list(range(M))
-
-
-def test_simple_lanes_come_first():
-    assert [lane.order for lane in represent(zoo.sum_mod(6), "diagonal-complex").form] == [2, 3]
-
-
-def test_a_flip_flop_is_one_lane_that_keeps_or_forgets():
-    (lane,) = represent(zoo.flip_flop(), "diagonal[0,1]").form
-    assert (lane.order, lane.exponents) == (1, (None, None, 0))
-    assert lane.values[0] == lane.shifts[1] == lane.shifts[2] == (0,)
-    assert lane.values[1] == lane.shifts[0] in ((1,), (-1,))
-
-
 @pytest.mark.parametrize("order", range(1, 25))
 def test_multipliers_are_roots_of_unity_and_exact_on_the_axes(order):
     lane = Lane(order, (None, *range(order)), (), ())
@@ -102,18 +87,6 @@ def test_multipliers_are_roots_of_unity_and_exact_on_the_axes(order):
         assert abs(found - expected) < 1e-15
         if 4 * k % order == 0:
             assert found == (1, 1j, -1, -1j)[4 * k // order]
-
-
-@pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 12])
-def test_numbers_are_polynomials_in_the_root(order):
-    lane = Lane(order, (0,), (), ())
-    degree = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 12: 4}[order]
-    coefficients = (3, -7, 2, 5)[:degree]
-    zeta = cmath.exp(2j * cmath.pi / order)
-    assert abs(lane.number(coefficients) - sum(c * zeta**i for i, c in enumerate(coefficients))) < 1e-13
-    assert lane.is_integer == (order in (1, 2, 4))
-    if lane.is_integer:
-        assert lane.number(coefficients) == (3 if order < 4 else 3 - 7j)
 
 
 @given(st.integers(1, 4), st.integers(1, 5), st.data())
@@ -126,3 +99,92 @@ def test_a_basis_zero_at_the_start_spans_the_functions_up_to_constants(k, n, dat
     rank = np.linalg.matrix_rank(shifted)
     assert len(basis) == rank
     assert np.linalg.matrix_rank(np.concatenate([shifted, basis.astype(float)])) == rank
+
+
+def check_affine(witness):
+    form, machine = witness.form, witness.machine
+    d, n = form.dimension, machine.n_states
+    A, x = np.array(form.A, dtype=object).reshape(d, d), np.array(form.vectors, dtype=object).reshape(n, d)
+    for a, q in itertools.product(range(len(machine.alphabet)), range(n)):
+        assert (A @ x[q] + np.array(form.shifts[a], dtype=object) == x[machine.delta[a, q]]).all()
+    assert not x[machine.start].any()
+    assert len(set(form.vectors)) == n
+    assert all(type(entry) is int for rows in (form.A, form.shifts, form.vectors) for row in rows for entry in row)
+    if d:  # the vectors generate all integer points, so that none of them can be smaller throughout
+        hermite = fmpz_mat(x.tolist()).hnf()
+        assert [[int(hermite[i, j]) for j in range(d)] for i in range(d)] == np.eye(d, dtype=int).tolist()
+
+
+@given(machines(6, 1))
+def test_a_machine_of_one_letter_has_integer_coordinates(machine):
+    witness = represent(machine, "lti")
+    assert isinstance(witness, Witness)
+    check_affine(witness)
+
+
+@given(machines(4, 3))
+def test_every_witness_has_integer_coordinates(machine):
+    witness = represent(machine, "lti", short_words=False)
+    if isinstance(witness, Witness):
+        check_affine(witness)
+
+
+MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
+
+
+def after(lanes, word):
+    """The states of lanes, each a start and a map a letter, after a word."""
+    states = []
+    for x, *maps in lanes:
+        for a in word:
+            x = maps[a][0] * x + maps[a][1]
+        states.append(x)
+    return tuple(states)
+
+
+EVERY_LANE = [(x, *maps) for x in (-1, 0, 1) for maps in product(MAPS, repeat=2)]
+
+
+def random_machines(n, count):
+    draw = np.random.default_rng(0)
+    for _ in range(count):
+        yield minimise(MooreMachine(draw.integers(n, size=(2, n)), draw.integers(2, size=n).tolist()))
+
+
+def test_alike_words_are_alike_to_every_lane_and_the_machine_tells_them_apart():
+    found = [(machine, alike_to_lanes(machine)) for machine in random_machines(4, 60)]
+    refuted = [(machine, alike) for machine, alike in found if isinstance(alike, IndistinguishableWords)]
+    assert len(refuted) > 20
+    for machine, alike in refuted:
+        u, v = ([machine.alphabet.index(letter) for letter in word] for word in alike.words)
+        assert after(EVERY_LANE, u) == after(EVERY_LANE, v)
+        assert (machine.outputs[machine.run(alike.words[0])], machine.outputs[machine.run(alike.words[1])]) == (
+            alike.outputs
+        )
+        assert len(set(alike.outputs)) == 2
+
+
+def test_where_there_are_none_lanes_do_it():
+    """Outputs are then a function of the joint states of all lanes: on all words of up to eight letters."""
+    able = [machine for machine in random_machines(3, 200) if alike_to_lanes(machine) is False]
+    assert sum(machine.n_states == 3 for machine in able) > 3
+    for machine in able[:20]:
+        outputs = {}
+        for length in range(9):
+            for word in product(range(2), repeat=length):
+                output = machine.outputs[machine.run([machine.alphabet[a] for a in word])]
+                assert outputs.setdefault(after(EVERY_LANE, word), output) == output
+
+
+def test_lanes_do_what_one_vector_a_state_does_and_more():
+    last = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
+    assert minimise(last).n_states == 3
+    for machine, answer in ((zoo.parity(), "yes"), (zoo.flip_flop(), "yes"), (zoo.sum_mod(2), "yes"), (last, "no")):
+        assert represent(machine, "diagonal[-1,1]").answer == answer
+        assert alike_to_lanes(machine) is False
+    able = [m for m in random_machines(4, 120) if represent(m, "diagonal[-1,1]", short_words=False).answer == "yes"]
+    assert sum(machine.n_states > 2 for machine in able) > 1
+    assert all(alike_to_lanes(machine) is False for machine in able)
+    assert alike_to_lanes(zoo.sum_mod(2), budget=3) is None
+    said = alike_to_lanes(zoo.ab_star()).explain()
+    assert 'in one state after "ab" and after "aaab", where the machine puts out True and False' in said

@@ -1,8 +1,9 @@
-"""Verdicts carry their evidence, say it in words, and notice when it is wrong."""
+"""Verdicts carry their evidence, say it in words, and notice when it is wrong; a witness that gives tables runs."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +12,13 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import Impossibility, RejectedCertificate, Term, Unknown, Witness, represent
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import FORCED
+from fsa2lrnn.families.verdicts import AffineTables, AffineWitness
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
-def test_an_impossibility_is_told_in_four_words():
+def test_impossibilities_in_words():
     verdict = represent(zoo.subtraction(5), "diagonal[0,1]")
     assert verdict.four_words == (("-",), ("-", "0"), ("0", "-"))
     assert verdict.explain().endswith(
@@ -24,31 +27,23 @@ def test_an_impossibility_is_told_in_four_words():
     )
     assert verdict.explain().startswith("States 1 (")
     assert " would have to share one vector, though " in verdict.explain()
-
-
-def test_words_that_must_agree_at_the_start_are_told_the_other_way_round():
     verdict = represent(zoo.flip_flop(), "lti")
     assert verdict.explain().endswith(
         '"ss" and "s." must agree; yet "s" and "." have equal length, so in this family '
         "x(ss) − x(s.) = x(s) − x(.): a contradiction in four words."
     )
-
-
-def test_an_impossibility_without_four_words_counts_its_equations():
-    assert represent(zoo.sum_mod(3), "diagonal[0,1]").explain() == (
-        "States 0 (0) and 1 (1) would have to share one vector, though their outputs differ. 2 equations that the "
-        "family forces add up to it; no four words were found that do so by themselves."
+    told = represent(zoo.sum_mod(3), "diagonal[0,1]").explain()
+    assert told.endswith(
+        "2 equations that the family forces add up to it; no four words were found that do so by themselves."
     )
-
-
-def test_words_of_long_letters_are_spaced():
     machine = MooreMachine([[1, 1, 2], [2, 1, 2]], "xyz", alphabet=["left", "right"])
     verdict = represent(machine, "lti")
     assert '"left"' in verdict.explain()
     assert replace(verdict, words=FourWords((0,), (0, 1), (1, 0), True)).explain().count("left right") >= 1
+    assert Unknown(zoo.parity(), "householder", "for want of time").explain() == "for want of time"
 
 
-def test_a_witness_is_told_by_its_lanes():
+def test_a_witness_is_told_by_its_lanes_and_integer_weights_are_exact():
     told = {
         ("sum_mod(5)", "diagonal-complex"): "2 real dimensions: 1 rotating by multiples of 1/5 turn.",
         ("parity", "diagonal[-1,1]"): "1 real dimension: 1 real lane.",
@@ -57,17 +52,10 @@ def test_a_witness_is_told_by_its_lanes():
         ("shift_register(3)", "lti"): "An integer matrix of 3 dimensions, the same for every letter.",
     }
     assert {case: represent(zoo.from_task(case[0]), case[1]).explain() for case in told} == told
-
-
-def test_integer_weights_are_exact_and_other_rotations_are_not():
     assert represent(zoo.shift_register(3), "lti").is_exact
     assert represent(zoo.parity(), "diagonal-complex").is_exact
     assert represent(zoo.sum_mod(4), "diagonal-complex").is_exact
     assert not represent(zoo.sum_mod(3), "diagonal-complex").is_exact
-
-
-def test_unknown_says_why():
-    assert Unknown(zoo.parity(), "householder", "for want of time").explain() == "for want of time"
 
 
 @given(machines(4, 2), st.sampled_from(list(FORCED)), st.data())
@@ -130,12 +118,33 @@ def test_certificates_hold_the_claim_the_machine_and_plain_numbers(machine, fami
         assert all(isinstance(term, Term) and term.coefficient for term in verdict.terms)
 
 
-@pytest.mark.parametrize(
-    ("source", "family"),
-    [("shift_register(2)", "lti"), ("flip_flop", "diagonal[0,1]"), ("sum_mod(4)", "diagonal-complex")],
-)
-def test_an_exact_witness_lowers_to_a_network_that_is_proved_equal(source, family):
-    from fsa2lrnn.verification import Proved, prove_equivalent
+@dataclass(frozen=True)
+class OneHot(AffineWitness):
+    """States at the unit vectors, each letter its own matrix."""
 
-    witness = represent(zoo.from_task(source), family)
-    assert isinstance(prove_equivalent(lower_witness(witness), zoo.from_task(source)), Proved)
+    machine: MooreMachine
+
+    def tables(self):
+        delta, n = self.machine.delta, self.machine.n_states
+        A = np.zeros((len(delta), 1, n, n))
+        for a, step in enumerate(delta):
+            A[a, 0, step, np.arange(n)] = 1
+        return AffineTables(A, np.zeros((len(delta), 1, n)), np.eye(n)[:, None], (n,))
+
+
+class Swapped(OneHot):
+    """With the vectors of two letters in each other's place."""
+
+    def tables(self):
+        tables = super().tables()
+        return AffineTables(tables.A[::-1].copy(), tables.v, tables.x, tables.block_sizes)
+
+
+def test_tables_become_a_network_that_is_proved_equal_and_without_there_is_none():
+    machine = zoo.group("S3")
+    model = lower_witness(OneHot(machine))
+    assert model.layers[0].block_sizes == (6,)
+    assert isinstance(prove_equivalent(model, machine), Proved)
+    assert isinstance(prove_equivalent(lower_witness(Swapped(machine)), machine), Refuted)
+    with pytest.raises(NotImplementedError):
+        lower_witness(AffineWitness())

@@ -16,7 +16,6 @@ from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lower.recurrence import _check_exact
-from fsa2lrnn.lrnn.normalise import released_scale
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.testing.strategies import machines, words
@@ -48,23 +47,26 @@ def test_logits_are_one_hot(machine, data):
     assert (logits.sum(-1) == 1).all()
 
 
-def test_the_users_bill():
-    model = compile_machine(zoo.group("Z5xZ4xZ3"))
-    assert (model.layers[0].block_sizes, model.layers[0].n_heads) == ((5, 4, 3), 3)
-
-
-@pytest.mark.parametrize(("machine", "scale"), [(zoo.sum_mod(5), "0.7812"), (zoo.parity(), "1.1225")])
-def test_the_released_rule_is_refused_with_the_numbers(machine, scale):
-    assert f"{released_scale(machine.n_states, 1.2):.4f}" == scale
-    with pytest.raises(
-        NotExpressible, match=rf"at block size {machine.n_states} a permutation is scaled by {scale} a step"
-    ):
-        compile_machine(machine, normalisation="released")
-
-
-def test_the_released_rule_has_no_blocks_of_size_one():
-    with pytest.raises(NotExpressible, match="centres a block of size 1 to 0 and divides 0 by 0"):
-        compile_machine(MooreMachine([[0]], [True]), normalisation="released")
+@pytest.mark.parametrize(
+    ("machine", "options", "message"),
+    [
+        (zoo.sum_mod(5), {"normalisation": "released"}, r"at block size 5 a permutation is scaled by 0\.7812 a step"),
+        (zoo.parity(), {"normalisation": "released"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
+        (
+            MooreMachine([[0]], [True]),
+            {"normalisation": "released"},
+            "centres a block of size 1 to 0 and divides 0 by 0",
+        ),
+        (zoo.parity(), {"normalisation": "batch"}, "normalisation 'batch' is not known"),
+        (zoo.parity(), {"dtype": torch.int8}, r"is not offered: choose one of torch\.float64"),
+        (zoo.parity(), {"dtype": torch.float8_e4m3fn}, r"is not offered: choose one of torch\.float64"),
+    ],
+)
+def test_rules_and_dtypes_that_break_a_model_are_refused(stacks, machine, options, message):
+    with pytest.raises((NotExpressible, UnsupportedFormat), match=message):
+        compile_machine(machine, **options)
+    with pytest.raises(NotExpressible, match=r"at block size 5 a permutation is scaled by 0\.7812 a step"):
+        lower(stacks["registers"][0], normalisation="released")
 
 
 def test_the_released_rule_would_indeed_break_the_model():
@@ -73,17 +75,6 @@ def test_the_released_rule_would_indeed_break_the_model():
     model.layers[0].rule = "released"
     x, _ = model.layers[0](model.embedding(torch.ones(1, 50, dtype=torch.int64)), model.layers[0].initial_state(1))
     assert x[0, -1].abs().max() < 1e-4
-
-
-@pytest.mark.parametrize("dtype", [torch.int8, torch.float8_e4m3fn])
-def test_other_dtypes_are_not_offered(dtype):
-    with pytest.raises(UnsupportedFormat, match=r"is not offered: choose one of torch\.float64"):
-        compile_machine(zoo.parity(), dtype=dtype)
-
-
-def test_an_unknown_normalisation_is_named():
-    with pytest.raises(UnsupportedFormat, match="normalisation 'batch' is not known"):
-        compile_machine(zoo.parity(), normalisation="batch")
 
 
 def feeding(columns, W1, W2, b1=None, b2=None):
@@ -138,21 +129,6 @@ def test_the_clip_leaves_the_tables_of_a_stack_alone(stack, dtype, p):
         assert torch.equal(clipped, written)
 
 
-def test_a_stack_is_wired_as_its_gates_say(stacks):
-    recurrence, _ = stacks["registers"]
-    config = lower(recurrence).config
-    assert (config.connection, config.token_shift, config.embedding_dim) == ("concat", True, 15)
-    assert [(x.block_sizes, x.transition_hidden, x.value_hidden) for x in config.layers] == [
-        ((5,), 5, 10),
-        ((5,), 4, 1),
-    ]
-
-
-def test_the_released_rule_is_refused_for_stacks_too(stacks):
-    with pytest.raises(NotExpressible, match=r"at block size 5 a permutation is scaled by 0\.7812 a step"):
-        lower(stacks["registers"][0], normalisation="released")
-
-
 @pytest.mark.parametrize(
     ("recurrence", "message"),
     [
@@ -168,7 +144,13 @@ def test_integers_that_a_dtype_does_not_hold_are_refused(recurrence, message):
     assert lower(recurrence, torch.float16).transduce([0]) == recurrence.transduce([0])
 
 
-def test_what_a_gate_sees_of_the_letter_before_counts_too(stacks):
+def test_only_units_that_fire_together_are_added_up_and_what_a_gate_sees_of_the_letter_before_counts(stacks):
+    # A unit for each of 300 letters, all with weight 1: one of them is 1 at a time, which bfloat16 can add.
+    recurrence = feeding(300, np.eye(300, dtype=np.int64), np.ones((1, 300), np.int64))
+    assert lower(recurrence, torch.bfloat16).transduce([0, 299]) == [True, True]
+    gate = ReluGate(np.array([[-1], [-1]]), np.array([1, 1]), np.array([[150, 150]]), np.array([0]))
+    with pytest.raises(NotExact, match="entry 0 of gate adds up weights of 300"):  # both fire while the lane is 0
+        _check_exact("gate", gate, [np.array([0])], torch.bfloat16)
     recurrence, _ = stacks["registers"]
     first, second = recurrence.tables.layers
     gate = second.transition
@@ -178,12 +160,6 @@ def test_what_a_gate_sees_of_the_letter_before_counts_too(stacks):
         lower(recurrence, torch.bfloat16)
 
 
-def test_units_that_fire_while_a_lane_is_0_are_added_up():
-    gate = ReluGate(np.array([[-1], [-1]]), np.array([1, 1]), np.array([[150, 150]]), np.array([0]))
-    with pytest.raises(NotExact, match="entry 0 of gate adds up weights of 300"):
-        _check_exact("gate", gate, [np.array([0])], torch.bfloat16)
-
-
 @pytest.mark.parametrize(("dtype", "bits"), [(torch.float16, 11), (torch.float32, 24)])
 def test_each_dtype_holds_the_integers_that_it_should(dtype, bits):
     held, beyond = (feeding(1, [[2**bits + more]], [[1]]) for more in (0, 1))
@@ -191,12 +167,6 @@ def test_each_dtype_holds_the_integers_that_it_should(dtype, bits):
     with pytest.raises(NotExact, match="choose a wider dtype"):
         lower(beyond, dtype)
     assert lower(beyond, torch.float64).layers[0].value[0].weight.item() == 2**bits + 1
-
-
-def test_units_that_never_fire_together_are_not_added_up():
-    """A unit for each of 300 letters, all with weight 1: one of them is 1 at a time, which bfloat16 can add."""
-    recurrence = feeding(300, np.eye(300, dtype=np.int64), np.ones((1, 300), np.int64))
-    assert lower(recurrence, torch.bfloat16).transduce([0, 299]) == [True, True]
 
 
 @given(st.data())

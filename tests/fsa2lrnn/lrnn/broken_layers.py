@@ -42,16 +42,46 @@ class Toy(Layer):
         return x.flatten(-2), x[:, -1] if x.shape[1] else state
 
 
-class ShiftedV(Toy):
+def variant(name, before=lambda _, u, x: (u, x), after=lambda _u, y, x, _method: (y, x), **declared):
+    """A layer whose `forward` reads what `before` makes of inputs and state, and returns what `after` makes of both."""
+
     def forward(self, u, state, method="auto"):
-        A, v = self.tables(u)
-        return self.scanned(A, v + 0.5, state, method)
+        return after(u, *Toy.forward(self, *before(self, u, state), method), method)
+
+    return type(name, (Toy,), {"forward": forward, "__module__": __name__, **declared})
 
 
-class SlightlyScaledA(Toy):
+def scaled(name, factor, shift):
+    """A layer that scans other tables than it declares."""
+
     def forward(self, u, state, method="auto"):
         A, v = self.tables(u)
-        return self.scanned(1.001 * A, v, state, method)
+        return self.scanned(factor * A, v + shift, state, method)
+
+    return type(name, (Toy,), {"forward": forward, "__module__": __name__})
+
+
+def counted(u):
+    return torch.arange(u.shape[1])[:, None]
+
+
+ShiftedV, SlightlyScaledA = scaled("ShiftedV", 1, 0.5), scaled("SlightlyScaledA", 1.001, 0)
+# Subtracts the mean of the word, later inputs included.
+Centred = variant("Centred", lambda _, u, x: (u - u.mean(1, keepdim=True) if u.shape[1] else u, x))
+BatchNormed = variant("BatchNormed", lambda _, u, x: (u - u.mean(0, keepdim=True), x))
+Random = variant("Random", lambda _, u, x: (u + torch.randn_like(u), x))
+Dropping = variant("Dropping", lambda layer, u, x: (nn.functional.dropout(u, 0.5, layer.training), x))
+Overwriting = variant("Overwriting", lambda _, u, x: (u, x.add_(1)))
+OverwritingInputs = variant("OverwritingInputs", lambda _, u, x: (u.mul_(2), x))
+OtherMethod = variant("OtherMethod", after=lambda _, y, x, method: (y + 0.5 * (method == "pscan"), x))
+# Knows how many inputs were read in this call.
+Positional = variant("Positional", after=lambda u, y, x, _: (y + counted(u), x), has_tables=False)
+NarrowOutputs = variant("NarrowOutputs", after=lambda _u, y, x, _method: (y[..., 1:], x))
+FlatState = variant("FlatState", after=lambda _u, y, x, _method: (y, x.flatten(1)), has_tables=False)
+NoStateBack = variant("NoStateBack", after=lambda _u, y, _x, _method: y)
+DoubleOutputs = variant("DoubleOutputs", after=lambda _u, y, x, _method: (y.double(), x))
+# Wrong at the input (1, 1, 1, 1), which no random number is and one letter of many may be.
+OneLetterWrong = variant("OneLetterWrong", after=lambda u, y, x, _: (y + 0.5 * (u == 1).all(-1, keepdim=True), x))
 
 
 class OwnStart(Toy):
@@ -103,39 +133,6 @@ class OtherOutputs(Toy):
         return super().outputs(u, state, method, index) + 0.5
 
 
-class OtherMethod(Toy):
-    def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, state, method)
-        return y + 0.5 * (method == "pscan"), after
-
-
-class Centred(Toy):
-    """Subtracts the mean of the word, later inputs included."""
-
-    def forward(self, u, state, method="auto"):
-        return super().forward(u - u.mean(1, keepdim=True) if u.shape[1] else u, state, method)
-
-
-class Positional(Toy):
-    """Knows how many inputs were read in this call."""
-
-    has_tables = False
-
-    def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, state, method)
-        return y + torch.arange(u.shape[1])[:, None], after
-
-
-class Random(Toy):
-    def forward(self, u, state, method="auto"):
-        return super().forward(u + torch.randn_like(u), state, method)
-
-
-class Dropping(Toy):
-    def forward(self, u, state, method="auto"):
-        return super().forward(nn.functional.dropout(u, 0.5, self.training), state, method)
-
-
 class Counting(Toy):
     """Remembers outside of its state how often it was called."""
 
@@ -145,16 +142,6 @@ class Counting(Toy):
         self.calls += 1
         y, after = super().forward(u, state, method)
         return y + self.calls, after
-
-
-class Overwriting(Toy):
-    def forward(self, u, state, method="auto"):
-        return super().forward(u, state.add_(1), method)
-
-
-class OverwritingInputs(Toy):
-    def forward(self, u, state, method="auto"):
-        return super().forward(u.mul_(2), state, method)
 
 
 class Learning(Toy):
@@ -167,30 +154,6 @@ class Learning(Toy):
     def forward(self, u, state, method="auto"):
         self.seen += 1
         return super().forward(u, state, method)
-
-
-class BatchNormed(Toy):
-    def forward(self, u, state, method="auto"):
-        return super().forward(u - u.mean(0, keepdim=True), state, method)
-
-
-class NarrowOutputs(Toy):
-    def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, state, method)
-        return y[..., 1:], after
-
-
-class FlatState(Toy):
-    has_tables = False
-
-    def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, state, method)
-        return y, after.flatten(1)
-
-
-class NoStateBack(Toy):
-    def forward(self, u, state, method="auto"):
-        return super().forward(u, state, method)[0]
 
 
 class FlatTables(Toy):
@@ -207,12 +170,6 @@ class NoTables(Toy):
 
     def forward(self, u, state, method="auto"):
         return self.scanned(*Toy.tables(self, u), state, method)
-
-
-class DoubleOutputs(Toy):
-    def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, state, method)
-        return y.double(), after
 
 
 class EmptyFails(Toy):
@@ -285,11 +242,3 @@ class Inexact(Toy):
 
     def is_exact(self, u, limit):  # noqa: ARG002
         return True
-
-
-class OneLetterWrong(Toy):
-    """Wrong at the input (1, 1, 1, 1), which no random number is and one letter of many may be."""
-
-    def forward(self, u, state, method="auto"):
-        y, after = super().forward(u, state, method)
-        return y + 0.5 * (u == 1).all(-1, keepdim=True), after

@@ -44,7 +44,7 @@ def test_a_lower_precision_of_products_is_refused_by_every_judge(precision):
 
 
 @pytest.mark.usefixtures("_restored")
-def test_the_setting_of_one_backend_is_seen():
+def test_the_setting_of_one_backend_and_of_a_gpu_are_seen():
     torch.backends.mkldnn.matmul.fp32_precision = "bf16"
     assert any("mkldnn.matmul.fp32_precision = 'bf16'" in fault for fault in reductions(CPU))
 
@@ -113,11 +113,6 @@ def test_modes_that_may_compute_anything_are_refused(mode):
         prove_equivalent(model, PARITY)
 
 
-def test_the_place_of_new_tensors_matters_only_where_it_is_another():
-    with torch.device("cpu"):
-        assert prove_equivalent(compile_machine(PARITY), PARITY).kind == "proved"
-
-
 @pytest.mark.usefixtures("flushing")
 def test_small_numbers_that_are_taken_for_zero_are_refused():
     """What is proved bit for bit of a state of 10⁻⁴⁵ is false where that is zero: two words get other outputs."""
@@ -144,8 +139,3 @@ def test_what_the_environment_asks_of_libraries_is_seen(monkeypatch, name):
 def test_on_a_gpu_its_own_settings_count(monkeypatch):
     monkeypatch.setattr(torch.backends.cuda.matmul.__class__, "__getattr__", lambda *_: True)
     assert len(reductions(torch.device("cuda"))) == 3
-
-
-def test_integers_below_2_to_the_24_are_none_in_fewer_bits():
-    """What is refused would be false: 2²⁴ − 1 is an integer of float32, and none of bfloat16."""
-    assert torch.tensor(2.0**24 - 1).to(torch.bfloat16).item() != 2.0**24 - 1

@@ -55,14 +55,11 @@ def test_no_judge_says_anything_of_them_but_by_running_them(name):
     assert model.transduce(wrong)[-1] != PARITY.transduce(wrong)[-1]
 
 
-def test_a_layer_that_is_proved_does_not_lend_its_proofs_to_others():
+def test_proofs_and_certificates_of_others_are_none_of_them():
     model = model_of(BLOCK, UNPROVED["lru"])
     assert unproved(model)[0].startswith("layers.1 is of kind lru")
     with pytest.raises(UnsupportedFormat, match=r"layers\.1 is of kind lru"):
         prove_equivalent(model, PARITY)
-
-
-def test_certificates_of_others_are_no_certificates_of_them():
     vanilla = model_of(baselines.VanillaConfig(4))
     assert unproved(vanilla) == []
     own = MooreMachine([[0], [0]], [PARITY.outputs[0]], alphabet=PARITY.alphabet)

@@ -1,16 +1,19 @@
-"""The module: shapes, streams, training, and what it refuses."""
+"""The module: shapes, streams, training, what it refuses; rows that repeat, numbered without a mistake or not."""
 
 import itertools
 
-import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
+from fsa2lrnn.errors import InvalidWord, NotExact
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, repeats
 from fsa2lrnn.lrnn.config import CONNECTIONS
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import METHODS
 
 
@@ -93,16 +96,6 @@ def test_letters_are_sequential_forward_and_backward(n_layers, token_shift, leng
         torch.testing.assert_close(by_letter, sequential, rtol=1e-9, atol=1e-9)
 
 
-def test_letters_compute_the_same_in_a_cascade_and_are_not_for_an_index():
-    model = compile_machine(zoo.mod_arith(5), form="cascade", token_shift=False)
-    assert len(model.layers) > 1
-    tokens = torch.randint(len(model.alphabet), (40, 120), generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        assert torch.equal(model(tokens, "letters"), model(tokens))
-    with pytest.raises(UnsupportedFormat, match="scan method 'letters' is not known: choose one of auto, sequential"):
-        compile_machine(zoo.mod_arith(5), layout="index")(tokens, "letters")
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("form", ["onehot", "cascade"])
 def test_tables_change_no_bit_of_a_compiled_model(form, dtype, monkeypatch):
@@ -115,31 +108,6 @@ def test_tables_change_no_bit_of_a_compiled_model(form, dtype, monkeypatch):
         assert torch.equal(logits, model(tokens, "sequential"))
 
 
-@pytest.mark.parametrize(("token_shift", "limit"), [(False, 6), (True, 20)])
-def test_tables_are_made_when_each_row_is_read_twice_on_average(token_shift, limit):
-    """3 letters; under token shift 9 pairs, and one first input a word."""
-    model = random_model(token_shift=token_shift)
-    for length in (0, 1, limit - 1, limit, limit + 1):
-        assert model._has_few_inputs(torch.zeros(1, length, dtype=torch.int64)) == (length >= limit)
-
-
-@pytest.mark.parametrize("token_shift", [False, True])
-def test_the_gates_of_the_first_layer_run_once_a_letter_or_pair(token_shift):
-    model, seen = random_model(token_shift=token_shift), []
-    for layer in model.layers:
-        layer.transition.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[:-1].numel()))
-    model(torch.zeros(2, 50, dtype=torch.int64))
-    assert seen == [9 + 2 if token_shift else 3, 100]
-
-
-def test_under_token_shift_the_first_step_sees_what_x0_gives():
-    model = random_model(token_shift=True)
-    (first, second) = model.initial_state(1)
-    assert first.u is not None
-    assert not first.u.any()
-    assert torch.equal(second.u, model.layers[0].x0.flatten()[None])
-
-
 def test_residual_streams_add_all_layers_but_the_last():
     model = random_model(connection="residual")
     tokens = torch.tensor([[0, 1]])
@@ -149,99 +117,141 @@ def test_residual_streams_add_all_layers_but_the_last():
     assert torch.equal(model(tokens), model.readout(above))
 
 
-def test_a_random_model_learns_parity():
-    torch.manual_seed(0)
-    config = LRNNConfig((0, 1), (0, 1), (BlockLayerConfig((2,), 8, 8),), embedding_dim=8, readout_hidden=8)
-    model, machine = LRNN(config), zoo.parity()
-    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
-    tokens = torch.randint(2, (64, 6), generator=torch.Generator().manual_seed(1))
-    targets = torch.tensor([machine.states(str_word(machine, word)).tolist() for word in tokens.tolist()])
-    losses = []
-    for _ in range(150):
-        loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        losses.append(loss.item())
-    assert losses[-1] < 0.5 * losses[0]
-
-
-def str_word(machine, tokens):
-    return [machine.alphabet[t] for t in tokens]
-
-
-def test_a_compiled_model_is_trained_like_any_other():
-    model = compile_machine(zoo.mod_arith(5))
-    assert type(model) is LRNN
-    before = [p.clone() for p in model.parameters()]
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    logits = model(torch.randint(8, (4, 7), generator=torch.Generator().manual_seed(0)))
-    logits.logsumexp(-1).sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
-    optimiser.step()
-    assert any(not torch.equal(p, q) for p, q in zip(before, model.parameters(), strict=True))
-
-
-def test_streams_in_pieces_give_the_same_outputs():
-    model = compile_machine(zoo.mod_arith(5))
-    word = "1+2*3-4" * 30
-    tokens = np.array([model.alphabet.index(letter) for letter in word])
-    pieces = np.split(tokens, [1, 1, 50, 187])
-    numbers = np.concatenate(list(model.stream(pieces)))
-    assert [model.outputs[j] for j in numbers] == model.transduce(word)
-
-
-def test_a_long_word_is_cut_into_chunks_that_carry_the_state(monkeypatch):
+def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     model = compile_machine(zoo.sum_mod(3))
     word = "0120121" * 40
     whole = model.transduce(word)
     monkeypatch.setattr("fsa2lrnn.lrnn.model._CHUNK_ENTRIES", 9 * 17)
     assert model._chunk_length() == 17
     assert model.transduce(word) == whole == zoo.sum_mod(3).transduce(word)
-
-
-@pytest.mark.parametrize("method", ["sequential", "pscan", "walk", "compose"])
-def test_an_index_model_transduces_by_every_method(method, monkeypatch):
-    machine, word = zoo.mod_arith(5), "1+2*3-4" * 30
-    model = compile_machine(machine, layout="index")
-    assert model.methods == ("sequential", "pscan", "walk", "compose")
-    monkeypatch.setattr("fsa2lrnn.lrnn.model._INDEX_CHUNK", 97)
-    assert model.transduce(word, method=method) == machine.transduce(word)
-
-
-def test_the_empty_word():
     model = compile_machine(zoo.sum_mod(3))
     assert model.transduce("") == []
     assert model(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 3)
     assert model.outputs[int(model.initial_logits().argmax())] == 0
-
-
-def test_bad_tokens_are_named():
-    model = random_model()
-    with pytest.raises(
-        InvalidWord, match=r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"
-    ):
-        model(torch.zeros(1, 2))
-    with pytest.raises(InvalidWord, match=r"shape \(2,\)"):
-        model(torch.zeros(2, dtype=torch.int64))
-    with pytest.raises(InvalidWord, match=r"token 3 is no letter: tokens run 0\.\.2"):
-        model(torch.tensor([[0, 3]]))
-    with pytest.raises(InvalidWord, match="token -1 is no letter"):
-        model(torch.tensor([[0, -1]]))
-
-
-def test_an_unknown_letter_is_named_with_its_place():
     with pytest.raises(InvalidWord, match="letter '7' at position 3 is not in the alphabet"):
-        compile_machine(zoo.sum_mod(5)).transduce("017")
-
-
-def test_logits_that_are_not_numbers_are_refused():
+        model.transduce("017")
+    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
     model = random_model(sizes=((2,),), normalisation="none")
     with torch.no_grad():
         model.layers[0].transition[2].bias.fill_(1e200)
     with pytest.raises(NotExact, match=r"the logits at position \d+ are NaN"):
         model.transduce("abcabc")
+    assert isinstance(compile_machine(zoo.parity()), Network)
+    assert isinstance(compile_machine(zoo.parity(), layout="index"), Network)
+    assert not isinstance(nn.Linear(2, 2), Network)
 
 
-def test_the_printed_module_says_its_sizes():
-    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (torch.zeros(1, 2), r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"),
+        (torch.zeros(2, dtype=torch.int64), r"shape \(2,\)"),
+        (torch.tensor([[0, 3]]), r"token 3 is no letter: tokens run 0\.\.2"),
+        (torch.tensor([[0, -1]]), "token -1 is no letter"),
+    ],
+)
+def test_bad_tokens_are_named(tokens, message):
+    with pytest.raises(InvalidWord, match=message):
+        random_model()(tokens)
+
+
+LENGTH = 5_000  # letters, more than repeats._WORTH
+
+
+def stream_of(n_rows, width, batch=2, length=LENGTH, dtype=torch.float32, seed=0):
+    """Random places (B, T) of n random rows, most of them alike but for one column, as one-hot rows are."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = torch.zeros(n_rows, width)
+    rows[torch.arange(n_rows), torch.randint(width, (n_rows,), generator=generator)] = 1.0
+    rows[:, 0] = torch.randint(3, (n_rows,), generator=generator)
+    return rows.to(dtype)[torch.randint(n_rows, (batch, length), generator=generator)]
+
+
+def numbered(stream):
+    found = repeats.number(stream)
+    assert found is not None
+    return found
+
+
+@given(st.integers(1, 40), st.integers(1, 9), st.sampled_from(DTYPES), st.integers(0, 2**32))
+def test_each_place_has_the_number_of_its_row(n_rows, width, dtype, seed):
+    stream = stream_of(n_rows, width, dtype=dtype, seed=seed)
+    rows, index = numbered(stream)
+    assert torch.equal(rows[index], stream)
+    assert len(rows.unique(dim=0)) == len(rows) == int(index.max()) + 1
+    assert index.shape == (2, LENGTH)
+
+
+def test_rows_of_one_hash_are_told_apart_bit_by_bit(monkeypatch):
+    values = torch.tensor([0.0, -0.0, float("nan"), 1.0])
+    rows, index = numbered(values.repeat(LENGTH)[None, :, None])
+    assert index[0, :8].tolist() == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert rows.flatten().signbit().tolist() == values.signbit().tolist()
+    monkeypatch.setattr(repeats, "_FACTORS", repeats._FACTORS * 0)
+    stream = stream_of(30, 400)
+    rows, index = numbered(stream)
+    assert torch.equal(rows[index], stream)
+
+
+def test_what_is_not_numbered_and_too_many_pairs(monkeypatch):
+    stream = stream_of(10, 4, batch=1, length=repeats._WORTH)
+    assert repeats.number(stream) is not None
+    assert repeats.number(stream[:, 1:]) is None
+    assert repeats.number(stream.clone().requires_grad_()) is None
+    assert repeats.number(stream.to("meta")) is None
+    assert repeats.number(torch.empty(0, LENGTH, 4)) is None
+    many, before = numbered(stream_of(200, 50)), torch.zeros(2, 50)
+    assert repeats.shifted(many, before) is None  # most of 200² pairs occur once
+    few = numbered(stream_of(9, 5))
+    assert len(few.rows) + 2 > 8
+    monkeypatch.setattr(repeats, "_CODES", 63)
+    assert repeats.shifted(few, before[:, :5]) is None
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_shifted_rows_are_those_beside_the_step_before(batch):
+    stream, before = stream_of(9, 5, batch), torch.randn(batch, 5)
+    found = repeats.shifted(numbered(stream), before)
+    assert found is not None
+    pairs, index = found
+    earlier = torch.cat([before[:, None], stream[:, :-1]], dim=1)
+    assert torch.equal(pairs[index], torch.cat([stream, earlier], dim=-1))
+    assert len(pairs) == int(index.max()) + 1 == len(index.unique())
+
+
+def step_by_step_of_repeats(_stream):
+    """Stands for `repeats.number`: no row repeats."""
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("token_shift", [False, True])
+def test_numbering_changes_no_bit_of_a_compiled_cascade(dtype, token_shift, monkeypatch):
+    model = compile_machine(zoo.mod_arith(5), form="cascade", token_shift=token_shift, dtype=dtype)
+    tokens = torch.randint(len(model.alphabet), (5, 900), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        _, start = model.advance(tokens[:, :3], model.initial_state(5))
+        found = {method: model.advance(tokens, start, method) for method in ("auto", *METHODS)}
+        monkeypatch.setattr(repeats, "number", step_by_step_of_repeats)
+        for method, (logits, after) in found.items():
+            wanted, wanted_after = model.advance(tokens, start, method)
+            assert torch.equal(logits, wanted)
+            for layer, wanted_layer in zip(after, wanted_after, strict=True):
+                assert torch.equal(layer.x, wanted_layer.x)
+                if token_shift:
+                    assert torch.equal(layer.u, wanted_layer.u)
+
+
+def test_above_frozen_layers_gradients_are_added_up(monkeypatch):
+    """The stream asks for no gradient there, and the gates above it get theirs from every step."""
+    gradients = []
+    for patched in (False, True):
+        if patched:
+            monkeypatch.setattr(repeats, "number", step_by_step_of_repeats)
+        model = compile_machine(zoo.mod_arith(5), form="cascade", dtype=torch.float64)
+        model.requires_grad_(False)
+        model.layers[1].requires_grad_(True)
+        tokens = torch.randint(8, (3, 2_000), generator=torch.Generator().manual_seed(0))
+        model(tokens).square().mean().backward()
+        gradients.append([p.grad for p in model.layers[1].parameters()])
+    for found, wanted in zip(*gradients, strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)

@@ -1,4 +1,4 @@
-"""Bounds on what evaluations may differ by, against evaluations: other shapes, orders and methods, and exact ones."""
+"""Bounds on what evaluations may differ by, against other shapes, orders and methods; gates and whether they round."""
 
 import math
 
@@ -9,7 +9,7 @@ import torch
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.lrnn.gate import Gate, look_up
 from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 DTYPES = [torch.float32, torch.float64]
 
@@ -60,16 +60,7 @@ def test_gates_in_any_order_of_summation_stay_within(dtype, weight):
         assert apart.max() >= 1e-3 * bound.off.max()
 
 
-def test_terms_that_are_zero_in_every_evaluation_cost_nothing():
-    W = torch.randn(4, 100, generator=drawn(0))
-    z = torch.zeros(1, 100)
-    z[0, :3] = 1.0
-    few = RoundedNumbers.exact(z).linear(W, torch.zeros(4))
-    many = RoundedNumbers.exact(torch.ones(1, 100)).linear(W, torch.zeros(4))
-    assert (few.off < many.off / 20).all()
-
-
-def test_look_ups_and_integers_are_exact_and_nothing_else_is():
+def test_look_ups_have_no_sum_of_two_terms_and_are_exact():
     table = torch.randn(3, 4, generator=drawn(0))
     gate = Gate(3, 3, 4)
     gate.set(look_up(table))
@@ -82,6 +73,18 @@ def test_look_ups_and_integers_are_exact_and_nothing_else_is():
     integers.set({name: torch.full_like(part, 3) for name, part in integers.weights._asdict().items()})
     assert integers.rounded(RoundedNumbers.exact(torch.ones(1, 2))).is_exact
     assert not integers.rounded(RoundedNumbers.exact(torch.full((1, 2), 0.1))).is_exact
+
+    def gate(**changes):
+        found = Gate(3, 3, 4)
+        found.set({**look_up(torch.randn(3, 4)), **changes})
+        return found
+
+    assert gate().is_lookup(torch.eye(3))
+    assert gate().is_lookup(torch.zeros(1, 3))
+    assert not gate().is_lookup(torch.ones(1, 3))  # two inputs
+    assert not gate(W1=torch.ones(3, 3)).is_lookup(torch.eye(3))  # two units
+    for bias in ("b1", "b2"):
+        assert not gate(**{bias: torch.ones(len(getattr(gate().weights, bias)))}).is_lookup(torch.eye(3))
 
 
 def test_a_one_is_off_by_one_wherever_rounding_may_move_it():
@@ -138,13 +141,6 @@ def test_either_method_of_the_column_rules_stays_within_and_so_does_the_truth(dt
             assert ((exact_columns(block, rule, p) - mid).abs() <= off).all()
 
 
-def test_the_bounds_of_the_column_rules_are_not_far_from_what_happens():
-    A = blocks(8, torch.float32)[::4]
-    bound = RoundedNumbers.exact(A).columns("clip", 1.2)
-    assert_within(normalise(A, "clip", 1.2, "fused"), bound, 0.01)
-    assert (bound.off <= 200 * 2.0**-24).all()
-
-
 @pytest.mark.parametrize("p", [65.0, 1e39])
 def test_of_steep_norms_nothing_is_said_but_of_columns_that_stay(p):
     assert RoundedNumbers.exact(torch.full((2, 2), 0.5)).columns("clip", p).off.isinf().all()
@@ -156,10 +152,6 @@ def test_powers_that_may_overflow_or_vanish_leave_nothing_known(dtype, values):
         A = value * torch.randn(3, 3, generator=drawn(0), dtype=dtype)
         assert RoundedNumbers.exact(A).columns("released", 2.0).off.isinf().all()
         assert not torch.allclose(normalise(A, "released", 2.0, "reference").double(), exact_columns(A, "released", 2))
-
-
-def test_small_columns_stay_under_clip():
-    assert torch.equal(RoundedNumbers.exact(1e-36 * torch.eye(3)).columns("clip", 2.0).off, torch.zeros(3, 3).double())
 
 
 @pytest.mark.parametrize("default", [torch.float16, torch.bfloat16, torch.float64])
@@ -211,13 +203,6 @@ def test_products_and_differences_stay_within(dtype):
     assert_within(2 * x, a.scaled(2))
 
 
-def test_a_format_knows_its_integers():
-    kinds = [FloatFormat.of(dtype) for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64)]
-    assert [integers(kind) for kind in kinds] == [2.0**8, 2.0**11, 2.0**24, 2.0**52]
-    assert kinds[0].gamma(200) == math.inf
-    assert kinds[2].gamma(10) == pytest.approx(10 * 2.0**-24, rel=1e-5)
-
-
 def test_layer_norm_treats_each_row_by_itself():
     """What is trusted of torch: the same bits whatever the batch, the place in it, and the number of threads."""
     for width in (1, 3, 16, 64, 100):
@@ -232,3 +217,42 @@ def test_layer_norm_treats_each_row_by_itself():
                     assert torch.equal(norm(rows), alone)
                     assert torch.equal(norm(rows.repeat(40, 1).reshape(40, 300, width))[7], alone)
                 torch.set_num_threads(before)
+
+
+def whole_numbers(*shape):
+    return torch.randint(-3, 4, shape, generator=torch.Generator().manual_seed(sum(shape))).float()
+
+
+def test_a_gate_is_its_weights_and_zero_where_none_are_given():
+    gate = Gate(3, 4, 2)
+    W1, b1, W2, b2 = gate.weights
+    z = torch.randn(5, 3)
+    torch.testing.assert_close(gate(z), (z @ W1.T + b1).relu() @ W2.T + b2)
+    assert torch.equal(gate.hidden(z), torch.relu(gate[0](z)))
+    assert list(gate.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    assert gate.n_hidden == 4
+    gate = Gate(2, 3, 4)
+    gate.set({"b2": torch.arange(4.0)})
+    assert gate(torch.randn(2, 2)).tolist() == [[0.0, 1.0, 2.0, 3.0]] * 2
+    with pytest.raises(ValueError, match=r"W1 has shape \(5, 5\), but this gate's is \(3, 2\)"):
+        Gate(2, 3, 4).set({"W1": torch.eye(5)})
+    with pytest.raises(ValueError, match="W3: a gate has W1, b1, W2, b2"):
+        Gate(2, 3, 4).set({"W3": torch.eye(5)})
+
+
+def test_integers_within_the_limit_are_exact_whatever_cancels():
+    gate = Gate(4, 3, 2)
+    parts = {"W1": whole_numbers(3, 4), "b1": whole_numbers(3), "W2": whole_numbers(2, 3), "b2": whole_numbers(2)}
+    z = whole_numbers(6, 4)
+    gate.set(parts)
+    assert gate.is_exact(z, 2**24)
+    assert not gate.is_exact(z, 2)  # the sums go further
+    assert not gate.is_exact(z + 0.5, 2**24)
+    for name, part in parts.items():
+        gate.set({**parts, name: part + 0.25})
+        assert not gate.is_exact(z, 2**24), name
+    gate = Gate(3, 1, 1)
+    gate.set({"W1": torch.tensor([[2.0**24, 1.0, -(2.0**24)]]), "W2": torch.ones(1, 1)})
+    assert gate(torch.ones(3)).item() in (0.0, 1.0)
+    assert not gate.is_exact(torch.ones(1, 3), 2.0**24)
+    assert gate.is_exact(torch.eye(3), 2.0**24)

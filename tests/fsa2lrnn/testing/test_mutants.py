@@ -29,16 +29,13 @@ def test_each_mutant_computes_the_machine_with_that_fault(layout):
     assert extract(model) == SHIFT
 
 
-def test_a_transposed_block_is_the_transpose():
+def test_a_transposed_block_and_a_broken_head():
     model = compile_machine(SHIFT, normalisation="none")
     broken = mutants.transpose_block(model, "a")
     with torch.no_grad():
         (A, _), (B, _) = (m.layers[0].tables(m.embedding.weight) for m in (model, broken))
     assert torch.equal(B[0], A[0].transpose(-1, -2))
     assert torch.equal(B[1], A[1])
-
-
-def test_a_head_of_a_product_can_be_broken():
     model = compile_machine(zoo.group("Z3xZ2"))
     letter = model.alphabet[0]
     broken = mutants.flip_transition(model, letter, 0, 0, head=1)
@@ -47,7 +44,7 @@ def test_a_head_of_a_product_can_be_broken():
     assert A[0, 1, :2, 0].tolist() == [1, 0]
 
 
-def test_what_cannot_be_broken_is_said():
+def test_what_cannot_be_broken_is_said_even_of_an_index_table():
     model = compile_machine(SHIFT, layout="index")
     with pytest.raises(UnsupportedFormat, match="nothing to transpose: use a dense model"):
         mutants.transpose_block(model, "a")
@@ -56,27 +53,25 @@ def test_what_cannot_be_broken_is_said():
     trained = LRNN(LRNNConfig("ab", (0, 1), (BlockLayerConfig((2,), 2, 2),), 2, 2))
     with pytest.raises(UnsupportedFormat, match="no compiled one-layer model"):
         mutants.drop_letter(trained, "a")
+    model = compile_machine(SHIFT, layout="index")
+    for break_it in (lambda: mutants.wrong_gate_weight(model, 0, 0, 0), lambda: mutants.swap_heads(model, 0, 0, 0)):
+        with pytest.raises(UnsupportedFormat, match="has neither gates nor heads to break: use a dense model"):
+            break_it()
 
 
-def test_a_reset_in_place_of_a_map():
+def test_single_faults_of_gates_maps_and_starts(stacks):
     machine = zoo.sum_mod(3)
     broken = mutants.reset_for_map(compile_recurrence(machine))
     assert broken.transduce("1021") == [1, 0, 2, 0]
     assert machine.transduce("1021") == [1, 1, 0, 1]
     with pytest.raises(UnsupportedFormat, match="no place for a reset: use a dense layout"):
         mutants.reset_for_map(compile_recurrence(machine, layout="index"))
-
-
-def test_a_wrong_gate_weight_is_one_weight(stacks):
     model = lower(stacks["registers"][0])
     broken = mutants.wrong_gate_weight(model, 1, 2, 35, "transition")
     changed = {name: (broken.state_dict()[name] - part).nonzero() for name, part in model.state_dict().items()}
     assert {name: where.tolist() for name, where in changed.items() if len(where)} == {
         "layers.1.transition.0.weight": [[2, 35]]
     }
-
-
-def test_a_shift_by_zeros_differs_in_the_start_only(stacks):
     model = lower(stacks["registers"][0])
     broken = mutants.shift_by_zeros(model)
     assert isinstance(broken, LRNN)
@@ -103,20 +98,13 @@ def test_swapped_heads_swap_their_states(stacks):
         mutants.swap_heads(model, 0, 1, 2)
 
 
-def test_an_index_table_has_no_gates_and_heads():
-    model = compile_machine(SHIFT, layout="index")
-    for break_it in (lambda: mutants.wrong_gate_weight(model, 0, 0, 0), lambda: mutants.swap_heads(model, 0, 0, 0)):
-        with pytest.raises(UnsupportedFormat, match="has neither gates nor heads to break: use a dense model"):
-            break_it()
-
-
 def scan_inputs(length):
     generator = torch.Generator().manual_seed(length)
     shapes = [(2, length, 1, 3, 3), (2, length, 1, 3), (2, 1, 3)]
     return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
 
 
-def test_a_broken_scan_is_wrong_where_it_says():
+def test_broken_scans_schedules_and_rules_break_one_thing_each():
     for length in (2, 7, 8):
         A, v, x0 = scan_inputs(length)
         right = pscan(A, v, x0)
@@ -125,18 +113,12 @@ def test_a_broken_scan_is_wrong_where_it_says():
         for broken in (mutants.early_transitions(pscan), mutants.forgetful(pscan), mutants.idle(pscan)):
             assert broken(A, v, x0).shape == right.shape
             assert not torch.allclose(broken(A, v, x0), right)
-
-
-def test_a_broken_schedule_has_the_right_products_in_the_wrong_order():
     assert mutants.swapped_names(schedule)(7)[1] == [["A2", "A2A3"], ["A6", "A6A7"]]
     A = scan_inputs(7)[0].unsqueeze(2)
     (_, right), (_, wrong) = spt(A), mutants.swapped_products(A)
     assert torch.equal(right[:, :, 0], wrong[:, :, 0])
     torch.testing.assert_close(right[:, 0, 1], A[:, 2, 0] @ A[:, 1, 0])
     torch.testing.assert_close(wrong[:, 0, 1], A[:, 1, 0] @ A[:, 2, 0])
-
-
-def test_broken_rules_break_one_thing_each():
     A = 2 * torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     for rule in ("clip", "released", "none"):
         right = normalise(A, rule, 1.2)

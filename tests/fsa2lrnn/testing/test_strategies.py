@@ -1,6 +1,5 @@
 """The strategies generate what they say and shrink to the simplest counterexample."""
 
-import itertools
 import random
 
 import numpy as np
@@ -10,6 +9,7 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
+from fsa2lrnn.automata import trim
 from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.recurrence import DenseTables
 from fsa2lrnn.testing.strategies import (
@@ -40,68 +40,47 @@ def turns(row: list[int]) -> bool:
     return any(row[q] != q for q in periodic)
 
 
-def test_the_smallest_machine_has_one_state_and_one_letter():
+def do_not_commute(m):
+    return any((a[b] != b[a]).any() for a in m.delta for b in m.delta)
+
+
+def test_the_simplest_of_each_kind():
     assert find(machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
+    assert find(aperiodic_machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
     assert find(dfas(), lambda _: True, settings=quiet) == MooreMachine([[0]], [False], 0, "a")
+    m = MooreMachine([[0], [0]], [0], alphabet="ab")
+    assert find(words(m), lambda _: True, settings=quiet) == []
+    assert find(words(m), lambda w: len(w) == 2, settings=quiet) == ["a", "a"]
+    found = find(recurrences(), lambda _: True, settings=quiet)
+    assert (found.tables.block_sizes, found.alphabet, found.tables.A.tolist()) == ((1,), ("a",), [[[[1]]]])
+    assert find(block_transitions(), lambda _: True, settings=quiet).shape == (0, 1, 1, 1)
+    assert not find(block_transitions(), lambda A: A.numel() > 3, settings=quiet).any()
 
 
-def test_a_counterexample_to_all_dfas_are_aperiodic_has_two_states():
-    found = find(dfas(), lambda m: any(turns(row) for row in m.delta.tolist()), settings=quiet)
-    assert (found.n_states, len(found.alphabet), found.delta.tolist()) == (2, 1, [[1, 0]])
+@pytest.mark.parametrize(
+    ("strategy", "claim", "states", "letters", "delta"),
+    [
+        (dfas(), lambda m: any(turns(row) for row in m.delta.tolist()), 2, 1, [[1, 0]]),  # not all are aperiodic
+        (machines(), lambda m: trim(m).n_states < m.n_states, 2, 1, [[0, 0]]),
+        (machines(), lambda m: m.start != 0 and trim(m).n_states < m.n_states, 2, 1, [[1, 1]]),
+        (dfas(), lambda m: m.minimise().n_states >= 3, 3, 1, None),
+        (dfas(), do_not_commute, 2, 2, None),
+        *((machines(max_states=5), lambda m, n=n: m.n_states == n, n, 1, None) for n in (1, 2, 5)),
+    ],
+)
+def test_counterexamples_are_as_small_as_can_be(strategy, claim, states, letters, delta):
+    found = find(strategy, claim, settings=ordered, random=random.Random(0))
+    assert (found.n_states, len(found.alphabet)) == (states, letters)
+    assert delta is None or found.delta.tolist() == delta
 
 
-def test_a_counterexample_to_all_states_are_reachable_is_small():
-    from fsa2lrnn.automata import trim
-
-    found = find(machines(), lambda m: trim(m).n_states < m.n_states, settings=quiet)
-    assert (found.n_states, found.delta.tolist()) == (2, [[0, 0]])
-
-
-def test_a_counterexample_to_minimal_acceptors_are_smaller_has_as_few_states_as_that_takes():
-    found = find(dfas(), lambda m: m.minimise().n_states >= 3, settings=ordered, random=random.Random(0))
-    assert (found.n_states, len(found.alphabet)) == (3, 1)
-
-
-def test_a_counterexample_to_letters_commute_has_two_states_and_two_letters():
-    def do_not_commute(m):
-        return any((a[b] != b[a]).any() for a in m.delta for b in m.delta)
-
-    found = find(dfas(), do_not_commute, settings=ordered, random=random.Random(0))
-    assert (found.n_states, len(found.alphabet)) == (2, 2)
-
-
-def test_any_state_may_be_the_start_and_any_be_out_of_reach():
-    from fsa2lrnn.automata import trim
-
-    found = find(machines(), lambda m: m.start != 0 and trim(m).n_states < m.n_states, settings=quiet)
-    assert (found.n_states, found.start, found.delta.tolist()) == (2, 1, [[1, 1]])
-
-
-@pytest.mark.parametrize("n", [1, 2, 5])
-def test_every_number_of_states_comes_up(n):
-    assert find(machines(max_states=5), lambda m: m.n_states == n, settings=quiet).n_states == n
-
-
-@given(machines(max_states=4, max_letters=2, outputs="xy", alphabet=None))
-def test_machines_keep_to_the_bounds(m):
+@given(machines(max_states=4, max_letters=2, outputs="xy", alphabet=None), machines(alphabet=(0, "+")), dfas())
+def test_machines_keep_to_the_bounds(m, listed, acceptor):
     assert m.n_states <= 4
     assert m.alphabet in [("a",), ("a", "b")]
     assert set(m.outputs) <= {"x", "y"}
-
-
-@given(machines(alphabet=(0, "+")))
-def test_a_given_alphabet_is_used_whole(m):
-    assert m.alphabet == (0, "+")
-
-
-@given(dfas())
-def test_dfas_are_acceptors(m):
-    assert m.is_acceptor
-
-
-@given(permutation_machines())
-def test_permutation_machines_permute(m):
-    assert permutes(m)
+    assert listed.alphabet == (0, "+")
+    assert acceptor.is_acceptor
 
 
 @given(st.data())
@@ -110,12 +89,6 @@ def test_words_are_words_of_the_machine(data):
     word = data.draw(words(m, max_size=5))
     assert len(word) <= 5
     assert len(m.transduce(word)) == len(word)
-
-
-def test_words_shrink_to_the_empty_word():
-    m = MooreMachine([[0], [0]], [0], alphabet="ab")
-    assert find(words(m), lambda _: True, settings=quiet) == []
-    assert find(words(m), lambda w: len(w) == 2, settings=quiet) == ["a", "a"]
 
 
 def is_aperiodic(machine):
@@ -134,36 +107,20 @@ def is_aperiodic(machine):
     return True
 
 
-@given(aperiodic_machines(max_states=6))
-def test_aperiodic_machines_are_aperiodic(m):
+@given(aperiodic_machines(max_states=6), permutation_machines())
+def test_aperiodic_machines_are_aperiodic_and_permutation_machines_permute(m, permuting):
     assert m.n_states <= 6
     assert is_aperiodic(m)
+    assert permutes(permuting)
 
 
-def test_the_judge_of_aperiodicity_knows_both_kinds():
+def test_the_judge_of_aperiodicity_and_the_list_of_machines():
     assert not is_aperiodic(zoo.parity())
     assert not is_aperiodic(MooreMachine([[1, 1, 0], [0, 2, 2]], [0, 1, 2]))  # only the product of its letters turns
     assert is_aperiodic(zoo.dyck(1, 4))
-
-
-def test_the_smallest_aperiodic_machine_has_one_state():
-    assert find(aperiodic_machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
-
-
-def test_a_counterexample_to_all_aperiodic_machines_are_monotone_is_a_small_cascade():
-    """A bit that a letter sets, and another that a letter sets only if the first is 0."""
-
-    def monotone(m):
-        orders = itertools.permutations(range(m.n_states))
-        return any(
-            all(order[row[p]] <= order[row[q]] for row in m.delta for p in order for q in order if order[p] <= order[q])
-            for order in orders
-        )
-
-    found = find(aperiodic_machines(max_states=4), lambda m: not monotone(m), settings=quiet)
-    assert found.n_states <= 4
-    assert len(found.alphabet) <= 2
-    assert is_aperiodic(found)
+    listed = list(every_machine(2, 2))
+    assert len(set(listed)) == len(listed) == 2**4 * 2**2
+    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27
 
 
 @pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])
@@ -186,12 +143,18 @@ def test_wreath_products_stay_within_their_bounds(m):
     assert set(m.outputs) <= {0, 1, 2}
 
 
-def test_a_wreath_product_of_four_minimal_states_with_a_congruence_is_found():
+def test_wreath_products_and_blocks_find_small_examples():
     def has_one(m):
         minimal = m.minimise()
         return minimal.n_states == 4 and len(lattice(np.unique(minimal.delta, axis=0)).partitions) > 2
 
     assert find(wreath_products(), has_one, settings=quiet).n_states <= 5
+
+    def grows(A):
+        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
+
+    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
+    assert (found != 0).sum() <= 6
 
 
 @pytest.mark.slow
@@ -208,21 +171,6 @@ def test_block_transitions_keep_to_the_unit_ball_and_the_shape(data):
     assert (torch.linalg.vector_norm(A, ord=p, dim=-2) <= 1).all()
 
 
-def test_block_transitions_shrink_to_zeros():
-    assert find(block_transitions(), lambda _: True, settings=quiet).shape == (0, 1, 1, 1)
-    assert not find(block_transitions(), lambda A: A.numel() > 3, settings=quiet).any()
-
-
-def test_a_counterexample_to_eq_7_for_p_2_is_two_by_two():
-    """‖AB‖ > 1 in the 2-norm of a column takes b = 2 and p > 1: found, and found small."""
-
-    def grows(A):
-        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
-
-    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
-    assert (found != 0).sum() <= 6
-
-
 @given(block_transitions(1.0, length=2))
 def test_eq_7_holds_for_p_1(A):
     assert ((A[0] @ A[1]).abs().sum(-2) <= 1 + 1e-12).all()
@@ -237,11 +185,6 @@ def test_recurrences_keep_to_the_bounds(r):
     assert len(r.transduce("aa")) == 2
 
 
-def test_the_smallest_recurrence():
-    found = find(recurrences(), lambda _: True, settings=quiet)
-    assert (found.tables.block_sizes, found.alphabet, found.tables.A.tolist()) == ((1,), ("a",), [[[[1]]]])
-
-
 @pytest.mark.parametrize("kind", ["a reset", "two heads", "a shared cell"])
 def test_every_kind_of_recurrence_comes_up(kind):
     has = {
@@ -250,9 +193,3 @@ def test_every_kind_of_recurrence_comes_up(kind):
         "a shared cell": lambda r: len(r.tables.A) < len(r.alphabet),
     }[kind]
     assert len(find(recurrences(), has, settings=quiet).alphabet) == 1 + (kind == "a shared cell")
-
-
-def test_every_machine_is_listed_once():
-    listed = list(every_machine(2, 2))
-    assert len(set(listed)) == len(listed) == 2**4 * 2**2
-    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27

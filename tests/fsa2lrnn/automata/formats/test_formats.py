@@ -1,7 +1,8 @@
-"""The one door: which format a source is, and every way in which it can't be opened."""
+"""The one door: which format a source is and how it fails; regular expressions against those of Python."""
 
-import subprocess
-import sys
+import re
+import tracemalloc
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import equivalent, formats
-from fsa2lrnn.automata.formats import FORMATS, options_of, read_source, write_file
+from fsa2lrnn.automata import equivalent, formats, minimise
+from fsa2lrnn.automata.formats import read_source, write_file
+from fsa2lrnn.automata.formats import regex as regex_module
+from fsa2lrnn.automata.formats.regex import from_regex
+from fsa2lrnn.automata.formats.suggestion import meant
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 
@@ -25,6 +29,10 @@ def test_every_writer_has_its_reader(name, tmp_path):
     write_file(PARITY, tmp_path / name)
     assert equivalent(read_source(tmp_path / name), PARITY) is None
     assert equivalent(MooreMachine.from_source(str(tmp_path / name)), PARITY) is None
+    (tmp_path / name).write_text(
+        (tmp_path / name).read_text(), encoding="utf-8-sig"
+    )  # a byte order mark is passed over
+    assert equivalent(read_source(tmp_path / name), PARITY) is None
 
 
 @given(dfas())
@@ -35,11 +43,6 @@ def test_the_doors_on_the_machine_lead_here(machine):
     assert len(machine.to_automata().states) == machine.n_states
 
 
-def test_expressions_and_tasks():
-    assert read_source("regex:a.", alphabet="ab").accepts("ab")
-    assert read_source("task:parity").alphabet == ("0", "1")
-
-
 def test_every_source_can_be_read_over_more_letters(tmp_path):
     for name in ("m.dot", "m.jff", "m.fst.txt", "m.json"):
         write_file(PARITY, tmp_path / name)
@@ -47,23 +50,9 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
         assert (wide.alphabet, wide.transduce("1021")) == (("0", "1", "2"), [False, False, False, False])
         assert read_source(tmp_path / name, alphabet="012", completion="ignore").transduce("1021")[-1]
     assert read_source("task:sum_mod(2)", alphabet="012", completion="sink").transduce("12") == [1, None]
-    assert read_source("regex:.*", alphabet="ab").accepts("ab")
+    assert read_source("regex:a.", alphabet="ab").accepts("ab")
     with pytest.raises(UnsupportedFormat, match="completion='sink': no transition can be missing in regex"):
         read_source("regex:a", alphabet="ab", completion="sink")
-
-
-def test_formats_say_what_they_do():
-    assert [f.name for f in FORMATS if not f.writes] == ["regex", "task", "MLRegTest", "KISS2"]
-    assert {f.name: options_of(f) for f in FORMATS} == {
-        "regex": ("alphabet",),
-        "task": (),
-        "MLRegTest": ("folder",),
-        "DOT": ("completion", "kind", "separator"),
-        "JFLAP": ("completion",),
-        "OpenFst": ("completion", "isymbols", "osymbols", "acceptor"),
-        "KISS2": ("completion",),
-        "JSON": (),
-    }
 
 
 @pytest.mark.parametrize(
@@ -72,11 +61,7 @@ def test_formats_say_what_they_do():
         ("machine.xyz", {}, rf"'machine\.xyz' can't be read, its kind is not known: {KNOWN}"),
         ("(ab)*", {}, r"^\(ab\)\*: no such file; did you mean regex:\(ab\)\*\?$"),
         ("mod_arith(5)", {}, r"^mod_arith\(5\): no such file; did you mean task:mod_arith\(5\)\?$"),
-        (
-            "ab" * 50_000 + "*",
-            {},
-            r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$",
-        ),
+        ("ab" * 50_000 + "*", {}, r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$"),
         ("regex:a\udcffb", {}, r"regex 'regex:a\\udcffb' is not UTF-8 \('\\udcff' at position 8\): write it in that"),
         ("task:sum_mod\ud800", {}, r"task 'task:sum_mod\\ud800' is not UTF-8"),
         ("nowhere.dot", {}, "no such file: nowhere.dot"),
@@ -96,14 +81,11 @@ def test_sources_that_are_not_understood(source, options, message):
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     for name, data, message in [
         ("empty.jff", b" \n", "empty.jff is empty: was it written to the end"),
-        (
-            "latin.dot",
-            'digraph {\n"é"}'.encode("latin-1"),
-            r"latin.dot is not UTF-8 \(byte 0xe9 at offset 11, in line 2\)",
-        ),
+        ("latin.dot", b'digraph {\n"\xe9"}', r"latin.dot is not UTF-8 \(byte 0xe9 at offset 11, in line 2\)"),
+        ("m.dot", b"digraph { p -> p [label=a] }", r"m\.dot: no state is marked as start"),
     ]:
         (tmp_path / name).write_bytes(data)
-        with pytest.raises(UnsupportedFormat, match=message):
+        with pytest.raises((InvalidMachine, UnsupportedFormat), match=message):
             read_source(tmp_path / name)
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(UnsupportedFormat, match=r"folder.json is a directory: name one of its files"):
@@ -114,18 +96,6 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     monkeypatch.setattr(formats, "MAX_FILE_BYTES", 10)
     with pytest.raises(BudgetExceeded, match=r"large.dot has 11 bytes, the limit is 10: minimise"):
         read_source(tmp_path / "large.dot")
-
-
-def test_a_byte_order_mark_is_passed_over(tmp_path):
-    (tmp_path / "m.json").write_text(PARITY.to_json(), encoding="utf-8-sig")
-    assert read_source(tmp_path / "m.json") == PARITY
-
-
-def test_messages_name_the_file(tmp_path):
-    path = tmp_path / "m.dot"
-    path.write_text("digraph { p -> p [label=a] }")
-    with pytest.raises(InvalidMachine, match=r"m\.dot: no state is marked as start"):
-        read_source(path, completion="sink")
 
 
 @given(data=st.data())
@@ -145,15 +115,6 @@ def test_damaged_files_end_with_a_machine_or_a_message(data, tmp_path_factory):
     assert str(damaged) in message
 
 
-def test_files_that_cannot_be_written(tmp_path):
-    with pytest.raises(
-        UnsupportedFormat, match=r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"
-    ):
-        write_file(PARITY, tmp_path / "m.png")
-    with pytest.raises(UnsupportedFormat, match=r"can't be written \(no such folder, make it first\): choose"):
-        write_file(PARITY, tmp_path / "none" / "m.json")
-
-
 @pytest.mark.parametrize(("name", "written"), [("m.dot", ["m.dot"]), ("m.fst.txt", ["m.fst.txt", "m.syms"])])
 def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
     formats.check_target(tmp_path / name)
@@ -165,8 +126,9 @@ def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
         (tmp_path / "m.png", r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"),
         (tmp_path / "none" / name, r"can't be written \(no such folder, make it first\): choose"),
     ]:
-        with pytest.raises(UnsupportedFormat, match=message):
-            formats.check_target(target)
+        for refuse in (formats.check_target, lambda path: write_file(PARITY, path)):
+            with pytest.raises(UnsupportedFormat, match=message):
+                refuse(target)
     (tmp_path / "folder").mkdir()
     for target in written:
         (tmp_path / "folder" / target).mkdir()
@@ -183,10 +145,137 @@ def test_half_a_character_is_not_written(name, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_no_format_needs_torch():
-    code = (
-        "import sys; from importlib import import_module as load; import fsa2lrnn.automata.formats as f;"
-        "[load('fsa2lrnn.automata.' + x.reader.split(':')[0]) for x in f.FORMATS];"
-        "import fsa2lrnn.automata.formats.networkx_graph; assert 'torch' not in sys.modules"
+MEANT = {
+    "(ab)*": "regex:(ab)*",
+    "a|b": "regex:a|b",
+    "[ab]+/c": "regex:[ab]+/c",
+    "REGEX:(ab)*": "regex:(ab)*",
+    "regex :a": "regex:a",
+    "parity": "task:parity",
+    "mod_arith(5, completion=register)": "task:mod_arith(5, completion=register)",
+    "mod_arth(5)": "task:mod_arith(5)",
+    " Task: sum_mod(5)": "task:sum_mod(5)",
+    'count_mod(4, letter="b")': 'task:count_mod(4, letter="b")',
+}
+
+
+def test_what_is_meant_can_be_read_and_nothing_is_made_up():
+    for source, suggestion in MEANT.items():
+        assert meant(source) == suggestion
+        read_source(suggestion)
+    for source in ("machine.xyz", "abab", "folder/machine", "", "m", "ñ"):
+        assert meant(source) is None
+    assert meant("mod_arith(5") == "task:mod_arith(5"  # a call that is cut off is a task all the same
+    assert meant("ab(c)*") == "regex:ab(c)*"
+
+
+ATOMS = st.sampled_from(["a", "b", "(a|b)", "()", ".", "[ab]", "[^a]"])
+
+
+def _combined(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    suffix = st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{,2}", "{1,}", "{0,1}", "{,}"])
+    return (
+        st.tuples(inner, inner).map("".join)
+        | st.tuples(inner, inner).map("|".join).map("({})".format)
+        | st.tuples(inner, suffix).map(lambda pair: f"({pair[0]}){pair[1]}")
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+EXPRESSIONS = st.recursive(ATOMS, _combined, max_leaves=6)
+WORDS = ["".join(word) for length in range(5) for word in product("ab", repeat=length)]
+
+
+@given(EXPRESSIONS)
+def test_the_language_is_that_of_python_on_the_common_syntax(expression):
+    machine = from_regex(expression, alphabet="ab")
+    assert machine.alphabet == ("a", "b")
+    assert minimise(machine) == machine
+    python = re.compile(expression.replace("{,", "{0,"))
+    for word in WORDS:
+        assert machine.accepts(word) == bool(python.fullmatch(word)), (expression, word)
+
+
+@pytest.mark.parametrize(
+    ("expression", "alphabet", "accepted", "rejected"),
+    [
+        ("(a|b)*a&b(a|b)*", None, ["ba", "bba"], ["", "a", "ab"]),
+        ("ab^c", None, ["abc", "acb", "cab"], ["ab", "bac", "c"]),
+        (r"\d+", None, ["0", "2024"], [""]),
+        (r"\d+", "01", ["0", "11"], [""]),
+        (r"[a-c]\D", "abc1", ["aa", "cb"], ["a1", "1a"]),
+        ("a b", None, ["a b"], ["a", "b"]),
+        (r"\*\\\$", None, [r"*\$"], [r"\*"]),
+        ("()", "a", [""], ["a"]),
+        ("", "a", [""], ["a"]),
+        ("a&b", None, [], ["", "a", "b", "ab"]),
+        ("(a&b)a", None, [], ["", "a", "aa"]),
+    ],
+)
+def test_syntax_of_automata_lib(expression, alphabet, accepted, rejected):
+    machine = from_regex(expression, alphabet)
+    for word in accepted:
+        assert machine.accepts(list(word)), word
+    for word in rejected:
+        assert not machine.accepts(list(word)), word
+    assert from_regex(r"(a{2,3}|[x-z])\*").alphabet == ("*", "a", "x", "y", "z")
+    assert from_regex("(01)*", alphabet=(1, 0)).alphabet == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("(ab", r"regex '\(ab': '\(' at position 1 is not closed: add \), or write \\\( for the letter"),
+        ("ab)", r"'\)' at position 3 closes no parenthesis"),
+        ("a|", r"'\|' at position 2 has nothing after it: write \(\) for no letter"),
+        ("(a|)", r"'\|' at position 3 has nothing after it"),
+        ("*a", r"'\*' at position 1 has nothing before it"),
+        ("a||b", r"'\|' at position 3 has nothing before it"),
+        ("^a$", r"2 problems\n.*no anchor is needed, words are matched whole\n.*'\$' at position 3 is not a letter"),
+        ("aε", r"'ε' at position 2 is not a letter: write \(\) for the empty word"),
+        ("a{2", r"'{' at position 2 is not a letter: it opens no counted repetition"),
+        ("[a", r"'\[' at position 1 is not a letter: it opens no class"),
+        ("a\\", "nothing follows that it could mark"),
+        ("a\nb", r"'\\n' at position 2 is not a letter: write white space"),
+        ("a{3,1}", r"'a\{3,1\}': '\{3,1\}' at position 2: Lower bound 3"),
+        ("b[]", r"'\[\]' at position 2: Empty character class"),
+        ("a{0}", r"'{0}' at position 2 repeats nothing: write \(\)"),
+        ("[^a]", r"'\[\^a\]' at position 1 stands for no letter: give the alphabet, which is \('a',\) here"),
+        ("", "the alphabet is empty"),
+        ("a{" + "9" * 5000 + "}", "at position 2: Invalid lower bound"),
+        ("a" * (regex_module.MAX_LENGTH - 1) + ")", "^.{,400}$"),  # long expressions are cut in messages
+    ],
+)
+def test_a_regex_that_does_not_parse_names_the_place_and_the_remedy(expression, message):
+    with pytest.raises(InvalidMachine, match=message):
+        from_regex(expression)
+    with pytest.raises(InvalidMachine, match=r"letter 'c' at position 2 is not in the alphabet \('a', 'b'\): add it"):
+        from_regex("ac", alphabet="ab")
+    with pytest.raises(InvalidMachine, match="letter 10 of the alphabet is not one character"):
+        from_regex("1", alphabet=(1, 10))
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "((a{99}){99}){99}",
+        "(" * 3000 + "a" + ")*" * 3000,
+        "((((a*){40}^b*){40})^c*){40}",
+        "[\x21-\U0010ffff]",
+        "a" * 30_000,
+        "a{999999999}",
+    ],
+)
+def test_blow_up_is_refused_before_it_happens(expression):
+    with pytest.raises(BudgetExceeded, match=r"states|letters|characters"):
+        from_regex(expression)
+
+
+@pytest.mark.parametrize("expression", ["[\x21-\U0010ffff]", "a[^b\\n-\\\U0010ffff]*", "[a-c\x00-\ud7ff]{2}"])
+def test_a_range_over_all_of_unicode_is_not_written_out(expression):
+    tracemalloc.start()
+    try:
+        with pytest.raises(BudgetExceeded, match="names more than 10,000 letters in classes: narrow '"):
+            from_regex(expression)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.monoid import Classification, classify
+from fsa2lrnn.automata.table_kernels import coaccessible
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
@@ -66,26 +67,23 @@ def test_every_fact_of_every_machine_with_three_states_and_two_letters(brute, ch
     assert all(10 < counts[name] < 370 for name in FACTS if name != "solvable"), counts
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        machines(max_states=4, max_letters=2) | dfas(max_states=4, max_letters=2),
+        ordered_machines() | shifting_machines(),
+        permutation_machines(max_states=4, max_letters=2),
+    ],
+    ids=["any", "with structure", "groups"],
+)
 @compiling
-@given(machines(max_states=4, max_letters=2) | dfas(max_states=4, max_letters=2))
-def test_every_fact_of_machines(brute, check_witness, m):
-    agree(m, brute, check_witness)
-
-
-@compiling
-@given(ordered_machines() | shifting_machines())
-def test_every_fact_of_machines_with_structure(brute, check_witness, m):
-    agree(m, brute, check_witness)
-
-
-@compiling
-@given(permutation_machines(max_states=4, max_letters=2))
-def test_every_fact_of_groups(brute, check_witness, m):
-    agree(m, brute, check_witness)
+@given(data=st.data())
+def test_every_fact_of_machines(brute, check_witness, kind, data):
+    agree(data.draw(kind), brute, check_witness)
 
 
 @pytest.mark.parametrize("source", zoo.ZOO)
-def test_the_kinds_of_the_zoo(source, check_witness):
+def test_the_kinds_of_the_zoo_and_what_facts_imply(source, check_witness):
     c = classify(zoo.from_task(source))
     assert c.kind == zoo.ZOO[source].kind
     assert c.machine.n_states == zoo.ZOO[source].n_states
@@ -96,84 +94,34 @@ def test_the_kinds_of_the_zoo(source, check_witness):
         if not fact.value and name != "solvable":
             check_witness(c, name)
     assert json.loads(json.dumps(c.to_json())) == c.to_json()
+    value = {name: fact.value for name, fact in c.facts.items()}
+    assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
+    assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"] or value["locally_testable"])
+    assert value["locally_testable"] or not (value["definite"] or value["reverse_definite"])
+    assert value["solvable"] or not value["aperiodic"]
 
 
-def test_what_is_implied_holds_throughout_the_zoo():
-    for source in zoo.ZOO:
-        value = {name: fact.value for name, fact in classify(zoo.from_task(source)).facts.items()}
-        assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
-        assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"] or value["locally_testable"])
-        assert value["locally_testable"] or not (value["definite"] or value["reverse_definite"])
-        assert value["solvable"] or not value["aperiodic"]
-
-
-TRUE_OF = {
-    "parity": "group commutative solvable",
-    "length_mod(3)": "group commutative solvable",
-    "group(S3)": "group solvable",
-    "group(S4)": "group solvable",
-    "group(A5)": "group",
-    "group(S5)": "group",
-    "all_maps(4)": "solvable",
-    "all_maps(5)": "",
-    "resettable_counter(3)": "solvable",
-    "flip_flop": "aperiodic solvable l_trivial",
-    "shift_register(3)": "aperiodic solvable l_trivial definite locally_testable",
-    "ab_star": "aperiodic solvable locally_testable",
-    "elevator(3)": "aperiodic solvable",
-    "dyck(1, 4)": "aperiodic solvable",
-    "contains(abaab)": "aperiodic solvable locally_testable",
-    "tomita(1)": "commutative aperiodic solvable r_trivial l_trivial j_trivial locally_testable",
-    "tomita(2)": "aperiodic solvable locally_testable",
-    "tomita(3)": "solvable",
-    "tomita(4)": "aperiodic solvable locally_testable",
-    "tomita(5)": "group commutative solvable",
-    "tomita(6)": "group commutative solvable",
-    "tomita(7)": "aperiodic solvable r_trivial l_trivial j_trivial",
-}
-
-
-@pytest.mark.parametrize("source", TRUE_OF)
-def test_what_is_known_of_named_machines(source):
-    c = classify(zoo.from_task(source))
-    assert {name for name in FACTS if c.facts[name].value} == set(TRUE_OF[source].split())
+SUBREGULAR = ("strictly_local", "tier_strictly_local", "strictly_piecewise", "locally_testable")
 
 
 @pytest.mark.parametrize(
-    ("regex", "alphabet", "true"),
+    ("regex", "alphabet", "names", "true"),
     [
-        (".*a.*b.*a.*", "ab", "aperiodic solvable r_trivial l_trivial j_trivial"),  # aba as a scattered subword
-        ("b*ab*", "ab", "commutative aperiodic solvable r_trivial l_trivial j_trivial"),  # exactly one a
-        ("(ab)*", "ab", "aperiodic solvable locally_testable"),
-        ("ab.*", "ab", "aperiodic solvable r_trivial reverse_definite locally_testable"),
-        (".*ab", "ab", "aperiodic solvable l_trivial definite locally_testable"),
-        ("a.*a|a", "ab", "aperiodic solvable locally_testable"),  # first and last letter
-        ("(aa)*", "a", "group commutative solvable"),
-        ("a*b.*", "abc", "aperiodic solvable r_trivial"),  # b comes before c
-        ("ab", "ab", "aperiodic solvable r_trivial l_trivial j_trivial definite reverse_definite locally_testable"),
+        (".*a.*b.*a.*", "ab", FACTS, "aperiodic solvable r_trivial l_trivial j_trivial"),  # a scattered subword
+        ("b*ab*", "ab", FACTS, "commutative aperiodic solvable r_trivial l_trivial j_trivial"),  # exactly one a
+        ("ab.*", "ab", FACTS, "aperiodic solvable r_trivial reverse_definite locally_testable"),
+        ("a.*a|a", "ab", FACTS, "aperiodic solvable locally_testable"),  # first and last letter
+        ("a*b.*", "abc", FACTS, "aperiodic solvable r_trivial"),  # b comes before c
+        ("(ab)*", "ab", SUBREGULAR, "strictly_local tier_strictly_local locally_testable"),
+        ("(c*ac*b)*c*", "abc", SUBREGULAR, "tier_strictly_local"),  # (ab)* on the tier of a and b
+        ("b*(ab*)?", "ab", SUBREGULAR, "strictly_piecewise tier_strictly_local"),  # at most one a
+        ("[abc]*a[abc]*b[abc]*", "abc", SUBREGULAR, ""),  # a before b
+        ("[abc]*aa[abc]*", "abc", SUBREGULAR, "locally_testable"),
     ],
 )
-def test_what_is_known_of_languages(regex, alphabet, true):
-    c = classify(MooreMachine.from_source(f"regex:{regex}", alphabet=alphabet))
-    assert {name for name in FACTS if c.facts[name].value} == set(true.split())
-
-
-@pytest.mark.parametrize(
-    ("source", "size"),
-    [("parity", 2), ("ab_star", 6), ("group(S4)", 24), ("flip_flop", 3), ("shift_register(3)", 15), ("all_maps(2)", 4),
-     ("all_maps(3)", 27), ("all_maps(4)", 256), ("all_maps(5)", 3125), ("resettable_counter(5)", 10),
-     ("tomita(2)", 6), ("tomita(7)", 9), ("elevator(3)", 8)],
-)  # fmt: skip
-def test_sizes_of_monoids(source, size):
-    assert classify(zoo.from_task(source)).monoid_size.value == size
-
-
-def test_orders_of_definiteness():
-    assert [classify(zoo.shift_register(n)).definite_order for n in range(1, 6)] == [1, 2, 3, 4, 5]
-    one = classify(MooreMachine([[0]], [False]))
-    assert (one.definite_order, one.reverse_definite_order, one.kind) == (0, 0, "group")
-    prefix = classify(MooreMachine.from_source("regex:aba.*", alphabet="ab"))
-    assert (prefix.reverse_definite_order, prefix.definite_order) == (3, None)
+def test_what_is_known_of_languages(regex, alphabet, names, true):
+    facts = classify(MooreMachine.from_source(f"regex:{regex}", alphabet=alphabet))
+    assert {name for name in names if getattr(facts, name).value} == set(true.split())
 
 
 @compiling
@@ -201,7 +149,7 @@ def test_the_order_of_letters_and_copies_of_them_do_not_matter(data):
     assert values[0] == values[1]
 
 
-def test_a_capped_monoid_is_said_to_be():
+def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     c = classify(zoo.elevator(7), max_monoid=3)
     of_languages = ["strictly_local", "strictly_piecewise", "tier_strictly_local"]  # the outputs are numbers
     undecided = ["monoid_size", "aperiodic", "solvable", "l_trivial", *of_languages]
@@ -211,35 +159,73 @@ def test_a_capped_monoid_is_said_to_be():
     assert c.aperiodic.method == "capped at 3 elements of the monoid and capped at 3 sets of states"
     assert c.solvable.method == "capped at 3 sets of states"
     assert ("aperiodic (star-free)", f"undecided ({c.aperiodic.method})") in c.explain()
-
-
-def test_the_cap_may_be_the_size():
     size = classify(zoo.elevator(4)).monoid_size.value
     assert classify(zoo.elevator(4), max_monoid=size).monoid_size.value == size
     assert classify(zoo.elevator(4), max_monoid=size - 1).monoid_size.value is None
-
-
-@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
-def test_a_limit_is_a_positive_whole_number(limit):
-    with pytest.raises(UnsupportedFormat) as error:
-        classify(zoo.parity(), max_monoid=limit)
-    assert str(error.value) == (
-        f"max_monoid = {limit!r}, but every monoid has an identity: give a whole number of at least 1"
-    )
-
-
-def test_rows_for_people():
     rows = dict(classify(zoo.shift_register(1)).explain())
     assert rows["states"] == "2 of the minimal machine"
     assert rows["elements of the monoid"] == "3 (by enumeration of the monoid, 3 elements)"
     assert rows["group"] == "no: '0' leads states 0 and 1 both to 0 (polynomial: whether every letter is a permutation)"
     assert rows["definite (the last letters decide)"].startswith("yes, 1 letter (polynomial")
     assert len(rows) == 16
-
-
-def test_json_keeps_letters():
     machine = MooreMachine([[1, 0], [0, 0]], [False, True], alphabet=[("a", 1), None])
     facts = classify(machine).to_json()["facts"]
     assert facts["aperiodic"]["witness"]["words"] == [[{"tuple": ["a", 1]}]]
     assert facts["definite"]["order"] is None
     assert facts["monoid_size"]["value"] == 4
+    assert set(classify(MooreMachine.from_source("regex:(c*ac*b)*c*")).tier) == {"a", "b"}
+    facts = classify(zoo.sum_mod(3))
+    assert facts.strictly_local.value is facts.strictly_piecewise.value is None
+    assert "outputs are not True and False" in facts.strictly_local.method
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
+def test_a_limit_is_a_positive_whole_number(limit):
+    with pytest.raises(
+        UnsupportedFormat, match=f"max_monoid = {limit!r}, but every monoid has an identity: give a whole"
+    ):
+        classify(zoo.parity(), max_monoid=limit)
+
+
+def after(machine: MooreMachine, word, q: int) -> int:
+    for letter in word:
+        q = machine.step(q, letter)
+    return q
+
+
+def live_ends(machine: MooreMachine, length: int) -> int:
+    """Return the largest number of live states that a word of a length leads to."""
+    live = coaccessible(machine.delta, np.array(machine.outputs, bool))
+    ends = [
+        {q for p in range(machine.n_states) if live[q := after(machine, word, p)]}
+        for word in product(machine.alphabet, repeat=length)
+    ]
+    return max(map(len, ends))
+
+
+@settings(max_examples=150, deadline=None)
+@given(dfas(max_states=4, max_letters=2))
+def test_answers_by_words_and_refutations_by_their_witnesses(machine):
+    facts = classify(machine)
+    minimal = facts.machine
+    if facts.strictly_local.value:
+        k = facts.strictly_local_order
+        assert live_ends(minimal, k - 1) <= 1
+        assert k == 1 or live_ends(minimal, k - 2) > 1
+    else:
+        (word,), states = facts.strictly_local.witness.words, facts.strictly_local.witness.states
+        assert word
+        assert len(set(states)) == 2
+        assert all(after(minimal, word, q) == q for q in states)
+        assert coaccessible(minimal.delta, np.array(minimal.outputs, bool))[list(states)].all()
+    if facts.strictly_piecewise.value:
+        for word in product(minimal.alphabet, repeat=5):
+            shorter = [word[:i] + word[i + 1 :] for i in range(5)]
+            assert not minimal.accepts(word) or all(map(minimal.accepts, shorter))
+    else:
+        (letter, word), (q, p) = facts.strictly_piecewise.witness.words, facts.strictly_piecewise.witness.states
+        assert after(minimal, letter, q) == p
+        assert minimal.outputs[after(minimal, word, p)]
+        assert not minimal.outputs[after(minimal, word, q)]
+    for name in ("strictly_local", "locally_testable"):
+        assert getattr(facts, f"tier_{name}").value or not getattr(facts, name).value

@@ -1,12 +1,20 @@
-"""Each language against a predicate written from its definition, on all short words."""
+"""Languages, counters, memories and the paper's tasks against predicates and arithmetic from their definitions."""
 
+import random
 import re
 from itertools import groupby, product
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+from fsa2lrnn.automata.language import equivalent
+from fsa2lrnn.automata.zoo.paper import evaluate
+from fsa2lrnn.automata.zoo.paper import random_expression as random_arithmetic
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 
 def all_words(letters: str, longest: int) -> list[str]:
@@ -35,17 +43,6 @@ def test_tomita_on_all_words_of_up_to_ten_letters(i):
     assert [m.accepts(w) for w in all_words("01", 10)] == [TOMITA[i](w) for w in all_words("01", 10)]
 
 
-def test_tomita_sizes_are_minimal_as_built():
-    assert [zoo.tomita(i).n_states for i in range(1, 8)] == [2, 3, 5, 4, 4, 3, 5]
-    assert all(zoo.tomita(i).minimise().n_states == zoo.tomita(i).n_states for i in range(1, 8))
-
-
-@pytest.mark.parametrize("i", [0, 8, True, "1", 2.0, [1]])
-def test_tomita_has_seven_languages(i):
-    with pytest.raises(InvalidMachine, match="Tomita's languages are numbered 1 to 7"):
-        zoo.tomita(i)
-
-
 def nested(w: str, pairs: list[str], depth: int) -> bool:
     if any(height > depth for height in heights(w, pairs)):
         return False
@@ -72,55 +69,256 @@ def test_dyck_on_all_short_words(k, depth):
         assert m.accepts(w) == nested(w, pairs, depth), w
 
 
-@pytest.mark.parametrize(
-    ("k", "depth", "size"), [(2, 3, 16), (2, 4, 32), (2, 5, 64), (1, 4, 6), (3, 2, 14), (5, 2, 32)]
-)
-def test_dyck_sizes(k, depth, size):
-    m = zoo.dyck(k, depth)
-    assert m.n_states == m.minimise().n_states == size
-
-
-def test_dyck_labels_are_stacks():
+def test_dyck_labels_are_stacks_and_many_kinds_spell_their_brackets():
     m = zoo.dyck(2, 2)
     assert m.labels[m.run("([")] == ("(", "[")
     assert m.labels[m.run(")")] == "rejected"
-
-
-def test_dyck_of_many_kinds_spells_its_brackets():
     m = zoo.dyck(5, 2)
     assert m.alphabet == ("(1", ")1", "(2", ")2", "(3", ")3", "(4", ")4", "(5", ")5")
     assert m.accepts("(1 (5 )5 )1")
     assert not m.accepts("(1 (5 )1 )5")
 
 
-def test_dyck_too_deep_is_refused_at_once():
-    with pytest.raises(BudgetExceeded, match=r"dyck\(2, 1000000000\) has about"):
-        zoo.dyck(2, 10**9)
-    with pytest.raises(BudgetExceeded):
-        zoo.dyck(1, 10**9)
-    with pytest.raises(BudgetExceeded, match=r"has more than 1e\+300 states and 2,000,000,000 letters"):
-        zoo.dyck(10**9, 10**9)
-    with pytest.raises(InvalidMachine, match=r"dyck\(k=0\): k must be a whole number of at least 1"):
-        zoo.dyck(0, 3)
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: zoo.dyck(2, 10**9), r"dyck\(2, 1000000000\) has about"),
+        (lambda: zoo.dyck(1, 10**9), "states"),
+        (lambda: zoo.dyck(10**9, 10**9), r"has more than 1e\+300 states and 2,000,000,000 letters"),
+        (lambda: zoo.dyck(0, 3), r"dyck\(k=0\): k must be a whole number of at least 1"),
+        *((lambda i=i: zoo.tomita(i), "Tomita's languages are numbered 1 to 7") for i in (0, 8, True, "1", 2.0, [1])),
+        (lambda: zoo.contains("abc"), r"contains\(pattern='abc'\): 'c' is not among the letters 'ab'"),
+        (lambda: zoo.contains(""), "the pattern is empty"),
+        (lambda: zoo.contains("10", letters=10), "letters must be text: write it in quotes"),
+        (lambda: zoo.elevator(1), r"elevator\(n=1\): n must be a whole number of at least 2"),
+        (lambda: zoo.count_mod(3, letter="c"), r"count_mod\(letter='c'\): it must be one of the letters 'ab'"),
+        (lambda: zoo.count_mod(3, letter=1), "letter must be text"),
+        (lambda: zoo.length_mod(3, letters="aa"), "letter 'a' stands twice in the alphabet"),
+        (lambda: zoo.remainder(3, base=1), r"remainder\(base=1\): base must be"),
+        (lambda: zoo.shift_register(3, output="all"), r"shift_register\(output='all'\): output must be one of oldest"),
+        (lambda: zoo.shift_register(1_000_000), r"shift_register\(1000000\) has about 1.84e\+19 states"),
+        (lambda: zoo.cerny(1), r"cerny\(n=1\)"),
+    ],
+)
+def test_bad_parameters_are_named(build, message):
+    with pytest.raises((BudgetExceeded, InvalidMachine, UnsupportedFormat), match=message):
+        build()
 
 
-def test_ab_star():
+def test_ab_star_contains_parity_and_even_pairs_by_definition():
     m = zoo.ab_star()
     assert all(m.accepts(w) == (re.fullmatch("(ab)*", w) is not None) for w in all_words("ab", 10))
     assert m.n_states == m.minimise().n_states == 3
+    for pattern in ("a", "ab", "aa", "aba", "abab", "aabaa", "abba"):
+        m = zoo.contains(pattern)
+        assert all(m.accepts(w) == (pattern in w) for w in all_words("ab", 9))
+        assert m.n_states == m.minimise().n_states == len(pattern) + 1
+    m = zoo.parity()
+    assert all(m.accepts(w) == (w.count("1") % 2 == 1) for w in binary_words("01", 10))
+    assert equivalent(m, zoo.sum_mod(2)) is None
+    assert m.is_acceptor
+    m = zoo.even_pairs()
+    for w in binary_words("ab", 10):
+        switches = sum(w[k : k + 2] in ("ab", "ba") for k in range(len(w)))
+        assert m.accepts(w) == (switches % 2 == 0), w
 
 
-@pytest.mark.parametrize("pattern", ["a", "ab", "aa", "aba", "abab", "aabaa", "abba"])
-def test_contains_on_all_short_words(pattern):
-    m = zoo.contains(pattern)
-    assert all(m.accepts(w) == (pattern in w) for w in all_words("ab", 9))
-    assert m.n_states == m.minimise().n_states == len(pattern) + 1
+LONG = 400
 
 
-def test_contains_asks_for_letters_of_the_alphabet():
-    with pytest.raises(InvalidMachine, match=r"contains\(pattern='abc'\): 'c' is not among the letters 'ab'"):
-        zoo.contains("abc")
-    with pytest.raises(InvalidMachine, match="the pattern is empty"):
-        zoo.contains("")
-    with pytest.raises(InvalidMachine, match="letters must be text: write it in quotes"):
-        zoo.contains("10", letters=10)
+def random_word(letters: str, seed: int) -> str:
+    return "".join(random.Random(seed).choices(letters, k=LONG))
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_counters(n):
+    assert zoo.length_mod(n).transduce(random_word("ab", n)) == [k % n for k in range(1, LONG + 1)]
+    assert zoo.length_mod(n, letters="xyz").alphabet == ("x", "y", "z")
+    w = random_word("abc", n)
+    assert zoo.count_mod(n, "b", "abc").transduce(w) == [w[: k + 1].count("b") % n for k in range(LONG)]
+    w = random_word("+++++++0", n)
+    since_reset = [len(w[: k + 1].rpartition("0")[2]) for k in range(LONG)]
+    assert zoo.resettable_counter(n).transduce(w) == [count % n for count in since_reset]
+    floor, w = 0, random_word("ud", n)
+    for letter, output in zip(w, zoo.elevator(n).transduce(w), strict=True):
+        floor = sorted((0, floor + (1 if letter == "u" else -1), n - 1))[1]
+        assert output == floor
+    for task in ("length_mod", "count_mod", "resettable_counter", "elevator", "remainder", "cerny", "all_maps"):
+        m = getattr(zoo, task)(n)
+        assert m.minimise() == m
+        assert m.n_states == n
+
+
+@pytest.mark.parametrize(("n", "base"), [(2, 2), (3, 2), (6, 2), (8, 2), (7, 10), (9, 3)])
+def test_remainder(n, base):
+    w = random_word("0123456789"[:base], n)
+    assert zoo.remainder(n, base).transduce(w) == [int(w[: k + 1], base) % n for k in range(LONG)]
+
+
+def test_flip_flop_keeps_what_was_written_last():
+    m = zoo.flip_flop()
+    for w in map("".join, product("sr.", repeat=7)):
+        writes = w.replace(".", "")
+        assert m.outputs[m.run(w)] == int(writes.endswith("s"))
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_shift_register_delays(n):
+    bits = "".join(random.Random(n).choices("01", k=300))
+    padded = "0" * n + bits
+    windows = [padded[k + 1 : k + 1 + n] for k in range(300)]
+    assert zoo.shift_register(n, output="content").transduce(bits) == windows
+    assert zoo.shift_register(n).transduce(bits) == [int(window[0]) for window in windows]
+    for m in (zoo.shift_register(n), zoo.shift_register(n, output="content")):
+        assert m.n_states == m.minimise().n_states == 2**n
+        assert m.labels[0] == (0,) * n
+
+
+def shortest_reset_word(m: MooreMachine) -> int:
+    subsets, seen, length = [frozenset(range(m.n_states))], set(), 0
+    while True:
+        if any(len(s) == 1 for s in subsets):
+            return length
+        seen |= set(subsets)
+        reached = {frozenset(row[q] for q in s) for s in subsets for row in m.delta.tolist()}
+        subsets, length = list(reached - seen), length + 1
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 6])
+def test_cerny_resets_no_sooner_than_conjectured(n):
+    assert shortest_reset_word(zoo.cerny(n)) == (n - 1) ** 2
+
+
+COMPLETIONS = ["sink", "ignore", "running", "operator", "eager", "register"]
+
+
+def value(expression: list[str], M: int) -> int:
+    return eval("".join(expression)) % M
+
+
+def random_expression(rng: random.Random, M: int, operands: int, operators: str = "+-*") -> list[str]:
+    expression = [str(rng.randrange(M))]
+    for _ in range(operands - 1):
+        expression += [rng.choice(operators), str(rng.randrange(M))]
+    return expression
+
+
+@pytest.mark.parametrize("M", range(2, 8))
+@pytest.mark.parametrize("completion", COMPLETIONS)
+def test_mod_arith_on_every_short_expression_and_on_long_ones_at_every_digit(M, completion):
+    m, rng = zoo.mod_arith(M, completion), random.Random(M)
+    digits = [str(d) for d in range(M)]
+    for operands in (1, 2, 3):
+        for expression in product(*([digits, "+-*"] * operands)[:-1]):
+            assert m.outputs[m.run(expression)] == value(expression, M), expression
+    for operands in (10, 100, 150):
+        expression = random_expression(rng, M, operands)
+        expected = [value(expression[: k + 1], M) for k in range(0, len(expression), 2)]
+        assert m.transduce("".join(expression))[::2] == expected
+
+
+@pytest.mark.parametrize("M", range(2, 8))
+def test_mod_arith_has_the_sizes_stated(M):
+    sizes = {c: zoo.mod_arith(M, c).minimise().n_states for c in COMPLETIONS}
+    square = M * M
+    assert sizes == {
+        "sink": 2 * square + 1,
+        "ignore": 2 * square,
+        "running": 2 * square + 2 * M + 1 if M > 2 else 11,
+        "operator": 3 * square if M > 2 else 8,
+        "eager": 3 * square if M > 2 else 8,
+        "register": square,
+    }
+
+
+def test_subtraction_and_mod_arith_beyond_legal_expressions():
+    beyond = {c: zoo.mod_arith(5, c).transduce("3++4*-22") for c in COMPLETIONS}
+    assert beyond["sink"] == [3, None] + 6 * ["error"]
+    assert beyond["ignore"] == [3, None, None, 2, None, None, 1, 1]  # 3+4*2
+    assert beyond["running"] == [3, 3] + 6 * ["error"]
+    assert beyond["operator"] == [3, 3, 3, 2, 2, 2, 0, 3]  # 3 + 4 − 2 − 2
+    assert beyond["eager"] == [3, 1, 4, 0, 0, 4, 3, 3]  # s + t: 0+3, 3+3, 6+3, 6+4, 6+4, 10+4, 10−2, 10−2
+    assert beyond["register"] == [3, 4, 0, 3, 3, 2, 1, 4]
+    starts = [zoo.mod_arith(5, c).outputs[0] for c in COMPLETIONS]
+    assert starts == [None, None, 0, 0, 0, 1]
+    assert [zoo.sum_mod(5).outputs[0], zoo.even_pair(5).outputs[0], zoo.subtraction(5).outputs[0]] == [0, 0, None]
+    m = zoo.mod_arith(5)
+    assert m.transduce("1+2−3×4") == m.transduce("1 + 2 - 3 * 4") == m.transduce("1+2–3·4")
+    assert zoo.subtraction(5).transduce("11-1") == [1, "error", "error", "error"]
+    assert zoo.subtraction(5).transduce("-") == ["error"]
+    assert zoo.subtraction(5, "ignore").transduce("11--2") == [1, 1, None, None, 4]
+    both = zoo.mod_arith(5)
+    kept = [both.alphabet.index(letter) for letter in zoo.subtraction(5).alphabet]
+    restricted = MooreMachine(both.delta[kept], both.outputs, both.start, zoo.subtraction(5).alphabet)
+    assert equivalent(restricted, zoo.subtraction(5)) is None
+
+
+@pytest.mark.parametrize("M", [2, 3, 5, 12])
+def test_sum_mod_sums(M):
+    rng, m = random.Random(M), zoo.sum_mod(M)
+    ds = [rng.randrange(M) for _ in range(200)]
+    assert m.transduce(map(str, ds)) == [sum(ds[: k + 1]) % M for k in range(200)]
+    assert m.minimise() == m
+    assert m.labels == tuple(range(M))
+
+
+@pytest.mark.parametrize("M", [2, 3, 5, 11])
+def test_even_pair_compares_the_ends(M):
+    rng, m = random.Random(M), zoo.even_pair(M)
+    ds = [str(rng.randrange(M)) for _ in range(300)]
+    assert m.transduce(ds) == [int(d == ds[0]) for d in ds]
+    assert m.minimise().n_states == m.n_states == 2 * M + 1
+
+
+@pytest.mark.parametrize("M", range(2, 8))
+def test_subtraction_subtracts(M):
+    rng = random.Random(M)
+    for completion, size in [("sink", 2 * M + 2), ("ignore", 2 * M + 1)]:
+        m = zoo.subtraction(M, completion)
+        expression = random_expression(rng, M, 60, operators="-")
+        assert m.transduce(expression)[::2] == [value(expression[: k + 1], M) for k in range(0, 119, 2)]
+        assert set(m.transduce(expression)[1::2]) == {None}
+        assert m.minimise().n_states == size - (M == 2)
+
+
+@pytest.mark.parametrize("task", ["sum_mod", "even_pair", "mod_arith", "subtraction"])
+@pytest.mark.parametrize("M", [1, 0, -3, 2.0, "5", True, None])
+def test_a_modulus_below_two_is_refused(task, M):
+    with pytest.raises(InvalidMachine, match=rf"{task}\(M={M!r}\): M must be a whole number of at least 2 \("):
+        getattr(zoo, task)(M)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: zoo.sum_mod(0), r"sum_mod\(M=0\): M must be a whole number of at least 2 \(modulo 1 every sum is 0\)"),
+        (lambda: zoo.mod_arith(5, "bin"), "completion must be one of sink, ignore, running, operator, eager, register"),
+        (
+            lambda: zoo.sum_mod(5_000),
+            r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of 250,",
+        ),
+        (lambda: zoo.cycle_navigation(1), r"cycle_navigation\(n=1\): n must be a whole number of at least 2"),
+    ],
+)
+def test_the_messages_name_value_invariant_and_remedy(build, message):
+    with pytest.raises((InvalidMachine, UnsupportedFormat, BudgetExceeded), match=message):
+        build()
+
+
+@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
+def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
+    expression = random_arithmetic(n_digits, modulus, np.random.default_rng(seed))
+    assert len(expression) == 2 * n_digits - 1
+    assert evaluate(expression) == eval(expression)
+
+
+def binary_words(letters: str, longest: int) -> list[str]:
+    return ["".join(w) for n in range(longest + 1) for w in product(letters, repeat=n)]
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_cycle_navigation_walks_round(n):
+    m = zoo.cycle_navigation(n)
+    for w in map("".join, product("0+-", repeat=7)):
+        assert m.outputs[m.run(w)] == (w.count("+") - w.count("-")) % n
+    assert m.n_states == m.minimise().n_states == n

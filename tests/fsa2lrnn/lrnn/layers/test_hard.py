@@ -1,13 +1,13 @@
-"""What hard layers share: choices are the largest logit's, gradients a softmax's, and no scan or format rounds."""
+"""Hard layers against their definitions: choices are the largest logit's, gradients a softmax's, and nothing rounds."""
 
 import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConfig, load, save
+from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers import Shape
 from fsa2lrnn.lrnn.layers.base import exchanges_closed
-from fsa2lrnn.lrnn.layers.hard import MAPS
+from fsa2lrnn.lrnn.layers.hard import MAPS, STARTS, HardLanesLayer, HardReflectionsLayer
 from fsa2lrnn.lrnn.rounding import FloatFormat, RoundedNumbers
 
 CONFIGS = [
@@ -44,15 +44,6 @@ def test_no_scan_and_no_format_rounds(config):
         assert layer.starts_exact()
         assert exchanges_closed(*layer.tables(u.to(dtype)))
     assert exchanges_closed(A, v)
-
-
-@pytest.mark.parametrize("config", CONFIGS)
-def test_it_trains_and_saves_like_any_layer(tmp_path, config):
-    model, tokens = model_of(config), torch.tensor([[0, 1, 2, 0, 1]])
-    model(tokens).square().sum().backward()
-    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.layers.parameters())
-    save(model, tmp_path / "h.safetensors")
-    assert torch.equal(load(tmp_path / "h.safetensors")(tokens), model(tokens))
 
 
 def test_a_choice_that_rounding_may_change_is_not_called_exact():
@@ -92,3 +83,90 @@ def test_what_does_not_fit_is_named(changes, fault):
         HardReflectionsConfig(**{"heads": 2, **changes})
     with pytest.raises(UnsupportedFormat, match="embedding_dim = 5: a table gate reads 3 letters one-hot"):
         LRNN(LRNNConfig(tuple("abc"), (0, 1), (HardLanesConfig(2, "table"),), embedding_dim=5))
+
+
+def through(logits, temperature):
+    """Straight through: the value of the largest, the gradient of the softmax."""
+    soft = (logits / temperature).softmax(-1)
+    hard = torch.zeros_like(soft).scatter_(-1, logits.argmax(-1, keepdim=True), 1)
+    return hard + soft - soft.detach()
+
+
+def defined_lanes(layer, u, index):
+    """x_k = a x_{k−1} + v, letter after letter, by einsum."""
+    logits = torch.einsum("lm,nm->nl", layer.transition.table, u).unflatten(-1, (-1, len(MAPS)))
+    maps = torch.einsum("nhm,mc->nhc", through(logits, layer.temperature), u.new_tensor(MAPS))
+    x = torch.einsum("hm,m->h", through(layer.x0, layer.temperature), u.new_tensor(STARTS)).expand(len(index), -1)
+    states = []
+    for a in index.unbind(1):
+        x = torch.einsum("bh,bh->bh", maps[a][..., 0], x) + maps[a][..., 1]
+        states.append(x)
+    return torch.stack(states, 1)
+
+
+def test_each_map_is_chosen_by_its_logit():
+    layer = HardLanesLayer(len(MAPS), HardLanesConfig(1, "table"))
+    with torch.no_grad():
+        layer.transition.table.copy_(torch.eye(len(MAPS)))
+    A, v = layer.tables(torch.eye(len(MAPS)))
+    assert list(zip(A.flatten().tolist(), v.flatten().tolist(), strict=True)) == [*MAPS]
+    assert layer.family == "diagonal[-1,1]"
+
+
+def defined_reflections(layer, u, index):
+    """The factors multiplied out, and what is written where nothing is left, by einsum."""
+    heads, n = layer.x0.shape[:2]
+    logits = torch.einsum("lm,nm->nl", layer.transition.table, u).unflatten(-1, (heads, -1))
+    m, eye = (logits.shape[-1] - 3 * n) // (2 * n + 2), torch.eye(n, dtype=u.dtype)
+    ends = through(logits[..., : 2 * m * (n + 1)].unflatten(-1, (m, 2, n + 1)), layer.temperature)[..., :n]
+    writes = through(logits[..., 2 * m * (n + 1) :].unflatten(-1, (n, 3)), layer.temperature)
+    A = eye.expand(len(u), heads, n, n)
+    for j in range(m):
+        key = ends[:, :, j, 0] - ends[:, :, j, 1]
+        A = torch.einsum("ahij,ahjk->ahik", eye - torch.einsum("ahi,ahj->ahij", key, key), A)
+    v = (1 - torch.einsum("ahij,ahij->ahi", A, A)) * torch.einsum("ahic,c->ahi", writes, u.new_tensor((-1, 0, 1)))
+    x, states = through(layer.x0, layer.temperature).expand(len(index), -1, -1), []
+    for a in index.unbind(1):
+        x = torch.einsum("bhij,bhj->bhi", A[a], x) + v[a]
+        states.append(x)
+    return torch.stack(states, 1).flatten(-2)
+
+
+def test_a_key_exchanges_or_erases_and_what_is_erased_is_written():
+    layer = HardReflectionsLayer(3, HardReflectionsConfig(1, "table", size=3))
+    ends = [(0, 2), (1, 3), (3, 3)]  # exchange 0 and 2; erase 1; nothing
+    with torch.no_grad():
+        layer.transition.table.zero_()
+        for letter, (i, j) in enumerate(ends):
+            layer.transition.table[i, letter] = layer.transition.table[4 + j, letter] = 1
+        layer.transition.table[8:].view(3, 3, 3)[:, 2] = 1  # a 1 into every coordinate
+    A, v = layer.tables(torch.eye(3))
+    assert A[0, 0].tolist() == [[0, 0, 1], [0, 1, 0], [1, 0, 0]]
+    assert A[1, 0].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 1]]
+    assert torch.equal(A[2, 0], torch.eye(3))
+    assert v[:, 0].tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+    assert layer.family == "householder"
+
+
+LANES = (HardLanesLayer, HardLanesConfig(4, "table", temperature=0.7), defined_lanes)
+REFLECTIONS = [
+    (HardReflectionsLayer, HardReflectionsConfig(3, "table", size=3, factors=n, temperature=0.7), defined_reflections)
+    for n in (1, 2, 3)
+]
+
+
+@pytest.mark.parametrize("method", ["auto", "sequential", "pscan", "fused"])
+@pytest.mark.parametrize(("kind", "config", "defined"), [LANES, *REFLECTIONS])
+def test_value_and_gradient_are_those_of_the_definition(method, kind, config, defined):
+    torch.manual_seed(0)
+    layer = kind(4, config).double()
+    index, u = torch.randint(4, (5, 9)), torch.eye(4, dtype=torch.float64)
+    weights = torch.randn(5, 9, config.width, dtype=torch.float64)
+    found = [
+        (x, torch.autograd.grad(x, [layer.transition.table, layer.x0], weights))
+        for x in (layer(u, layer.initial_state(5), method, index)[0], defined(layer, u, index))
+    ]
+    torch.testing.assert_close(found[0][0], found[1][0], rtol=0, atol=1e-14)
+    for ours, theirs in zip(found[0][1], found[1][1], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+        assert ours.abs().max() > 0

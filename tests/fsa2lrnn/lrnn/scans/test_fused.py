@@ -1,13 +1,14 @@
-"""What is the fused scans' own: inputs they refuse, threads, memory, and code kept on disk for the next process."""
+"""What is the fused scans' own, the compiled loops themselves, and the scan of hard tables against its definition."""
 
-import subprocess
-import sys
-
+import numpy as np
 import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.scans import scan, scan_tokens
+from fsa2lrnn.lrnn.normalise import normalise, one_hot_rows
+from fsa2lrnn.lrnn.scans import hard, scan, scan_tokens
+from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
+from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
 
 
 def inputs(batch, length, heads, b, dtype=torch.float32):
@@ -28,7 +29,7 @@ def test_other_dtypes_are_refused_by_name(dtype):
         scan_tokens(torch.zeros(1, 2, dtype=torch.int64), A[0], v[0], x0, "fused")
 
 
-def test_mixed_dtypes_and_other_devices_are_refused():
+def test_other_dtypes_mixed_ones_and_other_devices_are_refused():
     A, v, x0 = (t.detach() for t in inputs(1, 2, 1, 2))
     with pytest.raises(UnsupportedFormat, match="A float32 on cpu, v float64 on cpu, x0 float32 on cpu"):
         scan(A, v.double(), x0, "fused")
@@ -73,28 +74,185 @@ def test_a_second_derivative_is_refused_not_wrong():
         gradient.sum().backward()
 
 
-CODE = """
-import resource, sys, torch
-from fsa2lrnn.lrnn import scan, scan_tokens
-from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
-A, v = torch.eye(8).expand(3, 8, 8, 8).requires_grad_(), torch.zeros(3, 8, 8)
-run = lambda n: scan_tokens(torch.zeros(1, n, dtype=torch.int64), A, v, torch.zeros(8, 8), "fused").sum().backward()
-run(1000)
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-run(int(sys.argv[1]))
-print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
-scan(A[None], v[None], torch.zeros(8, 8), "fused").sum().backward()
-print(sum(kernel.stats.cache_misses.total() for kernel in kernels(8)))
-"""
+SIZES = [1, 2, 3, 4, 5, 7, 8, 16, 17, 20]
 
 
-def test_another_process_compiles_nothing_and_tables_take_memory_for_the_states_alone():
-    """256 bytes a letter for x, as many for its gradient; A written out would take 2,048 more, and its gradient too."""
-    A, v, x0 = inputs(1, 3, 8, 8)
-    scan(A, v, x0, "fused").sum().backward()
-    scan_tokens(torch.zeros(1, 4, dtype=torch.int64), A[0], v[0], x0, "fused").sum().backward()
-    length = 200_000
-    process = subprocess.run([sys.executable, "-c", CODE, str(length)], capture_output=True, text=True, check=True)
-    memory, compiled = (int(line) for line in process.stdout.split())
-    assert memory < 1_000 * length
-    assert compiled == 0
+def integers(rng, *shape):
+    return rng.integers(-2, 3, shape).astype(np.float64)
+
+
+def definition(A, v, x0, dx):
+    """x, dA, dv, dx0 for A (T,b,b), v (T,b), x0 (b,), dx (T,b)."""
+    x, g, states, dA, dv = x0, np.zeros_like(x0), [x0], [], []
+    for A_k, v_k in zip(A, v, strict=True):
+        x = A_k @ x + v_k
+        states.append(x)
+    for k in range(len(A) - 1, -1, -1):
+        g = g + dx[k]
+        dv.append(g)
+        dA.append(np.outer(g, states[k]))
+        g = A[k].T @ g
+    b = len(x0)
+    return np.reshape(states[1:], (-1, b)), np.reshape(dA[::-1], (-1, b, b)), np.reshape(dv[::-1], (-1, b)), g
+
+
+@pytest.mark.parametrize("b", SIZES)
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_a_part_is_done_by_the_definition_and_the_rest_left_alone(length, b):
+    rng, batch, heads = np.random.default_rng(b), 3, 3
+    A, v = integers(rng, batch, length, heads, b, b), integers(rng, batch, length, heads, b)
+    x0, dx = integers(rng, batch, heads, b), integers(rng, batch, length, heads, b)
+    x, dA, dv, dx0 = (np.full_like(like, 77) for like in (v, A, v, x0))
+    sizes, part = (length, heads, b), (1, 3, 0, 2)
+    run = kernels(b)
+    run.forward(A.ravel(), v.ravel(), x0.ravel(), x.ravel(), sizes, part)
+    aligned = aligned_copy(dA)
+    gradients = [aligned.ravel(), dv.ravel(), dx0.ravel()]
+    run.backward(A.ravel(), x0.ravel(), x.ravel(), dx.ravel(), *gradients, True, sizes, part)
+    without = [np.full(dA.size, 77.0), dv.copy().ravel(), dx0.copy().ravel()]
+    run.backward(A.ravel(), x0.ravel(), x.ravel(), dx.ravel(), *without, False, sizes, part)
+    assert (without[0] == 77).all()
+    for one, other in zip(gradients[1:], without[1:], strict=True):
+        assert np.array_equal(one, other)
+    for n in range(batch):
+        for h in range(heads):
+            done = 1 <= n < 3 and h < 2
+            found = x[n, :, h], aligned[n, :, h], dv[n, :, h], dx0[n, h]
+            wanted = definition(A[n, :, h], v[n, :, h], x0[n, h], dx[n, :, h])
+            for one, other in zip(found, wanted, strict=True):
+                assert np.array_equal(one.ravel(), other.ravel()) if done else (one == 77).all()
+
+
+@pytest.mark.parametrize("b", SIZES)
+@pytest.mark.parametrize("length", [1, 2, 6])
+def test_tables_are_looked_up_and_their_gradients_added_up(length, b):
+    rng, batch, heads, n_rows = np.random.default_rng(b), 3, 3, 2
+    tokens = rng.integers(0, n_rows, (batch, length))
+    A, v, x0 = integers(rng, n_rows, heads, b, b), integers(rng, n_rows, heads, b), integers(rng, batch, heads, b)
+    dx = integers(rng, batch, length, heads, b)
+    x, dA, dv, dx0 = np.full_like(dx, 77), np.zeros_like(A), np.zeros_like(v), np.full_like(x0, 77)
+    run, sizes, part = kernels(b), (length, heads, b), (0, 2, 1, 3)
+    transposed = np.ascontiguousarray(A.swapaxes(-1, -2))
+    run.forward_tokens(tokens.ravel(), transposed.ravel(), v.ravel(), x0.ravel(), x.ravel(), sizes, part)
+    gradients = [dA.ravel(), dv.ravel(), dx0.ravel()]
+    run.backward_tokens(tokens.ravel(), A.ravel(), x0.ravel(), x.ravel(), dx.ravel(), *gradients, sizes, part)
+    wanted_dA, wanted_dv = np.zeros_like(A), np.zeros_like(v)
+    for n in range(batch):
+        for h in range(heads):
+            if n == 2 or h == 0:
+                assert (x[n, :, h] == 77).all()
+                assert (dx0[n, h] == 77).all()
+                continue
+            word = tokens[n]
+            states, of_A, of_v, of_x0 = definition(A[word, h], v[word, h], x0[n, h], dx[n, :, h])
+            assert np.array_equal(x[n, :, h], states)
+            assert np.array_equal(dx0[n, h], of_x0)
+            np.add.at(wanted_dA[:, h], word, of_A.reshape(-1, b, b))
+            np.add.at(wanted_dv[:, h], word, of_v)
+    assert np.array_equal(dA, wanted_dA)
+    assert np.array_equal(dv, wanted_dv)
+
+
+def aligned_copy(array):
+    """The same at a multiple of 64 bytes, as the kernels want what they stream into."""
+    memory = np.empty(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[:] = array
+    return copy
+
+
+TEMPERATURE = 0.7
+SHAPES = [(3, 7, 4, 3, 5), (1, 1, 2, 1, 1), (2, 2, 3, 1, 4), (5, 33, 3, 2, 6), (2, 3, 1, 4, 2), (2, 40, 2, 2, 17)]
+
+
+def defined(index, logits, state):
+    """The definition: x_k = A(a_k) x_{k−1} with one-hot columns, by einsum, letter after letter."""
+    A, x, states = normalise(logits, "onehot", 1.2, temperature=TEMPERATURE), state, []
+    for a in index.unbind(1):
+        x = torch.einsum("bhij,bhj->bhi", A[a], x)
+        states.append(x)
+    return torch.stack(states, dim=1)
+
+
+def problem(shape, dtype=torch.float64):
+    batch, length, n, heads, b = shape
+    draw = torch.Generator().manual_seed(sum(shape))
+    logits = torch.randn(n, heads, b, b, dtype=dtype, generator=draw).requires_grad_()
+    start = torch.randn(heads, b, dtype=dtype, generator=draw).requires_grad_()
+    return torch.randint(n, (batch, length), generator=draw), logits, start
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_value_and_gradient_are_those_of_the_definition(shape):
+    index, logits, start = problem(shape)
+    weights = torch.randn(*index.shape, *start.shape, dtype=torch.float64)
+
+    def run(scan):
+        state = one_hot_rows(start, TEMPERATURE).expand(len(index), *start.shape)
+        x = scan(index, logits, state)
+        return x, torch.autograd.grad(x, [logits, start], weights)
+
+    (x, found), (y, wanted) = run(lambda *given: hard_scan(*given, TEMPERATURE)), run(defined)
+    assert torch.equal(x, y)
+    for ours, theirs in zip(found, wanted, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
+    assert start.numel() == 2 or any(gradient.abs().max() > 0 for gradient in found) or shape[-1] == 1
+
+
+def test_a_wrong_gradient_would_show(monkeypatch):
+    index, logits, start = problem((3, 7, 4, 3, 5))
+    monkeypatch.setattr(hard, "_through_softmax", lambda _, gradient, temperature: gradient / temperature)
+    state = one_hot_rows(start).detach().expand(3, 3, 5)
+    weights = torch.randn(3, 7, 3, 5, dtype=torch.float64)
+    (wrong,) = torch.autograd.grad(hard_scan(index, logits, state, TEMPERATURE), [logits], weights)
+    (right,) = torch.autograd.grad(defined(index, logits, state), [logits], weights)
+    assert (wrong - right).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 2, 2, 3), (2, 0, 2, 2, 3)])
+def test_nothing_to_read(shape):
+    index, logits, start = problem(shape)
+    state = one_hot_rows(start).expand(shape[0], *start.shape)
+    x = hard_scan(index, logits, state)
+    assert x.shape == (*index.shape, 2, 3)
+    of_logits, of_start = torch.autograd.grad(x.sum(), [logits, start])
+    assert not of_logits.any()
+    assert not of_start.any()
+
+
+def test_several_threads_and_other_layouts_read_the_same(monkeypatch):
+    index, logits, start = problem((6, 8, 4, 3, 5))
+    state = one_hot_rows(start).expand(8, 3, 5)
+    assert torch.equal(hard_scan(index.T, logits, state), hard_scan(index.T.contiguous(), logits, state))
+    apart = logits.detach().mT.contiguous().mT
+    assert torch.equal(hard_scan(index.T, apart, state), hard_scan(index.T, logits, state))
+    index, logits, start = problem((4, 9, 4, 3, 5))
+    state = one_hot_rows(start).detach().expand(4, 3, 5)
+    weights = torch.randn(4, 9, 3, 5, dtype=torch.float64)
+    (one,) = torch.autograd.grad(hard_scan(index, logits, state), [logits], weights)
+    monkeypatch.setattr(hard, "thread_count", lambda _: 2)
+    (two,) = torch.autograd.grad(hard_scan(index, logits, state), [logits], weights)
+    assert torch.equal(one, two)
+
+
+def test_kernels_as_python(monkeypatch):
+    index, logits, start = problem((2, 3, 2, 2, 3))
+    state = one_hot_rows(start).detach().expand(2, 2, 3)
+    weights = torch.randn(2, 3, 2, 3, dtype=torch.float64)
+    x = hard_scan(index, logits, state)
+    (compiled,) = torch.autograd.grad(x, [logits], weights)
+    for name in ("_forward", "_backward"):
+        monkeypatch.setattr(hard, name, getattr(hard, name).py_func)
+    y = hard_scan(index, logits, state)
+    assert torch.equal(x, y)
+    np.testing.assert_array_equal(torch.autograd.grad(y, [logits], weights)[0], compiled)
+
+
+def test_what_it_does_not_take_is_refused():
+    index, logits, start = problem((2, 3, 2, 2, 3))
+    state = one_hot_rows(start).detach().expand(2, 2, 3)
+    for wrong in (state * 0.5, state.float(), state + 1, torch.zeros_like(state)):
+        assert not takes(index, logits, wrong)
+    with pytest.raises(UnsupportedFormat, match=r"states float32 on cpu: the hard scan takes float32 or float64"):
+        hard_scan(index, logits, state.float())

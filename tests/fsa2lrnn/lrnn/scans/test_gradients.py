@@ -1,15 +1,20 @@
-"""Gradients of every scan that the CPU runs against finite differences, and the memory that they take."""
+"""Gradients of every scan against finite differences; the reference in integers; schedules, work and memory."""
 
-import subprocess
+import math
 import sys
 from itertools import product
-from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch.autograd import gradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
 
 from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, scan, scan_tokens
+from fsa2lrnn.lrnn.scans.reference import chunked, schedule, sequential
 
 LENGTHS = (0, 1, 2, 3, 7, 8, 40)
 SIZES = (1, 2, 3, 5, 8, 16)
@@ -27,11 +32,8 @@ def cover():
     In a Latin square, so that no value of one axis goes with one value of another alone.
     """
     pairs = list(product(HEADS, BATCHES))
-    return [
-        (*pairs[(2 * i + 5 * j) % len(pairs)], length, b)
-        for i, length in enumerate(LENGTHS)
-        for j, b in enumerate(SIZES)
-    ]
+    places = product(enumerate(LENGTHS), enumerate(SIZES))
+    return [(*pairs[(2 * i + 5 * j) % len(pairs)], length, b) for (i, length), (j, b) in places]
 
 
 def inputs(run, heads, batch, length, b):
@@ -57,15 +59,11 @@ def check(run, method, shape):
 
 
 def test_the_cover_has_every_value_with_every_other():
-    shapes = cover()
-    assert {shape[2:] for shape in shapes} == set(product(LENGTHS, SIZES))
-    assert {shape[:2] for shape in shapes} == set(product(HEADS, BATCHES))
-    for first, second, values in ((0, 2, (HEADS, LENGTHS)), (0, 3, (HEADS, SIZES)), (1, 2, (BATCHES, LENGTHS))):
-        assert {(shape[first], shape[second]) for shape in shapes} == set(product(*values))
-    assert {(shape[1], shape[3]) for shape in shapes} == set(product(BATCHES, SIZES))
-    for whole in (True, False):
-        sizes = [inputs(scan, *shape)[1][0].numel() <= ENTRIES for shape in shapes]
-        assert sizes.count(whole) >= 10
+    axes = {0: HEADS, 1: BATCHES, 2: LENGTHS, 3: SIZES}
+    for first, second in ((0, 1), (2, 3), (0, 2), (0, 3), (1, 2), (1, 3)):
+        assert {(shape[first], shape[second]) for shape in cover()} == set(product(axes[first], axes[second]))
+    sizes = [inputs(scan, *shape)[1][0].numel() <= ENTRIES for shape in cover()]
+    assert min(sizes.count(True), sizes.count(False)) >= 10
 
 
 @METHOD
@@ -149,32 +147,94 @@ def test_memory_of_the_fused_scans_grows_as_the_length_does(run, monkeypatch):
     assert found == [8 * heads * entries * length for length in (1000, 4000)]
 
 
-STATUS = Path("/proc/self/status")  # its peak is the process's own; that of getrusage takes over the parent's
-PEAKS = """
-import re, sys, torch
-from pathlib import Path
-from fsa2lrnn.lrnn import scan
-
-def peak(length):
-    A = torch.eye(4).repeat(1, length, 2, 1, 1).requires_grad_()
-    v, x0 = torch.zeros(1, length, 2, 4, requires_grad=True), torch.zeros(2, 4)
-    scan(A, v, x0, "fused").sum().backward()
-    return 1024 * int(re.search(r"VmHWM:\\s*(\\d+) kB", Path("/proc/self/status").read_text())[1])
-
-base = peak(1000)
-print(*(peak(int(length)) - base for length in sys.argv[1:]))
-"""
+@given(st.integers(0, 2), st.integers(0, 6), st.integers(1, 2), st.integers(1, 3), st.integers(0, 99))
+def test_it_is_the_recurrence_word_by_word_and_head_by_head(batch, length, heads, b, seed):
+    rng = np.random.default_rng(seed)
+    A = rng.integers(-2, 3, (batch, length, heads, b, b))
+    v, x0 = rng.integers(-2, 3, (batch, length, heads, b)), rng.integers(-2, 3, (batch, heads, b))
+    computed = sequential(*(torch.from_numpy(part).double() for part in (A, v, x0)))
+    assert computed.shape == (batch, length, heads, b)
+    for i in range(batch):
+        for h in range(heads):
+            x = x0[i, h]
+            for k in range(length):
+                x = A[i, k, h] @ x + v[i, k, h]
+                assert computed[i, k, h].tolist() == x.tolist()
 
 
-@pytest.mark.skipif(not STATUS.exists() or "VmHWM" not in STATUS.read_text(), reason="the system keeps no peak")
-def test_memory_of_a_process_that_scans_grows_as_the_length_does():
-    """A letter takes 128 bytes for A and dA each, and 32 for v, x, dx and dv each; loading has a peak of its own."""
-    single = [part.detach().float().requires_grad_() for part in inputs(scan, 2, 1, 1, 4)[1]]
-    scan(*single, "fused").sum().backward()  # leaves the code on disk: a compilation has a larger peak
-    lengths = 300_000, 600_000, 900_000
-    process = subprocess.run(
-        [sys.executable, "-c", PEAKS, *map(str, lengths)], capture_output=True, text=True, check=True
-    )
-    peaks = [int(peak) for peak in process.stdout.split()]
-    slopes = [(peaks[i + 1] - peaks[i]) / (lengths[i + 1] - lengths[i]) for i in (0, 1)]
-    assert all(256 < slope < 2 * 384 for slope in slopes), slopes
+def test_the_schedule_and_the_example_of_the_papers_appendix():
+    assert schedule(7) == [
+        [["A1"], ["A3"], ["A5"], ["A7"]],
+        [["A2", "A3A2"], ["A6", "A7A6"]],
+        [["A4", "A5A4", "A6A5A4", "A7A6A5A4"]],
+    ]
+    torch.manual_seed(1)
+    A, u, x0 = torch.randn(1, 7, 2, 2), torch.randn(1, 7, 2), torch.randn(1, 2)
+    printed = [
+        [0.8310, -0.2477], [0.5167, -1.4218], [1.1399, 1.3024], [0.9628, 1.3150],
+        [-1.5308, -1.6903], [-3.6631, 1.6082], [1.7805, 7.1659], [2.5068, -0.6256],
+    ]  # fmt: skip
+    for method in METHODS:
+        x = scan(A.unsqueeze(2), u.unsqueeze(2), x0, method)[:, :, 0]
+        found = torch.cat([x0, x[0]]).tolist()
+        assert [[round(value, 4) for value in row] for row in found] == printed
+
+
+@pytest.mark.parametrize("k", range(1, 8))
+def test_round_r_carries_a_state_over_the_places_whose_bit_r_is_set(k):
+    """Place j, bit r set, takes in the state before its stretch, which starts where the r lower bits of j are 0."""
+    for r, used in enumerate(schedule(2**k - 1)):
+        products = [product for group in used for product in group]
+        stretches = [range(j, (j >> r << r) - 1, -1) for j in range(2**k) if j >> r & 1]
+        assert products == ["".join(f"A{i}" for i in stretch) for stretch in stretches]
+
+
+@pytest.mark.parametrize("length", [-1, 0, 2, 6, 8])
+def test_the_schedule_names_the_lengths_it_is_for(length):
+    with pytest.raises(ValueError, match=rf"length {length} is not 2\^k - 1: take \d+ or \d+; pscan pads"):
+        schedule(length)
+
+
+@pytest.mark.parametrize(("method", "length"), [("pscan", 8), ("chunked", 64)])
+def test_an_overflowing_product_is_nan_where_the_sequential_scan_stays_zero(method, length):
+    A, zero = torch.full((1, length, 1, 1, 1), 1e30), torch.zeros(1, length, 1, 1)
+    assert not scan(A, zero, torch.zeros(1, 1), "sequential").any()
+    assert scan(A, zero, torch.zeros(1, 1), method).isnan().any()
+
+
+def products(length, b=2):
+    """(matrix products called, scalar multiplications) of one scan with one head."""
+    A, v, x0 = torch.zeros(1, length, 1, b, b), torch.zeros(1, length, 1, b), torch.zeros(1, 1, b)
+    with FlopCounterMode(display=False) as counter:
+        chunked(A, v, x0)
+    calls = []
+    with _Calls(calls):
+        chunked(A, v, x0)
+    return len(calls), counter.get_total_flops() // 2
+
+
+class _Calls(TorchDispatchMode):
+    def __init__(self, calls):
+        super().__init__()
+        self._calls = calls
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.bmm.default, torch.ops.aten.mm.default):
+            self._calls.append(func)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 9, 10, 100, 1000, 1024, 4096])
+def test_it_takes_about_three_roots_of_the_length_in_steps(length):
+    calls, multiplications = products(length)
+    root = math.isqrt(length)
+    assert calls <= 3 * root + 2
+    b = 2
+    assert multiplications <= (length + root) * b * b * (b + 3)
+
+
+def test_a_chunk_goes_on_where_the_one_before_ended():
+    """The one state that is not carried would show: each letter adds 1."""
+    for length in range(1, 40):
+        ones = torch.ones(1, length, 1, 1)
+        assert chunked(ones.unsqueeze(-1), ones, torch.zeros(1, 1, 1)).flatten().tolist() == list(range(1, length + 1))

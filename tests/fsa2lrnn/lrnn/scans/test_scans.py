@@ -1,12 +1,12 @@
-"""Every scan against the sequential reference, forward and backward, and what the door refuses."""
+"""Every scan, of tables by token too, against the sequential reference, forward and backward; refused arguments."""
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.scans import METHODS, choose_method, scan
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, choose_method, choose_token_method, scan, scan_tokens
 
 FAST = [method for method in METHODS if method != "sequential"]
 LENGTHS = [0, 1, 2, 3, 7, 8, 40]
@@ -70,57 +70,12 @@ def test_agrees_in_single_precision_and_for_large_blocks(method, b, dtype):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
-def test_gradients_of_some_inputs_only(method, wanted):
-    inputs = norm_preserving(2, 9, 3, 4)
-    for_all = results(inputs, "sequential")[1:]
-    some = [t.detach().clone().requires_grad_(needed) for t, needed in zip(inputs, wanted, strict=True)]
-    x = scan(*some, method=method)
-    (x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)).sum().backward()
-    for t, needed, gradient in zip(some, wanted, for_all, strict=True):
-        assert (t.grad is not None) == needed
-        if needed:
-            torch.testing.assert_close(t.grad, gradient, rtol=1e-12, atol=1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
 def test_non_contiguous_inputs(method):
     A, v, x0 = (t.detach() for t in norm_preserving(2, 6, 3, 4))
     strided = [A.contiguous().mT, v.transpose(0, 1).contiguous().transpose(0, 1), x0.T.contiguous().T]
     solid = [t.contiguous() for t in strided]
     assert not any(t.is_contiguous() for t in strided)
     assert_same(results(strided, method), results(solid, method), 1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_expanded_inputs_add_up_their_gradients(method):
-    one = norm_preserving(1, 1, 1, 3)
-    copies = [t.detach().clone().requires_grad_() for t in one]
-    A, v, x0 = copies
-    x = scan(A.expand(4, 7, 2, 3, 3), v.expand(4, 7, 2, 3), x0.expand(2, 3), method=method)
-    x.sum().backward()
-    A, v, x0 = (t.detach().clone().requires_grad_() for t in one)
-    solid = (A.repeat(4, 7, 2, 1, 1), v.repeat(4, 7, 2, 1), x0.repeat(2, 1))
-    wanted = scan(*solid, method="sequential")
-    wanted.sum().backward()
-    assert_same([x, *(t.grad for t in copies)], [wanted, A.grad, v.grad, x0.grad], 1e-12)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_inputs_are_left_as_they_are_and_the_states_are_new(method):
-    inputs = [t.detach() for t in norm_preserving(2, 5, 2, 3)]
-    before = [t.clone() for t in inputs]
-    scan(*inputs, method=method).zero_()
-    assert_same(inputs, before, 0)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_initial_state_for_each_word(method):
-    A, v, x0 = (t.detach() for t in norm_preserving(3, 5, 2, 4))
-    own = torch.stack([x0, 2 * x0, -x0])
-    together = scan(A, v, own, method=method)
-    for i in range(3):
-        torch.testing.assert_close(together[i : i + 1], scan(A[i : i + 1], v[i : i + 1], own[i], method=method))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -137,13 +92,6 @@ def test_what_is_no_number_spreads_and_stays_in_its_word_and_head(method, b, val
     assert not wrong[0].any()
     assert not wrong[:, :, 0].any()
     assert not wrong[:, :4].any()
-
-
-@pytest.mark.parametrize("method", ["sequential", "fused"])
-def test_what_overflows_under_the_definition_overflows_to_the_same(method):
-    A, zero = torch.full((1, 8, 1, 2, 2), 1e30), torch.zeros(1, 8, 1, 2)
-    assert not scan(A, zero, torch.zeros(1, 2), method).any()
-    assert scan(A, zero, torch.ones(1, 2), method)[0, 1:].isposinf().all()
 
 
 @given(st.data(), st.sampled_from([torch.float64, torch.float32, torch.bfloat16, torch.float16]))
@@ -182,21 +130,94 @@ def test_what_auto_stands_for(shape, dtype, device, method):
     assert choose_method(torch.empty(shape, dtype=dtype, device=device)) == method
 
 
-def test_auto_does_what_it_chooses():
+def test_auto_does_what_it_chooses_and_bad_arguments_are_named():
     inputs = [t.detach() for t in norm_preserving(3, 60, 2, 8)]
     assert choose_method(inputs[1]) == "fused"
     assert torch.equal(scan(*inputs), scan(*inputs, method="fused"))
     assert not torch.equal(scan(*inputs), scan(*inputs, method="sequential"))
-
-
-def test_bad_arguments_are_named():
     A, v, x0 = torch.zeros(1, 2, 1, 3, 3), torch.zeros(1, 2, 1, 3), torch.zeros(1, 3)
     with pytest.raises(
-        UnsupportedFormat,
-        match="scan method 'magic' is not known: choose one of auto, sequential, pscan, chunked, fused",
+        UnsupportedFormat, match="scan method 'magic' is not known: choose one of auto, sequential, psc"
     ):
         scan(A, v, x0, "magic")
     with pytest.raises(ValueError, match=r"A \(1, 2, 1, 3, 3\), v \(1, 2, 1, 3\), x0 \(2, 3\) should be"):
         scan(A, v, torch.zeros(2, 3))
     with pytest.raises(ValueError, match="shapes do not fit"):
         scan(A[..., :2], v, x0)
+
+
+SIZES_TOKENS = [1, 2, 3, 5, 8, 16, 18]
+
+
+def tables(batch, length, heads, b, dtype=torch.float64, n_rows=3):
+    """Tokens and norm-preserving tables, and an initial state for each word."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(n_rows, (batch, length), generator=generator)
+    A = torch.linalg.qr(torch.randn(n_rows, heads, b, b, generator=generator, dtype=torch.float64)).Q
+    v, x0 = (torch.randn(n, heads, b, generator=generator, dtype=torch.float64) for n in (n_rows, batch))
+    return tokens, *(t.to(dtype).requires_grad_() for t in (A, v, x0))
+
+
+def results_of_tokens(tokens, inputs, run):
+    copies = [t.detach().clone().requires_grad_() for t in inputs]
+    x = run(tokens, *copies)
+    weight = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
+    if x.requires_grad:
+        (x * weight).sum().backward()
+    return [x, *(torch.zeros_like(t) if t.grad is None else t.grad for t in copies)]
+
+
+def written_out(tokens, A, v, x0):
+    return scan(A[tokens], v[tokens], x0, "sequential")
+
+
+def by(method):
+    return lambda *inputs: scan_tokens(*inputs, method=method)
+
+
+@pytest.mark.parametrize("b", SIZES_TOKENS)
+@pytest.mark.parametrize("length", LENGTHS)
+def test_agrees_with_the_tables_written_out_forward_and_backward(length, b):
+    for batch in (0, 1, 5):
+        for heads in (1, 3, 8):
+            tokens, *inputs = tables(batch, length, heads, b)
+            wanted = results_of_tokens(tokens, inputs, written_out)
+            for method in TOKEN_METHODS:
+                for one, other in zip(results_of_tokens(tokens, inputs, by(method)), wanted, strict=True):
+                    torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("batch", "n_rows", "dtype", "device", "method"),
+    [
+        (128, 5, torch.float32, "cpu", "fused"),
+        (128, 5000, torch.float64, "cpu", "fused"),
+        (1, 5, torch.float32, "cpu", "letters"),
+        (128, 5, torch.bfloat16, "cpu", "letters"),
+        (128, 33, torch.bfloat16, "cpu", "sequential"),
+        (128, 32, torch.float32, "meta", "letters"),
+        (128, 33, torch.float32, "meta", "sequential"),
+    ],
+)
+def test_what_auto_stands_for_of_tokens(batch, n_rows, dtype, device, method):
+    tokens = torch.empty(batch, 15, dtype=torch.int64, device=device)
+    assert choose_token_method(tokens, torch.empty(n_rows, 8, 8, dtype=dtype, device=device)) == method
+
+
+def test_bad_arguments_are_named():
+    tokens, A, v, x0 = (t.detach() for t in tables(2, 4, 1, 3))
+    fit = r"tokens \(2, 4\), A_table \(3, 1, 3, 2\), v_table \(3, 1, 3\), x0 \(2, 1, 3\) should be"
+    for arguments, message in (
+        ((tokens, A[..., :2], v, x0), fit),
+        ((tokens, A, v, x0[:1].expand(3, 1, 3)), "shapes do not fit"),
+        ((tokens[0], A, v, x0), "shapes do not fit"),
+        (
+            (tokens, A, v, x0, "pscan"),
+            "scan method 'pscan' is not known: choose one of auto, sequential, letters, fused",
+        ),
+        ((tokens.int(), A, v, x0), r"tokens of type torch.int32: give int64"),
+        *(((tokens + 1, A, v, x0, m), r"token 3 is no row of the tables: they run 0\.\.2") for m in TOKEN_METHODS),
+        *(((tokens - 1, A, v, x0, m), "token -1 is no row") for m in TOKEN_METHODS),
+    ):
+        with pytest.raises((ValueError, UnsupportedFormat, InvalidWord), match=message):
+            scan_tokens(*arguments)

@@ -1,0 +1,264 @@
+"""Compiled loops as differentiable functions, the memory of their tensors, threads, and operations on rows."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from numba import njit
+from torch.autograd import Function
+
+import fsa2lrnn.lrnn.normalise.column_kernels as norms
+import fsa2lrnn.lrnn.scans.cpu_kernels as scans
+from fsa2lrnn.lrnn import compiled
+from fsa2lrnn.lrnn.compiled import empty, typed_once_differentiable, vectors
+from fsa2lrnn.lrnn.compiled.harness import CompiledRecurrence
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST, fence, instruction
+
+
+@njit
+def _forward(factor, u, y, twice, first, last):
+    for n in range(first, last):
+        for i in range(u.shape[1]):
+            y[n, i] = factor[i] * u[n, i]
+            twice[n, i] = 2 * u[n, i]
+
+
+@njit
+def _backward(factor, u, _y, twice, dy, dfactor, du, first, last):
+    for n in range(first, last):
+        for i in range(u.shape[1]):
+            dfactor[i] += dy[n, i] * twice[n, i] / 2
+            du[n, i] = factor[i] * dy[n, i]
+
+
+SCALED = CompiledRecurrence(
+    name="scaling",
+    arguments=("factor", "u"),
+    n_shared=1,
+    shapes=lambda _, u: [u.shape, u.shape],
+    n_returned=1,
+    cost=1,
+    instead="sequential",
+    forward=_forward,
+    backward=_backward,
+)
+
+
+def drawn(batch, width=3, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((width,), (batch, width))
+    return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype).requires_grad_() for shape in shapes]
+
+
+def results(factor, u):
+    (y,) = SCALED(factor, u)
+    dy = torch.randn(y.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(y.dtype)
+    return [y, *torch.autograd.grad(y, (factor, u), dy)]
+
+
+@pytest.mark.parametrize("batch", [0, 1, 2, 9])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_results_and_gradients_are_those_of_the_loops(batch, dtype):
+    factor, u = drawn(batch, dtype=dtype)
+    y, of_factor, of_u = results(factor, u)
+    dy = of_u / factor
+    assert y.dtype == of_factor.dtype == dtype
+    torch.testing.assert_close(y, factor * u)
+    torch.testing.assert_close(of_factor, (dy * u).sum(0), rtol=1e-4, atol=1e-5)
+
+
+def test_threads_change_no_bit(same_by_any_threads):
+    given = drawn(37)
+    same_by_any_threads(lambda: results(*given))
+
+
+class Product(Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        return x * y
+
+    @staticmethod
+    @typed_once_differentiable
+    def backward(ctx, dz):
+        x, y = ctx.saved_tensors
+        return y * dz, x * dz if ctx.needs_input_grad[1] else None
+
+
+def test_gradients_are_once_differentiable_and_none_may_be_missing():
+    x, y = torch.tensor(3.0, requires_grad=True), torch.tensor(5.0)
+    assert torch.autograd.grad(Product.apply(x, y), x)[0].item() == 5
+    y.requires_grad_()
+    assert [gradient.item() for gradient in torch.autograd.grad(Product.apply(x, y), (x, y))] == [5, 3]
+    x = torch.tensor(3.0, requires_grad=True)
+    (slope,) = torch.autograd.grad(Product.apply(x, x).square(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.backward()
+
+
+LENGTH = compiled.LARGE // 4
+
+
+@pytest.fixture
+def no_blocks(monkeypatch):
+    monkeypatch.setattr(compiled, "_blocks", [])
+
+
+@pytest.mark.usefixtures("no_blocks")
+def test_what_is_held_in_any_way_is_not_used_again():
+    held = [compiled.empty((LENGTH,), torch.float32) for _ in range(3)]
+    held[1] = held[1][5:7]  # a view
+    held[2] = held[2].detach().reshape(2, -1).T
+    for i, tensor in enumerate(held):
+        tensor.fill_(i)
+    others = [compiled.empty((LENGTH,), torch.float32).fill_(9) for _ in range(3)]
+    assert len({tensor.untyped_storage().data_ptr() for tensor in held + others}) == 6
+    assert all((tensor == i).all() for i, tensor in enumerate(held))
+
+
+@pytest.mark.usefixtures("no_blocks")
+def test_what_is_free_is_used_again_for_something_of_like_size():
+    tensor = compiled.empty((LENGTH,), torch.float32)
+    place = tensor.data_ptr()
+    del tensor
+    assert compiled.empty((4 * LENGTH,), torch.float32).data_ptr() != place
+    assert compiled.empty((LENGTH // 2,), torch.float64).data_ptr() == place
+
+
+@pytest.mark.usefixtures("no_blocks")
+def test_no_more_is_held_than_the_limits(monkeypatch):
+    monkeypatch.setattr(compiled, "KEPT", 5 * compiled.LARGE // 2)
+    tensors = [compiled.empty((LENGTH,), torch.float32) for _ in range(4)]
+    assert len(compiled._blocks) == 2
+    large = compiled.empty((3 * LENGTH,), torch.float32)
+    assert len(compiled._blocks) == 2
+    for i, tensor in enumerate([*tensors, large]):
+        tensor.fill_(i)
+    assert all((tensor == i).all() for i, tensor in enumerate([*tensors, large]))
+    compiled._blocks.clear()
+    monkeypatch.undo()
+    monkeypatch.setattr(compiled, "_blocks", [])
+    monkeypatch.setattr(compiled, "MOST", 3)
+    tensors = [compiled.empty((LENGTH,), torch.float32) for _ in range(5)]
+    assert len(compiled._blocks) == 3
+    assert len({tensor.data_ptr() for tensor in tensors}) == 5
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_what_a_job_raises_is_raised(n_threads):
+    def fail():
+        raise ArithmeticError("no")
+
+    with pytest.raises(ArithmeticError, match="no"):
+        compiled.at_once([list, fail, list], n_threads)
+
+
+def test_a_forked_child_has_threads_of_its_own():
+    done = []
+    compiled.at_once([lambda: done.append(1)] * 3, 2)
+    assert done == [1] * 3
+    assert compiled._pool.cache_info().currsize
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, which are the point here
+        child = os.fork()
+    if not child:
+        signal.alarm(20)  # where nobody does the work, waiting for it would never end
+        compiled.at_once([lambda: done.append(2)] * 3, 2)
+        os._exit(0 if done == [1, 1, 1, 2, 2, 2] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def _write_all(rows, block, i, out, k):
+    """The rows' sums, twice the first row plus the last, the first entry n times, and all squares: n + 3 rows."""
+    loaded = [rows.load(block, i, row) for row in range(rows.n)]
+    rows.store(rows.sums(loaded), out, k)
+    rows.store(rows.plus(rows.plus(loaded[0], loaded[0]), loaded[-1]), out, k, 1)
+    rows.store(rows.repeat(loaded[0], 0), out, k, 2)
+    for row, each in enumerate(loaded):
+        rows.stream(rows.times(each, each), out, k, row + 3)
+
+
+_all = instruction(_write_all)
+
+
+def made(width):
+    @njit
+    def run(block, i, out, k):
+        _all(width, (block, i, out, k))
+        fence()
+
+    return run
+
+
+@pytest.mark.parametrize("width", [1, 3, 8, WIDEST])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_rows_are_read_computed_and_written_where_they_belong(dtype, width):
+    out = empty((width + 7, width), dtype).fill_(77).numpy()
+    memory = np.random.default_rng(0).integers(-9, 9, 5 + width * width).astype(out.dtype)
+    block = memory[5:].reshape(width, width)
+    made(width)(memory, 5, out.reshape(-1), 2 * width)
+    wanted = [block.sum(1), 2 * block[0] + block[-1], np.full(width, block[0, 0]), *block**2]
+    assert np.array_equal(out[2:-2], wanted)
+    assert (out[[0, 1, -2, -1]] == 77).all()
+
+
+KERNEL = """
+import numpy as np
+from more import More
+from numba.core import event
+from vectors import instruction, kernel
+
+add = instruction(lambda rows, x, i: rows.store(rows.changed(rows.load(x, i), rows.load(x, i, 1)), x, i), More)
+
+@kernel(More)
+def run(x):
+    add(2, (x, 0))
+
+x = np.array([3.0, 4, 1, 2])
+with event.install_recorder("numba:compile") as seen:
+    run(x)
+print(x[:2].tolist(), "compiled" if len(seen.buffer) else "from disk")
+"""
+MORE = """
+from vectors import Rows
+
+class More(Rows):
+    def changed(self, x, y):
+        return self.plus(x, y)
+"""
+
+
+@pytest.mark.slow
+def test_an_edit_of_an_operation_is_seen_by_kernels_of_other_files(tmp_path):
+    files = {"vectors.py": Path(vectors.__file__).read_text(encoding="utf-8"), "more.py": MORE, "run.py": KERNEL}
+
+    def run(name="run.py", before="", after=""):
+        assert before in files[name]
+        files[name] = files[name].replace(before, after)
+        for each, text in files.items():
+            (tmp_path / each).write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "-B", "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    assert run() == "[4.0, 6.0] compiled"
+    assert run() == "[4.0, 6.0] from disk"
+    assert run("vectors.py", "fadd(x, y", "fsub(x, y") == "[2.0, 2.0] compiled"
+    assert run("more.py", "self.plus(x, y)", "self.times(x, y)") == "[3.0, 8.0] compiled"
+    assert run("more.py", "self.times(x, y)", "self.plus(x, y)") == "[2.0, 2.0] from disk"
+
+
+@pytest.mark.parametrize("module", [norms, scans])
+def test_every_kernel_of_rows_is_kept_by_the_sources_of_its_operations(module):
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    ways = [ast.unparse(each) for node in ast.walk(tree) for each in getattr(node, "decorator_list", [])]
+    assert sum(way.startswith("kernel(") for way in ways) >= 2
+    assert not [way for way in ways if "cache=" in way]
