@@ -12,6 +12,7 @@ import typer
 from fsa2lrnn.cli import outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
+    MODEL_SUFFIX,
     NO,
     AlphabetOption,
     CompletionOption,
@@ -46,6 +47,11 @@ def certify(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
         )
     outputs.check_certificate(output)
+    if (folder := sources.exported_folder(model)) is not None:
+        raise UnsupportedFormat(
+            f"{folder} is a folder that `export` wrote, and certificates are for models ({MODEL_SUFFIX}): "
+            f"`fsa2lrnn verify {quote(model)} {quote(source)}` proves it on its own code"
+        )
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
         code = _check(network, machine, check, as_json)

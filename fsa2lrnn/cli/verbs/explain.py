@@ -37,6 +37,14 @@ def explain(
     ] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
+    max_seconds: Annotated[
+        float,
+        typer.Option(
+            "--max-seconds",
+            min=0.1,
+            help="time limit for the layers and the cascade; what is not decided by then is unknown",
+        ),
+    ] = 30.0,
     as_json: JsonOption = False,
 ) -> None:
     """Say what is known of an automaton: its algebra, which families and layers can represent it, what it costs."""
@@ -53,7 +61,12 @@ def explain(
     from fsa2lrnn.cli import cascades, console, explanation
 
     explanation.main(
-        machine, family or [], certificates, cascades.CascadeRequest(max_block, token_shift, draw), as_json
+        machine,
+        family or [],
+        certificates,
+        cascades.CascadeRequest(max_block, token_shift, draw),
+        as_json,
+        max_seconds,
     )
     if not as_json:
         typed = quote(source)

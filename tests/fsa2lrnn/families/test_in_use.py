@@ -1,5 +1,7 @@
 """The table of layers in use: answers that are known, and no contradiction between contained layers."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,22 @@ def test_no_layer_holds_more_than_one_that_contains_it():
         assert contradictions(found) == []
         assert all(row.stack == "yes" for row in found.values() if row.one == "yes")
         assert all(row.one != "yes" for row in found.values() if row.stack == "no")
+
+
+@pytest.mark.extra("huggingface")
+def test_what_is_not_decided_in_time_is_unknown_for_that_reason():
+    from fsa2lrnn.extra.huggingface.stacks import decide_stack
+
+    machine = zoo.mod_arith(3)
+    kind = classify(machine)
+    begun = time.monotonic()
+    late = decide(machine, kind, decide_stack, max_seconds=1e-6)
+    assert time.monotonic() - begun < 20
+    row = late["gated-deltanet-negative"]
+    assert (row.stack, row.is_out_of_time) == ("unknown", True)
+    assert "time limit" in row.why
+    unhurried = decide(zoo.parity(), classify(zoo.parity()), decide_stack)
+    assert not any(row.is_out_of_time for row in unhurried.values())
 
 
 def test_a_contradiction_is_an_error(monkeypatch):
