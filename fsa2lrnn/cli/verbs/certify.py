@@ -32,16 +32,18 @@ if TYPE_CHECKING:
 def certify(
     model: LearnedModel,
     source: Source,
-    memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="last letters that the sets distinguish; by default the best number")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
     seconds: TimeLimit = None,
-    check: Annotated[Path | None, typer.Option(help="check this certificate of both instead")] = None,
+    check: Annotated[Path | None, typer.Option(help="check this certificate of MODEL and SOURCE instead")] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove up to which length a learned model is right on every word, in the floats that it computes."""
+    """Prove a learned model correct on all words up to a certified length, in the floats that it computes."""
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
