@@ -141,8 +141,8 @@ def _soundness() -> str:
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
     )
     said = (
-        f"`python -m verify.soundness` drew, verified and ran {counts['models']:,} models in float32 and float64: gates "
-        "with weights from 1 to 10⁶ under each column rule, three of four with sums that cancel, and Householder "
+        f"`python -m verify.soundness` drew, verified and ran {counts['models']:,} models in float32 and float64: "
+        "gates with weights from 1 to 10⁶ under each column rule, three of four with sums that cancel, and Householder "
         f"products, with LayerNorm and without. {counts['certified beyond 0']:,} of them received a certificate of one "
         f"letter or more, {counts['proved']:,} a proof. {read:,} outputs that these cover were computed by every scan, "
         "one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
@@ -152,7 +152,8 @@ def _soundness() -> str:
     also = (
         f"In {tampered:,} cases a model was tampered with before verification: code that changes later results was "
         "put into its modules, attributes and tensors, or into settings and modes of torch. "
-        f"The verifiers refused {refused:,} of them and did not prove {counts['tampered, not proved']:,}; in the others "
+        f"The verifiers refused {refused:,} of these models, and left "
+        f"{counts['tampered, not proved']:,} undecided; in the others "
         "the change was harmless, and the models were run as above."
     )
     return f"{fill(said, 120)}\n\n{fill(also, 120)}"
