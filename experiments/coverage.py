@@ -103,13 +103,13 @@ tables, too; then the bounds on how gates round (`lrnn/rounding.py` and the laye
 modules (`verification/modules.py`) and torch have to be trusted as well. Horizon certificates by enumeration, and a
 `Proved` that the checker has not replayed, rest on the model's own step in torch.
 
-## What was run against it
+## How the verifiers were tested
 
 {soundness}
 
-Readers of files got valid ones, changed in bytes, text and values (`python -m tests.fuzz.run`, or `make fuzz`, which
-counts again). A fault is an exception other than a refusal, five seconds of the processor, or memory over 20 times the
-file and 50 MB, 500 MB for certificates of horizons and of families:
+The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). A fault
+is an exception other than a refusal, more than five processor seconds, or more memory than 20 times the file plus 50 MB
+(500 MB for certificates of horizons and of families):
 
 {fuzz}
 """
@@ -141,20 +141,20 @@ def _soundness() -> str:
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
     )
     said = (
-        f"{counts['models']:,} models were drawn, verified and run: gates with weights from 1 to 10⁶, three of four "
-        "with sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; "
-        f"with LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a "
-        f"certificate of one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were "
-        "read: by every scan, one letter per call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
-        f"{wrong:,} were wrong (`python -m verify.soundness`)."
+        f"`python -m verify.soundness` drew, verified and ran {counts['models']:,} models in float32 and float64: "
+        "gates with weights from 1 to 10⁶ under each column rule, three of four with sums that cancel, and Householder "
+        f"products, with LayerNorm and without. {counts['certified beyond 0']:,} of them received a certificate of one "
+        f"letter or more, {counts['proved']:,} a proof. {read:,} outputs that these cover were computed by every scan, "
+        "one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
+        f"{wrong:,} were wrong."
     )
     tampered, refused = counts["tampered"], counts["tampered, refused"]
     also = (
-        f"{tampered:,} times one of them, or a compiled model of its machine, was tampered with before verification: "
-        "in its modules, in its attributes and tensors, or in the settings and modes of torch, with code that changes "
-        f"what the model computes after the verdict. {refused:,} times it was refused, "
-        f"{counts['tampered, not proved']:,} times not proved; the others, whose tampering is harmless, are among the "
-        "models that were run."
+        f"In {tampered:,} cases a model was tampered with before verification: code that changes later results was "
+        "put into its modules, attributes and tensors, or into settings and modes of torch. "
+        f"The verifiers refused {refused:,} of these models, and left "
+        f"{counts['tampered, not proved']:,} undecided; in the others "
+        "the change was harmless, and the models were run as above."
     )
     return f"{fill(said, 120)}\n\n{fill(also, 120)}"
 

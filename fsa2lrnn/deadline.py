@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
@@ -59,3 +62,28 @@ class Deadline:
 
 
 NEVER = Deadline(math.inf)
+
+_CURRENT = ContextVar("deadline of the current block", default=NEVER)
+
+
+@contextmanager
+def limited(deadline: Deadline) -> Iterator[None]:
+    """Let `check_current` raise `OutOfTime` inside this block once the deadline, or one of an outer block, has passed.
+
+    >>> with limited(Deadline(0.0)):
+    ...     check_current("searching for a cascade")
+    Traceback (most recent call last):
+        ...
+    fsa2lrnn.errors.OutOfTime: searching for a cascade: the limit of 0 s has passed: give more seconds
+    """
+    outer = _CURRENT.get()
+    token = _CURRENT.set(deadline if deadline.left() < outer.left() else outer)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def check_current(what: str) -> None:
+    """Raise `OutOfTime`, which names the step, if the deadline of the enclosing `limited` block has passed."""
+    _CURRENT.get().check(what)

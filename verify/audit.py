@@ -241,15 +241,17 @@ CLAIMS: tuple[Claim, ...] = (
 def page() -> str:
     """docs/paper.md, whole."""
     lines = ["|where|claim|result|because|shown by|", "|---|---|---|---|---|"]
-    lines += [f"|{'|'.join(row)}|" for row in rows()]
+    for claim, (*cells, command) in zip(CLAIMS, rows(), strict=True):
+        shown = ", ".join(f"`{name}`" for name in claim.by) or f"`{command}`" * bool(command)
+        lines.append(f"|{'|'.join([*cells, shown])}|")
     return _PAGE.format(table="\n".join(lines), counts=counts())
 
 
 def rows() -> Iterator[tuple[str, str, str, str, str]]:
     """Place, claim, what it comes to, why, and the command, claim by claim."""
     for claim in CLAIMS:
-        found, command = claim.found(), claim.shown_by()
-        yield claim.place, claim.text, found.kind, found.why, f"`{command}`" if command else ""
+        found = claim.found()
+        yield claim.place, claim.text, found.kind, found.why, claim.shown_by()
 
 
 def text() -> str:
@@ -273,9 +275,9 @@ _PAGE = """# Audit of the paper's claims
 
 Written by `python -m verify.audit`; a test compares. {counts}.
 
-Propositions are checked whenever their command runs, and all together by `python -m verify --paper`. Measurements are
-in `experiments/results/`. "At chance level": a model that knows nothing of the task scores as much by the same
-protocol, the best of 40 evaluations on 128 words (`fsa2lrnn/training/chance.py`).
+`python -m verify --only NAME` checks a proposition of the last column, `python -m verify --paper` checks all of them.
+Measurements are in `experiments/results/`; speeds are ratios of seconds. "At chance level": a model that guesses scores
+as much by the same protocol, the best of 40 evaluations on 128 words (`fsa2lrnn/training/chance.py`).
 
 {table}
 """

@@ -26,10 +26,28 @@ def _cell(cells: dict[str, str], suite: str) -> str:
 def survey() -> str:
     """Each kernel against the five suites, in float32, bfloat16 and float16."""
     rows = results_io.read("probe_survey")["results"]
-    return markdown(
-        ["project", "kernel", "operator", *SUITES],
-        [[r["project"], f"`{r['kernel']}`", r["op"], *(_cell(r["cells"], suite) for suite in SUITES)] for r in rows],
-    )
+    # Kernels of one operator with equal results share a row.
+    groups: dict[tuple[str, ...], dict[str, list[str]]] = {}
+    for row in rows:
+        results = (row["op"], *(_cell(row["cells"], suite) for suite in SUITES))
+        groups.setdefault(results, {}).setdefault(f"`{row['kernel']}`", []).append(row["project"])
+    table = []
+    for results, projects in groups.items():
+        kernels: dict[str, list[str]] = {}
+        for kernel, names in projects.items():
+            kernels.setdefault(_joined(names), []).append(kernel)
+        table.append(["; ".join(f"{names}: {', '.join(of)}" for names, of in kernels.items()), *results])
+    return markdown(["kernels", "operator", *SUITES], table)
+
+
+def _joined(names: list[str]) -> str:
+    """Return the names in one phrase, the first word that they share written once.
+
+    >>> _joined(["transformers mamba", "transformers bamba"])
+    'transformers mamba, bamba'
+    """
+    first = names[0].split()[0]
+    return ", ".join([names[0], *(name.removeprefix(f"{first} ") for name in names[1:])])
 
 
 def interpreted() -> str:

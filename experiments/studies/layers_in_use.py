@@ -40,31 +40,37 @@ def random_machine(kind: str, rng: np.random.Generator) -> MooreMachine:
 def main(
     machines: Annotated[int, typer.Option(min=4, help="how many, a quarter of each kind")] = 200,
     seed: Annotated[int, typer.Option(min=0)] = 0,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="time limit per machine, the default of `explain`")] = 30,
 ) -> None:
     """Decide the table for random machines, write results/layers_in_use.json, print the counts."""
     rng = np.random.default_rng(seed)
     counts = {name: {"one": Counter[str](), "stack": Counter[str]()} for name in IN_USE}
-    seconds, n_contradictions = list[float](), 0
+    seconds, n_contradictions, n_late = list[float](), 0, 0
     for i in track(range(machines), description="machines", console=Console(stderr=True), transient=True):
         machine = random_machine(KINDS[i % len(KINDS)], rng).minimise()
         begun = time.perf_counter()
-        rows = decide(machine, classify(machine), decide_stack)  # raises an error for a contradiction
+        rows = decide(
+            machine, classify(machine), decide_stack, max_seconds=max_seconds
+        )  # raises an error for a contradiction
         n_contradictions += len(contradictions(rows))
         for name, row in rows.items():
             counts[name]["one"][row.one] += 1
             counts[name]["stack"][row.stack] += 1
+        n_late += any(row.is_out_of_time for row in rows.values())
         seconds.append(time.perf_counter() - begun)
     facts = {
         "machines": machines,
         "seed": seed,
         "contradictions": n_contradictions,
+        "max_seconds": max_seconds,
+        "undecided_in_time": n_late,
         "seconds": {"median": round(statistics.median(seconds), 3), "most": round(max(seconds), 1)},
         "layers": {name: {what: dict(found) for what, found in of.items()} for name, of in counts.items()},
     }
     path = results_io.write("layers_in_use", facts, f"python -m experiments.studies.layers_in_use --seed {seed}")
     for name, of in counts.items():
         print(f"{IN_USE[name].title:26}", *(f"{what}: {dict(found)}" for what, found in of.items()))
-    print(facts["seconds"], path)
+    print(facts["seconds"], f"{n_late} machines with a cell undecided in time", path)
 
 
 if __name__ == "__main__":

@@ -34,8 +34,10 @@ RENAMED = {command: {old: new for old, new, used in _RENAMED if command in used.
            for _, _, commands in _RENAMED for command in commands.split()}  # fmt: skip
 _SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="results, warnings and errors alone")]
-ShowProgress = Annotated[bool, typer.Option("--progress", help="progress also where no terminal shows it")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only results, warnings and errors")]
+ShowProgress = Annotated[
+    bool, typer.Option("--progress", help="show progress even if standard error is not a terminal")
+]
 
 
 class Group(TyperGroup):

@@ -16,6 +16,7 @@ from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
 from fsa2lrnn.families.in_use import IN_USE, Decision, decide
@@ -31,13 +32,20 @@ _ANSWERS = {
 
 
 def main(
-    machine: MooreMachine, families: list[str], folder: Path | None, request: cascades.CascadeRequest, as_json: bool
+    machine: MooreMachine,
+    families: list[str],
+    folder: Path | None,
+    request: cascades.CascadeRequest,
+    as_json: bool,
+    max_seconds: float | None = None,
 ) -> None:
     """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
 
     The table of layers in use and the least block sizes are computed only if no families are named; all families are
-    decided where the answer is JSON, or certificates are written.
+    decided where the answer is JSON, or certificates are written. Layers and the cascade that are not decided within
+    `max_seconds` are "unknown"; they have half of the seconds that remain when their search begins.
     """
+    deadline = Deadline.of(max_seconds)
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)
     layers = list(NAMED) if are_all else [name for name in families if name in NAMED]
@@ -50,10 +58,11 @@ def main(
     costs = _costs(machine)
     extra = registry.find("block_size.sentences")
     activity.note("block sizes")
-    blocks = None if families or extra is None else extra.checked_needs(machine)
-    rows = None if families else _layers_in_use(machine, classification, blocks)
+    blocks = None if families or extra is None else extra.checked_needs(machine, deadline)
+    rows = None if families else _layers_in_use(machine, classification, blocks, deadline.share(0.5))
     activity.note("cascade")
-    small = cascades.look(machine, request)
+    with limited(deadline):
+        small = cascades.look(machine, request)
     # 2. Write the certificates, the drawing and the JSON object.
     if folder is not None:
         _write_certificates(verdicts, folder)
@@ -93,12 +102,14 @@ def main(
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 
 
-def _layers_in_use(machine: MooreMachine, classification: Classification, blocks: Any) -> dict[str, Decision]:
+def _layers_in_use(
+    machine: MooreMachine, classification: Classification, blocks: Any, deadline: Deadline
+) -> dict[str, Decision]:
     """Return the decision on each layer in use, with stacks and block sizes where their extras are installed."""
     real = None if blocks is None or isinstance(blocks, str) else blocks.blocks["R"]
     bounds = None if real is None else (real.lower, real.upper)
     stacks = registry.find("huggingface.stacks")
-    return decide(machine, classification, stacks, bounds, lambda title: activity.note(f"layers: {title}"))
+    return decide(machine, classification, stacks, bounds, lambda title: activity.note(f"layers: {title}"), deadline)
 
 
 def _print_layers(rows: dict[str, Decision]) -> None:
@@ -107,7 +118,9 @@ def _print_layers(rows: dict[str, Decision]) -> None:
     reasons: dict[str, list[str]] = {}
     for name, row in rows.items():
         title = IN_USE[name].title
-        table.add_row(escape(title), _ANSWERS[row.one], _ANSWERS[row.stack], escape(row.smallest))
+        late = "\n(time limit)" if row.is_out_of_time else ""
+        cells = (_ANSWERS[answer] + (late if answer == "unknown" else "") for answer in (row.one, row.stack))
+        table.add_row(escape(title), *cells, escape(row.smallest))
         if row.why:
             reasons.setdefault(row.why, []).append(title)
     console.out.print(table, soft_wrap=False)

@@ -39,7 +39,7 @@ LAYERS = (
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 _SOURCE = f"regex:…, task:…, or a file ({endings()})"
-_RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source to compile on the spot"
+_RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source, which is compiled first"
 _TRAINED = f"a trained model ({MODEL_SUFFIX}), or a folder that `export` wrote"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject words with new ones, see --completion"
 
@@ -53,13 +53,19 @@ ModelsAndSource = Annotated[
         help=f"trained models ({MODEL_SUFFIX}), then what they should compute: {_SOURCE}",
     ),
 ]
-AlphabetOption = Annotated[str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over more than {_LETTERS}")]
+AlphabetOption = Annotated[
+    str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over a larger alphabet than {_LETTERS}")
+]
 SecondsOption = Annotated[
     float, typer.Option("--max-seconds", min=0.1, help="time limit per model for the counterexample search")
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option("--max-seconds", min=0.1, help="time limit; by default none, and the answer depends on no clock"),
+    typer.Option(
+        "--max-seconds",
+        min=0.1,
+        help="time limit; by default none, so that the answer does not depend on the computer's speed",
+    ),
 ]
 MachineOutput = Annotated[
     Path | None,
@@ -72,19 +78,25 @@ CompletionOption = Annotated[
     Completion | None,
     typer.Option(help="where missing transitions lead; by default acceptors reject, others are refused"),
 ]
-DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model compiled on the spot")]
-JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
-LengthsOption = Annotated[str, typer.Option(help="of the words that models are evaluated on")]
+DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model that is compiled from a source")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object on standard output")]
+LengthsOption = Annotated[str, typer.Option(help="lengths of the words on which models are evaluated")]
 WordsOption = Annotated[int, typer.Option(min=1, help="fresh words per length")]
 MaxTokensOption = Annotated[
-    int, typer.Option("--max-tokens", min=1, help="letters per length at most: fewer words where they are long")
+    int,
+    typer.Option(
+        "--max-tokens", min=1, help="the most letters per length; long words are evaluated in smaller numbers"
+    ),
 ]
 MaxBlockOption = Annotated[
     int | None,
-    typer.Option(min=1, help="the largest block; by default one layer takes what it needs, a cascade 8"),
+    typer.Option(min=1, help="the largest block; by default no limit for one layer, 8 for a cascade"),
 ]
 TokenShiftOption = Annotated[
-    bool, typer.Option("--token-shift/--no-token-shift", help="whether a cascade's layers may see the step before too")
+    bool,
+    typer.Option(
+        "--token-shift/--no-token-shift", help="whether the layers of a cascade may read the previous step too"
+    ),
 ]
 LayersOption = Annotated[
     list[str] | None,

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import check_current
 from fsa2lrnn.decomposition.cascade import Cascade, Component, tells
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.rows import distinct_rows
@@ -156,6 +157,7 @@ def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:
 
 def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int) -> _CoordinateTable | None:
     """Return the maps that the moves require when only `reads` are read, or None if two moves contradict."""
+    check_current("searching for a cascade")
     sizes = cover.sizes
     rows, _ = distinct_rows(moves[:, [0, *(1 + j for j in reads), -2, -1]])
     for column, j in enumerate([*reads, i], start=1):

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
+from fsa2lrnn.deadline import check_current
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
@@ -76,6 +77,7 @@ def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.nda
             origins.append(Origin(int(s) + 1, 0, identity.words, ()))
     k = 0
     while k < len(basis) and len(basis) < n - 1:
+        check_current("deciding a family")
         images = np.zeros((len(delta), n), np.int64)
         for a, step in enumerate(delta):
             np.add.at(images[a], step, basis[k])

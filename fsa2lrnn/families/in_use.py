@@ -26,6 +26,7 @@ from typing import Any, Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.classification import Classification
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
 from fsa2lrnn.families.householder import HouseholderWitness
@@ -78,12 +79,14 @@ class Decision:
         stack: for a stack of layers.
         smallest: a sentence on the smallest realisation that is known; "" for none.
         why: the reason for a "no", or what was tried; "" where a construction says it all.
+        is_out_of_time: whether the time limit passed before an answer; "unknown" then has no other reason.
     """
 
     one: Answer = "unknown"
     stack: Answer = "unknown"
     smallest: str = ""
     why: str = ""
+    is_out_of_time: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Return the answers as a JSON object."""
@@ -100,6 +103,7 @@ def decide(
     stacks: Stacks | None = None,
     block: tuple[int, int] | None = None,
     report: Callable[[str], None] = lambda _: None,
+    max_seconds: float | Deadline | None = None,
 ) -> dict[str, Decision]:
     """Return the decision on each layer of `IN_USE`.
 
@@ -108,28 +112,39 @@ def decide(
         stacks: decides stacks of external layers; without it they are unknown beyond what one layer does.
         block: bounds on the least size of real blocks.
         report: is called with the name of each layer before it is decided.
+        max_seconds: time limit for all layers, of which each layer may use half of what remains; None for no limit.
 
     Raises:
         NotExact: if two answers contradict each other, which is an error of this library.
     """
-    minimal = minimise(machine)
+    minimal, deadline = minimise(machine), Deadline.of(max_seconds)
     rows: dict[str, Decision] = {}
     for name, layer in IN_USE.items():
         report(layer.title)
-        row = _one_layer(minimal, name, classification, block)
+        share = deadline.share(0.5)
+        with limited(share):
+            row = _one_layer(minimal, name, classification, block)
+        is_late = row.one == "unknown" and share.left() <= 0
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )
         if stacks is not None and layer.external is not None and not (layer.is_searched_last and is_implied):
-            answer, is_one, why = stacks(minimal, layer.external)
+            with limited(share):
+                answer, is_one, why = stacks(minimal, layer.external)
             one = "yes" if is_one else row.one
             row = Decision(
                 one, answer, row.smallest or (why if answer == "yes" else ""), "" if answer == "yes" else why
             )
+            is_late = is_late or (answer == "unknown" and share.left() <= 0)
+        if is_late:
+            row = replace(row, why="the time limit passed first: allow more seconds", is_out_of_time=True)
         rows[name] = _joined(row)
     if faults := contradictions(rows):
         raise NotExact(f"{'; '.join(faults)}: this is an error of the library, tell the authors")
-    return carried(rows)
+    return {
+        name: replace(row, is_out_of_time=row.is_out_of_time and "unknown" in (row.one, row.stack))
+        for name, row in carried(rows).items()
+    }
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:

@@ -53,7 +53,8 @@ class LanguageWords:
         share = self._share if label else [1 - each for each in self._share]
         if share[length][self.machine.start] <= 0:
             raise UnsupportedFormat(
-                f"no word of {length} letters is {'accepted' if label else 'rejected'}: there is no balanced data set"
+                f"no word of {length} letters is {'accepted' if label else 'rejected'}, so that no balanced data set "
+                "of this length exists: choose another length"
             )
         words = np.empty((size, length), np.int64)
         for k in range(length):

@@ -74,7 +74,8 @@ def _fixed_pair(action: Action, apart: np.ndarray) -> FactWitness:
 def is_strictly_piecewise(machine: MooreMachine, action: Action) -> Fact:
     """Decide whether every subsequence of a word of the language is in the language.
 
-    Witness: words (a, w), states (q, p): letter a leads q to p, and w is accepted from p, but not from q.
+    The witness of a negative answer is a letter a, a word w and states q, p: a leads from q to p, and w is accepted
+    from p but not from q.
     """
     if (undecided := _undecided(machine, action)) is not None:
         return undecided

@@ -12,6 +12,7 @@ import typer
 from fsa2lrnn.cli import outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
+    MODEL_SUFFIX,
     NO,
     AlphabetOption,
     CompletionOption,
@@ -31,21 +32,28 @@ if TYPE_CHECKING:
 def certify(
     model: LearnedModel,
     source: Source,
-    memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="last letters that the sets distinguish; by default the best number")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
     seconds: TimeLimit = None,
-    check: Annotated[Path | None, typer.Option(help="check this certificate of both instead")] = None,
+    check: Annotated[Path | None, typer.Option(help="check this certificate of MODEL and SOURCE instead")] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove up to which length a learned model is right on every word, in the floats that it computes."""
+    """Prove a learned model correct on all words up to a certified length, in the floats that it computes."""
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
         )
     outputs.check_certificate(output)
+    if (folder := sources.exported_folder(model)) is not None:
+        raise UnsupportedFormat(
+            f"{folder} is a folder that `export` wrote, and certificates are for models ({MODEL_SUFFIX}): "
+            f"`fsa2lrnn verify {quote(model)} {quote(source)}` proves it on its own code"
+        )
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
         code = _check(network, machine, check, as_json)

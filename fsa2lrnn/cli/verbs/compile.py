@@ -27,7 +27,7 @@ def compile_(
     source: Source,
     output: ModelOutput = None,
     form: Annotated[
-        Form, typer.Option(help="one layer of one-hot blocks, layers of small blocks, or the cheaper")
+        Form, typer.Option(help="one layer of one-hot blocks, a cascade of small blocks, or the cheaper of the two")
     ] = "onehot",
     max_block: MaxBlockOption = None,
     token_shift: TokenShiftOption = True,

@@ -22,7 +22,7 @@ def convert(
     alphabet: AlphabetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write an automaton in another format, complete and deterministic, and read it back to see what that keeps."""
+    """Write an automaton in another format, complete and deterministic, and report what is not preserved."""
     outputs.check_machine(output)
     machine = sources.read_machine(source, completion, alphabet)
 

@@ -23,11 +23,14 @@ from fsa2lrnn.cli.options import (
 def explain(
     source: Source,
     family: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="only this family, or layer by name; repeatable")
+        list[str] | None, typer.Option(metavar="NAME", help="decide only this family or layer; repeatable")
     ] = None,
     layer: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="only whether a layer that `export` knows can hold it; repeatable"),
+        typer.Option(
+            metavar="NAME",
+            help="decide only whether this external layer, a target of `export`, can represent it; repeatable",
+        ),
     ] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
     max_block: MaxBlockOption = None,
@@ -37,9 +40,17 @@ def explain(
     ] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
+    max_seconds: Annotated[
+        float,
+        typer.Option(
+            "--max-seconds",
+            min=0.1,
+            help="time limit for the layers and the cascade; what is not decided by then is unknown",
+        ),
+    ] = 30.0,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is known of an automaton: its algebra, which families and layers can represent it, what it costs."""
+    """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
     outputs.check_drawing(draw)
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)
@@ -53,7 +64,12 @@ def explain(
     from fsa2lrnn.cli import cascades, console, explanation
 
     explanation.main(
-        machine, family or [], certificates, cascades.CascadeRequest(max_block, token_shift, draw), as_json
+        machine,
+        family or [],
+        certificates,
+        cascades.CascadeRequest(max_block, token_shift, draw),
+        as_json,
+        max_seconds,
     )
     if not as_json:
         typed = quote(source)

@@ -24,16 +24,16 @@ def extract(
     output: MachineOutput = None,
     method: Annotated[
         ExtractMethod,
-        typer.Option(help="its states, which must close, or what a model puts out on short words"),
+        typer.Option(help="explore all states, which must be finitely many, or evaluate short words"),
     ] = "closure",
-    max_states: Annotated[int, typer.Option(min=1, help="states after which to give up")] = 100_000,
+    max_states: Annotated[int, typer.Option(min=1, help="the most states that are explored")] = 100_000,
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the minimal automaton out of a model: exactly where its states close, or as it behaves on short words."""
+    """Extract the minimal automaton of a model: exactly, or from its outputs on short words."""
     outputs.check_machine(output)
 
     from fsa2lrnn.automata.formats import write_file

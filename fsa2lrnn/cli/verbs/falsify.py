@@ -25,22 +25,24 @@ def falsify(
     model: ModelOrSource,
     source: Source,
     seconds: SecondsOption = 20.0,
-    max_length: Annotated[int, typer.Option(min=1, help="letters of the longest words that are tried")] = 2_000,
-    max_states: Annotated[int, typer.Option(min=0, help="joint states that the exhaustive search may hold")] = 100_000,
-    period: Annotated[int, typer.Option(min=0, help="longest period of the words that repeat")] = 3,
-    prefix: Annotated[int, typer.Option(min=0, help="longest word before a period")] = 1,
-    periodic_words: Annotated[int, typer.Option(min=0, help="words that repeat, the shortest first")] = 2_000,
-    random_words: Annotated[int, typer.Option(min=0, help="random words")] = 128,
-    width: Annotated[int, typer.Option(min=0, help="states that a beam keeps for each of the automaton's")] = 32,
-    seed: Annotated[int, typer.Option(min=0, help="of the random words")] = 0,
-    rounds: Annotated[int, typer.Option(min=0, help="of the beam that is guided from behind")] = 8,
+    max_length: Annotated[int, typer.Option(min=1, help="length of the longest words that are tried")] = 2_000,
+    max_states: Annotated[int, typer.Option(min=0, help="the most joint states of the exhaustive search")] = 100_000,
+    period: Annotated[int, typer.Option(min=0, help="longest period of the periodic words")] = 3,
+    prefix: Annotated[int, typer.Option(min=0, help="longest prefix of the periodic words")] = 1,
+    periodic_words: Annotated[int, typer.Option(min=0, help="number of periodic words, the shortest first")] = 2_000,
+    random_words: Annotated[int, typer.Option(min=0, help="number of random words")] = 128,
+    width: Annotated[
+        int, typer.Option(min=0, help="states of the model per state of the automaton in the beam search")
+    ] = 32,
+    seed: Annotated[int, typer.Option(min=0, help="seed of the random words")] = 0,
+    rounds: Annotated[int, typer.Option(min=0, help="rounds of the backward search")] = 8,
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for the shortest word on which a model is wrong; exit with 1 where one is found."""
+    """Search for a shortest counterexample to a model; the exit code is 1 if one is found."""
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.verification import Budget, Refuted
     from fsa2lrnn.verification import falsify as falsify_model

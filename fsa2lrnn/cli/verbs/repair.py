@@ -28,24 +28,25 @@ def repair(
     model: LearnedModel,
     source: Source,
     output: ModelOutput = None,
-    columns: Annotated[
-        Columns, typer.Option(help="keep the columns as they come, or hold their p-norms to 1")
-    ] = "keep",
+    columns: Annotated[Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")] = "keep",
     mode: Annotated[
         RepairMode,
-        typer.Option(help="least change; forget all but the state; that in numbers that never round; a new layer"),
+        typer.Option(
+            help="least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not round; "
+            "distil: a new layer"
+        ),
     ] = "least",
     seconds: TimeLimit = None,
-    snap: Annotated[bool, typer.Option("--snap", help="take the constructed model in its place")] = False,
+    snap: Annotated[bool, typer.Option("--snap", help="replace it by the compiled model")] = False,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Repair a model so that it implements the automaton exactly over the reals, with --mode dyadic in floats too.
+    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too.
 
-    By "distil" a layer of automata learns the model's answers on short words, whatever layers it has, and is proved;
-    exit with 1 if it is not.
+    With --mode distil a new layer with one-hot columns is trained on the outputs of the model on short words and is
+    proved; the exit code is 1 if the proof fails.
     """
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")

@@ -22,8 +22,8 @@ from fsa2lrnn.cli.options import (
 )
 
 _WORD = (
-    'letters together, or separated by spaces; or a JSON list, \'["a b", "-"]\', for letters with spaces and the like; '
-    "- reads it from standard input; write -- before a word that begins with -"
+    'letters, separated by spaces or by nothing, or a JSON list, \'["a b", "-"]\', if a letter contains spaces; '
+    "- reads the word from standard input; write -- before a word that begins with -"
 )
 
 
@@ -33,11 +33,11 @@ def run(
     trace: Annotated[
         bool,
         typer.Option(
-            "--trace", help="every letter, with the automaton's state where a source names it, and the output"
+            "--trace", help="print every letter, the automaton's state if the source names it, and the output"
         ),
     ] = False,
     vectors: Annotated[
-        bool, typer.Option("--vectors", help="a trace with the model's own state after each letter")
+        bool, typer.Option("--vectors", help="print a trace with the model's own state after each letter")
     ] = False,
     scan: Annotated[Scan, typer.Option(help="how the recurrence is computed")] = "auto",
     dtype: DtypeOption = "float32",

@@ -14,10 +14,10 @@ _SECTIONS = ("Args:", "Raises:", "|", ">>>")
 
 
 def tasks(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="tell everything of one")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="describe this machine in full")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the machines that task:… names: how each is called, what it computes, and why it is here."""
+    """List the machines that task:… names: parameters, what each computes, and why it is included."""
     from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
     from fsa2lrnn.cli import console
 

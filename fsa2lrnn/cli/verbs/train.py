@@ -23,38 +23,38 @@ from fsa2lrnn.cli.options import (
 
 def train(
     source: Source,
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; called again, they go on")],
-    preset: Annotated[Preset, typer.Option(help="settings by name")] = "released",
-    seeds: Annotated[str, typer.Option(help="one run each, as many at once as there are cores: 0,1,2")] = "0",
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; a second call resumes them")],
+    preset: Annotated[Preset, typer.Option(help="named settings")] = "released",
+    seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
     sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
     layer: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{', '.join(LAYERS)}, or module:Class for one of your own")
+        str | None, typer.Option(metavar="NAME", help=f"{', '.join(LAYERS)}, or module:Class for a user-defined layer")
     ] = None,
     init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
     weight_noise: Annotated[
-        float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")
+        float | None, typer.Option(min=0, help="standard deviation of the noise on compiled weights")
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="any setting, layers=3 or stop_at=None; repeatable"),
+        typer.Option("--set", metavar="NAME=VALUE", help="a setting, such as layers=3 or stop_at=None; repeatable"),
     ] = None,
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 20_000_000,
     then_prove: Annotated[
         bool,
-        typer.Option("--then-prove", help="read the automaton out of each network (normalisation=onehot), prove it"),
+        typer.Option("--then-prove", help="extract the automaton of each network (normalisation=onehot) and prove it"),
     ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="forget the runs that are in the folder")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="delete the runs in the folder and begin again")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
     wandb: Annotated[
         bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train networks on an automaton's words, and evaluate them at lengths they have not seen."""
+    """Train networks on an automaton's words, and evaluate them on longer words."""
     options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init}
     options["noise"] = weight_noise
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}

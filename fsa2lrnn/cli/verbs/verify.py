@@ -26,7 +26,7 @@ from fsa2lrnn.cli.options import (
 def verify(
     model: ModelOrSource,
     source: Source,
-    max_states: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
+    max_states: Annotated[int, typer.Option(min=1, help="the most joint states that are explored")] = 1_000_000,
     seconds: TimeLimit = None,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
     dtype: DtypeOption = "float32",
@@ -34,7 +34,7 @@ def verify(
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
     certificate: Annotated[
-        Path | None, typer.Option(help="write a proof here (.safetensors), for `python -m fsa2lrnn.checker`")
+        Path | None, typer.Option(help="write the proof to this file (.safetensors), for `python -m fsa2lrnn.checker`")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -129,7 +129,7 @@ class LiquidS4Layer(S4Layer):
         return self.mixing(y), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return mixing(2 Re Σ C x), for the state zero if there is no recurrence."""
+        """Return mixing(2 Re Σ C x); x is 0 for kernels that are not causal, because these have no state."""
         return super().emit(state if self.is_causal else super().initial_state(len(state)))
 
     def _has_no_state(self, what: str) -> UnsupportedFormat:

@@ -9,6 +9,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
 from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock
 from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
@@ -167,11 +168,14 @@ class BlockNeeds:
         return value
 
 
-def checked_needs(machine: MooreMachine) -> BlockNeeds | str:
-    """Return what blocks need, with the certificates checked, or why a machine is too large for the search."""
+def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNeeds | str:
+    """Return what blocks need, with the certificates checked, or why a machine is too large for the search.
+
+    Each question has at most a tenth of the seconds that remain until the deadline.
+    """
     if reason := too_large(minimise(machine)):
         return reason
-    answers = needs(machine)
+    answers = needs(machine, min(BUDGET, max(deadline.share(0.1).seconds, 0.0)))
     for answer in answers.blocks.values():
         answer.check()
     if answers.factors.impossible is not None:

@@ -59,9 +59,9 @@ print(tokenizer.convert_ids_to_tokens(found.tolist()))  # {expected}
 ```
 
 {spaces} Outputs are tokens that begin with `=`. The model
-reads letters only: what it puts out cannot be read again, and `generate` with `max_new_tokens=1` gives the
-output after the last letter. Another letter becomes `<unk>`, for which there is no embedding: the model fails and does
-not answer. `<pad>` goes to the right.
+reads letters only, not outputs: `generate` with `max_new_tokens=1` returns the output after the last letter. Any other
+letter becomes `<unk>`, which is outside the embedding, and the model raises an error. Padding (`<pad>`) belongs on the
+right.
 """
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import check_current
 from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface.cascades import cascaded
@@ -56,6 +57,7 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
             return plan
     chosen, refined = list[np.ndarray](), np.zeros(minimal.n_states, np.int64)
     for partition in _partitions(minimal, only_all=False):
+        check_current("searching for heads")
         finer = meet(refined, partition)
         if finer.max() == refined.max() or _one_head(minimal, partition, has_reflections) is None:
             continue

@@ -17,6 +17,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from fsa2lrnn.deadline import check_current
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.groups import group_cover, regular
@@ -137,6 +138,7 @@ class _Search:
 
         def extend() -> bool:
             self.tried += 1
+            check_current("searching for counters")
             if self.tried > limit or not self._fits(c, modulus, added):
                 return False
             if len(c) == modulus:

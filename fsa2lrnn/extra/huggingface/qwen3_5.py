@@ -12,12 +12,14 @@ from fsa2lrnn.extra.huggingface import qwen3_next
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, head_settings, mixer, model_settings, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
 LAYER = ExternalLayer("qwen3.5", tried="transformers 5.23.0")
 CODE = HuggingFace("Qwen3_5ForCausalLM")
+OBSERVER = GatedDeltaObserver("qwen3_5", "Qwen3_5", "Qwen3_5GatedDeltaNet", "TextModel", "qwen3_5_text")
 _LARGEST_BETA = 1
 plan = qwen3_next.plan
 

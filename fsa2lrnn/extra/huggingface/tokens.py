@@ -1,6 +1,6 @@
 """A tokenizer for automata: one token per letter, then one per output, with `=` before it, then padding.
 
-A text that holds another letter gives `<unk>`, whose number no embedding has: the model fails and does not answer.
+A text with another letter gives `<unk>`, whose number is outside the embedding: the model raises an error.
 """
 
 from __future__ import annotations

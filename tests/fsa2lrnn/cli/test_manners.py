@@ -100,7 +100,7 @@ def test_the_version_and_the_help(call):
     assert "Usage: fsa2lrnn" in out
     code, out, _ = call("certify", "--help")
     assert code == 0
-    assert "Prove up to which length" in out
+    assert "Prove a learned model correct" in out
 
 
 @pytest.mark.parametrize(

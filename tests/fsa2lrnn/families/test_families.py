@@ -262,3 +262,16 @@ def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(m
     assert {name for name, row in carried(rows).items() if row.stack == "no"} == {
         "mamba", "mamba-2", "gated-deltanet", "kda"
     }  # fmt: skip
+
+
+@pytest.mark.extra("huggingface")
+def test_what_is_not_decided_in_time_is_unknown_for_that_reason():
+    from fsa2lrnn.extra.huggingface.stacks import decide_stack
+
+    machine = zoo.mod_arith(3)
+    late = decide(machine, classify(machine), decide_stack, max_seconds=1e-6)
+    row = late["gated-deltanet-negative"]
+    assert (row.stack, row.is_out_of_time) == ("unknown", True)
+    assert "time limit" in row.why
+    unhurried = decide(zoo.parity(), classify(zoo.parity()), decide_stack)
+    assert not any(row.is_out_of_time for row in unhurried.values())

@@ -11,23 +11,28 @@ from fsa2lrnn.cli import given, outputs
 from fsa2lrnn.cli.options import JsonOption
 from fsa2lrnn.errors import UnsupportedFormat
 
-_FOLDER = "a model of OLMo-Hybrid, Qwen3-Next, Mamba-2, RWKV-7 or PD-SSM, as save_pretrained or `export` wrote it"
+_FOLDER = (
+    "a model of OLMo-Hybrid, Qwen3-Next, Qwen3.5, Mamba-2, RWKV-7 or PD-SSM, written by save_pretrained or `export`"
+)
 
 
 def gates(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=_FOLDER)],
     text: Annotated[
-        Path | None, typer.Option(help="a file to read, by the folder's tokenizer, or in an exported model's letters")
+        Path | None,
+        typer.Option(help="a text file, read by the folder's tokenizer, or as letters of an exported model"),
     ] = None,
-    tokens: Annotated[str | None, typer.Option(metavar="NUMBERS", help="tokens to read in its place: 0,5,2")] = None,
+    tokens: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="tokens to read in place of a text: 0,5,2")
+    ] = None,
     window: Annotated[int, typer.Option(min=1, help="tokens of a text that are read from one start")] = 1_024,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="a histogram a head (.svg)")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write one histogram per head (.svg)")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say where the gates of a model live, by head, over a text or each token of its vocabulary.
+    """Report the ranges of a model's gates per head, over a text or each token of its vocabulary.
 
-    The model's own code runs; the eigenvalue is the least of what multiplies the state at a token. Below 0 is what
-    tracking parity or permutations takes.
+    The model's own code runs. The eigenvalue is the least one of the matrix that multiplies the state at a token;
+    parity and permutations need negative eigenvalues.
     """
     outputs.check_svg(output)
     if text is not None and tokens is not None:

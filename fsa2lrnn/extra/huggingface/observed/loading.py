@@ -32,15 +32,15 @@ def configuration(path: Path) -> dict[str, Any]:
     return value
 
 
-def of_folder(folder: Path, kind: str, prefix: str) -> Any:
+def of_folder(folder: Path, kind: str, body: str) -> Any:
     """The model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
-    return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, prefix), folder, _EAGER)
+    return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, body), folder, _EAGER)
 
 
-def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, prefix: str) -> Any:
+def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, body: str) -> Any:
     """The model of a configuration and weights, without its head, in evaluation mode. Raises `CheckpointError`."""
     numbers, given = (sum(part.numel() for part in weights.values()), len(weights)), {"state_dict": dict(weights)}
-    return _made("the weights", dict(config), numbers, _body(kind, prefix), None, _EAGER | given)
+    return _made("the weights", dict(config), numbers, _body(kind, body), None, _EAGER | given)
 
 
 def held(folder: Path) -> tuple[int, int]:
@@ -90,9 +90,9 @@ def check_like(origin: str, kind: str, empty: torch.nn.Module, weights: Mapping[
         raise CheckpointError(f"{origin}: {shortened(', '.join(wrong))} are not as a {kind} of these sizes has them")
 
 
-def _body(kind: str, prefix: str) -> Any:
+def _body(kind: str, body: str) -> Any:
     with transformers():
-        return getattr(modeling(kind), f"{prefix}Model")
+        return getattr(modeling(kind), body)
 
 
 def _made(

@@ -28,26 +28,30 @@ class Architecture(ABC):
     """One architecture of transformers.
 
     Args:
-        kind: its model_type, which is also the name of its file.
+        kind: the name of its file, and its model_type unless `model_type` is given.
         prefix: of its classes: OlmoHybrid.
         mixer: the class of a layer with a state.
+        body: the class of the model without its head, less the prefix.
+        model_type: in the configuration of a text model; "" if it is `kind`.
     """
 
     kind: str
     prefix: str
     mixer: str
+    body: str = "Model"
+    model_type: str = ""
     measures: ClassVar[tuple[Measure, ...]]
 
     def is_in(self, folder: Path) -> bool:
         path = folder / "config.json"
-        return path.is_file() and loading.configuration(path).get("model_type") == self.kind
+        return path.is_file() and loading.configuration(path).get("model_type") == (self.model_type or self.kind)
 
     def open(self, folder: Path) -> Any:
-        return loading.of_folder(folder, self.kind, self.prefix)
+        return loading.of_folder(folder, self.kind, f"{self.prefix}{self.body}")
 
     def made(self, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
         """The same of a configuration and weights. Raises `CheckpointError`."""
-        return loading.of_weights(config, weights, self.kind, self.prefix)
+        return loading.of_weights(config, weights, self.kind, f"{self.prefix}{self.body}")
 
     def owns(self, model: Any) -> bool:
         return isinstance(model, torch.nn.Module) and any(True for _ in self._mixers(model))

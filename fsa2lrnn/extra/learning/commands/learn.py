@@ -12,7 +12,7 @@ from fsa2lrnn.cli.options import NO, Sampler
 from fsa2lrnn.errors import UnsupportedFormat
 
 LearnMethod = Literal["train", "rpni", "merge", "cascade"]
-_NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none is, and contradictions are refused'
+_NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none, and contradictory data are refused'
 
 
 def learn(
@@ -23,45 +23,45 @@ def learn(
             help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv)",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; called again, it goes on")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
     method: Annotated[
         LearnMethod,
         typer.Option(
-            help="train; of DATA, at once: rpni where no output is wrong, merge where some are; of SOURCE: cascade, "
-            "small blocks in layers"
+            help="train; for DATA also rpni (no output is wrong) and merge (some are wrong); for SOURCE also cascade, "
+            "layers of small blocks"
         ),
     ] = "train",
     max_block: Annotated[
-        int | None, typer.Option(min=2, help="of --method cascade: the largest block, by default 8")
+        int | None, typer.Option(min=2, help="for --method cascade: the largest block, by default 8")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="SOURCE", help="of --method cascade: the machine that is distilled, by default SOURCE"),
+        typer.Option(metavar="SOURCE", help="for --method cascade: the machine that is distilled, by default SOURCE"),
     ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
-    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,
+    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
     sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
-    seed: Annotated[int, typer.Option(min=0, help="of weights and words")] = 0,
-    steps: Annotated[int | None, typer.Option(min=1, help="updates after which to give up")] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0.1, help="time limit, whatever the method")
-    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="seed of weights and words")] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
+    seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help="time limit for every method")] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="any setting of the recipe, heads=6 or block=40; repeatable"),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="a setting of the recipe, such as heads=6 or block=40; repeatable"
+        ),
     ] = None,
     alphabet: Annotated[
-        str | None, typer.Option(metavar="LETTERS", help="the letters there are; DATA with others is refused")
+        str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="forget the run that is in the folder")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="delete the run in the folder and begin again")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object on standard output")] = False,
 ) -> None:
-    """Train a layer that is an automaton until it is proved right; from DATA, say how it does on words held out.
+    """Train a layer that is an automaton: until it is proved equal to SOURCE, or on the words of DATA.
 
-    With --method cascade a machine is spread over layers of small blocks: each layer is distilled from its components,
-    all are trained on as a whole, and the network itself is proved. The folder gets the model, the trained network, the
-    machine as DOT and JSON, the cascade as a drawing, and the evidence. Exit with 1 where the budget ended before a
-    proof against SOURCE.
+    With --method cascade the network has layers of small blocks: each layer is trained on the states of its components,
+    then all layers are trained together, and the network is proved. The folder contains the model, the trained network,
+    the machine as DOT and JSON, a drawing of the cascade, and the evidence. The exit code is 1 if the budget ended
+    before a proof.
     """
     if method != "cascade" and not (max_block is None and target is None):
         raise UnsupportedFormat("--max-block and --target are for --method cascade: a block's size is --set block=40")

@@ -28,11 +28,11 @@ def compare(
     max_tokens: MaxTokensOption = 2_000_000,
     sampler: Annotated[Sampler, typer.Option(help="how words are drawn")] = "task",
     seconds: SecondsOption = 20.0,
-    plot: Annotated[Path | None, typer.Option(help="draw accuracy over length here (.svg .png .pdf)")] = None,
+    plot: Annotated[Path | None, typer.Option(help="write a chart of accuracy over length (.svg .png .pdf)")] = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare trained models with the compiled one: accuracy per length, a counterexample, what the heads carry."""
+    """Compare trained models with the compiled one: accuracy per length, a counterexample, what the heads represent."""
     evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
     outputs.check_plot(plot)
     paths, source = sources.models_then_source(models)

@@ -15,10 +15,12 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="a folder for the learned model, its repairs and the page")
     ] = Path("runs/demo"),
-    learned: Annotated[bool, typer.Option(help="whether to train, judge and mend a model too: two minutes")] = True,
+    learned: Annotated[
+        bool, typer.Option(help="whether to train, verify and repair a model too, which takes two minutes")
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the paper's hardest task, prove it for all lengths and use it; then train, judge and mend a model,
+    """Compile the paper's hardest task, prove it for all lengths and run it; then train, verify and repair a model,
     and learn one that is proved."""
     folder = output if learned else None
     outputs.check_runs(folder)

@@ -22,7 +22,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 _SECONDS = (
     "time limit per model for extraction, counterexample search, certificates and repairs together; evaluation on "
-    "words, what heads carry and drawing come on top; by default 20 s for the search alone"
+    "words, analysis of the heads and drawing are not limited; by default 20 s for the search only"
 )
 
 
@@ -35,7 +35,9 @@ def report(
             "`learn`, with or without a SOURCE",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="the page (.html); its facts go beside it (.json)")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="the page (.html); its data are written next to it (.json)")
+    ],
     lengths: LengthsOption = "40,100,500,5000",
     words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 500_000,
@@ -43,10 +45,10 @@ def report(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge learned models, repair them, and write one page on learned, repaired and constructed.
+    """Evaluate and repair learned models, and write one page that compares learned, repaired and compiled models.
 
-    Of a folder that `learn` wrote: what was learned and whether it is proved, and the film, the heads' automata at a
-    few steps.
+    For a folder that `learn` wrote the page shows what was learned, whether it is proved, and the automata of the heads
+    at several steps.
     """
     evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": max_tokens}
     outputs.check_page(output)

@@ -11,7 +11,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
+
+import numpy as np
 
 from fsa2lrnn.display.markup import visible
 from fsa2lrnn.extra.report.drawing.curves import Box, Curve, Point, along, arc, between, loop, through, widest_gap
@@ -72,11 +75,13 @@ def _follows(a: str, b: str) -> bool:
 
 
 HEIGHT = 14.0  # of a line of text
-_SHARES = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78)  # of the way along the arrow, by preference
-_NEAR = (0.3, 0.26, 0.34, 0.22, 0.38, 0.42, 0.5, 0.58, 0.66)
-_GAPS = (3.0, 12.0)  # between the arrow and its label
-_CROSSED = 3.0  # what it costs to stand on a point of another arrow
-_FURTHER = 8.0  # what the wider gap costs
+_SHARES = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78, 0.15, 0.85)  # of the way along the arrow, by preference
+_NEAR = (0.3, 0.26, 0.34, 0.22, 0.38, 0.42, 0.5, 0.58, 0.66, 0.15, 0.74)
+_GAPS = (3.0, 7.0, 12.0)  # between the arrow and its label
+_STEP = 3.0  # pixels between the points of arrows that labels avoid
+_CROSSED = 25.0  # cost of a label on an arrow: more than that of any other place along its own
+_COVERED = 1.0  # cost of each point of arrows below the label
+_FURTHER = 4.0  # cost of each wider gap
 
 
 class LabelRequest(NamedTuple):
@@ -96,15 +101,17 @@ def place(wanted: Sequence[LabelRequest], taken: Sequence[Box], near: bool = Fal
     """
     boxes = list(taken)
     found: dict[Edge, Point] = {}
-    others = [(label.key, point) for label in wanted for point in label.points]
+    arrows = [_dense(label.points) for label in wanted]
+    points = np.concatenate(arrows) if arrows else np.empty((0, 2))
     for label in sorted(wanted, key=lambda label: -label.width):
         best = None
         for cost, middle in _candidates(label, _NEAR if near else _SHARES):
             box = _around(middle, label.width)
             if (best is None or cost < best[0]) and not any(overlap(box, other) for other in boxes):
-                crossed = sum(key != label.key and _holds(box, point) for key, point in others)
-                if best is None or cost + _CROSSED * crossed < best[0]:
-                    best = (cost + _CROSSED * crossed, middle, box)
+                covered = int(((points > box[:2]) & (points < box[2:])).all(1).sum())  # points of its own arrow too
+                cost += _CROSSED * (covered > 0) + _COVERED * covered
+                if best is None or cost < best[0]:
+                    best = (cost, middle, box)
         if best is not None:
             found[label.key] = best[1]
             boxes.append(best[2])
@@ -135,8 +142,14 @@ def _around(middle: Point, width: float) -> Box:
     return middle[0] - width / 2, middle[1] - HEIGHT / 2, middle[0] + width / 2, middle[1] + HEIGHT / 2
 
 
-def _holds(box: Box, point: Point) -> bool:
-    return box[0] < point[0] < box[2] and box[1] < point[1] < box[3]
+def _dense(points: Sequence[Point]) -> np.ndarray:
+    """Return points of a polygonal line at most `_STEP` pixels apart, shape (P, 2)."""
+    corners = np.array(points, float)
+    pieces = [corners[-1:]]
+    for a, b in pairwise(corners):
+        n = max(1, math.ceil(float(np.hypot(*(b - a))) / _STEP))
+        pieces.append(a + (b - a) * np.arange(n)[:, None] / n)
+    return np.concatenate(pieces)
 
 
 DRAWN = 60  # states; of more, a drawing shows nothing

@@ -84,3 +84,12 @@ def test_a_time_limit_gives_the_length_certified_by_then(call):
     assert code == 0
     assert "time limit the search was cut short after 3 s, with N = 1: without a time limit" in " ".join(out.split())
     assert call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")[0] == 0
+
+
+def test_an_exported_folder_is_sent_to_verify(call, tmp_path):
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    (folder / "fsa2lrnn.json").write_text("{}", encoding="utf-8")
+    code, _, err = call("certify", str(folder), "regex:(ab)*")
+    assert code == 2
+    assert "fsa2lrnn verify" in err

@@ -17,6 +17,12 @@ SIZES = {
         "linear_num_value_heads": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 16, "num_experts": 4,
         "num_experts_per_tok": 2, "moe_intermediate_size": 16, "shared_expert_intermediate_size": 16,
     },
+    "qwen3_5": {
+        "prefix": "Qwen3_5", "config": "TextConfig", "hidden_size": 48, "intermediate_size": 32,
+        "num_hidden_layers": 4, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 16,
+        "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 16,
+        "linear_value_head_dim": 16,
+    },
     "mamba2": {
         "prefix": "Mamba2", "hidden_size": 32, "num_heads": 4, "head_dim": 16, "state_size": 8, "n_groups": 2,
         "num_hidden_layers": 2, "chunk_size": 32,
@@ -33,11 +39,11 @@ def random_model():
     @cache
     def make(kind, dtype=torch.float32, **settings):
         given = {**SIZES[kind], "vocab_size": 60, **settings}
-        prefix = given.pop("prefix")
+        prefix, config = given.pop("prefix"), given.pop("config", "Config")
         torch.manual_seed(0)
         with transformers():
             code = modeling(kind)
-            model = getattr(code, f"{prefix}ForCausalLM")(getattr(code, f"{prefix}Config")(**given))
+            model = getattr(code, f"{prefix}ForCausalLM")(getattr(code, f"{prefix}{config}")(**given))
         return model.to(dtype).eval()
 
     return make

@@ -13,7 +13,7 @@ from fsa2lrnn.extra.huggingface.observed.read import observe
 from fsa2lrnn.extra.huggingface.packages import modeling
 
 WORD = np.random.default_rng(0).integers(60, size=(1, 70)).tolist()
-LAYERS = [("olmo-hybrid", "olmo_hybrid", 2), ("qwen3-next", "qwen3_next", 1)]
+LAYERS = [("olmo-hybrid", "olmo_hybrid", 2), ("qwen3-next", "qwen3_next", 1), ("qwen3.5", "qwen3_5", 1)]
 
 
 def given_to(file, model, word):

@@ -101,7 +101,7 @@ def test_an_index_that_leads_elsewhere(saved, index, message):
 def test_weights_that_fit_no_configuration(random_model):
     model = random_model("mamba2")
     with pytest.raises(CheckpointError, match="the weights: the configuration describes a model of"):
-        of_weights({**model.config.to_dict(), "vocab_size": 4_096}, model.state_dict(), "mamba2", "Mamba2")
+        of_weights({**model.config.to_dict(), "vocab_size": 4_096}, model.state_dict(), "mamba2", "Mamba2Model")
 
 
 def test_any_byte_of_a_folder_may_be_wrong(saved, tmp_path):

@@ -11,7 +11,7 @@ from fsa2lrnn.extra.huggingface.observed import read
 from fsa2lrnn.extra.huggingface.observed.read import letters, model_of, observe
 from fsa2lrnn.extra.huggingface.packages import modeling
 
-KINDS = {"olmo_hybrid": "olmo-hybrid", "qwen3_next": "qwen3-next", "mamba2": "mamba-2"}
+KINDS = {"olmo_hybrid": "olmo-hybrid", "qwen3_next": "qwen3-next", "qwen3_5": "qwen3.5", "mamba2": "mamba-2"}
 TEXT = np.random.default_rng(1).integers(60, size=90)
 
 
@@ -24,7 +24,8 @@ def test_folders_weights_and_models_say_the_same(random_model, saved, kind):
     assert (folder / "model.safetensors.index.json").is_file()
     found = observe(str(folder), TEXT).to_json()
     again = observe(model_of(KINDS[kind], model.config.to_dict(), model.state_dict()), TEXT).to_json()
-    assert found["model"].pop("class") == f"{wanted['model'].pop('class').removesuffix('ForCausalLM')}Model"
+    body = "TextModel" if kind == "qwen3_5" else "Model"
+    assert found["model"].pop("class") == wanted["model"].pop("class").removesuffix("ForCausalLM") + body
     again["model"].pop("class")
     assert found == wanted == again
 
