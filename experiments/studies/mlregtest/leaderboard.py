@@ -2,11 +2,11 @@
 
     python -m experiments.studies.mlregtest.leaderboard FOLDER --minutes 75
 
-A call continues where the last one stopped. All layers of a language run before the next language, sizes and classes take
-turns, and all first seeds come before the second ones: whenever it stops, what has been run is balanced.
+A call continues where the last one stopped. All layers of a language run before the next language, sizes and classes
+take turns, and all first seeds come before the second ones: whenever it stops, what has been run is balanced.
 
-Letters that act alike are one letter here. Of 64 letters most act alike, and words of letters drawn uniformly would hardly
-ever contain the others.
+Letters that act alike are one letter here. Of 64 letters most act alike, and words of letters drawn uniformly would
+hardly ever contain the others.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def _selective(layer: str, **options: Any) -> dict[str, Any]:
 
 
 ARMS: dict[str, Arm] = {
-    **{name: COMMON[name] for name in ("onehot", "released", "householder_1", "householder_2", "diagonal", "s4d", "lru")},
+    **{
+        name: COMMON[name]
+        for name in ("onehot", "released", "householder_1", "householder_2", "diagonal", "s4d", "lru")
+    },
     "s5": Arm("S5", {"layer": "s5"}, _s5),
     "rwkv4": COMMON["rwkv4"],
     "gated_deltanet": Arm("Gated DeltaNet, eigenvalues in (−1, 1)", _selective("gated_deltanet", **_DELTA), _undecided),

@@ -5,16 +5,17 @@ combination of languages u₀ Σ* u₁ Σ* … u_k. Knast (1983): this holds if 
 
     (e p f q e)^ω e p f s e (e r f s e)^ω = (e p f q e)^ω (e r f s e)^ω
 
-for all p, q, r, s and idempotents e, f of S. Where it fails at a state, let a be that state after (epfqe)^ω, W the power
-(erfse)^ω, b = a·pf, d = b·s e W and d′ = a·W ≠ d. With s e W in place of s and W (erfse)^{ω−1} r in place of r, where h
-and h′ are what r f leads d and d′ to, one has pattern 3:
+for all p, q, r, s and idempotents e, f of S. Where it fails at a state, let a be that state after (epfqe)^ω, W the
+power (erfse)^ω, b = a·pf, d = b·s e W and d′ = a·W ≠ d. With s e W in place of s and W (erfse)^{ω−1} e r in place of r,
+and with h and h′ the states to which r f leads d and d′, one has pattern 3:
 
     e fixes (a, d′, d), f fixes (b, h′, h), r: (a, d′, d) → (h′, h′, h), s: (b, h′, h) → (d, d′, d),
 
 and a and b lie in one component. Conversely the pattern, with idempotent powers of the loops, refutes the identity.
 The pairs (d′, d) and (h′, h) lie in one component C of the graph of pairs. Thus r exists for all h in C if and only if
 (a, d′, d) leads within C to some (x′, x′, x), and s if and only if (b, h′, h) leads to some (x, x′, x): a search of the
-graph of triples whose pair stays in its component, O(n³ k).
+graph of triples whose pair stays in its component, O(n³ k). Two states of one component that a word fixes are the
+case a = d′ = h′, b = d = h with r and s empty.
 
 A language is locally threshold testable if the factors of some length, counted up to some threshold, and the two ends
 decide. Thérien & Weiss (1985), Beauquier & Pin (1991): this holds if and only if S is aperiodic and e x f y e z f =
@@ -30,8 +31,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import map_kernels
+from fsa2lrnn.automata.monoid import map_kernels, tuple_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters
+from fsa2lrnn.automata.monoid.local import two_in_a_component
 from fsa2lrnn.automata.table_kernels import can_reach
 
 MAX_NODES = 30_000_000  # edges of a graph of tuples: 240 MB
@@ -51,8 +53,13 @@ def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
     if n**2 * k > MAX_NODES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
     pairs = map_kernels.tuple_graph(action.letters.astype(np.int64), 2)
+    fixed = map_kernels.on_cycle(pairs)
+    if (two := two_in_a_component(action, fixed)) is not None:
+        node = two[0] * n + two[1]
+        witness = _knast_witness(action, pairs, (two[0], two[0], two[1]), (two[1], two[0], two[1]), (node, node))
+        return Fact(False, "polynomial: by pairs of states that a word fixes", witness)
     component = map_kernels.components(pairs)
-    codes = np.flatnonzero((np.bincount(component)[component] > 1) | map_kernels.on_cycle(pairs))
+    codes = np.flatnonzero((np.bincount(component)[component] > 1) | fixed)
     m = len(codes)
     if n * m * k > MAX_NODES:
         return Fact(None, f"undecided: {n * m:,} triples of states with {k} letters are above {MAX_NODES:,} edges")
@@ -69,7 +76,10 @@ def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
     if not len(both):
         return Fact(True, method)
     (a, i), (b, j) = (np.argwhere(merges & (place == both[0]))[0].tolist() for merges in merging)
-    return Fact(False, method, _knast_witness(action, graph, (a, i), (b, j), codes))
+    (d1, d), (h1, h) = divmod(int(codes[i]), n), divmod(int(codes[j]), n)
+    nodes = a * m + i, b * m + j
+    ends = h1 * m + j, d * m + i
+    return Fact(False, method, _knast_witness(action, graph, (a, d1, d), (b, h1, h), nodes, ends))
 
 
 def _within_components(action: Action, pairs: np.ndarray, component: np.ndarray, codes: np.ndarray) -> np.ndarray:
@@ -88,14 +98,18 @@ def _reaching(closed: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def _knast_witness(
-    action: Action, graph: np.ndarray, at: tuple[int, int], to: tuple[int, int], codes: np.ndarray
+    action: Action,
+    graph: np.ndarray,
+    at: tuple[int, int, int],
+    to: tuple[int, int, int],
+    nodes: tuple[int, int],
+    ends: tuple[int, int] | None = None,
 ) -> FactWitness:
-    (a, i), (b, j), n, m = at, to, action.n_states, len(codes)
-    (d1, d), (h1, h) = divmod(int(codes[i]), n), divmod(int(codes[j]), n)
-    node, other = a * m + i, b * m + j
-    u, v = (action.word(map_kernels.path(graph, q, q).tolist()) for q in (node, other))
+    """Return pattern 3 at (a, d′, d) and (b, h′, h), which are `nodes` of a graph; r and s lead to its nodes `ends`."""
+    (a, d1, d), (b, h1, h) = at, to
+    u, v = (action.word(map_kernels.path(graph, q, q).tolist()) for q in nodes)
     p, q = _path(action, action.successors, a, b), _path(action, action.successors, b, a)
-    r, s = _path(action, graph, node, h1 * m + j), _path(action, graph, other, d * m + i)
+    r, s = (_path(action, graph, *edge) for edge in zip(nodes, nodes if ends is None else ends, strict=True))
     spelt = [action.spell(word) for word in (u, v, r, s)]
     says = (
         f"{spelt[0]} fixes states {a}, {d1} and {d}, {spelt[1]} fixes {b}, {h1} and {h}, and {a} and {b} lie in one "
@@ -131,11 +145,11 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
     letters = action.letters.astype(np.int64)
     pairs = (letters[:, :, None] * n + letters[:, None, :]).reshape(k, n * n).T.copy()  # states may be equal
     loops3 = map_kernels.on_cycle(_all_triples(pairs, letters)).reshape(n, n, n)
-    numbers, quads = map_kernels.quadruples(letters, loops3, MAX_NODES // k)
+    numbers, quads = tuple_kernels.quadruples(letters, loops3, MAX_NODES // k)
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
-    found = map_kernels.not_exchangeable(map_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
+    found = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
     method = "polynomial: by triples and quadruples of states that a word fixes"
     if found[0] == -1:
         return Fact(True, method)
@@ -197,7 +211,9 @@ def _short_refutation(action: Action) -> FactWitness | None:
     k, n = action.letters.shape
     words = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
     words = words[:_SHORT]
-    maps = np.array([action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in words])
+    maps = np.array(
+        [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in words]
+    )
     for u, f in zip(words, maps, strict=True):
         e, times = f, 1
         while (e[e] != e).any() and times <= n:  # a power that is idempotent, if the monoid is aperiodic

@@ -51,11 +51,8 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_TUPLES:,} edges")
     letters = action.letters.astype(np.int64)
     pairs = map_kernels.tuple_graph(letters, 2)
-    component = map_kernels.components(action.successors)
-    together = map_kernels.on_cycle(pairs).reshape(n, n) & (component[:, None] == component)
-    if together.any():
-        q, r = (int(i) for i in np.argwhere(together)[0])
-        return _two_in_a_component(action, pairs, q, r)
+    if (two := two_in_a_component(action, map_kernels.on_cycle(pairs))) is not None:
+        return _forgotten(action, pairs, *two)
     if is_large:
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
     triples = map_kernels.tuple_graph(letters, 3)
@@ -81,7 +78,14 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
     return Fact(False, "polynomial: by triples of states that a word fixes", FactWitness(says, (loop, x, y), (p, q, r)))
 
 
-def _two_in_a_component(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
+def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | None:
+    """Return two states of one component that a word fixes; `fixed` says of each pair of states whether a word does."""
+    component, n = map_kernels.components(action.successors), action.n_states
+    together = np.argwhere(fixed.reshape(n, n) & (component[:, None] == component))
+    return (int(together[0, 0]), int(together[0, 1])) if len(together) else None
+
+
+def _forgotten(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
     graph, n = action.successors, action.n_states
     loop = action.word(map_kernels.path(pairs, q * n + r, q * n + r).tolist())
     x, y = action.word(map_kernels.path(graph, q, r).tolist()), action.word(map_kernels.path(graph, r, q).tolist())

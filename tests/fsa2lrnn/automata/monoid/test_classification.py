@@ -234,7 +234,7 @@ def test_rows_for_people():
     assert rows["elements of the monoid"] == "3 (by enumeration of the monoid, 3 elements)"
     assert rows["group"] == "no: '0' leads states 0 and 1 both to 0 (polynomial: whether every letter is a permutation)"
     assert rows["definite (the last letters decide)"].startswith("yes, 1 letter (polynomial")
-    assert len(rows) == 16
+    assert len(rows) == 20
 
 
 def test_json_keeps_letters():
