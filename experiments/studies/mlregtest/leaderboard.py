@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -25,6 +26,7 @@ import typer
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
+from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest.data_alone import within
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.random_languages.arms import ARMS as COMMON
@@ -45,6 +47,7 @@ from fsa2lrnn.training.learning import learn
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted
+from fsa2lrnn.verification.certify.work import SearchCutShort
 from fsa2lrnn.verification.falsify import Budget
 
 COMMAND = "python -m experiments.studies.mlregtest.leaderboard FOLDER"
@@ -62,7 +65,10 @@ _DELTA: dict[str, Any] = {"reads": "state", "conv": 0, "neg_eigval": True, "expa
 
 
 def _within_family(family: str) -> Callable[[MooreMachine], tuple[str, str]]:
-    """Return the verdict of a family on a layer that is a part of it."""
+    """Return the verdict of a family on a layer that is a part of it.
+
+    The delta rules, RWKV-7 and SLiCE below act by matrices of 4 or 5 dimensions, which "block(8)" contains.
+    """
 
     def theory(machine: MooreMachine) -> tuple[str, str]:
         answer = represent(machine, family, short_words=False).answer
@@ -85,19 +91,22 @@ def _selective(layer: str, **options: Any) -> dict[str, Any]:
 
 
 ARMS: dict[str, Arm] = {
-    **{
-        name: COMMON[name]
-        for name in ("onehot", "released", "householder_1", "householder_2", "diagonal", "s4d", "lru")
-    },
+    "onehot": COMMON["onehot"]._replace(title="one-hot"),
+    "released": COMMON["released"]._replace(title="block(8)"),
+    "householder_1": COMMON["householder_1"]._replace(title="Householder(1)"),
+    "householder_2": COMMON["householder_2"]._replace(title="Householder(2)"),
+    "diagonal": COMMON["diagonal"]._replace(title="diagonal"),
+    "s4d": COMMON["s4d"],
+    "lru": COMMON["lru"]._replace(title="LRU"),
     "s5": Arm("S5", {"layer": "s5"}, _s5),
     "rwkv4": COMMON["rwkv4"],
-    "gated_deltanet": Arm("Gated DeltaNet, eigenvalues in (−1, 1)", _selective("gated_deltanet", **_DELTA), _undecided),
-    "deltaproduct": Arm("DeltaProduct, two factors", _selective("deltaproduct", **_DELTA, factors=2), _undecided),
-    "kda": Arm("KDA, eigenvalues in (−1, 1)", _selective("kda", **_DELTA), _undecided),
+    "gated_deltanet": Arm("GatedDeltaNet", _selective("gated_deltanet", **_DELTA), _within_family("block(8)")),
+    "deltaproduct": Arm("DeltaProduct", _selective("deltaproduct", **_DELTA, factors=2), _within_family("block(8)")),
+    "kda": Arm("KDA", _selective("kda", **_DELTA), _within_family("block(8)")),
     "mamba2": Arm("Mamba-2", _selective("mamba2", reads="state", conv=0), _within_family("diagonal[0,1]")),
-    "rwkv7": Arm("RWKV-7", _selective("rwkv7", reads="state"), _undecided),
+    "rwkv7": Arm("RWKV-7", _selective("rwkv7", reads="state"), _within_family("block(8)")),
     "pd_ssm": Arm("PD-SSM", _selective("pd_ssm", reads="state"), _undecided),
-    "slice": Arm("SLiCE, blocks", _selective("slice"), _undecided),
+    "slice": Arm("SLiCE", _selective("slice"), _within_family("block(8)")),
     "mingru": Arm("minGRU", _selective("mingru") | {"block": 16}, _within_family("diagonal[0,1]")),
     "slstm": Arm("sLSTM", _selective("slstm", conv=0) | {"embedding_dim": 16}, _undecided),
 }
@@ -123,13 +132,17 @@ def main(
     seeds: Annotated[int, typer.Option(min=1, help="runs of each language and layer")] = 2,
     minutes: Annotated[float, typer.Option(min=0, help="processor minutes after which no run starts")] = 75.0,
 ) -> None:
-    """Run what is due and write experiments/results/mlregtest_leaderboard.json after each run."""
+    """Run what is due and write experiments/results/mlregtest_leaderboard.json after each run, and the figure last."""
     torch.set_num_threads(1)
     os.environ[FOLDER] = str(folder)
     learn("task:parity")  # compiles what is compiled once
     end, drawn = time.process_time() + 60 * minutes, languages(folder, sample)
-    described = known_rows("mlregtest_leaderboard", "languages")
+    described = known_rows(board.NAME, "languages")
     known = {row["name"] for row in described}
+    for name in dict.fromkeys(run["name"] for run in known_rows(board.NAME)):
+        if name not in known:
+            known.add(name)
+            described.append(describe(name))
 
     def plan() -> Iterator[tuple[str, str, int]]:
         for seed in range(seeds):
@@ -154,9 +167,12 @@ def main(
             "languages": described,
             "runs": runs,
         }
-        results_io.write("mlregtest_leaderboard", results, COMMAND)
+        results_io.write(board.NAME, results, COMMAND)
 
-    run_due(plan(), ("name", "arm", "seed"), known_rows("mlregtest_leaderboard"), run, write)
+    try:
+        write(run_due(plan(), ("name", "arm", "seed"), known_rows(board.NAME), run, write))
+    finally:
+        board.figure(results_io.RESULTS / f"{board.NAME}.svg")
 
 
 def describe(name: str) -> Row:
@@ -225,7 +241,8 @@ def _verified(model: LRNN, machine: MooreMachine) -> Row:
     if not model.is_switched:
         return row | {"certified": None, "why": "no tables"}
     try:
-        with within(2 * CERTIFY):
+        with within(2 * CERTIFY), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SearchCutShort)
             certificate = certify(LRNN.from_affine(switched(model)), machine, seconds=CERTIFY)
     except (OutOfTime, Fsa2LrnnError) as error:
         return row | {"why": f"{type(error).__name__}: {str(error)[:120]}"}
