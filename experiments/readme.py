@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
+from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest import show as show_mlregtest
 from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
@@ -268,6 +269,10 @@ SECTIONS = {
     "mlregtest_candidates": Section(show_mlregtest.candidates, ("mlregtest_candidates",)),
     "mlregtest_data_alone": Section(show_mlregtest.data_alone, ("mlregtest_data_alone",)),
     "mlregtest_classes": Section(show_mlregtest.classes, ("mlregtest_classes",)),
+    "mlregtest_leaderboard": Section(board.layers, (board.NAME,)),
+    "mlregtest_leaderboard_classes": Section(board.classes, (board.NAME,)),
+    "mlregtest_leaderboard_alphabets": Section(board.alphabets, (board.NAME,)),
+    "mlregtest_leaderboard_theory": Section(board.theory, (board.NAME,)),
     "block_sizes_held_out": Section(model_tables.block_sizes_held_out, ("block_sizes",)),
     "probe_survey": Section(probe_tables.survey, ("probe_survey",)),
     "probe_seconds": Section(probe_tables.seconds, ("probe_seconds",)),
@@ -297,6 +302,7 @@ WRITERS = {
     "mlregtest_candidates": "studies.mlregtest.candidates FOLDER",
     "mlregtest_classes": "studies.mlregtest.classes FOLDER",
     "mlregtest_data_alone": "studies.mlregtest.data_alone FOLDER",
+    "mlregtest_leaderboard": "studies.mlregtest.leaderboard FOLDER",
     "mlregtest_learned": "studies.mlregtest.learned FOLDER",
     "mlregtest_own_tasks": "studies.mlregtest.own_tasks",
     "noise": "studies.noise",

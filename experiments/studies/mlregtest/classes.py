@@ -19,15 +19,14 @@ from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 
 FACTS = (
     "strictly_local", "tier_strictly_local", "strictly_piecewise", "locally_testable", "tier_locally_testable",
-    "j_trivial", "aperiodic",
+    "j_trivial", "threshold_testable", "tier_threshold_testable", "dot_depth_one", "tier_dot_depth_one", "aperiodic",
 )  # fmt: skip
 LABEL = {
     "SL": "strictly_local", "TSL": "tier_strictly_local", "SP": "strictly_piecewise", "LT": "locally_testable",
-    "TLT": "tier_locally_testable", "PT": "j_trivial", "LTT": "aperiodic", "TLTT": "aperiodic", "PLT": "aperiodic",
-    "TPLT": "aperiodic", "SF": "aperiodic",
+    "TLT": "tier_locally_testable", "PT": "j_trivial", "LTT": "threshold_testable", "TLTT": "tier_threshold_testable",
+    "PLT": "dot_depth_one", "TPLT": "tier_dot_depth_one", "SF": "aperiodic",
 }  # fmt: skip
-"""The fact that a label asserts; where `classify` does not decide the class itself, the least class that contains it.
-Zp and Reg assert that the language is not star-free."""
+"""The fact that a label asserts. Zp and Reg assert that the language is not star-free."""
 
 
 def main(

@@ -14,7 +14,8 @@ from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
 _SIZES = (4, 16, 64)
 _CLASSIFIED = {
     "SL": "strictly_local", "TSL": "tier_strictly_local", "SP": "strictly_piecewise", "LT": "locally_testable",
-    "TLT": "tier_locally_testable", "PT": "j_trivial", "SF": "aperiodic",
+    "TLT": "tier_locally_testable", "PT": "j_trivial", "LTT": "threshold_testable",
+    "TLTT": "tier_threshold_testable", "PLT": "dot_depth_one", "TPLT": "tier_dot_depth_one", "SF": "aperiodic",
 }  # fmt: skip
 
 Runs = list[dict[str, Any]]
@@ -140,9 +141,10 @@ def classes() -> str:
     orders = [run for run in runs if run["class"] == "SL"]
     same = sum(f"k={parse_name(run['name']).k}" in run["facts"] for run in orders)
     agreeing = _share(runs, lambda run: run["holds"] is True)
+    undecided = sum("?" in text for text in results["runs"].values())
     return markdown(["label", "agrees", *(f"{kind}: yes" for kind in _CLASSIFIED)], rows) + (
-        f"\n`classify` agrees with the label on {agreeing} languages. LTT, TLTT, PLT and TPLT are compared by what "
-        "they imply, that the language is star-free; Zp and Reg by what they exclude, that it is "
-        f"star-free. The least k of the strictly local languages is that in the name for {same} of {len(orders)} "
+        f"\n`classify` agrees with the label on {agreeing} languages, and leaves {undecided} of the {len(runs):,} with "
+        "an undecided class. Zp and Reg are compared by what they exclude, that the language is star-free. The least k "
+        f"of the strictly local languages is that in the name for {same} of {len(orders)} "
         "(`experiments/results/mlregtest_classes.json`).\n"
     )

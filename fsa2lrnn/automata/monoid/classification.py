@@ -12,6 +12,7 @@ from typing import Any, Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.elements import Images, enumerate_monoid
+from fsa2lrnn.automata.monoid.factors import is_dot_depth_one, is_locally_threshold_testable
 from fsa2lrnn.automata.monoid.facts import Action, Fact, Letters
 from fsa2lrnn.automata.monoid.local import is_locally_testable
 from fsa2lrnn.automata.monoid.order import (
@@ -43,10 +44,14 @@ _TITLES = {
     "definite": "definite (the last letters decide)",
     "reverse_definite": "reverse definite (the first letters decide)",
     "locally_testable": "locally testable",
+    "threshold_testable": "locally threshold testable",
+    "dot_depth_one": "dot-depth at most one (piecewise locally testable)",
     "strictly_local": "strictly local",
     "strictly_piecewise": "strictly piecewise",
     "tier_strictly_local": "tier-based strictly local",
     "tier_locally_testable": "tier-based locally testable",
+    "tier_threshold_testable": "tier-based locally threshold testable",
+    "tier_dot_depth_one": "tier-based piecewise locally testable",
 }
 
 
@@ -65,11 +70,14 @@ class Classification(Brief):
         definite, definite_order: the state after k letters or more depends on the last k only; the least k, or None.
         reverse_definite, reverse_definite_order: it depends on the first k only; the least k, or None.
         locally_testable: the factors of some length and the ends of the word determine the state.
+        threshold_testable: the same factors, counted up to a threshold, determine it.
+        dot_depth_one: for an acceptor: the language is a boolean combination of languages u₀ Σ* u₁ … Σ* u_k.
         strictly_local, strictly_local_order: for an acceptor: every factor of k letters of the word, ends included, is
             one of those allowed; the least k, or None.
         strictly_piecewise: for an acceptor: every subsequence of an accepted word is accepted.
         tier: the letters that lead some state to another.
-        tier_strictly_local, tier_locally_testable: the same facts after all other letters are deleted.
+        tier_strictly_local, tier_locally_testable, tier_threshold_testable, tier_dot_depth_one: the same facts after
+            all other letters are deleted.
     """
 
     machine: MooreMachine
@@ -86,12 +94,16 @@ class Classification(Brief):
     reverse_definite: Fact
     reverse_definite_order: int | None
     locally_testable: Fact
+    threshold_testable: Fact
+    dot_depth_one: Fact
     strictly_local: Fact
     strictly_local_order: int | None
     strictly_piecewise: Fact
     tier: Letters
     tier_strictly_local: Fact
     tier_locally_testable: Fact
+    tier_threshold_testable: Fact
+    tier_dot_depth_one: Fact
 
     @property
     def kind(self) -> Literal["group", "aperiodic", "mixed"] | None:
@@ -159,9 +171,12 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
     j_trivial = is_j_trivial(action, r_trivial)
     definite, definite_order = is_definite(action)
     reverse_definite, reverse_definite_order = is_reverse_definite(action)
-    locally_testable = is_locally_testable(action, definite, reverse_definite)
     strictly_local, strictly_local_order = is_strictly_local(minimal, action)
-    tier = tier_of(action)
+    by_factors, tier = _by_factors(action, j_trivial, definite, reverse_definite), tier_of(action)
+    on_tier = by_factors
+    if tier.names != action.names:  # J-trivial exactly if the whole monoid is: the other letters are its identity
+        on_tier = _by_factors(tier, j_trivial, is_definite(tier)[0], is_reverse_definite(tier)[0])
+    locally_testable = by_factors["locally_testable"]
     aperiodic = is_aperiodic(monoid, images, r_trivial, locally_testable)
     return Classification(
         machine=minimal,
@@ -177,11 +192,19 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
         definite_order=definite_order,
         reverse_definite=reverse_definite,
         reverse_definite_order=reverse_definite_order,
-        locally_testable=locally_testable,
+        **by_factors,
         strictly_local=strictly_local,
         strictly_local_order=strictly_local_order,
         strictly_piecewise=is_strictly_piecewise(minimal, action),
         tier=tier.names,
         tier_strictly_local=is_strictly_local(minimal, tier)[0],
-        tier_locally_testable=is_locally_testable(tier, is_definite(tier)[0], is_reverse_definite(tier)[0]),
+        **{f"tier_{name}": fact for name, fact in on_tier.items()},
     )
+
+
+def _by_factors(action: Action, j_trivial: Fact, definite: Fact, reverse_definite: Fact) -> dict[str, Fact]:
+    """Return the facts on the factors of words, the widest class first: each class lies within the one before."""
+    dot_depth_one = is_dot_depth_one(action, j_trivial)
+    threshold = is_locally_threshold_testable(action, dot_depth_one)
+    locally_testable = is_locally_testable(action, definite, reverse_definite, threshold)
+    return {"dot_depth_one": dot_depth_one, "threshold_testable": threshold, "locally_testable": locally_testable}

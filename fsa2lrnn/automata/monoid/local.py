@@ -28,30 +28,32 @@ MAX_TUPLES = 30_000_000  # edges of the graph of triples: 120 MB
 MAX_STEPS = 2_000_000_000  # steps of the search from every pair: some seconds
 
 
-def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) -> Fact:
+def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, threshold: Fact) -> Fact:
     """Decide whether eSe is a semilattice for every idempotent e of the semigroup of non-empty words.
 
-    Polynomial, by pairs and triples of states: O(n⁴ k) at worst, undecided beyond `MAX_TUPLES` and `MAX_STEPS`.
+    Polynomial, by pairs and triples of states: O(n⁴ k) at worst. Beyond `MAX_TUPLES` and `MAX_STEPS` it is false if the
+    language is not even locally threshold testable (`threshold`), else undecided.
 
     Witness: u fixes each of the states, which are distinct, and
     words (u, x, y), states (q, r): x leads q to r, y leads r to q; or
     words (u, x), states (p, q, r): x leads p to q and q to r; or
-    words (u, x, y), states (p, q, r): x leads p to q and fixes r, y leads p to r and fixes q.
+    words (u, x, y), states (p, q, r): x leads p to q and fixes r, y leads p to r and fixes q; or
+    that of `threshold`.
     """
     if definite.value or reverse_definite.value:
         kind = "definite" if definite.value else "reverse definite"
         return Fact(True, f"since the machine is {kind}")
     k, n = action.letters.shape
+    is_large = n**3 * k > MAX_TUPLES or n**4 * k > MAX_STEPS
+    if is_large and threshold.value is False:
+        return Fact(False, "since the language is not locally threshold testable", threshold.witness)
     if n**2 * k > MAX_TUPLES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_TUPLES:,} edges")
     letters = action.letters.astype(np.int64)
     pairs = map_kernels.tuple_graph(letters, 2)
-    component = map_kernels.components(action.successors)
-    together = map_kernels.on_cycle(pairs).reshape(n, n) & (component[:, None] == component)
-    if together.any():
-        q, r = (int(i) for i in np.argwhere(together)[0])
-        return _two_in_a_component(action, pairs, q, r)
-    if n**3 * k > MAX_TUPLES or n**4 * k > MAX_STEPS:
+    if (two := two_in_a_component(action, map_kernels.on_cycle(pairs))) is not None:
+        return _forgotten(action, pairs, *two)
+    if is_large:
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
     triples = map_kernels.tuple_graph(letters, 3)
     pattern, p, q, r = map_kernels.not_semilattice(pairs, map_kernels.on_cycle(triples), n)
@@ -76,7 +78,14 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) 
     return Fact(False, "polynomial: by triples of states that a word fixes", FactWitness(says, (loop, x, y), (p, q, r)))
 
 
-def _two_in_a_component(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
+def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | None:
+    """Return two states of one component that a word fixes; `fixed` says of each pair of states whether a word does."""
+    component, n = map_kernels.components(action.successors), action.n_states
+    together = np.argwhere(fixed.reshape(n, n) & (component[:, None] == component))
+    return (int(together[0, 0]), int(together[0, 1])) if len(together) else None
+
+
+def _forgotten(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
     graph, n = action.successors, action.n_states
     loop = action.word(map_kernels.path(pairs, q * n + r, q * n + r).tolist())
     x, y = action.word(map_kernels.path(graph, q, r).tolist()), action.word(map_kernels.path(graph, r, q).tolist())

@@ -1,0 +1,234 @@
+"""Languages of dot-depth one and locally threshold testable languages, for the semigroup S of the non-empty words.
+
+A language has dot-depth at most one, or is piecewise locally testable (Rogers & Lambert 2019), if it is a boolean
+combination of languages u₀ Σ* u₁ Σ* … u_k. Knast (1983): this holds if and only if
+
+    (e p f q e)^ω e p f s e (e r f s e)^ω = (e p f q e)^ω (e r f s e)^ω
+
+for all p, q, r, s and idempotents e, f of S. Where it fails at a state, let a be that state after (epfqe)^ω, W the
+power (erfse)^ω, b = a·pf, d = b·s e W and d′ = a·W ≠ d. With s e W in place of s and W (erfse)^{ω−1} e r in place of r,
+and with h and h′ the states to which r f leads d and d′, one has pattern 3:
+
+    e fixes (a, d′, d), f fixes (b, h′, h), r: (a, d′, d) → (h′, h′, h), s: (b, h′, h) → (d, d′, d),
+
+and a and b lie in one component. Conversely the pattern, with idempotent powers of the loops, refutes the identity.
+The pairs (d′, d) and (h′, h) lie in one component C of the graph of pairs. Thus r exists for all h in C if and only if
+(a, d′, d) leads within C to some (x′, x′, x), and s if and only if (b, h′, h) leads to some (x, x′, x): a search of the
+graph of triples whose pair stays in its component, O(n³ k). Two states of one component that a word fixes are the
+case a = d′ = h′, b = d = h with r and s empty.
+
+A language is locally threshold testable if the factors of some length, counted up to some threshold, and the two ends
+decide. Thérien & Weiss (1985), Beauquier & Pin (1991): this holds if and only if S is aperiodic and e x f y e z f =
+e z f y e x f for all x, y, z and idempotents e, f. Dot-depth one is necessary and implies aperiodicity. The identity
+fails if and only if there is pattern 4:
+
+    e fixes (a, c, c′), f fixes (b, d, b′, d′), d ≠ d′, x: (a, c′) → (b, d′), y: (b, b′) → (c, c′), z: (a, c) → (b′, d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fsa2lrnn.automata.monoid import map_kernels, tuple_kernels
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters
+from fsa2lrnn.automata.monoid.local import two_in_a_component
+from fsa2lrnn.automata.table_kernels import can_reach
+
+MAX_NODES = 30_000_000  # edges of a graph of tuples: 240 MB
+MAX_JOINS = 2_000_000_000  # candidates of pattern 4: some seconds
+_SHORT = 200  # words of at most two letters in the quick search for pattern 4
+
+
+def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
+    """Decide whether the language is a boolean combination of languages u₀ Σ* u₁ … Σ* u_k, by pattern 3.
+
+    Witness: words (u, v, p, q, r, s), states (a, d′, d, b, h′, h): u fixes a, d′ and d, v fixes b, h′ and h, p leads a
+    to b, q leads b to a, r leads (a, d′, d) to (h′, h′, h), s leads (b, h′, h) to (d, d′, d), and d ≠ d′.
+    """
+    if j_trivial.value:
+        return Fact(True, "polynomial: since the monoid is J-trivial")
+    n, k = action.n_states, len(action.letters)
+    if n**2 * k > MAX_NODES:
+        return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
+    pairs = map_kernels.tuple_graph(action.letters.astype(np.int64), 2)
+    fixed = map_kernels.on_cycle(pairs)
+    if (two := two_in_a_component(action, fixed)) is not None:
+        node = two[0] * n + two[1]
+        witness = _knast_witness(action, pairs, (two[0], two[0], two[1]), (two[1], two[0], two[1]), (node, node))
+        return Fact(False, "polynomial: by pairs of states that a word fixes", witness)
+    component = map_kernels.components(pairs)
+    codes = np.flatnonzero((np.bincount(component)[component] > 1) | fixed)
+    m = len(codes)
+    if n * m * k > MAX_NODES:
+        return Fact(None, f"undecided: {n * m:,} triples of states with {k} letters are above {MAX_NODES:,} edges")
+    graph = _within_components(action, pairs, component, codes)
+    first, second = codes // n, codes % n  # d′ and d
+    states = np.arange(n)[:, None]
+    loops = map_kernels.on_cycle(graph).reshape(n, m)
+    closed = np.append(np.where(graph < 0, n * m, graph), np.full((1, k), n * m), 0).T
+    merging = [loops & _reaching(closed, states == with_).reshape(n, m) for with_ in (first, second)]
+    # A component of pairs and one of states, for a and for b.
+    place = component[codes] * n + map_kernels.components(action.successors)[:, None]
+    both = np.intersect1d(place[merging[0]], place[merging[1]])
+    method = "polynomial: by triples of states whose pairs stay in a component"
+    if not len(both):
+        return Fact(True, method)
+    (a, i), (b, j) = (np.argwhere(merges & (place == both[0]))[0].tolist() for merges in merging)
+    (d1, d), (h1, h) = divmod(int(codes[i]), n), divmod(int(codes[j]), n)
+    nodes = a * m + i, b * m + j
+    ends = h1 * m + j, d * m + i
+    return Fact(False, method, _knast_witness(action, graph, (a, d1, d), (b, h1, h), nodes, ends))
+
+
+def _within_components(action: Action, pairs: np.ndarray, component: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Return the graph of the nodes a m + j, state a and pair `codes[j]`, whose pair stays in its component."""
+    number = np.full(len(pairs), -1)
+    number[codes] = np.arange(len(codes))
+    after = pairs[codes]
+    stays = (after >= 0) & (component[after] == component[codes][:, None])
+    moved = np.where(stays, number[after], -1)  # (m, k)
+    graph = action.successors[:, None, :] * len(codes) + moved
+    return np.where(moved < 0, -1, graph).reshape(-1, moved.shape[1])
+
+
+def _reaching(closed: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    return can_reach(closed, np.append(targets.reshape(-1), False))[:-1]
+
+
+def _knast_witness(
+    action: Action,
+    graph: np.ndarray,
+    at: tuple[int, int, int],
+    to: tuple[int, int, int],
+    nodes: tuple[int, int],
+    ends: tuple[int, int] | None = None,
+) -> FactWitness:
+    """Return pattern 3 at (a, d′, d) and (b, h′, h), which are `nodes` of a graph; r and s lead to its nodes `ends`."""
+    (a, d1, d), (b, h1, h) = at, to
+    u, v = (action.word(map_kernels.path(graph, q, q).tolist()) for q in nodes)
+    p, q = _path(action, action.successors, a, b), _path(action, action.successors, b, a)
+    r, s = (_path(action, graph, *edge) for edge in zip(nodes, nodes if ends is None else ends, strict=True))
+    spelt = [action.spell(word) for word in (u, v, r, s)]
+    says = (
+        f"{spelt[0]} fixes states {a}, {d1} and {d}, {spelt[1]} fixes {b}, {h1} and {h}, and {a} and {b} lie in one "
+        f"component; {spelt[2]} leads {a} to {h1}, {d1} to {h1} and {d} to {h}, {spelt[3]} leads {b} to {d}, {h1} to "
+        f"{d1} and {h} to {d}"
+    )
+    return FactWitness(says, (u, v, p, q, r, s), (a, d1, d, b, h1, h))
+
+
+def _path(action: Action, graph: np.ndarray, start: int, goal: int) -> Letters:
+    return () if start == goal else action.word(map_kernels.path(graph, start, goal).tolist())
+
+
+def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
+    """Decide whether the factors of some length, counted up to a threshold, and the ends decide, by pattern 4.
+
+    Polynomial: the reachable pairs of all pairs, the triples and quadruples that a word fixes, and a join of them.
+
+    Witness: that of `is_dot_depth_one`; or words (u, v, x, y, z), states (a, b, c, d, b′, c′, d′): u fixes a, c and c′,
+    v fixes b, d, b′ and d′, x leads a to b and c′ to d′, y leads b to c and b′ to c′, z leads a to b′ and c to d ≠ d′.
+    """
+    if dot_depth_one.value is False:
+        return Fact(False, "since the language is not piecewise locally testable", dot_depth_one.witness)
+    if (witness := _short_refutation(action)) is not None:
+        return Fact(False, "by words of at most two letters", witness)
+    if dot_depth_one.value is None:
+        return dot_depth_one
+    n, k = action.n_states, len(action.letters)
+    if n == 1:
+        return Fact(True, "since the machine has one state")
+    if max(n, k) * n**3 > MAX_NODES:
+        return Fact(None, f"undecided: {n**3:,} triples of {n} states with {k} letters are too many to search")
+    letters = action.letters.astype(np.int64)
+    pairs = (letters[:, :, None] * n + letters[:, None, :]).reshape(k, n * n).T.copy()  # states may be equal
+    loops3 = map_kernels.on_cycle(_all_triples(pairs, letters)).reshape(n, n, n)
+    numbers, quads = tuple_kernels.quadruples(letters, loops3, MAX_NODES // k)
+    if len(quads) and quads[0, 0] == -2:
+        return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
+    loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
+    found = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
+    method = "polynomial: by triples and quadruples of states that a word fixes"
+    if found[0] == -1:
+        return Fact(True, method)
+    if found[0] == -2:
+        return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
+    return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in found]))
+
+
+def _all_triples(pairs: np.ndarray, letters: np.ndarray) -> np.ndarray:
+    n = letters.shape[1]
+    graph = letters.T[:, None, :] * n**2 + pairs[None]  # (n, n², k)
+    return graph.reshape(-1, len(letters))
+
+
+def _exchange_witness(action: Action, pairs: np.ndarray, states: Sequence[int]) -> FactWitness:
+    a, b, c, d, b1, c1, d1 = states
+    n = action.n_states
+    u, v = _fixing(action, (a, c, c1)), _fixing(action, (b, d, b1, d1))
+    x = _path(action, pairs, a * n + c1, b * n + d1)
+    y = _path(action, pairs, b * n + b1, c * n + c1)
+    z = _path(action, pairs, a * n + c, b1 * n + d)
+    return _exchange(action, (u, v, x, y, z), states)
+
+
+def _fixing(action: Action, states: tuple[int, ...]) -> Letters:
+    """Return a shortest word that fixes all of these states; one exists."""
+    origin, waiting = dict[tuple[int, ...], tuple[tuple[int, ...], int]](), [states]
+    for at in waiting:
+        for a, row in enumerate(action.letters):
+            to = tuple(int(row[q]) for q in at)
+            if to in origin:
+                continue
+            origin[to] = at, a
+            if to == states:
+                numbers = [a]
+                while at != states:
+                    at, a = origin[at]
+                    numbers.append(a)
+                return action.word(reversed(numbers))
+            waiting.append(to)
+    raise AssertionError("no word fixes these states")
+
+
+def _exchange(action: Action, words: tuple[Letters, ...], states: Sequence[int]) -> FactWitness:
+    u, v, x, y, z = (action.spell(word) for word in words)
+    a, b, c, d, b1, c1, d1 = states
+    says = (
+        f"{u} fixes states {a}, {c} and {c1}, {v} fixes {b}, {d}, {b1} and {d1}; from {a}, {x}, {y} and {z} lead over "
+        f"{b} and {c} to {d}, while {z}, {y} and {x} lead over {b1} and {c1} to {d1}"
+    )
+    return FactWitness(says, words, tuple(states))
+
+
+def _short_refutation(action: Action) -> FactWitness | None:
+    """Return pattern 4 with e = f and an empty y, for words of at most two letters; None proves nothing.
+
+    Then eSe is not commutative: for u = v with an idempotent power e, x and z replaced by exe and eze.
+    """
+    k, n = action.letters.shape
+    words = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
+    words = words[:_SHORT]
+    maps = np.array(
+        [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in words]
+    )
+    for u, f in zip(words, maps, strict=True):
+        e, times = f, 1
+        while (e[e] != e).any() and times <= n:  # a power that is idempotent, if the monoid is aperiodic
+            e, times = f[e], times + 1
+        if (e[e] != e).any():
+            continue
+        inside = e[maps[:, e]]  # exe for each word x
+        for i in range(len(words)):
+            one, other = inside[:, inside[i]], inside[i][inside]  # x then z, z then x
+            if (one != other).any():
+                j, a = (int(q) for q in np.argwhere(one != other)[0])
+                a = int(e[a])
+                loop = action.word(u) * times
+                x, z = (action.word(words[w]) + loop for w in (i, j))
+                b, b1 = int(inside[i][a]), int(inside[j][a])
+                d, d1 = int(inside[j][b]), int(inside[i][b1])
+                return _exchange(action, (loop, loop, x, (), z), (a, b, b, d, b1, b1, d1))
+    return None

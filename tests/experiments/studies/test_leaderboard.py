@@ -1,0 +1,53 @@
+"""The leaderboard on MLRegTest: a balanced order, runs of every layer, and tables that add up."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from experiments.studies.mlregtest import board, leaderboard
+from fsa2lrnn import zoo
+from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
+
+
+def test_every_beginning_of_the_order_is_balanced(tmp_path):
+    for size in ("04.04", "16.16", "64.64"):
+        for kind in CLASSES:
+            for number in range(8):
+                (tmp_path / f"{size}.{kind}.2.1.{number}.att").touch()
+    ordered = [parse_name(name) for name in leaderboard.languages(tmp_path, 96)]
+    assert len(set(ordered)) == 96
+    for end in range(3, 97):
+        for key in ("letters", "kind"):
+            counts = Counter(getattr(name, key) for name in ordered[:end])
+            assert max(counts.values()) - min(counts.values()) <= 1, (end, key)
+    assert Counter((name.letters, name.kind) for name in ordered[:39]).most_common(1)[0][1] == 1
+
+
+@pytest.mark.parametrize("arm", leaderboard.ARMS)
+def test_each_layer_runs_and_is_verified_or_searched(arm, monkeypatch):
+    monkeypatch.setattr(leaderboard, "language", lambda _: zoo.ab_star())
+    monkeypatch.setattr(leaderboard, "PROTOCOL", {**leaderboard.PROTOCOL, "steps": 2, "evaluate_every": 2})
+    monkeypatch.setattr(leaderboard, "CERTIFY", 0.1)
+    monkeypatch.setattr(leaderboard, "SEARCH", replace(leaderboard.SEARCH, seconds=0.1))
+    monkeypatch.setattr(leaderboard, "WORDS", 20)
+    monkeypatch.setattr(leaderboard, "LENGTHS", (5, 9))
+    run = leaderboard.run_one("ab_star", arm, 0)
+    assert run["last_9"] >= run["whole_9"]
+    if arm == "onehot":
+        assert run["proved"]
+        assert run["whole_9"] == leaderboard.WORDS
+    else:
+        assert not run["proved"]
+        assert run["certified"] is None or run["fails_at"] is None or run["certified"] < run["fails_at"]
+
+
+def test_rows_of_the_stored_results_compare_the_same_languages():
+    results = board.document()
+    runs = Counter(run["arm"] for run in results["runs"])
+    assert set(runs) == set(results["asked"]["arms"])
+    assert set(runs.values()) == {results["complete"].total()}
+    assert results["finished"] >= len(results["runs"])
+    for run in results["runs"]:
+        if run.get("certified") is not None and run["fails_at"] is not None:
+            assert run["certified"] < run["fails_at"]
