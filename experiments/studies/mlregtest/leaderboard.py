@@ -43,7 +43,7 @@ from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import evaluate
-from fsa2lrnn.training.learning import learn
+from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted
