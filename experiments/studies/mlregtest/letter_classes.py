@@ -1,4 +1,4 @@
-"""Letters that act alike, by a statistical test on labelled words: a language over 64 letters has at most 8 classes here.
+"""Letters that act alike, by a statistical test on labelled words.
 
 Two letters act alike if exchanging one occurrence of them never changes a label. Then, in words drawn uniformly by
 label and length, each of them is as frequent as the other in every context: alone, first, last, next to a letter, and

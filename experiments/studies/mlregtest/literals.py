@@ -36,7 +36,7 @@ class Factor:
         for count in range(levels):
             for q in range(width):
                 for a in self.tier:
-                    to = _advance(factor, fail, q, a, at_start, at_end)
+                    to = _advance(factor, fail, q, a, at_start)
                     new = count
                     if to == k and not at_end:
                         new = min(count + 1, self.times)
@@ -68,7 +68,7 @@ def _failures(factor: tuple[int, ...]) -> list[int]:
     return fail
 
 
-def _advance(factor: tuple[int, ...], fail: list[int], q: int, a: int, at_start: bool, at_end: bool) -> int:
+def _advance(factor: tuple[int, ...], fail: list[int], q: int, a: int, at_start: bool) -> int:
     k = len(factor)
     if q > k or (at_start and q == k):
         return k + 1
@@ -114,12 +114,14 @@ class FactorFamily:
         self.offsets = np.cumsum([0] + [self.base**j for j in range(1, k + 1)])
         place = np.full(int(tokens.max(initial=0)) + 1, -1)
         place[list(tier)] = np.arange(len(tier))
-        self.first, self.ids = _incidence(tokens, lengths, place, self.base, self.offsets, MOST_OCCURRENCES)
-        self.size = int(self.offsets[-1]) * MOST_OCCURRENCES
-        lengths_of = np.repeat(np.arange(1, k + 1), np.diff(self.offsets))
-        self.bits = (2 + np.repeat(lengths_of * np.log2(self.base), MOST_OCCURRENCES)) + np.tile(
-            np.arange(1, MOST_OCCURRENCES + 1), int(self.offsets[-1])
-        )
+        self.first, ids = _incidence(tokens, lengths, place, self.base, self.offsets, MOST_OCCURRENCES)
+        # Only factors that occur have a number, in the order of their codes: shorter ones first.
+        occurs = np.bincount(ids, minlength=int(self.offsets[-1]) * MOST_OCCURRENCES) > 0
+        self._codes = np.flatnonzero(occurs)
+        self.ids = (np.cumsum(occurs) - 1)[ids].astype(np.int32)
+        self.size = len(self._codes)
+        lengths_of = np.searchsorted(self.offsets, self._codes // MOST_OCCURRENCES, side="right")
+        self.bits = 3 + lengths_of * np.log2(self.base) + self._codes % MOST_OCCURRENCES
 
     def counts(self, words: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """Return how many of the words of each label satisfy each literal: int64 (2, size)."""
@@ -131,7 +133,7 @@ class FactorFamily:
 
     def literal(self, number: int) -> Factor:
         """Return the literal of a number."""
-        code, times = divmod(number, MOST_OCCURRENCES)
+        code, times = divmod(int(self._codes[number]), MOST_OCCURRENCES)
         k = int(np.searchsorted(self.offsets, code, side="right"))
         code -= int(self.offsets[k - 1])
         letters = list[int]()
@@ -289,4 +291,3 @@ def _count_subsequences(places, words, labels, offsets, counts):
         code[depth + 1] = number
         letter[depth + 1] = 0
         depth += 1
-

@@ -12,10 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.learning import Data, from_pairs
+from fsa2lrnn.training.learning import Data
 
 SHORT, LONG = range(20, 30), range(31, 51)
 _ROUNDS = 200  # draws of a set without repetitions
@@ -139,8 +141,13 @@ class LanguageWords:
 
 def data(labelled: Labelled, machine: MooreMachine) -> Data:
     """Return labelled words as `learn` takes them, over the letters of the machine."""
-    pairs = [([machine.alphabet[a] for a in word], label) for word, label in labelled]
-    return from_pairs(pairs, machine.alphabet)
+    lengths = torch.tensor([len(word) for word, _ in labelled])
+    tokens = torch.zeros(len(labelled), int(lengths.max()), dtype=torch.int64)
+    tokens[torch.arange(tokens.shape[1]) < lengths[:, None]] = torch.tensor([a for word, _ in labelled for a in word])
+    labels = torch.full((len(labelled), tokens.shape[1] + 1), UNCOUNTED)
+    labels[torch.arange(len(labelled)), lengths] = torch.tensor([int(label) for _, label in labelled])
+    lines = torch.arange(1, len(labelled) + 1)
+    return Data(tuple(machine.alphabet), (False, True), tokens, labels, lines, lengths)
 
 
 def read_published(path: Path) -> list[tuple[str, bool]]:
