@@ -23,6 +23,7 @@ from aalpy.learning_algs import run_EDSM
 
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
+from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
@@ -46,6 +47,7 @@ def by_edsm(given: Data) -> MooreMachine:
 
 
 METHODS: dict[str, Callable[[Data], MooreMachine]] = {
+    "hierarchy": by_hierarchy,
     "train": by_training,
     "rpni": lambda given: learn(given, method="rpni", held_out=0).machine,
     "merge": lambda given: learn(given, method="merge", held_out=0).machine,
@@ -82,7 +84,7 @@ def main(
     torch.set_num_threads(1)
     end = time.monotonic() + 60 * minutes
     each = [(size, method) for size in map(int, sizes.split(",")) for method in methods.split(",")]
-    drawn = names(folder, seed=31)[:: 3 if languages else 1][: languages or None]
+    drawn = names(folder, seed=31)[: languages or None]
     cells = [(name, *cell) for name in drawn for cell in each]
     plan = (cell for cell in cells if time.monotonic() < end)
 
@@ -114,14 +116,17 @@ def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds:
         training = draw.training(size)
     except UnsupportedFormat as error:
         return row | {"error": str(error)}
+    words = data(training, target)
     begun = time.process_time()
     try:
         with within(seconds):
-            learned = METHODS[method](data(training, target))
+            learned = METHODS[method](words)
     except (OutOfTime, BudgetExceeded) as error:
         return row | {"processor_seconds": round(time.process_time() - begun, 2), "error": str(error)}
     row |= {"processor_seconds": round(time.process_time() - begun, 2), "learned_states": learned.n_states}
+    row["training_errors"] = wrong_words(learned, words)
     row["exact"] = agrees_from(learned, target, SHORT[0])
+    row["equal"] = row["exact"] and agrees_from(learned, target, 0)
     for label, (lengths, is_adversarial) in TESTS.items():
         try:
             words = (
@@ -144,6 +149,18 @@ def accuracy(learned: MooreMachine, target: MooreMachine, words: Labelled) -> fl
             q = int(learned.delta[order[a], q])
         right += learned.outputs[q] == label
     return right / len(words)
+
+
+def wrong_words(learned: MooreMachine, words: Data) -> int:
+    """Return how many words of a data set with one label at each end the machine gets wrong."""
+    tokens, lengths, labels = end_labels(words)
+    order = np.array([learned.alphabet.index(letter) for letter in words.alphabet])
+    q = np.full(len(tokens), learned.start)
+    for k in range(tokens.shape[1]):
+        inside = k < lengths
+        q[inside] = learned.delta[order[tokens[inside, k]], q[inside]]
+    outputs = np.array([words.outputs.index(output) for output in learned.outputs])
+    return int((outputs[q] != labels).sum())
 
 
 def agrees_from(learned: MooreMachine, target: MooreMachine, length: int) -> bool:

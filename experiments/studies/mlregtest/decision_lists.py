@@ -1,32 +1,43 @@
 """Decision lists over the literals of the subregular hierarchy, learned from labelled words, and their automata.
 
-A rule says that all words that satisfy one literal, or two, or none of one, have a label. Rules are chosen greedily:
-each is right on all remaining words, and covers most of them compared with the bits that describe it; the words that it
+A rule says that all words that satisfy certain literals, one to three, or do not satisfy them, have a label. Rules are
+chosen greedily: each is right on all remaining words, and covers most of them compared with the bits that describe it; the words that it
 covers are removed. The list that describes the words in the fewest bits is chosen among several families of literals:
 factors on the whole word or on a tier, subsequences, and both. Nothing is known about the class of the language.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
 from experiments.studies.mlregtest.literals import FactorFamily, Family, Literal, SubsequenceFamily
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import BudgetExceeded
 
-Conclusions = tuple[int, ...]
-_ANY: tuple[Conclusions, ...] = ((0, 1), (0,), (1,))  # labels that all rules of a list may conclude
+
+class Greed(NamedTuple):
+    """How rules are chosen: the labels that they may conclude, and the bits that a covered word is worth."""
+
+    concluding: tuple[int, ...]
+    worth: float
+
+
+_VALUES = (1.0, 12.0)
+_GREEDS = tuple(Greed(labels, worth) for worth in _VALUES for labels in ((0, 1), (0,), (1,)))
 _LONGEST = 6  # letters of a factor or subsequence
 _RULES = 16
-_PAIRED = 24  # most informative literals per family that are tried in pairs
+_PAIRED, _ALL = 16, 48  # most informative literals per family that are tried together; of two letters at most
 _SCREENED, _FINAL = 2000, 4  # words of the first comparison of families, and families compared on all words
 _ROUNDS, _ADDED = 16, 1000  # times that wrong words are added, and how many
 _SHORT = 60.0  # bits of a list of single literals that ends the search if it is right on all words
+_STATES = 100_000  # of an automaton before it is minimised
 _HOPELESS = 0.2  # share of wrong words at which a family is given up
 
 
@@ -46,6 +57,7 @@ class DecisionList:
     default: int
     bits: float
     errors: int
+    greed: Greed
 
     def predict(self, tokens: np.ndarray, lengths: np.ndarray, n_letters: int) -> np.ndarray:
         """Return the label of each word, int64 (N,)."""
@@ -94,6 +106,11 @@ def _product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarra
         after = np.unique(left[:, frontier // width] * width + right[:, frontier % width])
         frontier = np.setdiff1d(after, codes)
         codes = np.concatenate([codes, frontier])
+        if len(codes) > _STATES:
+            raise BudgetExceeded(
+                f"the automaton of the decision list has more than {_STATES:,} states: learn from more words, "
+                "so that the list gets shorter, or by another method"
+            )
     order = np.argsort(codes)
     after = left[:, codes // width] * width + right[:, codes % width]
     delta = order[np.searchsorted(codes[order], after)]
@@ -104,81 +121,125 @@ def learn_list(
     families: Sequence[Family],
     n_words: int,
     labels: np.ndarray,
-    concluding: Conclusions,
-    pairs: bool,
-    deadline: Deadline = NEVER,
+    greed: Greed,
+    paired: int,
 ) -> DecisionList:
-    """Return the greedy decision list of these families, all of whose rules conclude one of these labels.
+    """Return the greedy decision list of these families, all of whose rules are chosen in one way.
 
-    Words that no rule covers get the label of most of them; the others count as errors.
+    `paired` literals per family, 0 for none, are tried in pairs where no single one covers half of the words. Words that
+    no rule covers get the label of most of them; the others count as errors.
     """
     words, rules, bits = np.arange(n_words), list[Rule](), 0.0
-    worth = np.log2(2 * n_words)  # bits that name a word with the wrong label
+    price = np.log2(2 * n_words)  # bits that name a word with the wrong label
     for _ in range(_RULES):
         totals = np.bincount(labels[words], minlength=2)
         if totals.min() == 0:
             break
-        deadline.check(f"choosing literals, {len(rules)} rules so far")
         counts = [family.counts(words, labels) for family in families]
-        singles = [
-            _best_single(family, each, totals, concluding, worth) for family, each in zip(families, counts, strict=True)
-        ]
+        singles = [_best_single(family, each, totals, greed) for family, each in zip(families, counts, strict=True)]
         score, chosen = max(singles, key=lambda single: single[0])
-        if pairs and score < worth * totals[list(concluding)].max() / 2:
-            pair = _best_pair(families, counts, words, labels, concluding, worth)
+        if paired and score < greed.worth * totals[list(greed.concluding)].max() / 2:
+            pair = _best_conjunction(families, counts, words, labels, greed, paired)
             if pair[0] > score:
                 score, chosen = pair
-        if score <= 0:
-            break
         parts, label = chosen
+        if not parts:
+            break
         covered = np.ones(len(words), bool)
         for family, number, polarity in parts:
             covered &= family.holds(number, words) == polarity
-        bits += 1 + sum(float(family.bits[number]) + 1 for family, number, _ in parts)
+        cost = 1 + sum(float(family.bits[number]) + 1 for family, number, _ in parts)
+        if covered.sum() * price <= cost:
+            break
+        bits += cost
         rules.append(Rule(tuple((family.literal(number), polarity) for family, number, polarity in parts), label))
         words = words[~covered]
     totals = np.bincount(labels[words], minlength=2)
     errors = int(totals.min())
-    return DecisionList(tuple(rules), int(totals.argmax()), bits + errors * worth, errors)
+    return DecisionList(tuple(rules), int(totals.argmax()), bits + errors * price, errors, greed)
 
 
-def _best_single(family, counts, totals, concluding, worth):
+def _best_single(family, counts, totals, greed):
     """Return the score and the rule of the best literal that, present or absent, fixes the label."""
     best = (-np.inf, ((), 0))
-    for label in concluding:
+    for label in greed.concluding:
         other = 1 - label
         for polarity in (True, False):
             covered = counts[label] if polarity else totals[label] - counts[label]
             wrong = counts[other] if polarity else totals[other] - counts[other]
-            score = np.where((wrong == 0) & (covered > 0), covered * worth - family.bits, -np.inf)
+            score = np.where((wrong == 0) & (covered > 0), covered * greed.worth - family.bits, -np.inf)
             number = int(score.argmax())
             if score[number] > best[0]:
                 best = (float(score[number]), (((family, number, polarity),), label))
     return best
 
 
-def _best_pair(families, counts, words, labels, concluding, worth):
-    """Return the score and the rule of the best two literals, among the most informative of each family."""
+def _best_conjunction(families, counts, words, labels, greed, paired):
+    """Return the score and the rule of the best two or three literals, among the most informative of each family."""
     columns, which = list[np.ndarray](), list[tuple[Family, int, bool]]()
+    of = labels[words]
     for family, each in zip(families, counts, strict=True):
-        for number in _informative(each, np.bincount(labels[words], minlength=2)):
+        for number in _informative(each, np.bincount(of, minlength=2), paired):
             holds = family.holds(number, words)
             columns += [holds, ~holds]
             which += [(family, number, True), (family, number, False)]
-    x = np.stack(columns, 1).astype(np.float32)
-    bits = np.array([family.bits[number] for family, number, _ in which])
-    both = [x[labels[words] == y].T @ x[labels[words] == y] for y in (0, 1)]
     best = (-np.inf, ((), 0))
-    for label in concluding:
-        score = np.where(both[1 - label] == 0, both[label] * worth - bits[:, None] - bits, -np.inf)
-        score = np.where(both[label] > 0, score, -np.inf)
-        i, j = np.unravel_index(score.argmax(), score.shape)
-        if score[i, j] > best[0]:
-            best = (float(score[i, j]), ((which[i], which[j]), label))
+    if not columns:
+        return best
+    x, bits = np.stack(columns), np.array([family.bits[number] + 1 for family, number, _ in which])
+    sides = [_packed(x[:, of == y]) for y in (0, 1)]
+    for label in greed.concluding:
+        score, *parts = _search_conjunctions(sides[label], sides[1 - label], bits, greed.worth)
+        if score > best[0]:
+            best = (score, (tuple(which[k] for k in parts if k >= 0), label))
     return best
 
 
-def _informative(counts: np.ndarray, totals: np.ndarray) -> list[int]:
+def _packed(x: np.ndarray) -> np.ndarray:
+    """Return the rows as bits, bool (n, N) -> uint64 (n, ⌈N / 64⌉)."""
+    padded = np.zeros((len(x), -(-x.shape[1] // 64) * 64), bool)
+    padded[:, : x.shape[1]] = x
+    return np.packbits(padded, axis=1).view(np.uint64)
+
+
+@njit(cache=True)
+def _ones(bits):
+    """Return the number of ones in a vector of uint64."""
+    count = 0
+    for v in bits:
+        v = v - ((v >> np.uint64(1)) & np.uint64(0x5555555555555555))
+        v = (v & np.uint64(0x3333333333333333)) + ((v >> np.uint64(2)) & np.uint64(0x3333333333333333))
+        v = (v + (v >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+        count += (v * np.uint64(0x0101010101010101)) >> np.uint64(56)
+    return count
+
+
+@njit(cache=True)
+def _search_conjunctions(inside, outside, bits, worth):
+    """Return the best score of two or three columns that no word outside satisfies, and the columns, −1 for none."""
+    n = len(inside)
+    best, first, second, third = -np.inf, -1, -1, -1
+    for i in range(n):
+        if _ones(inside[i]) * worth - bits[i] <= best:
+            continue
+        for j in range(i + 1, n):
+            both = inside[i] & inside[j]
+            cost = bits[i] + bits[j]
+            score = _ones(both) * worth - cost
+            if score <= max(best, -cost):
+                continue
+            wrong = outside[i] & outside[j]
+            if not wrong.any():
+                best, first, second, third = score, i, j, -1
+                continue
+            for k in range(j + 1, n):
+                score = _ones(both & inside[k]) * worth - cost - bits[k]
+                if score > max(best, -cost - bits[k]) and not (wrong & outside[k]).any():
+                    best, first, second, third = score, i, j, k
+    return best, first, second, third
+
+
+def _informative(counts: np.ndarray, totals: np.ndarray, paired: int) -> list[int]:
     """Return the literals with the most information about the label; of equal counts the first."""
 
     def entropy(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -188,78 +249,105 @@ def _informative(counts: np.ndarray, totals: np.ndarray) -> list[int]:
 
     gain = -entropy(counts[0], counts[1]) - entropy(totals[0] - counts[0], totals[1] - counts[1])
     chosen, seen = list[int](), set[tuple[int, int]]()
-    most = min(8 * _PAIRED, len(gain) - 1)
+    most = min(8 * paired, len(gain) - 1)
     best = np.sort(np.argpartition(-gain, most)[: most + 1])
     for number in best[np.argsort(-gain[best], kind="stable")].tolist():
         pair = (int(counts[0, number]), int(counts[1, number]))
         if pair not in seen:
             seen.add(pair)
             chosen.append(number)
-        if len(chosen) == _PAIRED:
+        if len(chosen) == paired:
             break
     return chosen
 
 
-def simplest_list(
-    tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, n_letters: int, deadline: Deadline = NEVER
-) -> DecisionList:
-    """Return the decision list with the shortest description among all families.
+class Space(NamedTuple):
+    """Lists over one or two families: the tier of the factors, None for none; most letters; literals tried together."""
 
-    A family is first tried on some of the words; the best are learned again with the words that they get wrong, until
-    they are right on all. Raises `OutOfTime` at the deadline.
+    tier: tuple[int, ...] | None
+    has_subsequences: bool
+    longest: int = _LONGEST
+    paired: int = _PAIRED
+
+
+class Search:
+    """The search for the shortest list that describes words over the letters 0 … n−1 with a label, 0 or 1, each.
+
+    Args:
+        tokens: int64 (N, T), padded.
+        lengths, labels: of each word, (N,).
+        seconds: processor time after which no further space is searched.
     """
-    few = min(_SCREENED, len(tokens))
-    everything = tuple(range(n_letters))
-    tiers = [tuple(a for a in everything if a not in out) for n in range(3) for out in combinations(everything, n)]
-    tiers = [tier for tier in tiers if tier]
 
-    def learn(
-        tier: tuple[int, ...] | None,
-        subsequences: bool,
-        some: np.ndarray,
-        *,
-        conclusions: Sequence[Conclusions] = _ANY,
-        pairs: bool = True,
+    def __init__(
+        self, tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, n_letters: int, seconds: float
+    ) -> None:
+        self.tokens, self.lengths, self.labels, self.n_letters = tokens, lengths, labels, n_letters
+        self._end = time.process_time() + seconds
+        self._few = np.arange(min(_SCREENED, len(tokens)))
+        self._price = np.log2(2 * len(tokens))
+        letters = tuple(range(n_letters))
+        tiers = (tuple(a for a in letters if a not in out) for n in range(3) for out in combinations(letters, n))
+        self._tiers = [tier for tier in tiers if tier]
+
+    def short_list(self) -> DecisionList | None:
+        """Return a short list of single literals that is right on all words, None if none was learned."""
+        spaces = [Space(tier, False) for tier in self._tiers] + [Space(None, True)]
+        lists = {space: self._learn(space, self._few, _GREEDS[:1], pairs=False) for space in spaces}
+        self._tiers.sort(key=lambda tier: lists[Space(tier, False)].bits)
+        space = min(spaces, key=lambda space: lists[space].bits)
+        if lists[space].bits > _SHORT:
+            return None
+        learned = self._refined(space, lists[space])
+        return None if learned.errors or learned.bits > _SHORT else learned
+
+    def longer_list(self) -> DecisionList:
+        """Return the shortest list with rules of one literal or two, after `short_list`.
+
+        A space is first tried on some of the words; the best are searched again with the words that they get wrong.
+        """
+        letters = tuple(range(self.n_letters))
+        mixed = list(dict.fromkeys([letters, *self._tiers[:2]]))
+        spaces = [Space(tier, True, 2, _ALL) for tier in mixed] + [Space(tier, False) for tier in self._tiers[:_FINAL]]
+        spaces += [Space(None, True), *(Space(tier, True) for tier in mixed)]
+        lists = {space: self._learn(space, self._few) for space in spaces if self._has_time or space is spaces[0]}
+        refined = list[DecisionList]()
+        for space in sorted(lists, key=lambda space: lists[space].bits)[:_FINAL]:
+            # More words lengthen a list: one that is already longer than a complete one is left out.
+            if not refined or (self._has_time and lists[space].bits < min(each.bits for each in refined)):
+                refined.append(self._refined(space, lists[space]))
+        return min(refined, key=lambda each: each.bits)
+
+    @property
+    def _has_time(self) -> bool:
+        return time.process_time() < self._end
+
+    def _learn(
+        self, space: Space, some: np.ndarray, greeds: Sequence[Greed] = _GREEDS, *, pairs: bool = True
     ) -> DecisionList:
         families = list[Family]()
-        if tier is not None:
-            families.append(FactorFamily(tokens[some], lengths[some], tier, _LONGEST))
-        if subsequences:
-            families.append(SubsequenceFamily(tokens[some], lengths[some], n_letters, _LONGEST))
-        lists = (learn_list(families, len(some), labels[some], each, pairs, deadline) for each in conclusions)
+        tokens, lengths = self.tokens[some], self.lengths[some]
+        if space.tier is not None:
+            families.append(FactorFamily(tokens, lengths, space.tier, space.longest))
+        if space.has_subsequences:
+            families.append(SubsequenceFamily(tokens, lengths, self.n_letters, space.longest))
+        paired = space.paired if pairs else 0
+        lists = (learn_list(families, len(some), self.labels[some], each, paired) for each in greeds)
         return min(lists, key=lambda each: each.bits)
 
-    def refined(tier: tuple[int, ...] | None, subsequences: bool, first: DecisionList) -> DecisionList:
-        some, learned, random = np.arange(few), first, np.random.default_rng(0)
+    def _refined(self, space: Space, learned: DecisionList) -> DecisionList:
+        """Learn again with wrong words added until no new word is wrong; return the list with its length and errors."""
+        some, random = self._few, np.random.default_rng(0)
+        best: DecisionList | None = None
         for _ in range(_ROUNDS):
-            wrong = np.flatnonzero(learned.predict(tokens, lengths, n_letters) != labels)
-            # Words that are already used and still wrong would change nothing.
+            wrong = np.flatnonzero(learned.predict(self.tokens, self.lengths, self.n_letters) != self.labels)
+            bits = learned.bits + (len(wrong) - learned.errors) * self._price
+            learned = replace(learned, bits=bits, errors=len(wrong))
+            if best is None or learned.bits < best.bits:
+                best = learned
             new = np.setdiff1d(wrong, some)
-            learned = replace(
-                learned, bits=learned.bits + (len(wrong) - learned.errors) * np.log2(2 * len(tokens)), errors=len(wrong)
-            )
-            if not len(new) or learned.errors > _HOPELESS * len(tokens):
-                return learned
+            if not len(new) or len(wrong) > _HOPELESS * len(self.tokens) or not self._has_time:
+                break
             some = np.concatenate([some, random.permutation(new)[:_ADDED]])
-            learned = learn(tier, subsequences, some)
-        wrong = int((learned.predict(tokens, lengths, n_letters) != labels).sum())
-        return replace(learned, bits=learned.bits + (wrong - learned.errors) * np.log2(2 * len(tokens)), errors=wrong)
-
-    first = np.arange(few)
-    # Lists of single literals first: where a short one is right on all words, pairs are not tried.
-    keys = [(tier, False) for tier in tiers] + [(None, True)]
-    screened = {key: learn(*key, first, conclusions=_ANY[:1], pairs=False) for key in keys}
-    key = min(screened, key=lambda key: screened[key].bits)
-    if screened[key].bits <= _SHORT:
-        learned = refined(*key, screened[key])
-        if not learned.errors and learned.bits <= _SHORT:
-            return learned
-    best = sorted(tiers, key=lambda tier: screened[tier, False].bits)[:_FINAL]
-    keys = [*((tier, False) for tier in best), (None, True), *((tier, True) for tier in {*best[:2], everything})]
-    screened = {key: learn(*key, first) for key in keys}
-    lists = list[DecisionList]()
-    for key in sorted(screened, key=lambda key: screened[key].bits)[:_FINAL]:
-        # More words lengthen a list: one that is already longer than a complete one is left out.
-        if not lists or screened[key].bits < min(each.bits for each in lists):
-            lists.append(refined(*key, screened[key]))
-    return min(lists, key=lambda each: each.bits)
+            learned = self._learn(space, some, [learned.greed])
+        return best or learned

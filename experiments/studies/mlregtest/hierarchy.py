@@ -10,11 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from experiments.studies.mlregtest.counters import counter
-from experiments.studies.mlregtest.decision_lists import DecisionList, simplest_list
+from experiments.studies.mlregtest.decision_lists import DecisionList, Search
 from experiments.studies.mlregtest.letter_classes import letter_classes
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.training.learning import Data
 
@@ -22,36 +21,38 @@ _BOUNDS = (4.5, 3.0)  # of |z| for letters that act alike, the second if the fir
 _SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried
 
 
-def by_hierarchy(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
+def by_hierarchy(data: Data, seconds: float = 8.0) -> MooreMachine:
     """Return the acceptor of the simplest hypothesis, over the alphabet and outputs of the data.
+
+    Args:
+        seconds: processor time after which no further space of lists is searched, per partition of the letters.
 
     Raises:
         UnsupportedFormat: unless each word has one label at its end, of two; or if two labels contradict each other.
         BudgetExceeded: if there are too many classes of letters.
-        OutOfTime: at the deadline.
     """
     tokens, lengths, labels = end_labels(data)
     n_letters = len(data.alphabet)
+    identity = np.arange(n_letters)
+    alike = (letter_classes(tokens, lengths, labels, n_letters, bound) for bound in _BOUNDS)
     best: tuple[DecisionList, np.ndarray] | None = None
-    for bound in _BOUNDS:
-        small = n_letters <= _SMALL
-        classes = np.arange(n_letters) if small else letter_classes(tokens, lengths, labels, n_letters, bound)
+    # Short lists, then counters, then longer lists; first for fewer classes of letters.
+    for classes in [identity] if n_letters <= _SMALL else alike:
         n_classes = int(classes.max()) + 1
         if n_classes > _MOST:
             continue
-        learned = simplest_list(classes[tokens], lengths, labels, n_classes, deadline)
+        search = Search(classes[tokens], lengths, labels, n_classes, seconds)
+        learned = search.short_list()
+        if learned is None:
+            for letters in (classes, identity):
+                counting = counter(letters[tokens], lengths, labels, int(letters.max()) + 1)
+                if counting is not None:
+                    return _expanded(counting, letters, data)
+            learned = search.longer_list()
         if best is None or learned.bits < best[0].bits:
             best = learned, classes
-        if learned.errors:
-            counting = counter(classes[tokens], lengths, labels, n_classes)
-            if counting is not None:
-                return _expanded(counting, classes, data)
-        if small or not learned.errors:
+        if not best[0].errors:
             break
-    if best is not None and best[0].errors:
-        counting = counter(tokens, lengths, labels, n_letters)
-        if counting is not None:
-            return _expanded(counting, np.arange(n_letters), data)
     if best is None:
         raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words or by another method")
     return _expanded(best[0].machine(int(best[1].max()) + 1), best[1], data)
