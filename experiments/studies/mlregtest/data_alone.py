@@ -1,4 +1,4 @@
-"""Languages of MLRegTest learned from balanced words alone: training, RPNI, EDSM and the merger with a test.
+"""Languages of MLRegTest from balanced words alone: subregular hypotheses, training, RPNI, EDSM, merging with a test.
 
     python -m experiments.studies.mlregtest.data_alone FOLDER --minutes 30
 
@@ -13,24 +13,24 @@ import signal
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from math import gcd
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import torch
 import typer
-from aalpy.learning_algs import run_EDSM
 
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
 from fsa2lrnn.training.learning import Data, learn
-from fsa2lrnn.training.learning.merging import labelled_prefixes, machine_of_aalpy
 
 TESTS = {"SR": (SHORT, False), "SA": (SHORT, True), "LR": (LONG, False), "LA": (LONG, True)}
 STEPS = 1000  # of training
@@ -41,17 +41,12 @@ def by_training(given: Data) -> MooreMachine:
     return learn(given, held_out=0, steps=STEPS).machine
 
 
-def by_edsm(given: Data) -> MooreMachine:
-    """Return the machine of AALpy's EDSM."""
-    return machine_of_aalpy(run_EDSM(labelled_prefixes(given), "moore", print_info=False), given)
-
-
 METHODS: dict[str, Callable[[Data], MooreMachine]] = {
     "hierarchy": by_hierarchy,
     "train": by_training,
-    "rpni": lambda given: learn(given, method="rpni", held_out=0).machine,
+    "rpni": lambda given: by_state_merging(given, by_evidence=False),
+    "edsm": lambda given: by_state_merging(given, by_evidence=True),
     "merge": lambda given: learn(given, method="merge", held_out=0).machine,
-    "edsm": by_edsm,
 }
 
 
@@ -84,7 +79,7 @@ def main(
     torch.set_num_threads(1)
     end = time.monotonic() + 60 * minutes
     each = [(size, method) for size in map(int, sizes.split(",")) for method in methods.split(",")]
-    drawn = names(folder, seed=31)[: languages or None]
+    drawn = spread(names(folder, seed=31))[: languages or None]
     cells = [(name, *cell) for name in drawn for cell in each]
     plan = (cell for cell in cells if time.monotonic() < end)
 
@@ -102,6 +97,21 @@ def main(
         run,
         write,
     )
+
+
+def spread(stratified: list[str]) -> list[str]:
+    """Return the names in an order in which few already belong to many classes and to all alphabet sizes.
+
+    The groups of a round of `names` come sorted by alphabet and class: next comes the next alphabet and the next class.
+    """
+    n = len({parse_name(name)[::2][:2] for name in stratified})
+    step = n // len({parse_name(name).letters for name in stratified}) + 1
+    rounds = [stratified[first : first + n] for first in range(0, len(stratified), n)]
+    return [
+        each[step * i % len(each)] if gcd(step, len(each)) == 1 else each[i]
+        for each in rounds
+        for i in range(len(each))
+    ]
 
 
 def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds: float) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Decision lists over the literals of the subregular hierarchy, learned from labelled words, and their automata.
 
 A rule says that all words that satisfy certain literals, one to three, or do not satisfy them, have a label. Rules are
-chosen greedily: each is right on all remaining words, and covers most of them compared with the bits that describe it; the words that it
-covers are removed. The list that describes the words in the fewest bits is chosen among several families of literals:
-factors on the whole word or on a tier, subsequences, and both. Nothing is known about the class of the language.
+chosen greedily: each is right on all remaining words, and covers most of them compared with the bits that describe it;
+the words that it covers are removed. The list that describes the words in the fewest bits is chosen among several
+families of literals: factors on the whole word or on a tier, subsequences, and both. Nothing is known about the class
+of the language.
 """
 
 from __future__ import annotations
@@ -126,8 +127,8 @@ def learn_list(
 ) -> DecisionList:
     """Return the greedy decision list of these families, all of whose rules are chosen in one way.
 
-    `paired` literals per family, 0 for none, are tried in pairs where no single one covers half of the words. Words that
-    no rule covers get the label of most of them; the others count as errors.
+    `paired` literals per family, 0 for none, are tried together where no single one covers half of the words. Words
+    that no rule covers get the label of most of them; the others count as errors.
     """
     words, rules, bits = np.arange(n_words), list[Rule](), 0.0
     price = np.log2(2 * n_words)  # bits that name a word with the wrong label
