@@ -284,7 +284,8 @@ class Search:
         self, tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, n_letters: int, seconds: float
     ) -> None:
         self.tokens, self.lengths, self.labels, self.n_letters = tokens, lengths, labels, n_letters
-        self._end = time.process_time() + seconds
+        self._half = time.process_time() + seconds / 2
+        self._end = self._half + seconds / 2
         self._few = np.arange(min(_SCREENED, len(tokens)))
         self._price = np.log2(2 * len(tokens))
         letters = tuple(range(n_letters))
@@ -309,9 +310,13 @@ class Search:
         """
         letters = tuple(range(self.n_letters))
         mixed = list(dict.fromkeys([letters, *self._tiers[:2]]))
-        spaces = [Space(tier, True, 2, _ALL) for tier in mixed] + [Space(tier, False) for tier in self._tiers[:_FINAL]]
-        spaces += [Space(None, True), *(Space(tier, True) for tier in mixed)]
-        lists = {space: self._learn(space, self._few) for space in spaces if self._has_time or space is spaces[0]}
+        spaces = [Space(tier, False) for tier in self._tiers[:_FINAL]] + [Space(None, True)]
+        spaces += [Space(tier, True, 2, _ALL) for tier in mixed] + [Space(tier, True) for tier in mixed]
+        lists = dict[Space, DecisionList]()
+        for space in spaces:
+            # Half of the time is for the search with all words.
+            if not lists or time.process_time() < self._half:
+                lists[space] = self._learn(space, self._few)
         refined = list[DecisionList]()
         for space in sorted(lists, key=lambda space: lists[space].bits)[:_FINAL]:
             # More words lengthen a list: one that is already longer than a complete one is left out.

@@ -21,7 +21,7 @@ _BOUNDS = (4.5, 3.0)  # of |z| for letters that act alike, the second if the fir
 _SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried
 
 
-def by_hierarchy(data: Data, seconds: float = 4.0) -> MooreMachine:
+def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
     """Return the acceptor of the simplest hypothesis, over the alphabet and outputs of the data.
 
     Args:

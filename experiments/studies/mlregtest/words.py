@@ -1,10 +1,10 @@
 """Data sets as MLRegTest defines them (arXiv 2304.07687, section 4): words with one label each, half of them accepted.
 
 Training words and short test words have 20 to 29 letters, long ones 31 to 50, equally many of each length and label,
-drawn uniformly among the words of that length and label. An adversarial test set holds pairs: a word drawn uniformly,
-and one of those with the other label at edit distance 1. No word of a random test set is in the training set or comes
-twice. The published sets are drawn by rejection; here each letter is drawn with the share of words that lead to the
-label, which gives the same distribution and also reaches labels that are rare.
+drawn uniformly among the words of that length and label. An adversarial test set holds pairs: a word drawn uniformly
+among those of the rarer label, and one of those with the other label at edit distance 1. No word of a random test set
+is in the training set or comes twice. The published sets are drawn by rejection; here each letter is drawn with the
+share of words that lead to the label, which gives the same distribution and also reaches labels that are rare.
 """
 
 from __future__ import annotations
@@ -94,16 +94,18 @@ class LanguageWords:
         return test
 
     def adversarial_test(self, lengths: range, size: int) -> Labelled:
-        """Return pairs of an accepted and a rejected word at edit distance 1, one after the other."""
+        """Return pairs of an accepted and a rejected word at edit distance 1, one after the other.
+
+        The first word of a pair has the rarer label: few of the others have a neighbour with another label.
+        """
         test = Labelled()
         for n in lengths:
-            pairs = 0
+            pairs, label = 0, bool(self._share[n][self.machine.start] <= 0.5)
             for _ in range(_TRIES * size):
-                word = self._random.integers(len(self.machine.delta), size=n)
+                word = self.draw(n, label, 1)[0]
                 near = self._neighbours(word)
                 if not near:
                     continue
-                label = bool(self.labels(word[None])[0])
                 other = near[self._random.integers(len(near))]
                 pair = [(tuple(word.tolist()), label), (other, not label)]
                 test += pair if label else pair[::-1]
