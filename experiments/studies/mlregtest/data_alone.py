@@ -1,4 +1,4 @@
-"""Languages of MLRegTest learned from balanced words alone: training, RPNI, EDSM and the merger with a test.
+"""Languages of MLRegTest from balanced words alone: subregular hypotheses, training, RPNI, EDSM, merging with a test.
 
     python -m experiments.studies.mlregtest.data_alone FOLDER --minutes 30
 
@@ -11,23 +11,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from math import gcd
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import torch
 import typer
-from aalpy.learning_algs import run_EDSM
 
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due, within
+from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning import Data, learn
-from fsa2lrnn.extra.learning.merging import labelled_prefixes, machine_of_aalpy
 
 TESTS = {"SR": (SHORT, False), "SA": (SHORT, True), "LR": (LONG, False), "LA": (LONG, True)}
 STEPS = 1000  # of training
@@ -38,16 +39,12 @@ def by_training(given: Data) -> MooreMachine:
     return learn(given, held_out=0, steps=STEPS).machine
 
 
-def by_edsm(given: Data) -> MooreMachine:
-    """Return the machine of AALpy's EDSM."""
-    return machine_of_aalpy(run_EDSM(labelled_prefixes(given), "moore", print_info=False), given)
-
-
 METHODS: dict[str, Callable[[Data], MooreMachine]] = {
+    "hierarchy": by_hierarchy,
     "train": by_training,
-    "rpni": lambda given: learn(given, method="rpni", held_out=0).machine,
+    "rpni": lambda given: by_state_merging(given, by_evidence=False),
+    "edsm": lambda given: by_state_merging(given, by_evidence=True),
     "merge": lambda given: learn(given, method="merge", held_out=0).machine,
-    "edsm": by_edsm,
 }
 
 
@@ -64,7 +61,7 @@ def main(
     torch.set_num_threads(1)
     end = time.monotonic() + 60 * minutes
     each = [(size, method) for size in map(int, sizes.split(",")) for method in methods.split(",")]
-    drawn = names(folder, seed=31)[:: 3 if languages else 1][: languages or None]
+    drawn = spread(names(folder, seed=31))[: languages or None]
     cells = [(name, *cell) for name in drawn for cell in each]
     plan = (cell for cell in cells if time.monotonic() < end)
 
@@ -84,6 +81,21 @@ def main(
     )
 
 
+def spread(stratified: list[str]) -> list[str]:
+    """Return the names in an order in which few already belong to many classes and to all alphabet sizes.
+
+    The groups of a round of `names` come sorted by alphabet and class: next comes the next alphabet and the next class.
+    """
+    n = len({parse_name(name)[::2][:2] for name in stratified})
+    step = n // len({parse_name(name).letters for name in stratified}) + 1
+    rounds = [stratified[first : first + n] for first in range(0, len(stratified), n)]
+    return [
+        each[step * i % len(each)] if gcd(step, len(each)) == 1 else each[i]
+        for each in rounds
+        for i in range(len(each))
+    ]
+
+
 def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds: float) -> dict[str, Any]:
     """Return one run: the accuracy on the four test sets, and whether the machine is exact."""
     target = from_mlregtest(name, folder)
@@ -96,14 +108,17 @@ def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds:
         training = draw.training(size)
     except UnsupportedFormat as error:
         return row | {"error": str(error)}
+    words = data(training, target)
     begun = time.process_time()
     try:
         with within(seconds):
-            learned = METHODS[method](data(training, target))
+            learned = METHODS[method](words)
     except (OutOfTime, BudgetExceeded) as error:
         return row | {"processor_seconds": round(time.process_time() - begun, 2), "error": str(error)}
     row |= {"processor_seconds": round(time.process_time() - begun, 2), "learned_states": learned.n_states}
+    row["training_errors"] = wrong_words(learned, words)
     row["exact"] = agrees_from(learned, target, SHORT[0])
+    row["equal"] = row["exact"] and agrees_from(learned, target, 0)
     for label, (lengths, is_adversarial) in TESTS.items():
         try:
             words = (
@@ -126,6 +141,18 @@ def accuracy(learned: MooreMachine, target: MooreMachine, words: Labelled) -> fl
             q = int(learned.delta[order[a], q])
         right += learned.outputs[q] == label
     return right / len(words)
+
+
+def wrong_words(learned: MooreMachine, words: Data) -> int:
+    """Return how many words of a data set with one label at each end the machine gets wrong."""
+    tokens, lengths, labels = end_labels(words)
+    order = np.array([learned.alphabet.index(letter) for letter in words.alphabet])
+    q = np.full(len(tokens), learned.start)
+    for k in range(tokens.shape[1]):
+        inside = k < lengths
+        q[inside] = learned.delta[order[tokens[inside, k]], q[inside]]
+    outputs = np.array([words.outputs.index(output) for output in learned.outputs])
+    return int((outputs[q] != labels).sum())
 
 
 def agrees_from(learned: MooreMachine, target: MooreMachine, length: int) -> bool:

@@ -36,6 +36,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import Action
 from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest, parse_name
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
+from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.named import NO, NOT_EXCLUDED, say
 from fsa2lrnn.lrnn.model import LRNN
@@ -43,7 +44,6 @@ from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import evaluate
-from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted

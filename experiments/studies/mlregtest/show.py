@@ -12,6 +12,7 @@ from experiments.tables import markdown
 from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
 
 _SIZES = (4, 16, 64)
+_TESTS = ("SR", "SA", "LR", "LA")
 _CLASSIFIED = {
     "SL": "strictly_local", "TSL": "tier_strictly_local", "SP": "strictly_piecewise", "LT": "locally_testable",
     "TLT": "tier_locally_testable", "PT": "j_trivial", "LTT": "threshold_testable",
@@ -104,26 +105,49 @@ def candidates() -> str:
 
 
 def data_alone() -> str:
-    """Return the accuracy on the four test sets and exact identification, per method and number of words."""
+    """Return exact identification and the accuracy on the four test sets: per method and number of words, and by class."""
     results = results_io.read("mlregtest_data_alone")["results"]
     runs: Runs = results["runs"]
-    rows = []
-    for size, method in sorted({(run["size"], run["method"]) for run in runs}):
-        of = [run for run in runs if (run["size"], run["method"]) == (size, method)]
-        row = [method, f"{size:,}", _share(of, lambda run: run["exact"])]
-        row.append(_share(of, lambda run: "learned_states" in run))
-        for test in ("SR", "SA", "LR", "LA"):
-            right = [run[test] for run in of if isinstance(run.get(test), float)]
-            row.append(f"{sum(right) / len(right):.3f}" if right else "–")
-        rows.append([*row, f"{median([run.get('processor_seconds', 0.0) for run in of]):.1f}"])
-    names = len({run["name"] for run in runs})
+    cells = sorted({(run["size"], run["method"]) for run in runs})
+    of = {cell: [run for run in runs if (run["size"], run["method"]) == cell] for cell in cells}
+    rows = [
+        [
+            method,
+            f"{size:,}",
+            *_of_data(of[size, method]),
+            f"{median(run.get('processor_seconds', 0.0) for run in of[size, method]):.1f}",
+        ]
+        for size, method in cells
+    ]
+    best = [run for run in runs if run["method"] == "hierarchy"]
+    by_class = [
+        [kind, f"{size:,}", *_of_data(chosen)]
+        for kind in CLASSES
+        for size in sorted({run["size"] for run in best})
+        if (chosen := [run for run in best if (run["class"], run["size"]) == (kind, size)])
+    ]
+    consistent = [run for run in best if not run["exact"] and run.get("training_errors") == 0]
+    smaller = sum(run["learned_states"] < run["states"] for run in consistent)
     spent = sum(run.get("processor_seconds", 0.0) for run in runs)
-    heads = ["method", "words", "exact", "ended in time", "SR", "SA", "LR", "LA", "median s"]
-    return markdown(heads, rows) + (
-        f"\n{names} languages, {spent / 60:.1f} minutes of processor time; mean accuracies on test sets of about "
-        f"{results['test']:,} words, of the runs that ended within {results['seconds']:g} s "
+    heads = ["words", "exact", "ended in time", *_TESTS]
+    return (
+        markdown(["method", *heads, "median s"], rows)
+        + f"\n{len({run['name'] for run in runs})} languages, {spent / 60:.1f} minutes of processor time; mean accuracies "
+        f"on test sets of about {results['test']:,} words, of the runs that ended within {results['seconds']:g} s.\n\n"
+        + "`hierarchy` by class:\n\n"
+        + markdown(["class", *heads], by_class)
+        + f"\nOf the {sum(not run['exact'] for run in best)} runs of `hierarchy` that are not exact, {len(consistent)} are "
+        f"right on all words that they learned from, {smaller} of these with fewer states than the language has "
         "(`experiments/results/mlregtest_data_alone.json`).\n"
     )
+
+
+def _of_data(runs: Runs) -> list[str]:
+    cells = [_share(runs, lambda run: run["exact"]), _share(runs, lambda run: "learned_states" in run)]
+    for test in _TESTS:
+        right = [run[test] for run in runs if isinstance(run.get(test), float)]
+        cells.append(f"{sum(right) / len(right):.3f}" if right else "–")
+    return cells
 
 
 def classes() -> str:

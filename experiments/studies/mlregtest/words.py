@@ -1,10 +1,10 @@
 """Data sets as MLRegTest defines them (arXiv 2304.07687, section 4): words with one label each, half of them accepted.
 
 Training words and short test words have 20 to 29 letters, long ones 31 to 50, equally many of each length and label,
-drawn uniformly among the words of that length and label. An adversarial test set holds pairs: a word drawn uniformly,
-and one of those with the other label at edit distance 1. No word of a random test set is in the training set or comes
-twice. The published sets are drawn by rejection; here each letter is drawn with the share of words that lead to the
-label, which gives the same distribution and also reaches labels that are rare.
+drawn uniformly among the words of that length and label. An adversarial test set holds pairs: a word drawn uniformly
+among those of the rarer label, and one of those with the other label at edit distance 1. No word of a random test set
+is in the training set or comes twice. The published sets are drawn by rejection; here each letter is drawn with the
+share of words that lead to the label, which gives the same distribution and also reaches labels that are rare.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning import Data, from_pairs
+from fsa2lrnn.extra.learning import Data
 
 SHORT, LONG = range(20, 30), range(31, 51)
 _ROUNDS = 200  # draws of a set without repetitions
@@ -93,16 +95,18 @@ class LanguageWords:
         return test
 
     def adversarial_test(self, lengths: range, size: int) -> Labelled:
-        """Return pairs of an accepted and a rejected word at edit distance 1, one after the other."""
+        """Return pairs of an accepted and a rejected word at edit distance 1, one after the other.
+
+        The first word of a pair has the rarer label: few of the others have a neighbour with another label.
+        """
         test = Labelled()
         for n in lengths:
-            pairs = 0
+            pairs, label = 0, bool(self._share[n][self.machine.start] <= 0.5)
             for _ in range(_TRIES * size):
-                word = self._random.integers(len(self.machine.delta), size=n)
+                word = self.draw(n, label, 1)[0]
                 near = self._neighbours(word)
                 if not near:
                     continue
-                label = bool(self.labels(word[None])[0])
                 other = near[self._random.integers(len(near))]
                 pair = [(tuple(word.tolist()), label), (other, not label)]
                 test += pair if label else pair[::-1]
@@ -140,8 +144,13 @@ class LanguageWords:
 
 def data(labelled: Labelled, machine: MooreMachine) -> Data:
     """Return labelled words as `learn` takes them, over the letters of the machine."""
-    pairs = [([machine.alphabet[a] for a in word], label) for word, label in labelled]
-    return from_pairs(pairs, machine.alphabet)
+    lengths = torch.tensor([len(word) for word, _ in labelled])
+    tokens = torch.zeros(len(labelled), int(lengths.max()), dtype=torch.int64)
+    tokens[torch.arange(tokens.shape[1]) < lengths[:, None]] = torch.tensor([a for word, _ in labelled for a in word])
+    labels = torch.full((len(labelled), tokens.shape[1] + 1), UNCOUNTED)
+    labels[torch.arange(len(labelled)), lengths] = torch.tensor([int(label) for _, label in labelled])
+    lines = torch.arange(1, len(labelled) + 1)
+    return Data(tuple(machine.alphabet), (False, True), tokens, labels, lines, lengths)
 
 
 def read_published(path: Path) -> list[tuple[str, bool]]:
