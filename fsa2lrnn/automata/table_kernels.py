@@ -164,11 +164,12 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
 
 @njit(cache=True)
 def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start_b: int) -> tuple[bool, np.ndarray]:
-    """A shortest word on which two states of one table fall into different classes: (found, tokens).
+    """Return (found, tokens): whether a word leads two states to different classes, and a shortest such word.
 
-    Breadth-first search over pairs of states, a pair being skipped when union-find already links its members (Hopcroft
-    & Karp 1971). Skipping loses no shortest word: if w separates p from q and the links between them run through pairs
-    met earlier, hence no deeper, then w separates the members of one of those pairs. At most n − 1 pairs are ever kept.
+    Breadth-first search over pairs of states, which skips a pair whose members union-find has already merged (Hopcroft
+    & Karp 1971). Skipping loses no shortest word: if w separates p from q, and p and q were merged through pairs
+    visited earlier, hence no deeper, then w separates the members of one of those pairs. At most n − 1 pairs are
+    stored.
     """
     n_letters, n = next_state.shape
     parent = np.arange(n)

@@ -95,7 +95,7 @@ class _Scope:
 
 
 def parse(text: str, origin: str = "the DOT text") -> DotGraph:
-    r"""The one directed graph of a DOT text.
+    r"""Return the graph of a DOT text, which must hold exactly one directed graph.
 
     Raises `InvalidMachine` naming the line and what was expected there.
 
@@ -133,7 +133,7 @@ class _Parser:
         return self.result
 
     def _statements(self, scope: _Scope, depth: int) -> None:
-        """Statements up to and including the closing brace."""
+        """Parse statements up to and including the closing brace."""
         while not self._at("}"):
             if self._at("end"):
                 self._fail("the text ends inside the graph: a closing } is missing, or the file is truncated")
@@ -188,7 +188,7 @@ class _Parser:
             of_nodes.update(defaults)
 
     def _mention(self, name: str, line: int, scope: _Scope) -> list[str]:
-        """A node by its name, made with the defaults of the scope if it is new; ports are passed over."""
+        """Add the node unless it exists, with the scope's default attributes; skip ports; return [name]."""
         if name not in self.result.nodes:
             self.result.nodes[name] = Node(name, dict(scope.node), line)
         scope.members[name] = None
@@ -212,7 +212,7 @@ class _Parser:
         return list(inner.members)
 
     def _graph_attributes(self, depth: int) -> dict[str, str]:
-        """Where an attribute of the graph goes: those of subgraphs only place and colour."""
+        """Return the mapping for attributes of the graph; those of subgraphs only affect layout and are discarded."""
         return self.result.attributes if depth == 0 else {}
 
     def _attribute_lists(self) -> dict[str, str]:
@@ -306,7 +306,7 @@ class _Parser:
 
 
 def _unquoted(quoted: str) -> str:
-    """The value of a quoted string: only the quotation mark and the end of line are escaped at this level of DOT."""
+    """Return the value of a quoted string; DOT itself escapes only the quotation mark and the end of a line."""
     if "\\" not in quoted:
         return quoted[1:-1]
     return re.sub(r"\\(\r?\n|.)", lambda m: {'"': '"', "\n": "", "\r\n": ""}.get(m[1], m[0]), quoted[1:-1], flags=re.S)

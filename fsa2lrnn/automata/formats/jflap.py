@@ -91,7 +91,7 @@ class _JflapReader(ContentHandler):
 
 
 def from_jflap(text: str, completion: Completion | None = None, origin: str = "the JFLAP text") -> MooreMachine:
-    """A machine from the text of a `.jff` file; states in the order of the file, letters in natural order.
+    """Return the machine of a `.jff` text, with states in the order of the file and letters in natural order.
 
     Raises:
         InvalidMachine: if the XML is broken, declares entities, or describes no machine; with every problem and line.
@@ -123,11 +123,11 @@ def from_jflap(text: str, completion: Completion | None = None, origin: str = "t
 
 
 def to_jflap(machine: MooreMachine) -> str:
-    """The text of a `.jff` file: an fa for an acceptor, else a Moore machine; states stand on a circle.
+    """Return the text of a `.jff` file: type `fa` for an acceptor, else `moore`, with the states placed on a circle.
 
-    Letters and outputs are written as text, so that other symbols than strings come back as strings.
+    Letters and outputs are written as text, so symbols that are not strings are read back as strings.
 
-    Raises `UnsupportedFormat` if symbols are written alike or hold characters that XML does not keep.
+    Raises `UnsupportedFormat` if two symbols have the same text or hold characters that XML cannot represent.
 
     >>> m = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
     >>> from_jflap(to_jflap(m)) == m

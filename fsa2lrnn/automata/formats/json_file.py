@@ -123,7 +123,7 @@ def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
 
 
 def _symbols(value: dict[str, Any], name: str, problems: list[Problem]) -> list[Hashable]:
-    """The symbols under `name`; broken ones are reported, and distinct objects stand in for them in later checks."""
+    """Return the symbols under `name`; report invalid ones and replace each by a distinct object for later checks."""
     if value.get(name) is None:
         return []
     if not isinstance(value[name], list):

@@ -29,7 +29,7 @@ def from_networkx(
     start: Hashable = ABSENT,
     alphabet: Iterable[Hashable] | None = None,
 ) -> MooreMachine:
-    """A machine from a directed graph with the attributes that this module lists.
+    """Return the machine of a directed graph with the attributes that this module lists.
 
     Outputs on nodes make it a Moore machine, on edges a Mealy machine; without any it is an acceptor.
 
@@ -79,7 +79,7 @@ def from_networkx(
 
 
 def to_networkx(machine: MooreMachine) -> nx.MultiDiGraph[Any]:
-    """A graph with a node a state (its number) and an edge a transition, which `from_networkx` reads back equal.
+    """Return a graph with a node per state (its number) and an edge per transition, the inverse of `from_networkx`.
 
     >>> sorted(to_networkx(MooreMachine([[1, 0]], "xy", alphabet="a")).edges(data="letter"))
     [(0, 1, 'a'), (1, 0, 'a')]

@@ -13,7 +13,7 @@ _OPERATORS = frozenset("()*+|?[]{}&^")
 
 
 def meant(source: str) -> str | None:
-    """The source that was probably meant, None if there is no telling.
+    """Return the source that was probably meant, or None if no correction suggests itself.
 
     >>> meant("(ab)*"), meant("mod_arit(5)"), meant("Task: parity"), meant("machine.xyz")
     ('regex:(ab)*', 'task:mod_arith(5)', 'task:parity', None)

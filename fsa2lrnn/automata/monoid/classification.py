@@ -138,7 +138,7 @@ class Classification(Brief):
         return card(f"Classification: {self.kind or 'undecided'}", self.explain())
 
     def to_json(self) -> dict[str, Any]:
-        """The classification for `json.dumps`; raises `UnsupportedFormat` for letters that JSON can't hold."""
+        """Return a JSON object; raise `UnsupportedFormat` for letters that JSON cannot represent."""
         facts: dict[str, Any] = {name: fact.to_json() for name, fact in self.facts.items()}
         facts["definite"]["order"] = self.definite_order
         facts["reverse_definite"]["order"] = self.reverse_definite_order

@@ -16,7 +16,7 @@ from fsa2lrnn.errors import InvalidMachine
 
 
 def length_mod(n: int, letters: str = "ab") -> MooreMachine:
-    """The length of the word modulo n: every letter does the same.
+    """Return a machine that outputs the length of the word modulo n; all letters act alike.
 
     The one cyclic task within reach of input-independent layers (T3 of docs/theory.md), where Sum(n) is not. Group
     Z_n, minimal with n states.
@@ -31,9 +31,9 @@ def length_mod(n: int, letters: str = "ab") -> MooreMachine:
 
 
 def count_mod(n: int, letter: str = "a", letters: str = "ab") -> MooreMachine:
-    """How often `letter` has occurred, modulo n; the other letters are identities.
+    """Return a machine that counts occurrences of `letter` modulo n; the other letters are identities.
 
-    The least that a group task can ask: one generator of Z_n, and when to apply it. Minimal with n states.
+    The simplest group task: one generator of Z_n, and letters that do not apply it. Minimal with n states.
 
     >>> count_mod(3).transduce("abbaaa")
     [1, 1, 1, 2, 0, 1]
@@ -47,10 +47,11 @@ def count_mod(n: int, letter: str = "a", letters: str = "ab") -> MooreMachine:
 
 
 def resettable_counter(n: int) -> MooreMachine:
-    """A counter modulo n with "+" to count and "0" to reset.
+    """Return a machine that counts modulo n, with "+" to count and "0" to reset.
 
-    The smallest mixture of a group and resets: Z_n with n constant maps, in one component that is neither, so it
-    separates layers that hold permutations or resets from those that hold both. Minimal with n states.
+    The smallest mixture of a group and resets: Z_n with n constant maps, in one component that is neither. So it
+    separates layers that represent only permutations or only resets from those that represent both. Minimal with n
+    states.
 
     >>> resettable_counter(3).transduce("++0+++")
     [1, 2, 0, 1, 2, 0]
@@ -61,7 +62,7 @@ def resettable_counter(n: int) -> MooreMachine:
 
 
 def elevator(n: int) -> MooreMachine:
-    """The floor of a lift with n floors after "u" (up) and "d" (down); at the top and the bottom it stays.
+    """Return a machine that outputs the floor of a lift, 0 … n−1, after "u" (up) and "d" (down), limited at both ends.
 
     A counter that saturates instead of wrapping: aperiodic for every n, though its letters resemble a shift. The
     one-dimensional gridworld of Liu et al. (2023), "Transformers learn shortcuts to automata". Minimal with n states.
@@ -79,11 +80,11 @@ def elevator(n: int) -> MooreMachine:
 
 
 def remainder(n: int, base: int = 2) -> MooreMachine:
-    """The number read so far, written in `base` with the leading digit first, modulo n.
+    """Return a machine that outputs, modulo n, the number read so far in `base`, leading digit first.
 
     The step is r ← base·r + d. With base and n coprime every digit permutes the remainders (an affine group); else
-    multiplication loses information, and for n a power of the base the machine is a shift register. So one parameter
-    moves it between the kinds. Minimal with n states.
+    multiplication loses information, and for n a power of the base the machine is a shift register. So `base` and n
+    decide of which kind the machine is. Minimal with n states.
 
     >>> remainder(3).transduce("1101")
     [1, 0, 0, 1]
@@ -96,11 +97,11 @@ def remainder(n: int, base: int = 2) -> MooreMachine:
 
 
 def flip_flop() -> MooreMachine:
-    """One bit of memory: "s" sets it, "r" resets it, "." reads it and changes nothing.
+    """Return a machine with one bit of memory: "s" sets it, "r" resets it, "." leaves it unchanged.
 
     The building block that Krohn & Rhodes (1965) need in addition to simple groups: two constant maps and the identity.
-    Minimal with 2 states, aperiodic; one lane of a diagonal layer with entries in [0, 1] holds it, an input-independent
-    layer can't.
+    Minimal with 2 states, aperiodic. One channel of a diagonal layer with entries in [0, 1] represents it; an input-
+    independent layer can't.
 
     >>> flip_flop().transduce(".s..r.")
     [0, 1, 1, 1, 0, 0]
@@ -110,11 +111,11 @@ def flip_flop() -> MooreMachine:
 
 
 def shift_register(n: int, output: str = "oldest") -> MooreMachine:
-    """The last n bits, zeros at the start. The output is the "oldest" of them or their "content" as a string.
+    """Return a machine that stores the last n bits, initially zeros, and outputs the "oldest" or all ("content").
 
-    The universal definite machine: what it knows, n letters make it forget. An input-independent layer of dimension n
-    holds it, which no diagonal layer does for n > 1 (T3 of docs/theory.md). Aperiodic, minimal with 2^n states. State
-    labels: the tuple of the bits, oldest first.
+    The universal definite machine: its state depends on the last n letters only. An input-independent layer of
+    dimension n represents it, and no diagonal layer does for n > 1 (T3 of docs/theory.md). Aperiodic, minimal with 2^n
+    states. With `output="content"` the output is a string of n bits. State labels: the tuple of the bits, oldest first.
 
     >>> shift_register(2).transduce("1011")
     [0, 1, 0, 1]
@@ -132,11 +133,11 @@ def shift_register(n: int, output: str = "oldest") -> MooreMachine:
 
 
 def cerny(n: int) -> MooreMachine:
-    """Černý's automaton: "a" turns a cycle of n states, "b" sends the last state to the first and fixes the others.
+    """Return Černý's automaton: "a" turns a cycle of n states, "b" maps the last to the first and fixes the others.
 
-    The slowest synchronising automata known: the shortest word that sends all states to one has (n − 1)² letters, and
-    Černý (1964) conjectured that no n-state machine needs more. Here because errors meet late: a wrong state may
-    survive a long word. Contains Z_n; neither group nor aperiodic. Minimal with n states, the output is the state.
+    The slowest synchronising automata known: the shortest word that leads all states to one has (n − 1)² letters, and
+    Černý (1964) conjectured that no n-state machine needs more. In the zoo because a wrong state may persist for a long
+    word. Contains Z_n; neither group nor aperiodic. Minimal with n states, the output is the state.
 
     >>> cerny(4).transduce("aaaba")
     [1, 2, 3, 0, 1]
@@ -151,10 +152,11 @@ def cerny(n: int) -> MooreMachine:
 
 
 def all_maps(n: int) -> MooreMachine:
-    """A machine whose letters generate every map of n states to themselves, nⁿ of them.
+    """Return a machine whose letters generate all nⁿ maps of n states to themselves.
 
     "c" is the cycle, "t" exchanges states 0 and 1, "m" merges state 1 into 0. The hardest n-state machine for any
-    decomposition: it holds S_n, and no congruence helps. Neither group nor aperiodic. Minimal with n states.
+    decomposition: its monoid contains S_n, and it has no congruence that helps. Neither group nor aperiodic. Minimal
+    with n states.
 
     >>> all_maps(4).transduce("ccctm")
     [1, 2, 3, 3, 3]
@@ -171,7 +173,7 @@ def all_maps(n: int) -> MooreMachine:
 
 
 def parity() -> MooreMachine:
-    """Whether the number of ones is odd, for a string of "0" and "1".
+    """Return an acceptor of the strings of "0" and "1" that have an odd number of ones.
 
     The smallest group task (Z₂, 2 states), and the smallest that a diagonal layer with entries in [0, 1] can't do. As
     a transduction it is `sum_mod(2)`, with False and True for 0 and 1.
@@ -183,11 +185,11 @@ def parity() -> MooreMachine:
 
 
 def even_pairs() -> MooreMachine:
-    """Whether the number of places where "ab" or "ba" stands is even, for a string of "a" and "b".
+    """Return an acceptor of the strings of "a" and "b" in which "ab" and "ba" occur an even number of times in all.
 
-    Each such place is a switch of letter, so the number is even exactly when the last letter equals the first. Minimal
-    with 5 states, aperiodic. It is `even_pair(2)` but for the names of the letters, for True and False in place of 1
-    and 0, and for the empty word, which has no switch and so is accepted here.
+    Each occurrence is a change of letter, so the number is even exactly when the last letter equals the first. Minimal
+    with 5 states, aperiodic. It differs from `even_pair(2)` in the names of the letters, in the outputs True and False
+    in place of 1 and 0, and in the empty word, which has no change and so is accepted here.
 
     >>> even_pairs().transduce("aabba")
     [True, True, False, False, True]
@@ -201,7 +203,7 @@ def even_pairs() -> MooreMachine:
 
 
 def cycle_navigation(n: int = 5) -> MooreMachine:
-    """The position on a cycle of n places after steps "+" (forwards), "-" (backwards) and "0" (stay).
+    """Return a machine that outputs the position on a cycle of n places after steps "+", "-" and "0" (stay).
 
     A group task (Z_n, n states) with the identity among its letters: `sum_mod(n)` with the digits 0, 1 and n − 1 only.
     Delétang et al. take n = 5.

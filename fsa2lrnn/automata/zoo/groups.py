@@ -33,7 +33,7 @@ class _AbstractGroup:
 
 
 def group(spec: str, generators: str = "standard") -> MooreMachine:
-    """The word problem of a finite group: the output after a₁ … a_T is the product a₁·a₂·…·a_T, the identity at first.
+    """Return the machine of a group's word problem: after a₁ … a_T it outputs the product a₁·a₂·…·a_T.
 
     Args:
         spec: a direct product of the factors below, written with x or ×: "Z5", "S4", "Z2xZ3xS3".

@@ -15,7 +15,7 @@ _Stack = tuple[Hashable, ...] | str
 
 
 def tomita(i: int) -> MooreMachine:
-    """The i-th language of Tomita (1982) over "0" and "1", the usual benchmark for learning and extracting DFAs.
+    """Return an acceptor of the i-th language of Tomita (1982) over "0" and "1", a common benchmark for learning DFAs.
 
     | i | accepted | minimal states | |
     |---|---|---|---|
@@ -41,12 +41,12 @@ def tomita(i: int) -> MooreMachine:
 
 
 def dyck(k: int, depth: int) -> MooreMachine:
-    """Well-nested words of k kinds of brackets, at most `depth` deep: the Dyck language with its stack bounded.
+    """Return an acceptor of the well-nested words of k kinds of brackets that are at most `depth` deep.
 
-    Aperiodic at any depth, though the machine resembles a stack: it cascades into resets only. Minimal with
-    1 + k + … + k^depth + 1 states, one per stack and a rejecting sink (k = 2, depth 3, 4, 5: 16, 32,
-    64). The letters are ( ) [ ] { } < > for k ≤ 4, else (1 )1 (2 )2 and so on. State labels: the tuple of brackets
-    open, outermost first, or "rejected".
+    The Dyck language with a bounded stack. Aperiodic at any depth, though the machine resembles a stack: it decomposes
+    into a cascade of resets only. Minimal with 1 + k + … + k^depth + 1 states, one per stack and a rejecting sink (k =
+    2, depth 3, 4, 5: 16, 32, 64). The letters are ( ) [ ] { } < > for k ≤ 4, else (1 )1 (2 )2 and so on. State labels:
+    the tuple of open brackets, outermost first, or "rejected".
 
     >>> dyck(2, 3).n_states, dyck(2, 3).accepts("([])[]"), dyck(2, 3).accepts("([)]")
     (16, True, False)
@@ -69,10 +69,10 @@ def dyck(k: int, depth: int) -> MooreMachine:
 
 
 def ab_star() -> MooreMachine:
-    """(ab)*: a language small enough to follow by hand that every diagonal layer fails on.
+    """Return an acceptor of (ab)*, a small language that no diagonal layer recognises.
 
-    Aperiodic, minimal with 3 states. Its letters don't commute: ab leads back to the start and ba to where no letter
-    helps, while diagonal matrices forget the order (T3 of docs/theory.md).
+    Aperiodic, minimal with 3 states. Its letters don't commute: from the start, ab leads back to the start and ba to
+    the rejecting sink, while diagonal matrices commute (T3 of docs/theory.md).
 
     >>> ab_star().transduce("abab")
     [False, True, False, True]
@@ -82,7 +82,7 @@ def ab_star() -> MooreMachine:
 
 
 def contains(pattern: str, letters: str = "ab") -> MooreMachine:
-    """Whether `pattern` has occurred as a factor: the string-matching machine of Knuth, Morris and Pratt (1977).
+    """Return the string-matching acceptor of Knuth, Morris and Pratt (1977): words with `pattern` as a factor.
 
     Aperiodic; minimal with |pattern| + 1 states, however long the alphabet. The state is the longest prefix of the
     pattern that the word ends in.

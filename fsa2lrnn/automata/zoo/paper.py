@@ -59,10 +59,10 @@ class SubtractionState(NamedTuple):
 
 
 def sum_mod(M: int) -> MooreMachine:
-    """Sum(M): the sum of the digits so far, modulo M.
+    """Return the machine Sum(M), which outputs the sum of the digits so far, modulo M.
 
-    The plainest group task (Z_M): every letter permutes the states, and one wrong addition spoils everything after it.
-    Minimal with M states. Sum(2) is parity.
+    The simplest group task (Z_M): every letter permutes the states, and one wrong addition makes all later outputs
+    wrong. Minimal with M states. Sum(2) is parity.
 
     >>> sum_mod(5).transduce("0324")
     [0, 3, 0, 4]
@@ -74,11 +74,11 @@ def sum_mod(M: int) -> MooreMachine:
 
 
 def even_pair(M: int) -> MooreMachine:
-    """EvenPair(M): 1 if the last letter equals the first, else 0.
+    """Return the machine EvenPair(M), which outputs 1 if the last letter equals the first, else 0.
 
-    Here because it asks for the opposite of Sum: remember one letter forever, forget all the others. Aperiodic.
-    Minimal with 2M + 1 states (11 for M = 5): the first letter, whether the last one equals it, and the start. The
-    empty word has neither letter and gives 0, so that the outputs stay {0, 1} as in the paper.
+    It requires the opposite of Sum: to remember the first letter for all lengths and to forget all others except the
+    last. Aperiodic. Minimal with 2M + 1 states (11 for M = 5): the first letter, whether the last one equals it, and
+    the start. The empty word has neither letter and gives 0, so that the outputs stay {0, 1} as in the paper.
 
     >>> even_pair(5).transduce("0320")
     [1, 0, 0, 1]
@@ -94,7 +94,7 @@ def even_pair(M: int) -> MooreMachine:
 
 
 def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
-    """ModArith(M): the value modulo M of an expression of digits with +, − and ×, × binding tighter.
+    """Return the machine ModArith(M): the value modulo M of an expression with +, − and ×, where × takes precedence.
 
     The paper gives strings of odd length, digits and operators in turn, and looks at the output after a digit. There
     all machines below agree. What happens elsewhere is free, and the choice decides the size and the algebra:
@@ -129,7 +129,7 @@ def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
 
 
 def subtraction(M: int, completion: str = "sink") -> MooreMachine:
-    """The value modulo M of a chain of subtractions d − d − … − d: the machine of the paper's Propositions 1 and 2.
+    """Return the machine of the paper's Propositions 1 and 2: the value modulo M of subtractions d − d − … − d.
 
     "0-1" and "1-0" differ in value, yet after the prefix "0-" the two words lead to one state, since 0 − 0 − 1 =
     0 − 1 − 0. No input-independent layer and no diagonal one can do both. Completions as for `mod_arith`: "sink"
@@ -240,7 +240,7 @@ _MOD_ARITH: dict[str, Callable[[int], MooreMachine]] = {
 
 
 def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
-    """`n_digits` digits below `modulus` with operators drawn from + − * between them.
+    """Return `n_digits` random digits below `modulus` as a string, with operators drawn from + − * between them.
 
     >>> random_expression(4, 5, np.random.default_rng(0))
     '4+3+2+1'
@@ -251,7 +251,7 @@ def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> 
 
 
 def evaluate(expression: str) -> int:
-    """The value over the integers: products first, then sums.
+    """Return the integer value of an expression, where * takes precedence over + and -.
 
     >>> evaluate("1+2-3*4")
     -9

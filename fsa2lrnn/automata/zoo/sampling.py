@@ -33,11 +33,11 @@ _ATTEMPTS = 100_000
 
 
 def random_dfa(n: int, k: int, seed: int, minimal: bool = False) -> MooreMachine:
-    """A random acceptor of n states, all reachable, over k letters; a state accepts with probability ½.
+    """Return a random acceptor of n states, all reachable, over k letters; a state accepts with probability ½.
 
-    Here to show what a method costs where there is no structure to use: a random machine synchronises with high
-    probability (Berlinkov 2016) and has no congruence to speak of. The module says how it is drawn. With `minimal`, no
-    two of its states are equivalent.
+    It shows what a method costs without structure to use: a random machine synchronises with high probability
+    (Berlinkov 2016) and seldom has a congruence that helps. The module docstring defines the distribution. With
+    `minimal`, no two of its states are equivalent.
 
     >>> random_dfa(6, 2, seed=0) == random_dfa(6, 2, seed=0), random_dfa(6, 2, seed=0).n_states
     (True, 6)
@@ -46,9 +46,9 @@ def random_dfa(n: int, k: int, seed: int, minimal: bool = False) -> MooreMachine
 
 
 def random_moore(n: int, k: int, outputs: int | Sequence[Hashable], seed: int, minimal: bool = False) -> MooreMachine:
-    """A random machine of n states, all reachable, over k letters, with outputs from `outputs` or from 0 … outputs−1.
+    """Return a random machine of n states, all reachable, over k letters, with outputs drawn from `outputs`.
 
-    As `random_dfa`, for transductions with more than two outputs.
+    A number as `outputs` stands for 0 … outputs−1. Otherwise as `random_dfa`, for more than two outputs.
 
     >>> random_moore(4, 2, outputs=3, seed=1, minimal=True).minimise().n_states
     4

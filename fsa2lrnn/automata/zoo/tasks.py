@@ -168,10 +168,10 @@ def task_named(name: str) -> Callable[..., MooreMachine]:
 
 
 def task_names() -> dict[str, str]:
-    """Each task as it is called, with its parameters and defaults, and a line on what it computes.
+    """Return, for each task with its parameters and defaults, a line on what it computes.
 
-    >>> task_names()["cycle_navigation(n=5)"]
-    'The position on a cycle of n places after steps "+" (forwards), "-" (backwards) and "0" (stay).'
+    >>> task_names()["ab_star()"]
+    'Return an acceptor of (ab)*, a small language that no diagonal layer recognises.'
     """
     return {_signature(task): (inspect.getdoc(task) or "").split("\n", 1)[0] for task in TASKS.values()}
 
