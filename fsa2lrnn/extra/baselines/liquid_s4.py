@@ -189,8 +189,7 @@ def _subsets(length: int, p: int, device: torch.device) -> Tensor:
     """Return the positions of the factors of `length` products: (length, p).
 
     They are the last p-subsets, in reverse lexicographical order, of the smallest window of last positions that has
-    enough
-    of them. Raises `InvalidWord` for a word without so many subsets.
+    enough of them. Raises `InvalidWord` for a word without so many subsets.
     """
     window = next((m for m in range(2, length) if math.comb(m, p) >= length), None)
     if window is None:

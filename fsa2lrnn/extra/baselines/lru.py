@@ -46,7 +46,7 @@ class LRUConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The largest number of entries per token: 2H before the gates, or 2N for a state's real and imaginary parts."""
+        """The largest number of entries per token: 2H before the gates, or 2N for a complex state."""
         return 2 * max(self.width, self.states)
 
 

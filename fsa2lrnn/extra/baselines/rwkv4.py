@@ -112,14 +112,17 @@ class RWKV4Layer(Layer):
 
 
 class Read:
-    """Inputs u (B, T, C), or distinct rows u (R, C) with their indices (B, T), and the input before the first (B, C)."""
+    """Inputs u (B, T, C), or distinct rows u (R, C) with indices (B, T), and the input before the first (B, C)."""
 
     def __init__(self, u: Tensor, index: Tensor | None, before: Tensor) -> None:
         self.u, self.index, self.before = u, index, before
         self.last = u[:, -1] if index is None else u[index[:, -1]]
 
     def mixed(self, mu: Tensor, W: Tensor) -> Tensor:
-        """Return W (μ ⊙ u_t + (1 − μ) ⊙ u_{t−1}): (B, T, C'). With an index, each row is multiplied by W once per term."""
+        """Return W (μ ⊙ u_t + (1 − μ) ⊙ u_{t−1}): (B, T, C').
+
+        With an index, each distinct row is multiplied by W once per term.
+        """
         if self.index is None:
             earlier = torch.cat([self.before.unsqueeze(1), self.u[:, :-1]], dim=1)
             return linear(torch.lerp(earlier, self.u, mu), W)

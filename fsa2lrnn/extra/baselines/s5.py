@@ -25,18 +25,13 @@ _WITHIN = 0.8796256610342398  # deviation of a standard normal number that is dr
 class S5Config(LayerConfig):
     """The published S5, except for `clip_eigs` and for LayerNorm instead of BatchNorm.
 
-    Args:
-        width: H, the number of channels in the input and in the output.
-        ssm_size: the number of states, of which half are stored if `conj_sym`.
-        blocks: the number of LegS matrices along the diagonal at the start, each of ssm_size/blocks states.
-        c_init: the initial distribution of C, by its name in the published code.
-        discretisation: "zoh" or "bilinear".
-        dt_min, dt_max: the range of the initial Δ of a state, log-uniform.
-        clip_eigs: whether Re Λ is clipped to at most −1e-4. The published code recommends it for words of any length,
-        but
-            does not enable it by default.
-        conj_sym: whether states come in conjugate pairs.
-        mixing: the gates after the recurrence (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
+    Args: width: H, the number of channels in the input and in the output. ssm_size: the number of states, of which half
+    are stored if `conj_sym`. blocks: the number of LegS matrices along the diagonal at the start, each of
+    ssm_size/blocks states. c_init: the initial distribution of C, by its name in the published code. discretisation:
+    "zoh" or "bilinear". dt_min, dt_max: the range of the initial Δ of a state, log-uniform. clip_eigs: whether Re Λ is
+    clipped to at most −1e-4. The published code recommends it for words of any length, but does not enable it by
+    default. conj_sym: whether states come in conjugate pairs. mixing: the gates after the recurrence
+    (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -79,7 +74,7 @@ class S5Config(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The largest number of entries per token: 2H before the gates, or 2P for a state's real and imaginary parts."""
+        """The largest number of entries per token: 2H before the gates, or 2P for a complex state."""
         return 2 * max(self.width, self.states)
 
 

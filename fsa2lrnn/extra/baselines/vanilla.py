@@ -41,8 +41,7 @@ class VanillaLayer(Layer):
 
     Parameters: `A` (n, n) or, if diagonal, (n,), `B` (n, d), `x0` (n,). A dense A starts with a spectral radius near 1
     (entries of variance 1/n), a diagonal one uniform in (−1, 1); x₀ starts at 0. The state is (B, 1, n), or (B, n, 1)
-    for a
-    diagonal A, one row per block of A.
+    for a diagonal A, one row per block of A.
     """
 
     Config = VanillaConfig

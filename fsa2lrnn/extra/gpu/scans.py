@@ -51,7 +51,7 @@ def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the states of `dense`, A_k and v_k indexed by token: (B,T), (N,H,b,b), (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
+    """Return the states of `dense`, A_k and v_k indexed by token: (B,T), (N,H,b,b), (N,H,b), (B,H,b) -> (B,T,H,b)."""
     check(A, v, x0)
     return _GpuTokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
 

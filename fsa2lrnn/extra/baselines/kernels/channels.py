@@ -43,7 +43,7 @@ class System(NamedTuple):
         return (reading(self.C) * state).sum(-1).to(state.dtype)
 
     def respond(self, length: int, dtype: torch.dtype, with_states: bool = False) -> Response:
-        """Return K_l = 2 Re Σ C Ā^l B̄, with D added to K_0, and the states Ā^l B̄ for l < length, rounded to `dtype`."""
+        """Return K_l = 2 Re Σ C Ā^l B̄, with D added to K_0, and the states Ā^l B̄ for l < length, in `dtype`."""
         K, states = respond(self.transition, self.B, self.C, length, least(dtype), with_states)
         return Response(self.with_skip(K).to(dtype), states.to(dtype))
 
@@ -52,7 +52,7 @@ class System(NamedTuple):
         return K + pad(self.D.unsqueeze(0), (0, 0, 0, len(K) - 1))
 
     def fading(self, length: int, dtype: torch.dtype) -> Tensor:
-        """Return the matrices that map a state to the next outputs, 2 Re Σ C Ā^l x for 1 ≤ l ≤ length: (H, length, 2n)."""
+        """Return matrices of the outputs that follow a state, 2 Re Σ C Ā^l x for 1 ≤ l ≤ length: (H, length, 2n)."""
         _, powers = respond(self.transition.transposed, self.C, self.C, length + 1, least(dtype), with_states=True)
         real, imaginary = powers[:, 1:].chunk(2, -1)
         return 2 * torch.cat([real, -imaginary], -1).to(dtype)
@@ -108,7 +108,7 @@ def outputs_alone(system: System, u: Tensor, state: Tensor) -> Tensor:
 
 
 def _pieces(system: System, u: Tensor) -> tuple[Tensor, Tensor, int]:
-    """Return the outputs (H, B, N, size) of each piece and its last state (H, B, N, 2n), from the state 0, and `size`."""
+    """Return the outputs (H, B, N, size) and last state (H, B, N, 2n) of each piece from the state 0, and `size`."""
     batch, length, width = u.shape
     size = length if length <= WHOLE else -(-length // -(-length // PIECE))
     n_pieces = -(-length // size)
@@ -196,7 +196,7 @@ def least(dtype: torch.dtype) -> float:
 
 
 def no_state(like: Tensor, *shape: int) -> Tensor:
-    """Return a state of zeros that `matters` recognises: a single number of the dtype of `like`, expanded to `shape`."""
+    """Return a state of zeros that `matters` recognises: one number of the dtype of `like`, expanded to `shape`."""
     zero = like.new_zeros(()) if like.device.type == "cpu" else _zero(like.device, like.dtype)
     return zero.expand(shape)
 

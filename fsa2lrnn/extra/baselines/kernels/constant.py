@@ -1,8 +1,7 @@
 """Scans with one dense matrix for all letters: x_k = A x_{k−1} + v_k.
 
 `sequential` is the reference. `fused` performs the same steps within one autograd function, so that the gradient of A
-is
-a single product; it needs no compiler and runs on any device.
+is a single product; it needs no compiler and runs on any device.
 """
 
 from __future__ import annotations

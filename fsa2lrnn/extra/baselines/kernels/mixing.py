@@ -27,8 +27,7 @@ class Mixing(nn.Module):
     """The function `kind`, applied at each position: (…, H) -> (…, H).
 
     `approximate` is the option of GELU: "none" for the error function, "tanh" for the approximation that JAX uses.
-    Dropout
-    is left out: a verifier would then examine another model than the one that runs.
+    Dropout is left out: a verifier would then examine another model than the one that runs.
     """
 
     def __init__(self, width: int, kind: str, approximate: str = "none") -> None:

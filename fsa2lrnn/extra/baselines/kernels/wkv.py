@@ -4,8 +4,7 @@ Numerator and denominator are states of a diagonal linear recurrence with the in
 stored as p e^o and q e^o, where o is the largest exponent so far, so that no exponential overflows (`reference`).
 `fused` is compiled for the CPU; its gradient is computed backwards, and its adjoint states have an exponent of their
 own. `weighted` computes all weights of a piece of a word at once, as attention does, for GPUs, where each operation is
-a
-launch.
+a launch.
 """
 
 from __future__ import annotations

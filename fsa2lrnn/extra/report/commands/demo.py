@@ -1,4 +1,4 @@
-"""`fsa2lrnn demo`: the main job on a real machine. The story is told in `cli/demonstration/`."""
+"""`fsa2lrnn demo`: compile and prove a machine, then train and repair a model (`report/demonstration/`)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="a folder for the learned model, its repairs and the page")
     ] = Path("runs/demo"),
-    learned: Annotated[bool, typer.Option(help="whether to train, judge and mend a model too: two minutes")] = True,
+    learned: Annotated[bool, typer.Option(help="whether to train, assess and repair a model too: two minutes")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the paper's hardest task, prove it for all lengths and use it; then train, judge and mend a model,
-    and learn one that is proved."""
+    """Compile, prove and use the paper's hardest task; then train, repair and learn models.
+
+    The trained model is assessed and repaired; the learned one is proved.
+    """
     folder = output if learned else None
     outputs.check_runs(folder)
 

@@ -43,10 +43,10 @@ def report(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge learned models, repair them, and write one page on learned, repaired and constructed.
+    """Assess and repair learned models, and write one page on learned, repaired and constructed models.
 
-    Of a folder that `learn` wrote: what was learned and whether it is proved, and the film, the heads' automata at a
-    few steps.
+    For a folder that `learn` wrote, the page shows what was learned and whether it is proved, and the history: the
+    automata of the heads at a few steps of training.
     """
     evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": max_tokens}
     outputs.check_page(output)
