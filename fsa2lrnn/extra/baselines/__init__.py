@@ -1,4 +1,4 @@
-"""Layers of the field as baselines: S4, S4D, S5, LRU, Liquid-S4, RWKV-4 and a plain linear RNN."""
+"""Published recurrent layers as baselines: S4, S4D, S5, LRU, Liquid-S4, RWKV-4 and a plain linear RNN."""
 
 from fsa2lrnn.extra.baselines.liquid_s4 import LiquidS4Config, LiquidS4Layer
 from fsa2lrnn.extra.baselines.lru import LRUConfig, LRULayer

@@ -1,6 +1,6 @@
-"""Layers in which each channel runs its own state-space system and gates mix the channels afterwards: S4's block.
+"""Layers in which each channel runs its own state-space system and gates mix the channels afterwards: the block of S4.
 
-S4, S4D and Liquid-S4 differ only in the system. Channel h has copy h mod n_ssm of A and B, and its own Δ, C and D.
+S4, S4D and Liquid-S4 differ only in the system. Channel h uses copy h mod n_ssm of A and B, and its own Δ, C and D.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _RATE = 1e-3  # of Δ, A, B and P, in the published configurations
 
 @dataclass(frozen=True)
 class ChannelConfig(LayerConfig):
-    """The configuration that layers of single channels share.
+    """The configuration shared by layers in which each channel has its own system.
 
     Args:
-        width: H, the channels in and out.
+        width: H, the number of channels in the input and in the output.
         d_state: N, the real states per channel; even.
         n_ssm: the copies of A and B, a divisor of H; None for one per channel.
         dt_min, dt_max: the range of the initial Δ, log-uniform.
@@ -83,15 +83,19 @@ class ChannelConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The numbers of the widest part of a step: 2H, before the gates; states exist only at the ends of pieces."""
+        """The largest number of entries per token: 2H, before the gates.
+
+        States are computed only at the ends of pieces and do not count.
+        """
         return 2 * self.width
 
 
 class ChannelLayer(Layer):
-    """y = mixing(system(u)), with the parameters of the published S4 code, complex ones as pairs.
+    """A layer y = mixing(system(u)) with the parameters of the published S4 code; complex numbers are stored as pairs.
 
-    `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C` (H, n, 2), `D` (H,)
-    and the gates of `mixing`; n = N/2. The state is (B, H, N): real, then imaginary parts of the stored half.
+    The parameters are `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C`
+    (H, n, 2), `D` (H,) and those of `mixing`; n = N/2. The state is (B, H, N): real parts, then imaginary parts of the
+    stored half.
     """
 
     takes_index: ClassVar[bool] = True
@@ -137,7 +141,7 @@ class ChannelLayer(Layer):
         return self.of_channels(torch.complex(-self.A_real.double().exp(), -self.A_imag.double()))
 
     def of_channels(self, x: Tensor) -> Tensor:
-        """Return the copy of each channel: (S, n) -> (H, n)."""
+        """Return the copy that each channel uses: (S, n) -> (H, n)."""
         return x.repeat(self.config.width // len(x), 1)
 
     def parameter_hints(self) -> dict[str, Hint]:
@@ -151,9 +155,10 @@ class ChannelLayer(Layer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
+        """Return the outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
 
-        `method` is in `channels.METHODS`; "letters" means "auto". With `index` (B, T), u (R, H) are distinct inputs.
+        `method` is in `channels.METHODS`; "letters" means "auto". With `index` (B, T), u (R, H) holds the distinct
+        inputs.
         """
         method = check_channels_method(method)
         u = u if index is None else embedding(index, u)
@@ -174,7 +179,7 @@ class ChannelLayer(Layer):
         return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
-        """Return the convolution with the truncated impulse response, which has no state to continue from."""
+        """Return the convolution with the truncated impulse response, which has no state for a next piece."""
         if channels.may_move(state):
             raise UnsupportedFormat(
                 f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
@@ -183,7 +188,7 @@ class ChannelLayer(Layer):
         return channels.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
 
     def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """Return the result of `forward` by a named method, before the gates."""
+        """Return the outputs before the gates and the last state, computed by the given method."""
         return channels.METHODS[method](self.system(), u, state)
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -215,7 +220,7 @@ def check_channels_method(method: str) -> str:
 
 
 def check_stream(width_in: int, width: int, name: str) -> None:
-    """Raise `UnsupportedFormat` unless a layer of single channels reads as many as it has."""
+    """Raise `UnsupportedFormat` unless the input has as many channels as the layer."""
     if width_in != width:
         raise UnsupportedFormat(
             f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
@@ -240,7 +245,7 @@ def written_poles(start: Start) -> tuple[Tensor, Tensor]:
 
 
 def pairs(x: Any, copies: int) -> Tensor:
-    """Return complex numbers (n,) as `copies` rows of pairs: float32 (copies, n, 2)."""
+    """Return complex numbers (n,) as pairs of floats, repeated in `copies` rows: float32 (copies, n, 2)."""
     return torch.view_as_real(torch.from_numpy(x)).float().repeat(copies, 1, 1)
 
 

@@ -2,10 +2,10 @@
 
 The two differ. `kernel` selects one:
 
-- "exact": the recurrence x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k of the paper, in S4's diagonal basis.
-- "polyb", "kb": S4 plus the correction exactly as in the published code. It multiplies pairs (or p letters) among the
-  last few of the whole word, adds the products to the word in reverse order, and weights them with constants that are
-  fixed at the start. So it is not a recurrence: an output depends on later letters, and no step exists.
+- "exact": the recurrence x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k of the paper, in the diagonal basis of S4.
+- "polyb", "kb": S4 plus the correction exactly as in the published code. The correction multiplies pairs (or p letters)
+  among the last few of the whole word, adds the products to the word in reverse order, and weights them with constants
+  that are fixed at the start. This is not a recurrence: an output depends on later letters, and no step exists.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KERNELS = ("exact", "polyb", "kb")
 
 @dataclass(frozen=True)
 class LiquidS4Config(ChannelConfig):
-    """Published Liquid-S4: every channel has its own A and B, Δ = exp, B of LegS not clipped; otherwise as S4.
+    """The published Liquid-S4: every channel has its own A and B, Δ = exp, Im B is not clipped; otherwise as S4.
 
     Args:
         kernel: "exact", "polyb" or "kb".
@@ -57,7 +57,7 @@ class LiquidS4Config(ChannelConfig):
 
 
 class LiquidS4Layer(S4Layer):
-    """The recurrence or the published computation, by `config.kernel`, with the parameters of `S4Layer`.
+    """The recurrence or the published computation, as `config.kernel` selects, with the parameters of `S4Layer`.
 
     For "polyb" and "kb" the published correction reads the buffers `frozen_inputs`, `frozen_outputs`, `frozen_poles`
     and `frozen_dt` instead of the parameters; they are saved with the model.
@@ -90,7 +90,7 @@ class LiquidS4Layer(S4Layer):
 
     @property
     def family(self) -> str | None:
-        """The family of the recurrence; None for the published computation, which is in no family."""
+        """The family of the recurrence; None for the published computation, which belongs to no family."""
         return "liquid-s4" if self.is_causal else None
 
     @staticmethod
@@ -99,13 +99,13 @@ class LiquidS4Layer(S4Layer):
         return hippo.normal_plus_low_rank(config.d_state, clipped=False)
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return zeros: (B, H, N), or (B, 1) without a recurrence, 0 before a word and 1 after it."""
+        """Return zeros: (B, H, N), or (B, 1) without a recurrence, whose state is 0 before a word and 1 after it."""
         return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return outputs and last state as in `ChannelLayer`; "exact" takes `liquid.METHODS`.
+        """Return the outputs and the last state as in `ChannelLayer`; "exact" accepts the methods in `liquid.METHODS`.
 
         Raises:
             UnsupportedFormat: for a word in pieces if `kernel` is not causal.
@@ -156,7 +156,7 @@ class LiquidS4Layer(S4Layer):
         return self.mixing(y), torch.ones_like(state)
 
     def _kb(self, u: Tensor) -> Tensor:
-        """Return the output for "kb": spectra of two lengths, multiplied per bin."""
+        """Return the output for "kb": spectra of two lengths, multiplied entry by entry."""
         length, system = u.shape[1], self.system()
         K = system._replace(D=torch.zeros_like(system.D)).respond(length, u.dtype).K  # (T, H), without D
         spectrum = torch.fft.rfft(K, 2 * length, 0) * torch.fft.rfft(u, 2 * length, 1)
@@ -167,7 +167,7 @@ class LiquidS4Layer(S4Layer):
         return torch.fft.irfft(spectrum, 2 * length, 1)[:, :length] + self.D * u
 
     def _frozen(self) -> tuple[Tensor, Tensor]:
-        """Return Σ q and Σ C q with q = Δ B/(1 − Δ Λ/2), of the fixed constants: (H,) each."""
+        """Return Σ q and Σ C q with q = Δ B/(1 − Δ Λ/2), from the fixed constants: (H,) each."""
         B, C, poles = (complex_of(x) for x in (self.frozen_inputs, self.frozen_outputs, self.frozen_poles))
         dt = self.frozen_dt.double().unsqueeze(-1)
         q = dt * B / (1 - dt / 2 * poles)
@@ -186,10 +186,10 @@ class LiquidS4Layer(S4Layer):
 
 @lru_cache
 def _subsets(length: int, p: int, device: torch.device) -> Tensor:
-    """Return the positions of the factors of `length` products, (length, p): the last p-subsets in reverse
-    lexicographical order, of the smallest window of last positions that has so many.
+    """Return the positions of the factors of `length` products: (length, p).
 
-    Raises `InvalidWord` for a word without so many subsets.
+    They are the last p-subsets, in reverse lexicographical order, of the smallest window of last positions that has
+    enough of them. Raises `InvalidWord` for a word without so many subsets.
     """
     window = next((m for m in range(2, length) if math.comb(m, p) >= length), None)
     if window is None:

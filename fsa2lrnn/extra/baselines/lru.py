@@ -16,14 +16,14 @@ from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
 
 @dataclass(frozen=True)
 class LRUConfig(LayerConfig):
-    """LRU as in its usual public implementation, LayerNorm in the place of BatchNorm.
+    """The LRU as in its usual public implementation, with LayerNorm instead of BatchNorm.
 
     Args:
-        width: H, channels in and out.
-        states: N, complex ones; no conjugate pairs.
-        r_min, r_max: |λ| is drawn between them, |λ|² uniformly.
-        max_phase: the phase of λ is drawn between 0 and it, uniformly.
-        mixing: what follows (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
+        width: H, the number of channels in the input and in the output.
+        states: N, the number of complex states; they do not come in conjugate pairs.
+        r_min, r_max: the range of the initial |λ|, with |λ|² uniform.
+        max_phase: the largest initial phase of λ; phases are uniform in [0, max_phase].
+        mixing: the gates after the recurrence (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -46,12 +46,12 @@ class LRUConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """2H, before the gates, or a state's real and imaginary parts."""
+        """The largest number of entries per token: 2H before the gates, or 2N for a complex state."""
         return 2 * max(self.width, self.states)
 
 
 class LRULayer(SpectralLayer):
-    """x_k = λ ⊙ x_{k−1} + e^γ ⊙ B u_k, y_k = Re C x_k + D ⊙ u_k with λ = exp(−e^ν + i e^θ), then gates.
+    """A layer x_k = λ ⊙ x_{k−1} + e^γ ⊙ B u_k, y_k = Re C x_k + D ⊙ u_k with λ = exp(−e^ν + i e^θ), then gates.
 
     Parameters: `nu_log` (ν), `theta_log` (θ), `gamma_log` (γ), all (N,), `B` (N, H, 2), `C` (H, N, 2), `D` (H,) and the
     gates of `mixing`. γ starts at log √(1 − |λ|²) and is trained freely. The state is (B, 2N).
@@ -74,11 +74,11 @@ class LRULayer(SpectralLayer):
         self.D = nn.Parameter(torch.randn(H))
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Half the rate of the run, no weight decay, for ν, θ, γ and B."""
+        """Return half the learning rate of the run, without weight decay, for ν, θ, γ and B."""
         return {name: Hint(decay=0.0, factor=0.5) for name in ("nu_log", "theta_log", "gamma_log", "B")}
 
     def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
-        """λ (N,), e^γ B (N, H) and C (H, N), in double precision."""
+        """Return λ (N,), e^γ B (N, H) and C (H, N), in double precision."""
         rates = torch.complex(-self.nu_log.double().exp(), self.theta_log.double().exp()).exp()
         B, C = (torch.view_as_complex(x.double()) for x in (self.B, self.C))
         return rates, self.gamma_log.double().exp().unsqueeze(-1) * B, C

@@ -1,7 +1,7 @@
-"""Conversion of weights of the published code of other layers into ours: one function per layer.
+"""Conversion of weights from the published code of other layers: one function per layer.
 
-Each returns the parameters of one of our layers by name, computed by differentiable torch operations, in the form that
-`load_state_dict` takes. Complex numbers are pairs (…, 2) in both.
+Each function returns the parameters of a layer of this package by name, in the form that `load_state_dict` takes,
+computed by differentiable torch operations. Complex numbers are pairs (…, 2) in both.
 
 - `s4_block`: S4 and S4D, S4Block of state-spaces/s4 (and Liquid-S4, `liquid_block`, of its fork).
 - `s5_layer`, `lru_layer`: SequenceLayer of lindermanlab/S5 and of NicolasZucchet/minimal-LRU.
@@ -24,7 +24,10 @@ Weights = Mapping[str, Tensor]
 
 
 def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: str = "softplus") -> dict[str, Tensor]:
-    """Return the weights of an S4Block; `kernel_length` is its buffer l_kernel, None for S4D and before any word."""
+    """Return the weights of an S4Block.
+
+    `kernel_length` is the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet.
+    """
     kernel = {name.removeprefix("layer.kernel."): x for name, x in weights.items() if name.startswith("layer.kernel.")}
     own = {
         "inv_dt": kernel["inv_dt"].squeeze(-1),
@@ -71,7 +74,7 @@ def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str
 
 
 def _untruncated(own: Weights, length: int, dt_transform: str) -> Tensor:
-    """Return C from the parameter that the published S4 stores instead, with the current Ā."""
+    """Return C from the parameter that the published S4 code stores instead, with the current Ā."""
     copies = len(own["C"]) // len(own["A_real"])
     poles = torch.complex(-own["A_real"].double().exp(), -own["A_imag"].double()).repeat(copies, 1)
     P, B = (complex_of(own[name]).repeat(copies, 1) for name in "PB")
@@ -81,7 +84,7 @@ def _untruncated(own: Weights, length: int, dt_transform: str) -> Tensor:
 
 
 def s5_layer(weights: Weights) -> dict[str, Tensor]:
-    """Return the weights of S5's SequenceLayer without its norm; the gates of "full_glu" become one map."""
+    """Return the weights of S5's SequenceLayer without its norm; the two gates of "full_glu" become one linear map."""
     own = {name: weights[f"seq.{name}"] for name in ("Lambda_re", "Lambda_im", "B", "C", "D")}
     return {**own, "log_step": weights["seq.log_step"].squeeze(-1), **_dense(weights)}
 
@@ -95,12 +98,12 @@ def lru_layer(weights: Weights) -> dict[str, Tensor]:
 
 
 def rwkv4_block(weights: Weights) -> dict[str, Tensor]:
-    """Return the weights of RWKV-4's Block: the same names, mixing weights without their two axes of length 1."""
+    """Return the weights of RWKV-4's Block under the same names; mixing weights lose their two axes of length 1."""
     return {name: x.flatten() if ".time_mix_" in name else x for name, x in weights.items()}
 
 
 def part(weights: Weights, prefix: str) -> dict[str, Tensor]:
-    """Return the weights whose names begin with `prefix`, without it.
+    """Return the weights whose names begin with `prefix`, with the prefix removed from the names.
 
     >>> list(part({"layers.0.D": torch.ones(1), "norm.weight": torch.ones(1)}, "layers.0."))
     ['D']
@@ -113,7 +116,7 @@ def _linear(weights: Weights, theirs: str, ours: str) -> dict[str, Tensor]:
 
 
 def _dense(weights: Weights) -> dict[str, Tensor]:
-    """Return Flax's Dense layers "out1" and "out2" (inputs first) as one map (outputs first)."""
+    """Return Flax's Dense layers "out1" and "out2" (inputs first) as one linear map (outputs first)."""
     names = [name for name in ("out1", "out2") if f"{name}.kernel" in weights]
     if not names:
         return {}

@@ -1,7 +1,7 @@
 """RWKV-4 (Peng et al. 2023): time mixing by a decaying average, channel mixing by a gated square.
 
-A layer is one block of the released model, with its own LayerNorms and its own residual stream. So models of it chain
-layers, and norm the read-out alone.
+A layer is one block of the published model, with its own LayerNorms and its own residual stream. Models of this layer
+therefore chain the layers and normalise only before the read-out.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _TINY = 1e-4  # the gain of the embedding at the start: the LayerNorm behind it 
 
 @dataclass(frozen=True)
 class RWKV4Config(LayerConfig):
-    """A block of RWKV-4 with `width` channels, the one numbered `place` from 0 of `depth` in all.
+    """The configuration of a block of RWKV-4 with `width` channels, block number `place` (from 0) of `depth`.
 
-    The place says how the block starts, and the first has a LayerNorm of the embedding before all.
+    The place determines the initial weights; the first block has another LayerNorm, of the embedding, before all else.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -42,19 +42,19 @@ class RWKV4Config(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """4C, hidden units of the channel mixing, or 5C, a state."""
+        """The largest number of entries per token: the hidden units of the channel mixing, or 5C for a state."""
         return 5 * self.width
 
     def at(self, place: int, depth: int) -> Self:
-        """The same, as the block of that number."""
+        """Return this configuration for block number `place` of `depth`."""
         return replace(self, place=place, depth=depth)
 
 
 class RWKV4Layer(Layer):
-    """x += TimeMix(LN1 x), x += ChannelMix(LN2 x); before the first block, x = LN0 x.
+    """A layer x += TimeMix(LN1 x), x += ChannelMix(LN2 x); before the first block, x = LN0 x.
 
-    Both mix each input with the one before it (`time_mix_*`), which is part of the state (B, 5, C): p, q and o of
-    `wkv`, then what either mixing read last. Rates of decay, −exp(`time_decay`), do not depend on the input.
+    Both mix each input with the previous one (`time_mix_*`), which is part of the state (B, 5, C): p, q and o of
+    `wkv`, then the last inputs of the two mixings. The rates of decay, −exp(`time_decay`), do not depend on the input.
     """
 
     Config = RWKV4Config
@@ -73,32 +73,32 @@ class RWKV4Layer(Layer):
 
     @classmethod
     def embedding(cls, config: RWKV4Config, n_letters: int, dim: int) -> nn.Module:
-        """Orthogonal and tiny."""
+        """Return an embedding with small orthogonal initial weights."""
         made = nn.Embedding(n_letters, dim)
         nn.init.orthogonal_(made.weight, math.sqrt(max(n_letters, dim)) * _TINY)
         return made
 
     @classmethod
     def readout(cls, config: RWKV4Config, width: int, hidden: int, n_outputs: int) -> nn.Module:
-        """A matrix; no hidden units."""
+        """Return a linear map without bias and without hidden units."""
         return _matrix(n_outputs, width, 0.5)
 
     def initial_state(self, batch: int) -> Tensor:
-        """No letter read, and zero before the first: (B, 5, C)."""
+        """Return the state of the empty word, with zeros as the input before the first: (B, 5, C)."""
         state = self.ln1.weight.new_zeros(batch, 5, len(self.ln1.weight))
         state[:, 2].fill_(NOTHING)
         return state
 
     def emit(self, state: Tensor) -> Tensor:
-        """Zero: what a block gives out is added to its input, and there is none. (B, 5, C) -> (B, C)."""
+        """Return zeros, because a block adds its output to an input and a state has none: (B, 5, C) -> (B, C)."""
         return torch.zeros_like(state[:, 0])
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Outputs and the last state: u (B, T, C), state (B, 5, C) -> (B, T, C), (B, 5, C).
+        """Return the outputs and the last state: u (B, T, C), state (B, 5, C) -> (B, T, C), (B, 5, C).
 
-        `method` is one of `wkv.METHODS`. With `index` (B, T), u (R, C) are all inputs there are.
+        `method` is one of `wkv.METHODS`. With `index` (B, T), u (R, C) holds the distinct inputs.
         """
         if not (u if index is None else index).shape[1]:
             return (u if index is None else embedding(index, u)), state
@@ -112,14 +112,17 @@ class RWKV4Layer(Layer):
 
 
 class Read:
-    """Inputs u (B, T, C), or rows u (R, C) and which is where (B, T), and the one before the first (B, C)."""
+    """Inputs u (B, T, C), or distinct rows u (R, C) with indices (B, T), and the input before the first (B, C)."""
 
     def __init__(self, u: Tensor, index: Tensor | None, before: Tensor) -> None:
         self.u, self.index, self.before = u, index, before
         self.last = u[:, -1] if index is None else u[index[:, -1]]
 
     def mixed(self, mu: Tensor, W: Tensor) -> Tensor:
-        """W (μ ⊙ u_t + (1 − μ) ⊙ u_{t−1}): (B, T, C'). Of rows, W takes each once in either place."""
+        """Return W (μ ⊙ u_t + (1 − μ) ⊙ u_{t−1}): (B, T, C').
+
+        With an index, each distinct row is multiplied by W once per term.
+        """
         if self.index is None:
             earlier = torch.cat([self.before.unsqueeze(1), self.u[:, :-1]], dim=1)
             return linear(torch.lerp(earlier, self.u, mu), W)
@@ -129,7 +132,7 @@ class Read:
 
 
 class TimeMix(nn.Module):
-    """W_o (σ(r) ⊙ wkv(k, v)); a and b say where in the model the block is."""
+    """The map W_o (σ(r) ⊙ wkv(k, v)); the initial weights depend on the position of the block in the model."""
 
     def __init__(self, C: int, a: float, b: float) -> None:
         super().__init__()
@@ -142,7 +145,7 @@ class TimeMix(nn.Module):
         self.key, self.value, self.receptance, self.output = (_matrix(C, C, gain) for gain in (0, 1, 0, 0))
 
     def forward(self, read: Read, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """(B, T, C) and the average's last state (B, 3, C)."""
+        """Return the mixed inputs (B, T, C) and the last state of the average (B, 3, C)."""
         k = read.mixed(self.time_mix_k, self.key.weight)
         v = read.mixed(self.time_mix_v, self.value.weight)
         r = read.mixed(self.time_mix_r, self.receptance.weight)
@@ -151,7 +154,7 @@ class TimeMix(nn.Module):
 
 
 class ChannelMix(nn.Module):
-    """σ(W_r x) ⊙ W_v ReLU(W_k x)²."""
+    """The map σ(W_r x) ⊙ W_v ReLU(W_k x)²."""
 
     def __init__(self, C: int, b: float) -> None:
         super().__init__()
@@ -160,13 +163,16 @@ class ChannelMix(nn.Module):
         self.key, self.receptance, self.value = _matrix(4 * C, C, 1), _matrix(C, C, 0), _matrix(C, 4 * C, 0)
 
     def forward(self, read: Read) -> Tensor:
-        """(B, T, C)."""
+        """Return the mixed channels (B, T, C)."""
         k = torch.relu(read.mixed(self.time_mix_k, self.key.weight))
         return torch.sigmoid(read.mixed(self.time_mix_r, self.receptance.weight)) * self.value(k * k)
 
 
 def _matrix(rows: int, columns: int, gain: float) -> nn.Linear:
-    """A map without bias, zero or orthogonal at the start; longer outputs are as large as shorter ones, by entry."""
+    """Return a linear map without bias, zero for gain 0 and otherwise orthogonal.
+
+    With more rows than columns the gain grows by √(rows/columns), so that the entries of the output keep their size.
+    """
     made = nn.Linear(columns, rows, bias=False)
     if gain:
         nn.init.orthogonal_(made.weight, gain * max(1.0, math.sqrt(rows / columns)))

@@ -1,4 +1,4 @@
-"""S4 (Gu et al. 2022): HiPPO-LegS in each channel, a diagonal matrix less one of rank one."""
+"""S4 (Gu et al. 2022): HiPPO-LegS in each channel, a diagonal matrix minus one of rank one."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fsa2lrnn.extra.baselines.kernels.transition import low_rank
 
 @dataclass(frozen=True)
 class S4Config(ChannelConfig):
-    """S4 as released: LegS with Im B cut to ±2 (`hippo.normal_plus_low_rank`), rank one, the trapezium rule."""
+    """The published S4: LegS with Im B clipped to ±2 (`hippo.normal_plus_low_rank`), rank one, the trapezium rule."""
 
 
 class S4Layer(ChannelLayer):
-    """x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k with A = diag(Λ) − P P* in each channel, then gates.
+    """A layer x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k, A = diag(Λ) − P P*, in each channel, then gates.
 
-    Beside the parameters of `ChannelLayer` there is `P` (S, n, 2). C is trained itself, not what the released code puts
-    in its place for the length of its kernel (`generating.truncated`): a longer word changes nothing of the layer.
+    The parameters are those of `ChannelLayer` and `P` (S, n, 2). C itself is trained, not the value that the published
+    code stores for a fixed kernel length (`generating.truncated`): the parameters do not depend on the length of words.
 
-    The method "fft" makes the impulse response from its generating function, Cauchy kernels and all.
+    The method "fft" computes the impulse response from its generating function with Cauchy kernels.
     """
 
     Config = S4Config
@@ -35,21 +35,21 @@ class S4Layer(ChannelLayer):
 
     @property
     def family(self) -> str | None:
-        """Input-independent."""
+        """The input-independent family."""
         return "lti"
 
     @staticmethod
     def start(config: Any) -> hippo.Start:
-        """LegS."""
+        """Return LegS."""
         return hippo.normal_plus_low_rank(config.d_state)
 
     def system(self) -> System:
-        """Ā, B̄, C and D."""
+        """Return Ā, B̄, C and D."""
         transition, B = low_rank(*self._continuous(), self.dt())
         return System(transition, B, complex_of(self.C), self.D.double())
 
     def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """`forward` by a method by name, before the gates."""
+        """Return the outputs before the gates and the last state, computed by the given method."""
         if method != "fft" or not u.shape[1]:
             return super().run(u, state, method)
         system, length = self.system(), u.shape[1]

@@ -16,7 +16,7 @@ STARTS = {"lin": hippo.diagonal_lin, "inv": hippo.diagonal_inv, "legs": hippo.di
 
 @dataclass(frozen=True)
 class S4DConfig(ChannelConfig):
-    """S4D as released: `init` "lin", "inv" or "legs", `discretisation` "zoh" or "bilinear"; the rest as of S4."""
+    """The published S4D: `init` "lin", "inv" or "legs", `discretisation` "zoh" or "bilinear"; otherwise as S4."""
 
     init: str = "lin"
     discretisation: str = "zoh"
@@ -30,7 +30,7 @@ class S4DConfig(ChannelConfig):
 
 
 class S4DLayer(ChannelLayer):
-    """x_k = Ā ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k in each channel, then gates (`ChannelLayer`).
+    """A layer x_k = Ā ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k in each channel, then gates (`ChannelLayer`).
 
     >>> import torch
     >>> layer = S4DLayer(4, S4DConfig(width=4, d_state=8))
@@ -43,16 +43,16 @@ class S4DLayer(ChannelLayer):
 
     @property
     def family(self) -> str | None:
-        """Input-independent, diagonal."""
+        """The family of input-independent diagonal layers."""
         return "lti-diagonalisable"
 
     @staticmethod
     def start(config: Any) -> hippo.Start:
-        """The poles and inputs that `init` names."""
+        """Return the poles and inputs that `config.init` names."""
         return STARTS[config.init](config.d_state)
 
     def system(self) -> System:
-        """Ā, B̄, C and D."""
+        """Return Ā, B̄, C and D."""
         B = self.of_channels(complex_of(self.B))
         transition, B = diagonal(self.poles(), B, self.dt(), self.config.discretisation)
         return System(transition, B, complex_of(self.C), self.D.double())

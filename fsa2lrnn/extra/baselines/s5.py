@@ -23,18 +23,15 @@ _WITHIN = 0.8796256610342398  # deviation of a standard normal number that is dr
 
 @dataclass(frozen=True)
 class S5Config(LayerConfig):
-    """S5 as released, but for `clip_eigs` and for LayerNorm in the place of BatchNorm.
+    """The published S5, except for `clip_eigs` and for LayerNorm instead of BatchNorm.
 
-    Args:
-        width: H, channels in and out.
-        ssm_size: states, of which half are stored if `conj_sym`.
-        blocks: LegS matrices along the diagonal at the start, each of ssm_size/blocks states.
-        c_init: how C is drawn, by its name in the released code.
-        discretisation: "zoh" or "bilinear".
-        dt_min, dt_max: Δ of a state is drawn between them, its logarithm uniformly.
-        clip_eigs: keep Re Λ below −1e-4, which the released code advises for words of any length; there it is off.
-        conj_sym: states come in conjugate pairs.
-        mixing: what follows (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
+    Args: width: H, the number of channels in the input and in the output. ssm_size: the number of states, of which half
+    are stored if `conj_sym`. blocks: the number of LegS matrices along the diagonal at the start, each of
+    ssm_size/blocks states. c_init: the initial distribution of C, by its name in the published code. discretisation:
+    "zoh" or "bilinear". dt_min, dt_max: the range of the initial Δ of a state, log-uniform. clip_eigs: whether Re Λ is
+    clipped to at most −1e-4. The published code recommends it for words of any length, but does not enable it by
+    default. conj_sym: whether states come in conjugate pairs. mixing: the gates after the recurrence
+    (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -72,20 +69,20 @@ class S5Config(LayerConfig):
 
     @property
     def states(self) -> int:
-        """P, complex numbers that are stored."""
+        """P, the number of stored complex states."""
         return self.ssm_size // 2 if self.conj_sym else self.ssm_size
 
     @property
     def entries(self) -> int:
-        """2H, before the gates, or a state's real and imaginary parts."""
+        """The largest number of entries per token: 2H before the gates, or 2P for a complex state."""
         return 2 * max(self.width, self.states)
 
 
 class S5Layer(SpectralLayer):
-    """x_k = Λ̄ ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re C x_k + D ⊙ u_k, then gates; without `conj_sym`, Re for 2 Re.
+    """A layer x_k = Λ̄ ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re C x_k + D ⊙ u_k, then gates; without `conj_sym`, Re for 2 Re.
 
     Parameters: `Lambda_re`, `Lambda_im`, `log_step` (P,), `B` (P, H, 2), `C` (H, P, 2), `D` (H,) and the gates of
-    `mixing`. The state is (B, 2P): real parts beside imaginary parts. Nothing but `clip_eigs` keeps Re Λ below 0.
+    `mixing`. The state is (B, 2P): real parts, then imaginary parts. Only `clip_eigs` keeps Re Λ below 0.
     """
 
     Config = S5Config
@@ -110,11 +107,11 @@ class S5Layer(SpectralLayer):
         self.log_step = nn.Parameter(torch.rand(P) * span + math.log(config.dt_min))
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """The rate of the run, no weight decay, for Λ, Δ and B."""
+        """Return the learning rate of the run, without weight decay, for Λ, Δ and B."""
         return {name: Hint(decay=0.0) for name in ("Lambda_re", "Lambda_im", "log_step", "B")}
 
     def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Λ̄ (P,), B̄ (P, H) and C (H, P) with y = Re C x + D u, in double precision."""
+        """Return Λ̄ (P,), B̄ (P, H) and C (H, P) with y = Re C x + D u, in double precision."""
         real = self.Lambda_re.double()
         poles = torch.complex(real.clamp(max=CLIPPED) if self.config.clip_eigs else real, self.Lambda_im.double())
         B, C = (torch.view_as_complex(x.double()) for x in (self.B, self.C))
@@ -129,5 +126,5 @@ class S5Layer(SpectralLayer):
 
 
 def _truncated_normal(*shape: int) -> Tensor:
-    """Normal numbers, drawn again beyond ±2 deviations, of variance 1."""
+    """Return normal numbers, redrawn beyond ±2 standard deviations and scaled to variance 1."""
     return nn.init.trunc_normal_(torch.empty(shape), 0.0, 1.0, -2.0, 2.0) / _WITHIN

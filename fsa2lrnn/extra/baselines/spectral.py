@@ -1,4 +1,4 @@
-"""What S5 and LRU share: one diagonal complex recurrence between two matrices, then gates."""
+"""The base class of S5 and LRU: one diagonal complex recurrence between two matrices, then gates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from fsa2lrnn.lrnn.layers.base import Layer
 
 
 class SpectralLayer(Layer):
-    """x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses say what λ, B and C are.
+    """A layer x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses define λ, B and C.
 
-    Complex numbers are planes, real parts beside imaginary parts, so that all products are real ones. The state is
+    Complex numbers are planes, real parts followed by imaginary parts, so that all products are real. The state is
     (B, 2P).
     """
 
@@ -36,35 +36,35 @@ class SpectralLayer(Layer):
 
     @classmethod
     def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
-        """A linear map, as the released models have it; no hidden units."""
+        """Return a linear map without hidden units, as in the published models."""
         return nn.Linear(width, n_outputs)
 
     @property
     def family(self) -> str | None:
-        """Input-independent, diagonal."""
+        """The family of input-independent diagonal layers."""
         return "lti-diagonalisable"
 
     def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
-        """λ (P,), B (P, H) and C (H, P), in double precision."""
+        """Return λ (P,), B (P, H) and C (H, P), in double precision."""
         raise NotImplementedError
 
     def matrices(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return λ (2P,), B (2P, H) and C (H, 2P) for states as planes, in the type of the layer."""
+        """Return λ (2P,), B (2P, H) and C (H, 2P) for states as planes, in the dtype of the layer."""
         rates, B, C = self.discretised()
         parts = planes(rates), torch.cat([B.real, B.imag]), torch.cat([C.real, -C.imag], -1)
         rates, B, C = (part.to(self.D.dtype) for part in parts)
         return rates, B, C
 
     def initial_state(self, batch: int) -> Tensor:
-        """Zero: (B, 2P)."""
+        """Return zeros: (B, 2P)."""
         return channels.no_state(self.D, batch, 2 * self.states)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
+        """Return the outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
 
-        `method` is one of `diagonal.METHODS`. With `index` (B, T), u (R, H) are all inputs there are.
+        `method` is one of `diagonal.METHODS`. With `index` (B, T), u (R, H) holds the distinct inputs.
         """
         rates, B, C = self.matrices()
         entering, skipped = linear(u, B), self.D * u
@@ -74,11 +74,11 @@ class SpectralLayer(Layer):
         return self.mixing(linear(x, C) + skipped), x[:, -1] if x.shape[1] else state
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One letter: (B, H), (B, 2P) -> (B, H), (B, 2P)."""
+        """Return the output and the state of one step: (B, H), (B, 2P) -> (B, H), (B, 2P)."""
         rates, B, C = self.matrices()
         state = times(rates, state) + linear(u, B)
         return self.mixing(linear(state, C) + self.D * u), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """mixing(Re C x): (B, 2P) -> (B, H)."""
+        """Return mixing(Re C x): (B, 2P) -> (B, H)."""
         return self.mixing(linear(state, self.matrices()[2]))

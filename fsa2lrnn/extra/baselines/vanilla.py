@@ -20,7 +20,10 @@ TRANSITIONS = ("dense", "diagonal")
 
 @dataclass(frozen=True)
 class VanillaConfig(LayerConfig):
-    """`width` states and one `transition` for all letters, "dense" or "diagonal". Nothing bounds it."""
+    """The configuration of a vanilla layer: `width` states and one `transition` for all letters, "dense" or "diagonal".
+
+    The norm of the transition is not bounded.
+    """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
     transition: str = "dense"
@@ -34,10 +37,11 @@ class VanillaConfig(LayerConfig):
 
 
 class VanillaLayer(Layer):
-    """x_k = A x_{k−1} + B u_k, y = x. Parameters: `A` (n, n) or, diagonal, (n,), `B` (n, d), `x0` (n,).
+    """A layer x_k = A x_{k−1} + B u_k, y = x.
 
-    A dense A starts with a spectral radius near 1 (entries of variance 1/n), a diagonal one uniform in (−1, 1); x₀
-    starts at 0. The state is (B, 1, n), or (B, n, 1): blocks of the sizes that A has.
+    Parameters: `A` (n, n) or, if diagonal, (n,), `B` (n, d), `x0` (n,). A dense A starts with a spectral radius near 1
+    (entries of variance 1/n), a diagonal one uniform in (−1, 1); x₀ starts at 0. The state is (B, 1, n), or (B, n, 1)
+    for a diagonal A, one row per block of A.
     """
 
     Config = VanillaConfig
@@ -54,40 +58,40 @@ class VanillaLayer(Layer):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """One block, or n of size 1."""
+        """The sizes of the blocks of A: one block of size n, or n of size 1."""
         n = len(self.x0)
         return (n,) if self.is_dense else (1,) * n
 
     @property
     def has_tables(self) -> bool:
-        """Yes: A is the same for all letters."""
+        """True, because A is the same for all letters."""
         return True
 
     @property
     def family(self) -> str | None:
-        """Input-independent; a diagonal A is diagonalisable."""
+        """The input-independent family; with a diagonal A, its diagonalisable subfamily."""
         return "lti" if self.is_dense else "lti-diagonalisable"
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """A and B u in blocks: (…, d) -> (…, H, b, b), (…, H, b)."""
+        """Return A and B u in blocks: (…, d) -> (…, H, b, b), (…, H, b)."""
         n_heads, b = self.n_heads, self.block_sizes[0]
         A = self.A.view(n_heads, b, b).expand(*u.shape[:-1], n_heads, b, b)
         return A, linear(u, self.B).unflatten(-1, (n_heads, b))
 
     def initial_state(self, batch: int) -> Tensor:
-        """x₀: (B, H, b)."""
+        """Return x₀: (B, H, b)."""
         return self.x0.view(self.n_heads, -1).expand(batch, -1, -1)
 
     def emit(self, state: Tensor) -> Tensor:
-        """The state itself: (B, H, b) -> (B, n)."""
+        """Return the state as a vector: (B, H, b) -> (B, n)."""
         return state.flatten(1)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Outputs and the last state: u (B, T, d), state (B, H, b) -> (B, T, n), (B, H, b).
+        """Return the outputs and the last state: u (B, T, d), state (B, H, b) -> (B, T, n), (B, H, b).
 
-        `method` is one of `constant.METHODS`. With `index` (B, T), u (R, d) are all inputs there are.
+        `method` is one of `constant.METHODS`. With `index` (B, T), u (R, d) holds the distinct inputs.
         """
         v = linear(u, self.B)
         v = v if index is None else embedding(index, v)

@@ -1,1 +1,1 @@
-"""The scans on a GPU, in Triton."""
+"""Scans on a GPU, in Triton."""

@@ -1,15 +1,16 @@
 # pyright: basic, reportAssignmentType=false, reportGeneralTypeIssues=false, reportArgumentType=false
 """Triton kernels of the scan x_k = A_k x_{k-1} + v_k and of its gradient, for one GPU.
 
-The gradient runs the recurrence backwards: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ, dv_k = g_k
-and dx_0 = A_1ᵀ g_1. A program does one chunk of one word and head and keeps the state in registers, in STATE precision.
+The gradient is computed by the reversed recurrence: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ,
+dv_k = g_k and dx_0 = A_1ᵀ g_1. A program computes one chunk of one word and head and keeps the state in registers, in
+STATE precision.
 
-- Where A_k lies: in row n·T + t of A, word n, step t, or where there are tokens in the row that tokens[n, t] names.
+- Position of A_k: row n·T + t of A for word n and step t; with tokens, row tokens[n, t].
 - Blocks: P is b rounded up to a power of two; rows and columns from b on are masked.
-- Orientation: a product A x takes x along one axis of the tile of A and leaves A x along the other. Where every second
-  step loads its tile transposed, each finds its factor where the step before left it, and registers stay in place. So
-  loops do two steps a turn; the second of the last turn may lie outside, and is masked, not branched around, so that
-  what depends on no state can be loaded STAGES turns ahead.
+- Orientation: a product A x takes x along one axis of the tile of A and leaves A x along the other. If every second
+  step loads its tile transposed, each step has its factor on the axis where the previous step left it, and no data
+  moves between registers. So loops do two steps per iteration. The second step of the last iteration may lie outside;
+  it is masked, not branched around, so that all data independent of the state can be loaded STAGES iterations ahead.
 
 All tensors are contiguous. Offsets are 64 bits wide: A may have more than 2³¹ entries.
 """
@@ -47,7 +48,7 @@ def forward(
     tokens, A, v, x0, ends, x, T, H, size, n_chunks,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Writes x (B,T,H,b). Programs (B·H, n_chunks); chunk c > 0 starts from ends[:, c − 1], of (B,n_chunks−1,H,b)."""
+    """Write x (B,T,H,b). Programs (B·H, n_chunks); chunk c > 0 starts from ends[:, c − 1], of (B,n_chunks−1,H,b)."""
     n, h, chunk = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)
     first = chunk * size
     last = tl.minimum(first + size, T)
@@ -78,7 +79,7 @@ def backward(
     tokens, A, x0, x, dx, ends, dA, g, dx0, T, H, size, n_chunks,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Writes g (B,T,H,b), which is dv, and dx0 (B,H,b), and dA (B,T,H,b,b) unless it is None.
+    """Write g (B,T,H,b), which is dv, and dx0 (B,H,b), and dA (B,T,H,b,b) unless it is None.
 
     Programs (B·H, n_chunks); chunks count from the word's end, and chunk c > 0 starts from ends[:, c − 1].
     """
@@ -125,7 +126,7 @@ def compose(
     tokens, A, u, products, offsets, T, H, size, n_chunks,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, REVERSED: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Writes the map z ↦ M z + q of each chunk but the last: products (B,n_chunks−1,H,b,b), offsets (B,n_chunks−1,H,b).
+    """Write the map z ↦ M z + q of each chunk but the last: products (B,n_chunks−1,H,b,b), offsets (B,n_chunks−1,H,b).
 
     A step is z ↦ A_k z + v_k with u = v, or if REVERSED z ↦ A_kᵀ (z + ∂L/∂x_k) with u = ∂L/∂x, chunks and steps
     counting from the word's end. Programs (B·H, n_chunks − 1).
@@ -163,9 +164,9 @@ def collect(
     order, bounds, g, x0, x, dA, dv, T, H, N, n_shares,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Adds up g_k x_{k-1}ᵀ and g_k over the steps that read a row of the tables, a share of them in each program.
+    """Sum g_k x_{k-1}ᵀ and g_k over the steps that read a row of the tables, one share of the steps per program.
 
-    `order` has the steps n·T + t sorted by the row they read, those of row r from bounds[r] on. Writes dA
+    `order` has the steps n·T + t sorted by the row they read; those of row r start at bounds[r]. Writes dA
     (n_shares,N,H,b,b) and dv (n_shares,N,H,b). Programs (N·H, n_shares).
     """
     r, h, share = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)

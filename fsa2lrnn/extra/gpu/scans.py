@@ -1,12 +1,12 @@
-"""The scans on a GPU, in Triton: one pass over A each way, states in registers, one program a word and head.
+"""Scans on a GPU, in Triton: one pass over A in each direction, states in registers, one program per word and head.
 
-Where words and heads are too few to fill the chip, time is split into chunks, in three launches: every chunk composes
-its letters into one affine map, a state is carried from chunk to chunk, and every chunk runs from the state that it
-starts with. Backward likewise, from the end.
+Where words and heads are too few to occupy the device, time is split into chunks, in three launches: every chunk
+composes its letters into one affine map, a state is passed from chunk to chunk, and every chunk runs from its first
+state. The backward pass does the same from the end.
 
-The gradient of a table is a sum over all steps that read a row. No two programs add to one place: the steps are sorted
-by row, each program adds up a share of one row's in order, and the shares are added at last. So the same inputs give
-the same bits.
+The gradient of a table is a sum over all steps that read a row. No two programs add to the same address: the steps are
+sorted by row, each program sums a share of the steps of one row in order, and the shares are summed last. So the same
+inputs give the same bits.
 
 States are float32, or float64 if an input is. On a machine without a GPU, Triton's interpreter runs the same kernels,
 slowly, if TRITON_INTERPRET=1 is set before they are first used.
@@ -38,12 +38,12 @@ _SHARE = 32  # steps that a program adds up, where there are so many
 
 
 def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """x_k = A_k x_{k-1} + v_k on a GPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+    """Return the states x_k = A_k x_{k-1} + v_k on a GPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    Differentiable once. The three may differ in dtype: the states come in the widest.
+    Differentiable once. The inputs may differ in dtype: the states have the widest one.
 
     Raises:
-        UnsupportedFormat: for a device, dtype or block size that the kernels don't take.
+        UnsupportedFormat: for a device, dtype or block size that the kernels do not support.
         MissingPackage: without Triton.
     """
     check(A, v, x0)
@@ -51,13 +51,13 @@ def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """The same with A_k, v_k looked up by token: (B,T), tables (N,H,b,b) and (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
+    """Return the states of `dense`, A_k and v_k indexed by token: (B,T), (N,H,b,b), (N,H,b), (B,H,b) -> (B,T,H,b)."""
     check(A, v, x0)
     return _GpuTokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
 
 
 def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
-    """Raises `UnsupportedFormat` or `MissingPackage` unless the kernels can be run on these."""
+    """Raise `UnsupportedFormat` or `MissingPackage` unless the kernels support these tensors."""
     tensors = {"A": A, "v": v, "x0": x0}
     if not is_installed("triton"):
         raise missing("triton", "gpu", 'method="triton"', 'choose method="chunked"')
@@ -80,13 +80,15 @@ def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
 
 
 def is_interpreted() -> bool:
-    """Whether Triton's interpreter is asked for."""
+    """Return whether the environment selects Triton's interpreter."""
     return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "yes", "on", "y")
 
 
 def takes(dtype: torch.dtype, batch: int, length: int, heads: int, b: int) -> bool:
-    """Whether the kernels are the right ones on a GPU: not for blocks that are too wide, nor for few long words of
-    blocks whose products are.
+    """Return whether the kernels are faster on a GPU than the other methods.
+
+    They are not for blocks that are too wide, nor where long words must be split into chunks whose products are too
+    wide.
 
     >>> takes(torch.float32, 1, 4096, 1, 16), takes(torch.float32, 1, 4096, 1, 17), takes(torch.float32, 1, 40, 1, 17)
     (True, False, True)
@@ -106,7 +108,7 @@ class _Shape(NamedTuple):
 
     @property
     def constants(self) -> dict[str, Any]:
-        """The kernels' constants that depend on the block and the dtype alone."""
+        """The constants of the kernels that depend on the block size and the dtype only."""
         import triton.language as tl
 
         P = _power_of_two(self.b)
@@ -116,7 +118,7 @@ class _Shape(NamedTuple):
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """T, H, steps a chunk, chunks."""
+        """The sizes T, H, steps per chunk and number of chunks."""
         return self.length, self.heads, self.size, self.n_chunks
 
 
@@ -214,7 +216,7 @@ def _backward(
 
 
 def _carried(tokens: Tensor | None, A: Tensor, u: Tensor, start: Tensor, shape: _Shape, is_reversed: bool) -> Tensor:
-    """What each chunk but the last hands on to the next: (B, n_chunks − 1, H, b)."""
+    """Return the state that each chunk but the last passes to the next: (B, n_chunks − 1, H, b)."""
     sizes = (shape.batch, shape.n_chunks - 1, shape.heads, shape.b)
     products = torch.empty(*sizes, shape.b, dtype=shape.state, device=A.device)
     offsets, ends = (torch.empty(sizes, dtype=shape.state, device=A.device) for _ in range(2))
@@ -226,7 +228,7 @@ def _carried(tokens: Tensor | None, A: Tensor, u: Tensor, start: Tensor, shape: 
 
 
 def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) -> tuple[Tensor, Tensor]:
-    """The gradients of the tables, (N,H,b,b) and (N,H,b), from those of the steps."""
+    """Return the gradients of the tables, (N,H,b,b) and (N,H,b), from those of the steps."""
     batch, length, heads, b = x.shape
     if not x.numel():
         return g.new_zeros(n_rows, heads, b, b), g.new_zeros(n_rows, heads, b)
@@ -240,7 +242,7 @@ def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) ->
 
 
 def _launch(name: str, shape: _Shape, columns: int, *arguments: Any, **constants: Any) -> None:
-    """Run a kernel: batch·heads programs in each of `columns`."""
+    """Run a kernel as batch·heads programs in each of `columns`."""
     P = _power_of_two(shape.b)
     entries = P**3 if name == "compose" else P**2  # that a program works on at once
     grid = shape.batch * shape.heads, columns

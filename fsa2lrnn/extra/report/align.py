@@ -1,12 +1,13 @@
 """Alignment of a learned layer with a machine, computed from its states along random words: `align(model, machine)`.
 
-It follows T23 and T24 of docs/theory.md. A head carries a function φ of the machine's state if φ(q) = U x + c for its
-states x. Such functions are computed per head as canonical variates (Hotelling 1936) of x and the machine's state. The
-letters act on them, φ(δ(q, a)) = B_a φ(q) + u_a, and an exact head has U A_a = B_a U on the states that it reaches.
+The method follows T23 and T24 of docs/theory.md. A head carries a function φ of the machine's state if φ(q) = U x + c
+for the head's states x. Such functions are computed per head as canonical variates (Hotelling 1936) of x and the
+machine's state. The letters act on them, φ(δ(q, a)) = B_a φ(q) + u_a, and an exact head satisfies U A_a = B_a U on the
+states that it reaches.
 
 Before the first letter the machine counts as being in an extra state, to which no letter returns: a learned x₀ need not
-agree with the later states of q₀. A function that only separates this time from later is none of the machine's states,
-and does not count as carried; but it helps where the first letter sets a register.
+agree with the later states of q₀. A function that only separates this extra state from the others does not count as
+carried, because it is not a function of the machine's state; but it helps where the first letter sets a register.
 """
 
 from __future__ import annotations
@@ -43,8 +44,10 @@ class AffineProbe:
 
 @dataclass(frozen=True)
 class Cycle:
-    """Along the cycles of `length` states that letter number `letter` turns, a head's centres have `share` of their
-    power at `frequency` turns a cycle."""
+    """The frequency of a head's centres along the cycles of `length` states of letter number `letter`.
+
+    The centres have `share` of their power at `frequency` rotations per cycle.
+    """
 
     letter: int
     length: int
@@ -54,21 +57,21 @@ class Cycle:
 
 @dataclass(frozen=True)
 class AlignedHead:
-    """One block of the layer.
+    """The alignment of one block of the layer.
 
     Args:
-        r2: of the carried functions, the share of each one's variance that the head explains.
+        r2: for each carried function, the share of its variance that the head explains.
         functions: a carried function's value in each state of the minimal machine, variance 1, rows by falling r2.
-        kind: "unused"; "cyclic", its centres turn at one frequency along a letter's cycles; "register", each letter
-            keeps its functions or sets them; "full", it carries all functions; else "mixed".
+        kind: "unused"; "cyclic", its centres rotate at one frequency along a letter's cycles; "register", each letter
+            either leaves its functions unchanged or sets them; "full", it carries all functions; else "mixed".
         cycle: the clearest frequency along any letter's cycles, None if no letter has cycles or nothing is carried.
-        closure: how far the letters lead out of the carried functions, relative to these.
+        closure: the size of the part of the letters' images outside the carried functions, relative to these.
         residual: the largest ‖U A_a − B_a U‖ / ‖U‖ over letters, spectral norms, on the directions of reached states.
-        step_error: the same weighed by how the states lie: the error of φ after one step, relative to φ.
+        step_error: the error of φ after one step, relative to φ, weighted by the distribution of the states.
         variance: share of the variance of all states.
         changed: share of outputs that change when the head is held at its mean.
         eigenvalues: of A_a, [real, imaginary], for each letter, by falling modulus.
-        beyond_circle: the largest |λ| − 1; negative if every letter contracts.
+        beyond_circle: the largest |λ| − 1; negative if all eigenvalues lie inside the unit circle.
         columns: the p-norms of all columns: smallest, quartiles, largest.
     """
 
@@ -88,13 +91,13 @@ class AlignedHead:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What `align` found; `to_json` gives it as plain values.
+    """The result of `align`; `to_json` returns it as a JSON object.
 
     Args:
-        n_states: of the minimal machine.
-        probe: from all heads together.
-        heads: one a block.
-        p: order of the column norms.
+        n_states: the number of states of the minimal machine.
+        probe: the affine probe on the states of all heads together.
+        heads: the alignment of each block.
+        p: the order of the column norms.
         changed_without_rest: share of outputs that change when all heads that carry nothing are held at their means.
     """
 
@@ -111,20 +114,20 @@ class Alignment:
 
     @property
     def needed(self) -> list[int]:
-        """The heads that no others stand in for: held at its mean, each changes a hundredth of the outputs, or more."""
+        """The heads that the others cannot replace: held at its mean, each changes at least 1 % of the outputs."""
         return [h for h, head in enumerate(self.heads) if head.changed >= 0.01]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
+        """Return the alignment as a JSON object."""
         found = {**asdict(self), "heads": [asdict(head) for head in self.heads]}
         return {**found, "carrying": self.carrying, "needed": self.needed}
 
 
 @dataclass(frozen=True)
 class _Walks:
-    """States along words, position 0 before the first letter.
+    """States along words; position 0 is before the first letter.
 
-    x: (B, T+1, H, b); q: (B, T+1), the number n standing for the time before the first letter; given: (B, T), the
+    x: (B, T+1, H, b); q: (B, T+1), where the number n stands for the time before the first letter; given: (B, T), the
     numbers of the model's outputs after the letters.
     """
 
@@ -141,15 +144,15 @@ def align(
     seed: int = 0,
     ignore: Ignore = (),
 ) -> Alignment:
-    """How the states of a model of one layer over letters stand to those of the minimal machine.
+    """Return the alignment of a model of one layer over letters with a machine, whose minimal machine is used.
 
-    Words have `length` uniformly random letters. All is computed in float64 from the model's own numbers. Outputs of
-    the machine that `ignore` names do not count among those that change.
+    Words have `length` uniformly random letters. All is computed in float64 from the model's parameters. Outputs of the
+    machine that `ignore` names do not count in the shares of outputs that change.
 
     Raises:
-        UnsupportedFormat: for a model that is no switched affine system (`switched`).
-        InvalidMachine: if model and machine have unlike alphabets.
-        NotExact: if its states overflow along the words.
+        UnsupportedFormat: for a model that is not a switched affine system (`switched`).
+        InvalidMachine: if model and machine have different alphabets.
+        NotExact: if the model's states overflow along the words.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> found = align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3))
@@ -231,8 +234,8 @@ def _head(
 def _carried(x: np.ndarray, q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the functions of the state that a head carries, with their r²: x (N, b), q (N,) -> (r, n), (r,).
 
-    The canonical variates of x with the indicators of the states: directions of x whose variance is mostly between
-    states. Functions have mean 0 and variance 1 over the words.
+    They are the canonical variates of x with the indicators of the states: directions of x whose variance is mostly
+    between states. The functions have mean 0 and variance 1 over the words.
     """
     centred = x - x.mean(0)
     left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
@@ -256,8 +259,8 @@ def _intertwined(
 ) -> dict[str, float]:
     """Return the closure of φ under the letters, and the errors of U A_a = B_a U and U v_a + c = B_a c + u_a.
 
-    With x̄ = (x, 1), Ū = (U, c), Ā_a = [[A_a, v_a], [0, 1]] and B̄_a likewise both are Ū Ā_a = B̄_a Ū, for reached x.
-    `own` are the measured rows of φ.
+    With x̄ = (x, 1), Ū = (U, c), Ā_a = [[A_a, v_a], [0, 1]] and B̄_a likewise, both equations are Ū Ā_a = B̄_a Ū, for
+    reached x. `own` are the measured rows of φ.
     """
     if not own.any():
         return {"closure": 0.0, "residual": 0.0, "step_error": 0.0}
@@ -321,7 +324,7 @@ def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle 
 
 
 def cycles(move: np.ndarray) -> list[list[int]]:
-    """Return the cycles of two or more states of a map of states, each from its smallest state.
+    """Return the cycles of at least two states of a map of states, each from its smallest state.
 
     >>> cycles(np.array([1, 2, 0, 3, 0]))
     [[0, 1, 2]]

@@ -44,8 +44,8 @@ def assemble(
 ) -> ReportFacts:
     """Return all facts on learned models of `source`, their repairs and the constructed model.
 
-    `evaluated` are the arguments of `training.compare.compare` except the models, `provenance` is the origin of each
-    learned model. `say` is called with the name of each step; `ignore` and `seconds`, a time limit per model, are as in
+    `evaluated` holds the arguments of `training.compare.compare` except the models. `provenance` is the origin of each
+    learned model. `say` is called with the name of each step. `ignore` and `seconds`, a time limit per model, are as in
     `judge`.
     """
     machine = MooreMachine.from_source(source)

@@ -40,9 +40,9 @@ def compare(
     seed: int = 0,
     machine: MooreMachine | None = None,
 ) -> dict[str, Any]:
-    """Return the accuracies of models of `source`, the constructed one and the best constant answer, per length.
+    """Return the accuracies of models, the constructed model and the best constant answer, per length.
 
-    The result is a JSON object. `machine` is the machine of `source`; by default it is read from `source`.
+    The result is a JSON object. `machine` is the target; by default it is read from `source`.
 
     Raises:
         UnsupportedFormat: for a model with other letters or outputs or the name "constructed", or too many words.
@@ -89,7 +89,7 @@ def table(document: dict[str, Any]) -> Table:
 
 
 def _apart(lengths: Sequence[int]) -> list[int]:
-    """Return the lengths whose labels do not overlap on a logarithmic axis: both ends, and others apart from them.
+    """Return the lengths whose labels do not overlap on a logarithmic axis: the smallest and largest, and some between.
 
     >>> _apart([40, 60, 100, 500, 600])
     [40, 100, 600]

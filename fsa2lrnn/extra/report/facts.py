@@ -91,7 +91,7 @@ class Learning:
         kept: the heads from which the machine was read, by number from 0, out of `of`.
         steps, starts: the numbers of training steps and starts; seconds: the time.
         outputs: of the machines in the film, in the order of their colours.
-        film: the history of the heads, of the last start.
+        film: the history of the heads in the last start.
         is_whole: whether the verdict is on the whole network, with all heads and its read-out.
         layers: the heads of a network of several layers, from below.
     """

@@ -1,4 +1,4 @@
-"""From models and machines to the plain facts that a report shows."""
+"""Conversion of models and machines to the plain facts that a report shows."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _RIDGE = 1e-3  # of the variance within states: no direction counts as without a
 
 
 def machine_facts(machine: MooreMachine) -> DrawnMachine:
-    """The minimal machine as text, its states labelled by their outputs where they have no labels."""
+    """Return the minimal machine as text; states without labels are labelled by their outputs."""
     minimal = machine.minimise()
     return DrawnMachine.of(minimal.delta.tolist(), minimal.outputs, minimal.start, minimal.alphabet, minimal.labels)
 
 
 def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: LayerInternals | None = None) -> LayerInternals:
-    """A model of one layer over letters from within; `found` is how it stands to the machine.
+    """Return the internals of a model of one layer over letters; `found` is its alignment with the machine.
 
-    With `like`, the plane is that in which the machine's states lie as they do there, as nearly as it can be had.
+    With `like`, the states are drawn in the plane in which the machine's states lie as nearly as possible as in `like`.
 
     Raises `UnsupportedFormat` for another model.
     """
@@ -47,11 +47,11 @@ def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: LayerInte
 
 
 def plane(tables: SwitchedAffine, goal: Specification, like: list[list[float]] | None = None) -> list[list[float]]:
-    """States of the network along random words in a plane, [x, y, state, NEAR or FAR].
+    """Return states of the network along random words in a plane, [x, y, state, NEAR or FAR].
 
-    The plane is Fisher's (1936): its two directions part the machine's states most, measured by the spread within them
-    over the first letters. With `like`, points of another network, it is the plane in which the centres of the
-    machine's states come nearest to theirs. FAR are the last of 500 letters.
+    The plane is Fisher's (1936): its two directions separate the machine's states most, relative to the variance within
+    states over the first letters. With `like`, points of another network, it is the plane in which the centres of the
+    machine's states come nearest to the centres in `like`. FAR points are those after the last of 500 letters.
     """
     rng = np.random.default_rng(0)
     n_letters = len(tables.alphabet)
@@ -72,7 +72,7 @@ def _walk(tables: SwitchedAffine, goal: Specification, tokens: np.ndarray) -> tu
 
 
 def fisher(x: np.ndarray, q: np.ndarray, like: list[list[float]] | None) -> tuple[np.ndarray, np.ndarray]:
-    """The mean (d,), and two directions (d, 2) scaled so that the centres' largest coordinate is 1."""
+    """Return the mean (d,), and two directions (d, 2) scaled so that the centres' largest coordinate is 1."""
     seen = np.unique(q)
     centres = np.stack([x[q == state].mean(0) for state in seen])
     rest = x - centres[np.searchsorted(seen, q)]
@@ -98,20 +98,22 @@ def _centre(points: list[list[float]], state: int) -> np.ndarray:
 
 
 def accuracy_of(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The lines of one model of a document of `fsa2lrnn.extra.report.compare`, as they come back from JSON."""
+    """Return the lines of one model in a document of `fsa2lrnn.extra.report.compare`, converted to JSON values."""
     return json.loads(json.dumps(document["models"][name]["lengths"]))
 
 
 class ReachableHead(NamedTuple):
-    """As far as letters lead: the numbers of the states in the block, and the machine of these, whose outputs are the
-    states themselves."""
+    """The reachable part of a head: the numbers of the states in the block, and the machine of these states.
+
+    The outputs of the machine are the states themselves.
+    """
 
     states: list[int]
     machine: DrawnMachine
 
 
 def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
-    """Heads by number, those with more than `most` states left out; none of a model without tables.
+    """Return the heads that are automata with at most `most` states, by number; none for a model without tables.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> heads_of(compile_machine(zoo.parity()), 12)[0].machine.delta
@@ -139,6 +141,6 @@ def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
 
 
 def _is_automaton(A: Tensor, v: Tensor, start: Tensor) -> bool:
-    """Whether x₀ (b,) and all columns of A (|Σ|, b, b) are one-hot, and v is zero."""
+    """Return whether x₀ (b,) and all columns of A (|Σ|, b, b) are one-hot, and v is zero."""
     rows = torch.cat([A.transpose(-1, -2).flatten(0, 1), start[None]])
     return bool(((rows == 0) | (rows == 1)).all() and (rows.sum(-1) == 1).all() and not v.any())

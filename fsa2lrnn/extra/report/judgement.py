@@ -49,8 +49,8 @@ class ModelAssessment(Brief):
         certificate: the certified length and the sets; None for a proved model.
         extraction: the extracted machine, or the reason why there is none.
         isomorphic: whether that machine is equivalent to the target, where outputs count.
-        alignment: of a model of one layer over letters.
-        repairs: the repairs of such a model.
+        alignment: the alignment of a model of one layer over letters.
+        repairs: the repairs of a model of one layer over letters.
         scope: the outputs that counted in all steps.
         seconds: the time of each step.
         proof: a proof of correctness on all words except the empty one.
@@ -104,14 +104,14 @@ def judge(
 ) -> ModelAssessment:
     """Return the assessment of a model. `work` bounds each certificate's search; `say` receives the name of each step.
 
-    `seconds` is a time limit for all steps except the alignment, in place of the budget's: the result of a step that it
-    ends is a refusal or an incomplete search. By default only the counterexample search depends on the clock.
+    `seconds` is a time limit for all steps except the alignment, in place of the budget's; a step that reaches it
+    results in a refusal or an incomplete search. By default only the counterexample search depends on the clock.
 
-    `ignore` are the outputs of the machine that do not count: none; "lacked" (by the model); or a collection of them.
+    `ignore` names the outputs of the machine that do not count: none; "lacked" (by the model); or a collection of them.
 
     Raises:
-        InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
+        InvalidMachine: if model and machine have different alphabets.
+        UnsupportedFormat: if no output counts, or the value of `ignore` is invalid.
         MissingPackage: without cvxpy, which certificates and bounded columns need.
     """
     require("cvxpy", "repair", "a judgement with its repairs")  # before anything is computed

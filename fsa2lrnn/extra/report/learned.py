@@ -44,10 +44,10 @@ class _Steps(NamedTuple):
 
 
 def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most: int = 24) -> list[LayerHead]:
-    """The heads of all layers from below, those of more than `most` states without a drawing; none of a single layer,
-    or where a state is not one-hot.
+    """Return the heads of all layers from below; none for a single layer, or where a state is not one-hot.
 
-    `machine`: whose words that count are gone through, until no new state comes or there are very many.
+    Heads with more than `most` states have no drawing. The states are those reached on the words that count in
+    `machine`, enumerated until no new state appears or their number exceeds a bound.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> network = compile_machine(zoo.mod_arith(5), form="cascade", max_block=5)
@@ -73,7 +73,7 @@ def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most
 
 
 def _steps(model: LRNN, machine: MooreMachine, ignore: Ignore) -> _Steps | None:
-    """All steps from the states that are reached; None where a state is not one-hot."""
+    """Return all steps from the reached states, or None where a state is not one-hot."""
     walk = JointWalk(ModelSystem(model), specification_of(model, machine, ignore))
     parts, letters_before = list[_Steps](), Interner()
     while len(walk) and walk.seen <= _PAIRS:
@@ -89,7 +89,7 @@ def _steps(model: LRNN, machine: MooreMachine, ignore: Ignore) -> _Steps | None:
 
 
 def _hot_heads(model: LRNN, rows: np.ndarray) -> np.ndarray | None:
-    """Where the 1 of each head is, layers side by side: uint8 (N, D) -> int64 (N, H); None unless all are one-hot."""
+    """Return the position of the 1 in each head, layer by layer: uint8 (N, D) -> (N, H); None if one is not one-hot."""
     found = []
     for part in ModelSystem(model).state_of(rows):
         x = part.x  # (N, H, b)
@@ -100,7 +100,7 @@ def _hot_heads(model: LRNN, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _last(model: LRNN, rows: np.ndarray, known: Interner) -> np.ndarray:
-    """A number for the letter before, none at first, as the lowest layer keeps it: (N,), zeros where it keeps none."""
+    """Return a number for the previous letter as the lowest layer stores it: (N,), zeros if it stores none."""
     kept = ModelSystem(model).state_of(rows)[0].u
     if kept is None:
         return np.zeros(len(rows), np.int64)
@@ -108,8 +108,11 @@ def _last(model: LRNN, rows: np.ndarray, known: Interner) -> np.ndarray:
 
 
 def _reads(steps: _Steps, i: int, n_below: int) -> tuple[list[int], bool]:
-    """Heads below, fewest as found one by one, that with the letter say what head `i` does, and whether the letter
-    before is needed too."""
+    """Return heads below that, with head `i` and the letter, determine the next state of head `i`.
+
+    The second result is whether the previous letter is needed too. Heads are removed one by one while the rest
+    determines the next state.
+    """
     own = [steps.before[:, i], steps.letters]
     needed: list[int | None] = [None, *reversed(range(n_below))]  # None is the letter before
 
@@ -163,8 +166,8 @@ def assemble_learned(
 ) -> ReportFacts:
     """Return all facts on the model that a run of `learn` has learned.
 
-    The model is compared anew with a machine, the run's source or `against`, without trust in the verdict of the
-    folder. For a model learned from words the page shows the extracted machine and the accuracy on held-out words.
+    The model is compared anew with a machine, the run's source or `against`; the verdict in the folder is not used. For
+    a model learned from words the page shows the extracted machine and the accuracy on held-out words.
 
     Args:
         evaluated: the arguments of `training.compare.compare` except the models.

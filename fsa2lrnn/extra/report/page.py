@@ -1,4 +1,4 @@
-"""The page: `build(facts)` gives one HTML text that needs nothing beside it."""
+"""The report as a page: `build(facts)` returns one self-contained HTML text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fsa2lrnn.verdicts import Counterexample
 
 
 def layers(learning: Learning) -> Markup | None:
-    """A row a layer, from below; None where there are no layers to show."""
+    """Return one row of automata per layer, from below; None without recorded layers."""
     if not learning.layers:
         return None
     rows = []
@@ -72,7 +72,7 @@ _SECTIONS = {
 
 
 def build(facts: ReportFacts, data: str | None = None) -> str:
-    """The page as HTML; `data` is the name of the JSON file beside it."""
+    """Return the page as HTML; `data` is the name of the JSON file in the same folder."""
     sections = {
         "verdicts": _verdicts(facts),
         "horizon": _horizon(facts),

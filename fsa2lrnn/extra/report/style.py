@@ -1,4 +1,4 @@
-"""The page's style sheet: one for light and dark, screen and paper; its palettes are those of all drawings."""
+"""The page's style sheet, for light and dark, screen and paper; all drawings use its palettes."""
 
 from fsa2lrnn.extra.report.drawing.automaton import LOOK
 from fsa2lrnn.extra.report.film import STYLE as FILM

@@ -1,11 +1,11 @@
 """Channels that each run their own state-space system: x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k.
 
-`sequential` is the definition, step by step. `chunked` is the fast one: within a piece of a word, outputs are products
-of the inputs with Toeplitz matrices of the impulse response; only states go from piece to piece. `fft` is one long
-convolution.
+`sequential` is the definition, step by step. `chunked` is faster: within a piece of a word, outputs are products of
+the inputs with Toeplitz matrices of the impulse response, and only states are passed from piece to piece. `fft` is one
+long convolution.
 
-States are real, as `planes`: (B, H, 2n). Impulse responses are made from powers of Ā in double precision, and rounded
-once.
+States are real and stored as `planes`: (B, H, 2n). Impulse responses are computed from powers of Ā in double precision
+and rounded once.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ class System(NamedTuple):
     D: Tensor
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One letter: u (B, H), state (B, H, 2n) -> y (B, H) and the next state."""
+        """Return the outputs and the state after one letter: u (B, H), state (B, H, 2n) -> (B, H), (B, H, 2n)."""
         x = self.transition.times(from_planes(state)) + self.B * u.unsqueeze(-1)
         y = twice_real(self.C * x) + self.D * u
         return y.to(u.dtype), planes(x).to(state.dtype)
 
     def read(self, state: Tensor) -> Tensor:
-        """What a state alone gives out: (B, H, 2n) -> (B, H)."""
+        """Return the outputs of a state without the skip connection: (B, H, 2n) -> (B, H)."""
         return (reading(self.C) * state).sum(-1).to(state.dtype)
 
     def respond(self, length: int, dtype: torch.dtype, with_states: bool = False) -> Response:
-        """K_l = 2 Re Σ C Ā^l B̄ with D added to its start, and the states Ā^l B̄, for use in a layer of type `dtype`."""
+        """Return K_l = 2 Re Σ C Ā^l B̄, with D added to K_0, and the states Ā^l B̄ for l < length, in `dtype`."""
         K, states = respond(self.transition, self.B, self.C, length, least(dtype), with_states)
         return Response(self.with_skip(K).to(dtype), states.to(dtype))
 
     def with_skip(self, K: Tensor) -> Tensor:
-        """An impulse response (L, H) with D added to its start."""
+        """Return an impulse response with D added to its first entry: (L, H) -> (L, H)."""
         return K + pad(self.D.unsqueeze(0), (0, 0, 0, len(K) - 1))
 
     def fading(self, length: int, dtype: torch.dtype) -> Tensor:
-        """What a state does to the outputs that follow, 2 Re Σ C Ā^l x for 1 ≤ l ≤ length: (H, length, 2n)."""
+        """Return matrices of the outputs that follow a state, 2 Re Σ C Ā^l x for 1 ≤ l ≤ length: (H, length, 2n)."""
         _, powers = respond(self.transition.transposed, self.C, self.C, length + 1, least(dtype), with_states=True)
         real, imaginary = powers[:, 1:].chunk(2, -1)
         return 2 * torch.cat([real, -imaginary], -1).to(dtype)
 
 
 def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """All outputs and the last state by the loop it says: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+    """Return all outputs and the last state, letter by letter: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
 
-    The state is kept in double precision on the way.
+    The state is in double precision between the letters.
     """
     outputs, x = [], state.double()
     for u_k in u.unbind(1):
@@ -71,7 +71,10 @@ def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor
 
 
 def chunked(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """The same in pieces of equal length, the first filled up with zeros at its start."""
+    """Return all outputs and the last state, piece by piece: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+
+    The pieces have equal length; the first is padded with zeros at its start.
+    """
     length = u.shape[1]
     if not length:
         return u, state
@@ -93,7 +96,11 @@ def chunked(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def outputs_alone(system: System, u: Tensor, state: Tensor) -> Tensor:
-    """The outputs of `chunked`; of a word that is one piece, without the state after it, which costs as much."""
+    """Return the outputs of `chunked` without the last state: u (B, T, H), state (B, H, 2n) -> (B, T, H).
+
+    A word of a single piece with the state 0 is computed without its last state, which would cost as much as the
+    outputs.
+    """
     length = u.shape[1]
     if not 0 < length <= WHOLE or matters(state):
         return chunked(system, u, state)[0]
@@ -101,7 +108,7 @@ def outputs_alone(system: System, u: Tensor, state: Tensor) -> Tensor:
 
 
 def _pieces(system: System, u: Tensor) -> tuple[Tensor, Tensor, int]:
-    """What each piece gives out (H, B, N, size) and leaves behind (H, B, N, 2n), from a state of zero; their size."""
+    """Return the outputs (H, B, N, size) and last state (H, B, N, 2n) of each piece from the state 0, and `size`."""
     batch, length, width = u.shape
     size = length if length <= WHOLE else -(-length // -(-length // PIECE))
     n_pieces = -(-length // size)
@@ -117,13 +124,13 @@ def _columns(u: Tensor) -> Tensor:
 
 
 def _word(pieces: Tensor, length: int) -> Tensor:
-    """(H, B, N, size) -> (B, T, H), without what was filled up."""
+    """Return pieces as words, without the padding: (H, B, N, size) -> (B, T, H)."""
     whole = pieces.flatten(2)
     return whole[..., whole.shape[2] - length :].permute(1, 2, 0)
 
 
 def convolve(u: Tensor, K: Tensor) -> Tensor:
-    """y_t = Σ_{l ≤ t} K_l u_{t−l} for rows of letters: u (H, N, T), K (H, T) -> (H, N, T).
+    """Return y_t = Σ_{l ≤ t} K_l u_{t−l} for rows of letters: u (H, N, T), K (H, T) -> (H, N, T).
 
     >>> convolve(torch.tensor([[[1.0, 0.0, 1.0]]]), torch.tensor([[1.0, 2.0, 3.0]])).flatten().tolist()
     [1.0, 2.0, 4.0]
@@ -136,7 +143,7 @@ def convolve(u: Tensor, K: Tensor) -> Tensor:
 
 
 def matrices(K: Tensor) -> Tensor:
-    """Toeplitz matrices with K_{t−j} in row j and column t ≥ j, 0 elsewhere: (H, T) -> (H, T, T).
+    """Return Toeplitz matrices with K_{t−j} in row j and column t ≥ j, and 0 elsewhere: (H, T) -> (H, T, T).
 
     >>> matrices(torch.tensor([[1.0, 2.0, 3.0]]))[0].tolist()
     [[1.0, 2.0, 3.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]
@@ -150,7 +157,10 @@ def matrices(K: Tensor) -> Tensor:
 
 
 def fft(system: System, u: Tensor, state: Tensor, K: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """The same by one convolution over the whole word, with the impulse response `K` (T, H) where it is given."""
+    """Return all outputs and the last state by one convolution: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+
+    `K` (T, H) replaces the impulse response of the system.
+    """
     length = u.shape[1]
     if not length:
         return u, state
@@ -169,7 +179,7 @@ METHODS: dict[str, Callable[[System, Tensor, Tensor], tuple[Tensor, Tensor]]] = 
 
 
 def long_convolution(u: Tensor, K: Tensor) -> Tensor:
-    """y_t = Σ_l K_l u_{t−l} by FFT: u (B, T, H), K (L, H) -> (B, T, H)."""
+    """Return y_t = Σ_l K_l u_{t−l}, computed by FFT: u (B, T, H), K (L, H) -> (B, T, H)."""
     length, size = u.shape[1], u.shape[1] + len(K)
     if not u.numel():
         return u  # the library of transforms refuses empty ones
@@ -178,12 +188,15 @@ def long_convolution(u: Tensor, K: Tensor) -> Tensor:
 
 
 def least(dtype: torch.dtype) -> float:
-    """The size below which numbers count as 0 in powers: 1e-30 in single precision, so that no product is denormal."""
+    """Return the size below which entries of powers are set to 0, so that no product is denormal.
+
+    It is about 1e-30 in single precision.
+    """
     return torch.finfo(dtype).tiny ** 0.8
 
 
 def no_state(like: Tensor, *shape: int) -> Tensor:
-    """A state that is known to be 0 (`matters`): one number of the type of `like`, expanded."""
+    """Return a state of zeros that `matters` recognises: one number of the dtype of `like`, expanded to `shape`."""
     zero = like.new_zeros(()) if like.device.type == "cpu" else _zero(like.device, like.dtype)
     return zero.expand(shape)
 
@@ -195,9 +208,9 @@ def _zero(device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def matters(state: Tensor) -> bool:
-    """Whether a state (B, …) is not known to be 0: known it is of a single number, expanded, as `no_state` makes it.
+    """Return whether a state (B, …) may differ from 0: False only for an expanded number 0, as `no_state` makes it.
 
-    On a GPU that number is known by where it lies: looking at it would make all wait.
+    On a GPU that number is recognised by its address, because reading its value would synchronise the device.
     """
     if state.requires_grad or any(state.stride()):
         return True
@@ -207,12 +220,12 @@ def matters(state: Tensor) -> bool:
 
 
 def may_move(state: Tensor) -> bool:
-    """Whether any number of a state is not 0."""
+    """Return whether any entry of a state is not 0."""
     return matters(state) and bool(state.any())
 
 
 def power(transition: Transition, exponent: int) -> Tensor:
-    """The matrices of Ā^exponent, as `Transition.matrix` gives them: (H, 2n, 2n)."""
+    """Return the matrices of Ā^exponent, in the convention of `Transition.matrix`: (H, 2n, 2n)."""
     if transition.q is None:
         return Transition(transition.a**exponent).matrix()
     return torch.linalg.matrix_power(transition.matrix(), exponent)

@@ -1,7 +1,7 @@
 """Scans with one dense matrix for all letters: x_k = A x_{k−1} + v_k.
 
-`sequential` is the reference. `fused` takes the same steps into one array, so that the gradient of A is a single
-product; it needs no compiler and runs on any device.
+`sequential` is the reference. `fused` performs the same steps within one autograd function, so that the gradient of A
+is a single product; it needs no compiler and runs on any device.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from fsa2lrnn.lrnn.scans import check_method
 
 
 def scan_constant(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
-    """All states: A (n, n), v (B, T, n), x0 (B, n) -> x_1 … x_T (B, T, n). Differentiable; by "fused", once.
+    """Return all states: A (n, n), v (B, T, n), x0 (B, n) -> x_1 … x_T (B, T, n).
 
-    `method` is one of `METHODS`, "auto" or "letters" for the fastest there is.
+    `method` is one of `METHODS`, or "auto" or "letters" for the fastest one. The result is differentiable, with "fused"
+    only once.
 
     Raises:
         UnsupportedFormat: for an unknown method.
@@ -35,7 +36,7 @@ def scan_constant(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Ten
 
 
 def sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """`scan_constant` by the loop it says."""
+    """Compute `scan_constant` letter by letter, with autograd."""
     x, states = x0, []
     for v_k in v.unbind(1):
         x = linear(x, A) + v_k
@@ -44,7 +45,7 @@ def sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def fused(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """`scan_constant` without a step of autograd between letters."""
+    """Compute `scan_constant` as a single node of the autograd graph."""
     return _Scan.apply(A, v, x0).transpose(0, 1)  # type: ignore[no-any-return]
 
 

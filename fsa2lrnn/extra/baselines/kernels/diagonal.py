@@ -18,12 +18,12 @@ from fsa2lrnn.lrnn.scans import check_method
 
 
 def scan_diagonal(rates: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
-    """All states: rates λ (2P,), v (B, T, 2P), x0 (B, 2P), each as planes -> x_1 … x_T (B, T, 2P).
+    """Return all states: rates λ (2P,), v (B, T, 2P), x0 (B, 2P), each as planes -> x_1 … x_T (B, T, 2P).
 
-    `method` is one of `METHODS`, "auto" or "letters" for the fastest there is.
+    `method` is one of `METHODS`, or "auto" or "letters" for the fastest one.
 
     Raises:
-        UnsupportedFormat: for an unknown method, or a device or dtype that the compiled one doesn't know.
+        UnsupportedFormat: for an unknown method, or a device or dtype that the compiled method does not support.
 
     >>> i = torch.tensor([0.0, 1.0])
     >>> scan_diagonal(i, torch.zeros(1, 3, 2), torch.tensor([[1.0, 0.0]]))[0].tolist()
@@ -37,13 +37,13 @@ def scan_diagonal(rates: Tensor, v: Tensor, x0: Tensor, method: str = "auto") ->
 
 
 def times(rates: Tensor, x: Tensor) -> Tensor:
-    """λ ⊙ x of planes (2P,) and (…, 2P)."""
+    """Return λ ⊙ x for numbers as planes: (2P,), (…, 2P) -> (…, 2P)."""
     (a, b), (real, imaginary) = rates.chunk(2, -1), x.chunk(2, -1)
     return torch.cat([a * real - b * imaginary, a * imaginary + b * real], -1)
 
 
 def sequential(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """`scan_diagonal` by the loop it says."""
+    """Compute `scan_diagonal` letter by letter, with autograd."""
     x, states = x0, []
     for v_k in v.unbind(1):
         x = times(rates, x) + v_k
@@ -52,7 +52,7 @@ def sequential(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def pscan(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """`scan_diagonal` in rounds: after round i each state holds the last 2^i letters."""
+    """Compute `scan_diagonal` in ⌈log₂T⌉ rounds: after round i each state includes the last 2^i letters."""
     length = v.shape[1]
     if not length:
         return v
@@ -65,7 +65,7 @@ def pscan(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def fused(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """`scan_diagonal` in compiled loops on the CPU; differentiable once."""
+    """Compute `scan_diagonal` in compiled loops on the CPU; differentiable once."""
     return _scan(rates, v, x0)[0]
 
 
@@ -78,7 +78,7 @@ METHODS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _forward(rates, v, x0, x, first, last):  # type: ignore[no-untyped-def]
-    """Writes x (B, T, 2P)."""
+    """Write x (B, T, 2P)."""
     _, length, width = v.shape
     P = width // 2
     factor, state = np.empty(width, v.dtype), np.empty(width, v.dtype)  # the compiler knows that these do not overlap
@@ -96,7 +96,7 @@ def _forward(rates, v, x0, x, first, last):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _backward(rates, v, x0, x, dx, drates, dv, dx0, first, last):  # type: ignore[no-untyped-def]
-    """Writes dv (B, T, 2P) and dx0 (B, 2P), adds to drates (2P,): with g_k = dx_k + conj(λ) g_{k+1}, dv_k = g_k."""
+    """Write dv (B, T, 2P) and dx0 (B, 2P), and add to drates (2P,): dv_k = g_k with g_k = dx_k + conj(λ) g_{k+1}."""
     _, length, width = x.shape
     P = width // 2
     factor, g, total = np.empty(width, x.dtype), np.empty(width, x.dtype), np.zeros(width, x.dtype)

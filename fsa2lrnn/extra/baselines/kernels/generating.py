@@ -1,7 +1,8 @@
 """The impulse response of a normal-plus-low-rank system from its generating function (Gu et al. 2022, S4).
 
-At the L-th roots of unity, Σ_{l<L} K_l ω^l = C̃ᵀ(I − ωĀ)⁻¹B̄ with C̃ᵀ = Cᵀ(I − Ā^L), and since A is diagonal less a
-matrix of rank one, that is four sums of fractions (Cauchy matrices). A Fourier transform turns them into the K_l.
+At the L-th roots of unity, Σ_{l<L} K_l ω^l = C̃ᵀ(I − ωĀ)⁻¹B̄ with C̃ᵀ = Cᵀ(I − Ā^L). A is diagonal minus a matrix of
+rank one, so this value is made of four sums of fractions (Cauchy matrices). A Fourier transform turns the values into
+the K_l.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes,
 
 
 def truncated(transition: Transition, C: Tensor, length: int) -> Tensor:
-    """C̃ᵀ = Cᵀ(I − Ā^L), with which the generating function breaks off after L terms: (H, n)."""
+    """Return C̃ᵀ = Cᵀ(I − Ā^L), which ends the generating function after L terms: C (H, n) -> (H, n)."""
     M = torch.linalg.matrix_power(transition.transposed.matrix(), length)
     return C - from_planes((planes(C).unsqueeze(-2) @ M).squeeze(-2))
 
 
 def untruncated(transition: Transition, C: Tensor, length: int) -> Tensor:
-    """Inverse of `truncated`: C from C̃, as the released S4 keeps it, for kernels of `length` terms."""
+    """Return C from C̃, the inverse of `truncated`, for kernels of `length` terms: (H, n) -> (H, n).
+
+    The published S4 code stores C̃.
+    """
     M = torch.linalg.matrix_power(transition.transposed.matrix(), length)
     eye = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
     return from_planes(torch.linalg.solve(eye - M, planes(C).unsqueeze(-2), left=False).squeeze(-2))
 
 
 def cauchy_taps(poles: Tensor, P: Tensor, B: Tensor, C: Tensor, dt: Tensor, length: int) -> Tensor:
-    """K_l for l < length: poles, P, B and C̃ (H, n) complex, dt (H, 1) -> (H, length).
+    """Return K_l for l < length: poles, P, B and C̃ (H, n) complex, dt (H, 1) -> (H, length).
 
-    With ω = e^{−2πij/L}: (1 + ω) is kept in the numerators, so that all stays finite at ω = −1.
+    With ω = e^{−2πij/L}, the factor 1 + ω stays in the numerators, so that all terms are finite at ω = −1.
     """
     angle = 2 * math.pi / length * torch.arange(length // 2 + 1, dtype=dt.dtype, device=dt.device)
     omega = torch.polar(torch.ones_like(angle), -angle)

@@ -1,7 +1,7 @@
-"""Where state-space layers start: HiPPO-LegS (Gu et al. 2020) and the diagonal systems that stand for it (S4D).
+"""Initial systems of state-space layers: HiPPO-LegS (Gu et al. 2020) and its diagonal approximations (S4D).
 
-A system of N real states is kept in a basis in which all comes in conjugate pairs, of which the N/2 with negative
-imaginary parts are stored. A sum over all N states is twice the real part of the sum over the stored half.
+A system of N real states is represented in a basis in which all entries come in conjugate pairs; the N/2 entries with
+negative imaginary parts are stored. A sum over all N states is twice the real part of the sum over the stored half.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Start(NamedTuple):
 
 
 def legs(N: int) -> tuple[Real, Real, Real]:
-    """A (N, N), B (N,) and P (N,) of LegS: A + P Pᵀ is −½ I plus a skew-symmetric matrix.
+    """Return A (N, N), B (N,) and P (N,) of LegS: A + P Pᵀ is −½ I plus a skew-symmetric matrix.
 
     >>> A, B, P = legs(2)
     >>> (A + np.outer(P, P)).round(3).tolist()
@@ -40,9 +40,9 @@ def legs(N: int) -> tuple[Real, Real, Real]:
 
 
 def basis(N: int) -> tuple[Complex, Complex]:
-    """Poles (N,) and orthonormal eigenvectors (N, N) of LegS's normal part A + P Pᵀ, most negative frequency first.
+    """Return the poles (N,) and orthonormal eigenvectors (N, N) of the normal part A + P Pᵀ of LegS.
 
-    The eigenvectors' phases are the linear algebra library's.
+    The most negative frequency comes first. The phases of the eigenvectors depend on the linear algebra library.
     """
     A, _, P = legs(N)
     normal = A + np.outer(P, P)
@@ -51,8 +51,9 @@ def basis(N: int) -> tuple[Complex, Complex]:
 
 
 def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
-    """LegS as a diagonal matrix minus P P*. With `clipped`, Im B is cut to ±2, as the released S4 does: then A and B
-    together are LegS no longer.
+    """Return LegS as a diagonal matrix minus P P*.
+
+    With `clipped`, Im B is clipped to ±2, as in the published S4 code; then A and B together differ from LegS.
     """
     n = _half(N)
     poles, V = (x[..., :n] for x in basis(N))
@@ -64,19 +65,19 @@ def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
 
 
 def diagonal_lin(N: int) -> Start:
-    """S4D-Lin: frequencies 0, π, 2π, …, B = 1."""
+    """Return S4D-Lin: frequencies 0, π, 2π, …, and B = 1."""
     n = _half(N)
     return Start(-0.5 - 1j * np.pi * np.arange(n), np.ones(n, np.complex128))
 
 
 def diagonal_inv(N: int) -> Start:
-    """S4D-Inv: frequencies (N/π)(N/(2k + 1) − 1), B = 1."""
+    """Return S4D-Inv: frequencies (N/π)(N/(2k + 1) − 1), and B = 1."""
     n = _half(N)
     return Start(-0.5 - 1j * N / np.pi * (N / (2 * np.arange(n) + 1) - 1), np.ones(n, np.complex128))
 
 
 def diagonal_legs(N: int) -> Start:
-    """S4D-LegS: LegS without its rank-one part."""
+    """Return S4D-LegS: LegS without its rank-one part."""
     return normal_plus_low_rank(N)._replace(P=None)
 
 
@@ -86,13 +87,13 @@ def _half(N: int) -> int:
 
 
 def check_even(N: int, name: str) -> None:
-    """Raises `UnsupportedFormat` unless N is even, positive and no more than can be meant."""
+    """Raise `UnsupportedFormat` unless N is even, positive and at most `MOST_STATES`."""
     if N < 2 or N % 2:
         raise UnsupportedFormat(f"{name} = {N}: states come in conjugate pairs, give an even number of at least 2")
     check_size(N, name)
 
 
 def check_size(N: int, name: str) -> None:
-    """Raises `UnsupportedFormat` for more states than can be meant: N² numbers are made of them."""
+    """Raise `UnsupportedFormat` for more than `MOST_STATES` states, because matrices of N² entries are built."""
     if N > MOST_STATES:
         raise UnsupportedFormat(f"{name} = {N:,}: at most {MOST_STATES:,} states make a system")

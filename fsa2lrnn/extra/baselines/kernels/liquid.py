@@ -1,8 +1,7 @@
 """The liquid recurrence of every channel: x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k.
 
-The transition depends on the input, so there is no impulse response. `sequential` is the definition; `fused` is
-compiled for the CPU. Going back it runs each word again and keeps the states of
-that one word alone.
+The transition depends on the input, so an impulse response does not exist. `sequential` is the definition; `fused` is
+compiled for the CPU. Its backward pass computes the states of each word again and stores those of one word at a time.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from fsa2lrnn.lrnn.scans import check_method
 
 
 def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-    """All outputs and the last state: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+    """Return all outputs and the last state: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
 
-    `method` is one of `METHODS`, "auto" or "letters" for the fastest there is.
+    `method` is one of `METHODS`, or "auto" or "letters" for the fastest one.
 
     Raises:
         UnsupportedFormat: for an unknown method.
@@ -37,7 +36,7 @@ def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tu
 
 
 def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """`liquid` by the loop it says. The state is kept in double precision on the way."""
+    """Compute `liquid` letter by letter, with autograd and a state in double precision."""
     outputs, x = [], state.double()
     for u_k in u.unbind(1):
         y, x = step(system, u_k, x)
@@ -46,14 +45,14 @@ def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor
 
 
 def step(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """One letter: u (B, H), state (B, H, 2n) -> y (B, H) and the next state."""
+    """Return the outputs and the state after one letter: u (B, H), state (B, H, 2n) -> (B, H), (B, H, 2n)."""
     x, arriving = from_planes(state), system.B * u.unsqueeze(-1)
     x = system.transition.times(x) + arriving * x + arriving
     return (twice_real(system.C * x) + system.D * u).to(u.dtype), planes(x).to(state.dtype)
 
 
 def fused(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """`liquid` in compiled loops on the CPU; differentiable once."""
+    """Compute `liquid` in compiled loops on the CPU; differentiable once."""
     (a, q, r), B, C, D = system
     none = torch.zeros_like(a)
     numbers = torch.stack([a, none if q is None else q, none if r is None else r, B, C], 1)  # (H, 5, n)
@@ -70,7 +69,7 @@ METHODS: dict[str, Callable[[System, Tensor, Tensor], tuple[Tensor, Tensor]]] = 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _forward(k, u, state, y, last, first_word, last_word):  # type: ignore[no-untyped-def]
-    """Writes y (B, T, H) and the last state (B, H, 2n) from k (H, 10, n), planes of a, q, r, B and C."""
+    """Write y (B, T, H) and the last state (B, H, 2n) from k (H, 10, n), which holds planes of a, q, r, B and C."""
     channels, _, n = k.shape
     zero = k.dtype.type(0)
     # The compiler knows that arrays made here do not overlap, and computes several states at once.
@@ -99,7 +98,7 @@ def _forward(k, u, state, y, last, first_word, last_word):  # type: ignore[no-un
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _backward(k, u, state, y, last, dy, dlast, dk, du, dstate, first_word, last_word):  # type: ignore[no-untyped-def]
-    """Runs each word again and keeps its states, then goes back: writes du and dstate, adds to dk."""
+    """Compute the states of each word again, then write du and dstate and add to dk in a backward pass."""
     channels, _, n = k.shape
     length, zero = u.shape[1], k.dtype.type(0)
     c, d, g = np.empty((10, n), k.dtype), np.empty((10, n), k.dtype), np.empty((2, n), k.dtype)

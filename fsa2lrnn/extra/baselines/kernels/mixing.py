@@ -1,9 +1,9 @@
-"""What follows the recurrence in the layers of state-space models: a GELU, and gates that mix the channels.
+"""The gates after the recurrence in the layers of state-space models: a GELU, and linear maps that mix the channels.
 
-- "none": the recurrence's outputs as they are.
+- "none": the outputs of the recurrence, unchanged.
 - "gelu": g = GELU(y).
-- "glu": (W₁g + b₁) ⊙ σ(W₂g + b₂); S4's output, and the "full GLU" of S5 and LRU.
-- "half_glu1": g ⊙ σ(Wg + b), "half_glu2": y ⊙ σ(Wg + b); S5's.
+- "glu": (W₁g + b₁) ⊙ σ(W₂g + b₂); the output of S4, and the "full GLU" of S5 and LRU.
+- "half_glu1": g ⊙ σ(Wg + b), "half_glu2": y ⊙ σ(Wg + b); both from S5.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ KINDS = ("none", "gelu", "glu", "half_glu1", "half_glu2")
 
 
 def check_mixing(kind: str) -> None:
-    """Raises `UnsupportedFormat` for an unknown kind."""
+    """Raise `UnsupportedFormat` for an unknown kind."""
     if kind not in KINDS:
         raise UnsupportedFormat(f"mixing {kind!r} is not known: choose one of {', '.join(KINDS)}")
 
 
 class Mixing(nn.Module):
-    """The function `kind`, position by position: (…, H) -> (…, H).
+    """The function `kind`, applied at each position: (…, H) -> (…, H).
 
-    `approximate` is GELU's: "none" for the error function, "tanh" for the approximation that JAX takes. There is no
-    dropout: a verifier would then examine another model than the one that runs.
+    `approximate` is the option of GELU: "none" for the error function, "tanh" for the approximation that JAX uses.
+    Dropout is left out: a verifier would then examine another model than the one that runs.
     """
 
     def __init__(self, width: int, kind: str, approximate: str = "none") -> None:
@@ -38,7 +38,7 @@ class Mixing(nn.Module):
             self.linear = nn.Linear(width, 2 * width if kind == "glu" else width)
 
     def forward(self, y: Tensor) -> Tensor:
-        """(…, H) -> (…, H)."""
+        """Return the mixed channels: (…, H) -> (…, H)."""
         if self.kind == "none":
             return y
         g = gelu(y, approximate=self.approximate)

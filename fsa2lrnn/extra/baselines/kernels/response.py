@@ -1,8 +1,8 @@
 """Impulse responses: the states Ā^l B̄ of every channel, and K_l = 2 Re Σ C ⊙ Ā^l B̄.
 
 `fused` is compiled for the CPU; `doubled`, in ⌈log₂ length⌉ rounds, is for GPUs, where each operation is a launch, and
-for few numbers. All compute in double precision, whatever the layer does: there are few numbers, and powers gather
-errors.
+for small inputs. All compute in double precision, whatever the dtype of the layer: the inputs are small, and powers
+accumulate errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING, CompiledRecurrence
 
 
 class Response(NamedTuple):
-    """K (length, H), and the states as planes (H, length, 2n), or (H, 0, 2n) where nobody asked for them."""
+    """An impulse response K (length, H) and its states as planes (H, length, 2n), or (H, 0, 2n) if not requested."""
 
     K: Tensor
     states: Tensor
@@ -28,9 +28,9 @@ class Response(NamedTuple):
 def respond(
     transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0, with_states: bool = False
 ) -> Response:
-    """The response for l < length: complex128 B, C (H, n), float64 results; differentiable in all.
+    """Return the response for l < length: complex128 B, C (H, n) -> float64 results, differentiable in all inputs.
 
-    Numbers of a state smaller than `least` become 0: where a layer computes in single precision, products with them
+    Entries of a state smaller than `least` become 0: where a layer computes in single precision, products with them
     would be denormal, which is slow.
 
     >>> half = Transition(torch.full((1, 1), 0.5 + 0j))
@@ -44,7 +44,7 @@ def respond(
 def doubled(
     transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0, with_states: bool = False
 ) -> Response:
-    """`respond`, all states that are known times the power of Ā that leads beyond them, round by round."""
+    """Compute `respond` in rounds: each multiplies all known states by a power of Ā and so doubles their number."""
     x, (a, q, _) = planes(B).unsqueeze(1), transition  # (H, known, 2n)
     M = None if q is None else transition.matrix()
     while x.shape[1] < length:
@@ -61,7 +61,7 @@ def doubled(
 def fused(
     transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0, with_states: bool = False
 ) -> Response:
-    """`respond` in compiled loops on the CPU; differentiable once."""
+    """Compute `respond` in compiled loops on the CPU; differentiable once."""
     (a, q, r), none = transition, torch.zeros_like(B)
     numbers = torch.stack([a, none if q is None else q, none if r is None else r, C, B], 1)  # (H, 5, n)
     coefficients = torch.view_as_real(numbers).permute(0, 1, 3, 2).flatten(1, 2)  # (H, 10, n)
@@ -73,7 +73,7 @@ def fused(
 
 @njit(nogil=True, fastmath={"contract", "reassoc"}, inline="always")
 def _run(c, least, x, K):  # type: ignore[no-untyped-def]
-    """Writes the states x (L, 2, n) and what they give out, K (L,), from c (10, n): planes of a, q, r, C and B."""
+    """Write the states x (L, 2, n) and the outputs K (L,) from c (10, n), which holds planes of a, q, r, C and B."""
     n = c.shape[1]
     for l in range(len(K)):  # noqa: E741 - the index of K
         read = mixed = 0.0
@@ -93,7 +93,7 @@ def _run(c, least, x, K):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _forward(least, k, K, states, first, last):  # type: ignore[no-untyped-def]
-    """Writes K (H, L) and states (H, L, 2n), or none of them, from k (H, 10, n)."""
+    """Write K (H, L) and the first states.shape[1] states (H, ·, 2n) from k (H, 10, n)."""
     length, n = K.shape[1], k.shape[2]
     # The compiler knows that arrays made here do not overlap, and computes several states at once.
     c, x, y = np.empty((10, n)), np.empty((length, 2, n)), np.empty(length)

@@ -1,7 +1,7 @@
-"""One step of a state-space system with one input and one output a channel, discretised: x ↦ Ā x, and B̄.
+"""One step of a state-space system with one input and one output per channel, discretised: x ↦ Ā x, and B̄.
 
-H channels have n stored complex states each (`hippo`). Ā is diagonal, or diagonal less a matrix of rank one that mixes
-the stored half with its conjugates: Ā x = a ⊙ x − q · 2 Re Σ r ⊙ x. Stepping costs O(n), whatever the length.
+H channels have n stored complex states each (`hippo`). Ā is diagonal, or diagonal minus a matrix of rank one that mixes
+the stored half with its conjugates: Ā x = a ⊙ x − q · 2 Re Σ r ⊙ x. A step takes O(n) time, whatever the length.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ DISCRETISATIONS = ("zoh", "bilinear")
 
 
 class Transition(NamedTuple):
-    """Ā of every channel, complex: a (H, n), and q, r (H, n) or None where Ā is diagonal."""
+    """The matrix Ā of every channel, complex: a (H, n), and q, r (H, n) or None where Ā is diagonal."""
 
     a: Tensor
     q: Tensor | None = None
     r: Tensor | None = None
 
     def times(self, x: Tensor) -> Tensor:
-        """Ā x for states (…, H, n)."""
+        """Return Ā x: (…, H, n) -> (…, H, n)."""
         moved = self.a * x
         if self.q is None or self.r is None:
             return moved
@@ -30,11 +30,11 @@ class Transition(NamedTuple):
 
     @property
     def transposed(self) -> Transition:
-        """Āᵀ, not conjugated."""
+        """The transpose Āᵀ, not conjugated."""
         return Transition(self.a, self.r, self.q)
 
     def matrix(self) -> Tensor:
-        """The real matrices M (H, 2n, 2n) with planes(Ā x) = planes(x) M."""
+        """Return the real matrices M (H, 2n, 2n) with planes(Ā x) = planes(x) M."""
         rotation = torch.stack([torch.cat([self.a.real, self.a.imag], -1), torch.cat([-self.a.imag, self.a.real], -1)])
         n = self.a.shape[-1]
         tiled = torch.eye(n, dtype=rotation.dtype, device=rotation.device).repeat(1, 2)  # (n, 2n)
@@ -45,7 +45,7 @@ class Transition(NamedTuple):
 
 
 def diagonal(poles: Tensor, B: Tensor, dt: Tensor, rule: str) -> tuple[Transition, Tensor]:
-    """Ā and B̄ (H, n) of x' = Λ x + B u, held for Δ: poles and B (H, n), dt (H, 1).
+    """Return Ā and B̄ (H, n) of x' = Λ x + B u, discretised with the step Δ: poles and B (H, n), dt (H, 1).
 
     "zoh" holds the input: Ā = e^{ΔΛ}, B̄ = Δ (e^{ΔΛ} − 1)/(ΔΛ) B, finite at Λ = 0. "bilinear" is the trapezium rule.
 
@@ -60,17 +60,17 @@ def diagonal(poles: Tensor, B: Tensor, dt: Tensor, rule: str) -> tuple[Transitio
 
 
 def growth(z: Tensor) -> Tensor:
-    """(e^z − 1)/z, 1 at z = 0, without loss of digits near it; complex."""
+    """Return (e^z − 1)/z, and 1 at z = 0, without cancellation near 0: complex (…) -> (…)."""
     none = z == 0
     safe = torch.where(none, 1, z)
     return torch.where(none, 1 + z / 2, torch.expm1(safe) / safe)
 
 
 def low_rank(poles: Tensor, P: Tensor, B: Tensor, dt: Tensor) -> tuple[Transition, Tensor]:
-    """Ā and B̄ (H, n) of x' = (diag(Λ) − P P*) x + B u by the trapezium rule: poles, P and B (H, n), dt (H, 1).
+    """Return Ā and B̄ (H, n) of x' = (diag(Λ) − P P*) x + B u by the trapezium rule: poles, P and B (H, n), dt (H, 1).
 
-    Ā = (I − Δ/2 A)⁻¹ (I + Δ/2 A) = 2R − I with R = (I − Δ/2 A)⁻¹, which Woodbury's identity gives as a diagonal
-    matrix less one of rank one; B̄ = Δ R B.
+    Ā = (I − Δ/2 A)⁻¹ (I + Δ/2 A) = 2R − I with R = (I − Δ/2 A)⁻¹, which is a diagonal matrix minus one of rank one by
+    Woodbury's identity; B̄ = Δ R B.
     """
     half = dt / 2
     D = 1 / (1 - half * poles)
@@ -81,21 +81,21 @@ def low_rank(poles: Tensor, P: Tensor, B: Tensor, dt: Tensor) -> tuple[Transitio
 
 
 def twice_real(x: Tensor) -> Tensor:
-    """The sum over all states of what is stored for half of them: (…, n) complex -> (…) real."""
+    """Return the sum over all states from the stored half of them: (…, n) complex -> (…) real."""
     return 2 * x.real.sum(-1)
 
 
 def planes(x: Tensor) -> Tensor:
-    """Real parts beside imaginary parts: (…, n) complex -> (…, 2n)."""
+    """Return the real parts, followed by the imaginary parts: (…, n) complex -> (…, 2n)."""
     return torch.cat([x.real, x.imag], -1)
 
 
 def from_planes(x: Tensor) -> Tensor:
-    """Inverse of `planes`."""
+    """Return the complex numbers of planes, the inverse of `planes`: (…, 2n) -> (…, n) complex."""
     real, imaginary = x.chunk(2, -1)
     return torch.complex(real, imaginary)
 
 
 def reading(c: Tensor) -> Tensor:
-    """What planes of x are multiplied with and summed to give 2 Re Σ c ⊙ x: (…, n) complex -> (…, 2n)."""
+    """Return the weights r with r · planes(x) = 2 Re Σ c ⊙ x: (…, n) complex -> (…, 2n)."""
     return 2 * torch.cat([c.real, -c.imag], -1)

@@ -1,9 +1,10 @@
-"""RWKV-4's weighted average: y_t = (Σ_{i<t} e^{(t−1−i)w + k_i} v_i + e^{u + k_t} v_t) / (the same with v = 1).
+"""RWKV-4's weighted average: y_t = (Σ_{i<t} e^{(t−1−i)w + k_i} v_i + e^{u + k_t} v_t) / (the same sum with v = 1).
 
-Numerator and denominator are states of a diagonal linear recurrence with the input-independent rates e^w. They are kept
-as p e^o and q e^o, o being the largest exponent so far, so that no exponential overflows (`reference`). `fused` is
-compiled for the CPU; its gradient runs backwards, its adjoint states with an exponent of their own. `weighted` writes
-all weights of a piece of a word out, as attention does: on a GPU, where each operation is a launch.
+Numerator and denominator are states of a diagonal linear recurrence with the input-independent rates e^w. They are
+stored as p e^o and q e^o, where o is the largest exponent so far, so that no exponential overflows (`reference`).
+`fused` is compiled for the CPU; its gradient is computed backwards, and its adjoint states have an exponent of their
+own. `weighted` computes all weights of a piece of a word at once, as attention does, for GPUs, where each operation is
+a launch.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _PIECE = 64  # letters whose weights are written out at once
 
 
 def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-    """The averages and the last state: w < 0 and u (C,), k and v (B, T, C), state (B, 3, C) -> (B, T, C), (B, 3, C).
+    """Return the averages and the last state: w < 0, u (C,), k, v (B, T, C), state (B, 3, C) -> (B, T, C), (B, 3, C).
 
-    A state is p, q and o; that of no letters is 0, 0 and `NOTHING`. `method` is one of `METHODS`, "auto" or "letters"
-    for the fastest there is.
+    A state is p, q and o; that of the empty word is 0, 0 and `NOTHING`. `method` is one of `METHODS`, or "auto" or
+    "letters" for the fastest one.
 
     Raises:
         UnsupportedFormat: for an unknown method.
@@ -47,7 +48,7 @@ def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str =
 
 
 def reference(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """`wkv`, a letter at a time."""
+    """Compute `wkv` letter by letter, with autograd."""
     averages = []
     for k_t, v_t in zip(k.unbind(1), v.unbind(1), strict=True):
         y, state = step(w, u, k_t, v_t, state)
@@ -56,7 +57,7 @@ def reference(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tupl
 
 
 def step(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """One letter: k and v (B, C), state (B, 3, C) -> (B, C), (B, 3, C)."""
+    """Return the average and the state after one letter: k and v (B, C), state (B, 3, C) -> (B, C), (B, 3, C)."""
     p, q, o = state.unbind(1)
     n = torch.maximum(o, u + k)
     before, now = (o - n).exp(), (u + k - n).exp()
@@ -67,16 +68,17 @@ def step(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Ten
 
 
 def fused(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """`wkv` in compiled loops on the CPU; differentiable once.
+    """Compute `wkv` in compiled loops on the CPU; differentiable once.
 
-    Gradients that come by the last state are those of a function of p e^o and q e^o, as all that follows is.
+    The gradient with respect to the last state is that of p e^o and q e^o: all later results depend on these products
+    only.
     """
     y, last = _average(w, u, k, v, state)
     return y, last
 
 
 def weighted(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """`wkv` as softmax-weighted sums, piece by piece: what a state holds counts as one letter more."""
+    """Compute `wkv` as softmax-weighted sums, piece by piece; the state before a piece counts as one more letter."""
     averages = []
     for keys, values in zip(k.split(_PIECE, 1), v.split(_PIECE, 1), strict=True):
         y, state = _weighted(w, u, keys, values, state)
@@ -110,7 +112,7 @@ METHODS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _forward(w, u, k, v, state, y, last, states, first_word, last_word):  # type: ignore[no-untyped-def]
-    """Writes y (B, T, C), the last state (B, 3, C) and all states (B, T + 1, 3, C)."""
+    """Write y (B, T, C), the last state (B, 3, C) and all states (B, T + 1, 3, C)."""
     _, length, width = k.shape
     for n in range(first_word, last_word):
         states[n, 0] = state[n]
@@ -131,7 +133,7 @@ def _forward(w, u, k, v, state, y, last, states, first_word, last_word):  # type
 def _backward(  # type: ignore[no-untyped-def]
     w, u, k, v, state, y, last, states, dy, dlast, dw, du, dk, dv, dstate, first_word, last_word
 ):
-    """Writes dk, dv and dstate, adds to dw and du. The adjoints of numerator and denominator are G e^e and F e^e."""
+    """Write dk, dv and dstate, and add to dw and du; the adjoints of numerator and denominator are G e^e and F e^e."""
     _, length, width = k.shape
     G, F, e = np.empty(width, k.dtype), np.empty(width, k.dtype), np.empty(width, k.dtype)
     for n in range(first_word, last_word):
@@ -166,7 +168,7 @@ def _backward(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _shares(x, y):  # type: ignore[no-untyped-def]
-    """e^{x−m}, e^{y−m} and m = max(x, y): of the two exponentials one is 1."""
+    """Return e^{x−m}, e^{y−m} and m = max(x, y); one of the two exponentials is 1."""
     if x >= y:
         return x - x + 1, math.exp(y - x), x
     return math.exp(x - y), y - y + 1, y

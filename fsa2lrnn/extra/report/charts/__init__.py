@@ -1,1 +1,1 @@
-"""Drawings as SVG, by small functions. Colours are classes of the page's style sheet, which has two palettes."""
+"""Charts as SVG, one small function each; colours are classes of the page's style sheet, which has two palettes."""

@@ -1,4 +1,4 @@
-"""Charts of weights: transition blocks as heat maps, a row per letter, and their eigenvalues in the complex plane."""
+"""Charts of weights: transition blocks as heat maps, one row per letter, and their eigenvalues in the complex plane."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _WIDTH, _LABEL, _GAP, _HEAD, _LARGEST = 320, 34, 4, 14, 8.0
 
 
 def blocks(model: Model, letters: list[str], full: float | None = None) -> Markup:
-    """Blue below zero, red above; `full` is the size that has the full colour, by default the largest entry's.
+    """Draw the blocks as heat maps, blue below zero and red above.
 
-    Letters stand below each other, and beside each other too where there is room.
+    `full` is the absolute value with the full colour, by default that of the largest entry. Letters are drawn below
+    each other, and where the width allows also next to each other.
     """
     tables = model.within.blocks[:LETTERS]
     sizes = [len(head) for head in tables[0]]
@@ -52,7 +53,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
 
 
 def change(before: Model, after: Model) -> Model | None:
-    """A model whose blocks are the differences of two models' blocks, None where these are of unlike shapes."""
+    """Return a model whose blocks are the differences of two models' blocks, or None if the shapes differ."""
     old, new = np.array(before.within.blocks), np.array(after.within.blocks)
     if old.shape != new.shape:
         return None
@@ -61,7 +62,7 @@ def change(before: Model, after: Model) -> Model | None:
 
 
 def largest(model: Model) -> float:
-    """The largest size of an entry."""
+    """Return the largest absolute value of an entry of the blocks, or 1 if all are zero."""
     return max(abs(x) for heads in model.within.blocks for block in heads for row in block for x in row) or 1.0
 
 
@@ -79,7 +80,7 @@ _SIZE = 280
 
 
 def geometry(model: Model, machine: DrawnMachine) -> Markup:
-    """Dots along the first letters, crosses after hundreds; a label at each state's centre."""
+    """Draw the states in a plane: dots after the first letters, crosses after hundreds, labels at the centres."""
     points = model.within.points
     n, names = len(machine.states), machine.names
     place = fit([(x, y) for x, y, *_ in points], _SIZE, 26)
@@ -114,7 +115,7 @@ _TICKS = (
 
 
 def eigenvalues(model: Model, letters: list[str]) -> Markup:
-    """All letters' eigenvalues: those of heads that carry the state in colour, the others pale."""
+    """Draw the eigenvalues of all letters: coloured for heads that carry the state, pale for the others."""
     given, carrying = model.within.eigenvalues, set(model.within.carrying)
     numbers = [
         (complex(*pair), h in carrying, f"{pair[0]:+.4f} {pair[1]:+.4f}i, letter {letter}, head {h + 1}")

@@ -1,5 +1,6 @@
-"""Charts over the length of words: how long each model is right, on a logarithmic scale that ends in "all words"; and
-its accuracy, with intervals.
+"""Charts over the length of words: the length up to which each model is correct, and its accuracy with intervals.
+
+The length is on a logarithmic scale that ends in "all words".
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ _LETTER = 7.5  # the width of one of their letters, a generous mean
 
 @dataclass(frozen=True)
 class _Paper:
-    """Where things stand: the scale ends at `right`, the bar that stands for all words at `end`; names are cut to
-    `longest` letters, their ends shown, which tell repairs apart; `above` is room for them over their bars."""
+    """The geometry of a chart: the scale ends at `right`, the bar of a proof for all words at `end`.
+
+    Names are cut to their last `longest` characters, which distinguish repairs; `above` is the space for them above
+    bars.
+    """
 
     width: int
     row: int
@@ -35,7 +39,7 @@ _TOP = 30
 
 
 def horizon(facts: ReportFacts, is_narrow: bool = False) -> Markup:
-    """A bar a model; on narrow paper, a phone's, its name stands above it."""
+    """Draw one bar per model; with `is_narrow`, for phones, the model's name is above its bar."""
     paper = _NARROW if is_narrow else _WIDE
     known = [n for model in facts.models for n in (model.proved, _failure(model)) if n]
     high = 10 ** max(3, math.ceil(math.log10(max(known, default=1)) + 0.25))
@@ -111,20 +115,20 @@ _DECADES = 5  # of a symmetric logarithm, below 1
 
 
 def linear(low: float, high: float, left: float, right: float) -> Scale:
-    """low ↦ left, high ↦ right; everything to the middle where there is nothing to tell apart."""
+    """Return the linear map with low ↦ left and high ↦ right, or the constant map to the middle if low = high."""
     if high == low:
         return lambda _: (left + right) / 2
     return lambda value: left + (value - low) / (high - low) * (right - left)
 
 
 def logarithmic(low: float, high: float, left: float, right: float) -> Scale:
-    """The same for logarithms of positive numbers."""
+    """Return the map that is linear in the logarithm, for positive numbers, with low ↦ left and high ↦ right."""
     inner = linear(math.log10(low), math.log10(high), left, right)
     return lambda value: inner(math.log10(value))
 
 
 def symmetric(value: float) -> float:
-    """A logarithm of both signs, −5 at −1, 5 at 1 and 0 where a number is within 10⁻⁵ of 0.
+    """Return a signed logarithm: −5 at −1, 5 at 1, and 0 for numbers within 10⁻⁵ of 0.
 
     >>> symmetric(-0.001), symmetric(1e-7)
     (-2.0, 0.0)
@@ -136,14 +140,14 @@ def symmetric(value: float) -> float:
 def fit(
     points: Sequence[tuple[float, float]], size: float, margin: float
 ) -> Callable[[float, float], tuple[float, float]]:
-    """One scale for both axes that puts all points into a square, y upwards."""
+    """Return the map of points into a square with one scale for both axes, y upwards."""
     reach = max((max(abs(x), abs(y)) for x, y in points), default=1.0) or 1.0
     scale = linear(-reach, reach, margin, size - margin)
     return lambda x, y: (scale(x), size - scale(y))
 
 
 def short(n: int) -> str:
-    """A length on an axis.
+    """Return a word length as the label of an axis.
 
     >>> [short(n) for n in (40, 500, 5_000, 50_000, 1_000_000)]
     ['40', '500', '5k', '50k', '1M']
@@ -162,7 +166,7 @@ _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
 def accuracy(facts: ReportFacts, protocol: str) -> Markup:
-    """A line a model; a kind has a colour, a dash and a mark."""
+    """Draw one line per model; each kind of model has its own colour, dash and mark."""
     lengths = sorted({found["length"] for model in facts.models for found in model.accuracy})
     x = logarithmic(min(lengths), max(lengths), _PLOT_LEFT + 22, _PLOT_RIGHT - 22)
     y = linear(0, 1, _PLOT_BOTTOM, _PLOT_TOP)
@@ -184,7 +188,7 @@ def accuracy(facts: ReportFacts, protocol: str) -> Markup:
 
 
 def mark(kind: str, x: float, y: float, name: str | None = None) -> Markup:
-    """A circle for learned, a diamond for repaired, a square for constructed models."""
+    """Draw a circle for learned, a diamond for repaired, a square for constructed models."""
     title = tag("title", name) if name else None
     if kind == "learned":
         return tag("circle", title, cx=x, cy=y, r=3.6, class_=f"mark {kind}")

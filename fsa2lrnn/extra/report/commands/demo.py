@@ -1,4 +1,4 @@
-"""`fsa2lrnn demo`: the main job on a real machine. The story is told in `cli/demonstration/`."""
+"""`fsa2lrnn demo`: compile and prove a machine, then train and repair a model (`report/demonstration/`)."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The story that `fsa2lrnn demo` tells: of a compiled machine, and of a learned one."""
+"""The steps of `fsa2lrnn demo`: first with a compiled machine, then with a learned model."""

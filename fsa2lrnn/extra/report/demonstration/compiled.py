@@ -30,10 +30,11 @@ from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
 
 
 def by_fields(machine: MooreMachine) -> Cascade:
-    """The cascade without token shift that has a component for each field of a minimal machine's labels, each in the
-    first layer that it can be in; its start is state 0.
+    """Return the cascade without token shift that has one component per field of a minimal machine's labels.
 
-    Raises `NotExpressible` if the labels have no fields that can be put in layers.
+    Each component is in the lowest possible layer. The start of the cascade is state 0.
+
+    Raises `NotExpressible` if the fields of the labels cannot be arranged in layers.
 
     >>> from fsa2lrnn.automata import zoo
     >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes
@@ -57,7 +58,7 @@ NARROW = (torch.float32, torch.bfloat16)
 
 @dataclass(frozen=True, eq=False)
 class DemonstrationCascade:
-    """The demonstration's cascade with its proofs.
+    """The cascade of the demonstration with its proofs.
 
     Args:
         cascade: of the 75-state machine whose labels are (operator, term, accumulator).
@@ -115,7 +116,10 @@ def main(out: Path | None, as_json: bool) -> None:
 
 
 def build_rooms() -> DemonstrationCascade:
-    """Return ModArith(5), with the operator stored until its digit, as the cascade of its labels' fields, proved."""
+    """Return the proved cascade of ModArith(5), one component per field of its labels, with the operator stored.
+
+    The operator is stored until its digit is read.
+    """
     machine = zoo.mod_arith(MODULUS, "eager").minimise()
     cascade = by_fields(machine)
     recurrence = stack_recurrence(cascade)

@@ -1,5 +1,6 @@
-"""The second half of the demonstration: train a network on Sum(5), refute and repair it, write a page; then train one
-with one-hot columns and prove it.
+"""The second half of the demonstration: train, refute and repair a network on Sum(5), and prove another one.
+
+A page reports on the first. The second has one-hot columns.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Automata as drawings, and what HTML and SVG are made with: plain data in, text out, nothing of networks."""
+"""Automata as drawings, and helpers that build HTML and SVG: from plain data to text, independent of networks."""

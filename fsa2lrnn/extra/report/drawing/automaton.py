@@ -1,4 +1,4 @@
-"""The automaton as SVG: a circle a state, an arrow for all letters that lead from one state to another."""
+"""The automaton as SVG: one circle per state, and one arrow for all letters that lead from one state to another."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ _CROWDED = 200  # letters that what hovering says names
 
 
 def hue(state: int, n: int) -> str:
-    """A style that sets the colour of state number `state` of `n`; lightness is the page's."""
+    """Return a CSS style with the hue of state number `state` of `n`; the page sets the lightness."""
     return f"--h:{360 * state / max(n, 1) + 20:.0f}"
 
 
 def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
-    """The drawing for a page that has the style sheet `LOOK`; None for more than `DRAWN` states.
+    """Return the drawing for a page with the style sheet `LOOK`, or None for more than `DRAWN` states.
 
-    Each state has a colour of its own, or that of its output among `kinds`.
-    Arrows are groups of class "arrow" with data-edge "0-2" by numbers of states, states of class "place" with
-    data-state.
+    Each state has its own colour, or that of its output among `kinds`. Arrows are groups of class "arrow" whose
+    data-edge is a pair of state numbers, as "0-2"; states are groups of class "place" with the attribute data-state.
     """
     layout = lay_out(machine)
     if layout is None:
@@ -43,7 +42,7 @@ def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | No
 
 
 def notes(machine: DrawnMachine) -> list[str]:
-    """What a reader of the drawing has to know: what is folded, and what has no label."""
+    """Return sentences for the reader of the drawing: which sink is folded, and how many arrows have no label."""
     layout = lay_out(machine)
     if layout is None:
         return [f"It has {len(machine.states)} states; up to {DRAWN} are drawn."]
@@ -55,7 +54,7 @@ def notes(machine: DrawnMachine) -> list[str]:
 
 
 def fold(machine: DrawnMachine) -> str | None:
-    """What a reader of the drawing has to know of a sink that is folded, where one is."""
+    """Return a sentence on the folded sink, or None if no sink is folded."""
     layout = lay_out(machine)
     if layout is None or layout.folded is None:
         return None
@@ -63,7 +62,7 @@ def fold(machine: DrawnMachine) -> str | None:
 
 
 def alone(machine: DrawnMachine) -> str | None:
-    """A whole SVG file, which needs no style sheet; None for more than `DRAWN` states."""
+    """Return an SVG file that needs no style sheet, or None for more than `DRAWN` states."""
     drawn, layout = automaton(machine), lay_out(machine)
     return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
 

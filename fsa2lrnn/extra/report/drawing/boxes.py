@@ -1,4 +1,4 @@
-"""Boxes in rows, the first row at the bottom, with arrows from row to row: how parts read one another."""
+"""Boxes in rows, the first row at the bottom, with arrows from row to row: which part reads which."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0
 def boxes(
     title: str, lines: Sequence[Sequence[str]], rows: Sequence[int], arrows: Collection[Edge], marked: Collection[int]
 ) -> str:
-    """A whole SVG file.
+    """Return an SVG file of boxes and arrows.
 
     Args:
-        title: for those who don't see it.
+        title: the text for screen readers.
         lines: the text of each box.
         rows: the row of each box, from 0; arrows lead to higher ones.
         arrows: pairs of boxes.
-        marked: boxes that stand out.
+        marked: the highlighted boxes.
     """
     wide = max(max(map(width, box)) for box in lines) + 2 * _PAD
     high = max(map(len, lines)) * _LINE + 2 * _PAD - 4

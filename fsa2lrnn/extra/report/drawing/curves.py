@@ -14,8 +14,10 @@ _HEAD = 5.0  # that an arrow ends before its circle, for the head
 
 
 def arc(a: Point, b: Point, bend: float, radius: float, both: bool = False) -> Curve:
-    """From circle to circle, bent to the left of its way by a share of its length; more where the way back is there
-    too, so that the two stand apart."""
+    """Return an arc from circle to circle, bent to the left by the share `bend` of its length.
+
+    With `both`, an arrow in the opposite direction exists too, and the arc is bent more, so that the two are apart.
+    """
     (x1, y1), (x2, y2) = a, b
     length = math.hypot(x2 - x1, y2 - y1) or 1.0
     ux, uy = (x2 - x1) / length, (y2 - y1) / length
@@ -26,7 +28,7 @@ def arc(a: Point, b: Point, bend: float, radius: float, both: bool = False) -> C
 
 
 def between(a: Point, b: Point, radius: float, aside: float) -> Curve:
-    """From one column to the next, level at both ends; `aside` is how far it stands off its way back."""
+    """Return a curve from one column to the next, level at both ends, shifted by `aside` from the opposite arrow."""
     (x1, y1), (x2, y2) = a, b
     sign = 1 if x2 > x1 else -1
     reach = sign * max(abs(x2 - x1) * 0.42, radius + 8)
@@ -35,7 +37,7 @@ def between(a: Point, b: Point, radius: float, aside: float) -> Curve:
 
 
 def through(points: Sequence[Point], radius: float) -> Curve:
-    """From circle to circle by way of points, which it passes level."""
+    """Return a curve from circle to circle through waypoints, which it passes horizontally."""
     slopes = [(0.0, 0.0)] * len(points)
     for i in range(1, len(points) - 1):
         (x0, y0), (x1, y1) = points[i - 1], points[i + 1]
@@ -52,7 +54,7 @@ def through(points: Sequence[Point], radius: float) -> Curve:
 
 
 def loop(a: Point, radius: float, angle: float) -> Curve:
-    """From a circle back to it, in a direction."""
+    """Return a loop from a circle back to itself, in the direction `angle`."""
 
     def at(r: float, turn: float) -> Point:
         return a[0] + r * math.cos(turn), a[1] + r * math.sin(turn)
@@ -66,13 +68,13 @@ def loop(a: Point, radius: float, angle: float) -> Curve:
 
 
 def towards(a: Point, b: Point, r: float) -> Point:
-    """The point of the circle about a that lies towards b."""
+    """Return the point at distance r from a in the direction of b."""
     length = math.hypot(b[0] - a[0], b[1] - a[1]) or 1.0
     return a[0] + (b[0] - a[0]) / length * r, a[1] + (b[1] - a[1]) / length * r
 
 
 def along(curve: Curve, pieces: int = 12) -> list[Point]:
-    """Points of a curve at even steps of its parameter, both ends among them."""
+    """Return points of a curve at equal steps of its parameter, including both ends."""
     found = [curve[0]]
     for i in range(0, len(curve) - 1, 3):
         p, c, d, q = curve[i : i + 4]
@@ -85,7 +87,7 @@ def along(curve: Curve, pieces: int = 12) -> list[Point]:
 
 
 def head(curve: Curve, size: float = 7.0) -> tuple[Point, Point, Point]:
-    """The corners of an arrow's head at the end of a curve, the tip first."""
+    """Return the corners of the arrowhead at the end of a curve, the tip first."""
     (x0, y0), (x, y) = curve[-2], curve[-1]
     turn = math.atan2(y - y0, x - x0)
     tip = (x + 4 * math.cos(turn), y + 4 * math.sin(turn))
@@ -97,7 +99,10 @@ def head(curve: Curve, size: float = 7.0) -> tuple[Point, Point, Point]:
 
 
 def widest_gap(angles: Sequence[float], otherwise: float) -> float:
-    """The direction in the middle of the widest gap between directions; of gaps alike the one nearest `otherwise`.
+    """Return the direction in the middle of the widest gap between directions.
+
+    Among gaps of almost equal width it is the one whose middle is nearest to `otherwise`, which is also the result
+    without directions.
 
     >>> round(widest_gap([0.0, 1.0, 2.0], 0.0), 3), widest_gap([], 0.5)
     (-2.142, 0.5)

@@ -52,7 +52,7 @@ def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, na
 
 
 def width(text: str) -> float:
-    """Pixels that a label takes, a generous guess: fonts differ."""
+    """Return an estimate of the width of a label in pixels, generous because fonts differ."""
     return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else _NARROW for c in text) + 2
 
 
@@ -85,7 +85,7 @@ _FURTHER = 4.0  # cost of each wider gap
 
 
 class LabelRequest(NamedTuple):
-    """A label that wants a place: what it is of, its width, and points along its arrow."""
+    """A label to be placed: its key, its width, and points along its arrow."""
 
     key: Edge
     width: float
@@ -119,7 +119,7 @@ def place(wanted: Sequence[LabelRequest], taken: Sequence[Box], near: bool = Fal
 
 
 def overlap(a: Box, b: Box) -> bool:
-    """Whether two boxes have more than a border in common."""
+    """Return whether two boxes have more than a border in common."""
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
@@ -163,7 +163,7 @@ _MARGIN = 14.0
 
 @dataclass(frozen=True)
 class Arrow:
-    """All letters from one state to another, with the place of their label, if there is one."""
+    """All letters from one state to another, with the place of their label if it has one."""
 
     edge: Edge
     letters: str
@@ -194,7 +194,7 @@ class DrawingLayout:
 
 
 def lay_out(machine: DrawnMachine) -> DrawingLayout | None:
-    """The geometry; None for more than `DRAWN` states."""
+    """Return the geometry of the drawing, or None for more than `DRAWN` states."""
     if len(machine.states) > DRAWN:
         return None
     rows = tuple(map(tuple, machine.delta))

@@ -1,4 +1,4 @@
-"""A Moore machine as it is drawn: text in place of symbols."""
+"""A Moore machine as data for drawings: text instead of symbols."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SHORT = 5  # characters of a label that fits into a circle
 
 @dataclass(frozen=True)
 class DrawnMachine:
-    """A Moore machine, as it is written: labels and symbols are text.
+    """A Moore machine whose labels and symbols are text.
 
     Args:
         states, alphabet: labels of states, letters.
-        outputs: of each state.
-        delta: [letter][state], numbers of states; −1 where a letter does not come.
+        outputs: the output of each state.
+        delta: [letter][state], numbers of states; −1 where a letter does not occur.
         start: the initial state.
     """
 
@@ -37,7 +37,7 @@ class DrawnMachine:
         alphabet: Iterable[Hashable],
         labels: Iterable[Hashable] | None = None,
     ) -> DrawnMachine:
-        """From symbols of any kind; states without labels are called by their numbers.
+        """Return the drawn machine of symbols of any type; states without labels are named by their numbers.
 
         >>> DrawnMachine.of([[1, 0]], [False, True], 0, "a", [(1, 2), "x"]).states
         ['1, 2', 'x']
@@ -47,13 +47,13 @@ class DrawnMachine:
 
     @property
     def names(self) -> list[str]:
-        """What states are called in drawings: their labels if all are short, else numbers from 1."""
+        """The names of states in drawings: their labels if all are short, otherwise numbers from 1."""
         is_short = max(map(len, self.states)) <= SHORT and len(set(self.states)) == len(self.states)
         return self.states if is_short else [str(q + 1) for q in range(len(self.states))]
 
     @property
     def accepting(self) -> list[bool] | None:
-        """Of an acceptor, which states accept; None of a machine with other outputs."""
+        """For an acceptor, whether each state accepts; None for a machine with other outputs."""
         if not set(self.outputs) <= {"True", "False"}:
             return None
         return [output == "True" for output in self.outputs]
@@ -70,7 +70,7 @@ class DrawnMachine:
 
 
 def written(values: Iterable[Hashable]) -> list[str]:
-    """Symbols as text, tuples without their brackets."""
+    """Return symbols as text, tuples without their brackets."""
     return [
         ", ".join(symbols.show_label(part) for part in value) if isinstance(value, tuple) else str(value)
         for value in values
@@ -78,7 +78,7 @@ def written(values: Iterable[Hashable]) -> list[str]:
 
 
 def transitions(machine: DrawnMachine) -> Markup:
-    """A row a state: what it means, what it puts out, and where each letter leads."""
+    """Return a table with one row per state: its meaning, its output, and its successor for each letter."""
     has_labels = machine.names != machine.states
     titles = ["state", *(["meaning"] if has_labels else []), "output", *(f"after {a}" for a in machine.alphabet)]
     rows = []

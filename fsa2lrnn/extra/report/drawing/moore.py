@@ -1,4 +1,4 @@
-"""Draw a Moore machine: as SVG text that stands alone, or as PNG."""
+"""Draw a Moore machine: as SVG text that needs no style sheet, or as PNG."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def drawn_alone(machine: MooreMachine) -> str | None:
 
 
 def by_graphviz(machine: MooreMachine) -> str | None:
-    """Return the SVG that Graphviz draws, None without `dot` or for a machine that takes it more than ten seconds."""
+    """Return the SVG that Graphviz draws, or None if `dot` is not installed or takes more than ten seconds."""
     if (program := shutil.which("dot")) is None or machine.n_states > MOST_STATES:
         return None
     try:
@@ -55,7 +55,7 @@ def to_png(machine: MooreMachine) -> bytes:
 
 
 def drawable(machine: MooreMachine) -> DrawnMachine:
-    """Return the machine with text in the place of symbols."""
+    """Return the machine with text instead of symbols."""
     return DrawnMachine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
@@ -65,7 +65,7 @@ _POINTS = 72 / 100  # of type for a pixel of the drawing
 
 
 def png(machine: DrawnMachine) -> bytes:
-    """The picture's file.
+    """Return the drawing as the bytes of a PNG file.
 
     Raises:
         BudgetExceeded: for more states than are drawn.
@@ -109,7 +109,7 @@ def png(machine: DrawnMachine) -> bytes:
 
 
 def too_large(machine: DrawnMachine) -> BudgetExceeded:
-    """What is said of a machine that no drawing shows."""
+    """Return the error for a machine with more states than are drawn."""
     return BudgetExceeded(
         f"the machine has {len(machine.states):,} states and a drawing shows up to {DRAWN}: minimise it, or write "
         ".dot, or .html, where one goes through it letter by letter"

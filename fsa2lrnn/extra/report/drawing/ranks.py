@@ -1,8 +1,8 @@
-"""A layered layout, as Sugiyama, Tagawa and Toda (1981) have it: ranks, an order within each, and places.
+"""A layered layout after Sugiyama, Tagawa and Toda (1981): ranks, an order within each rank, and positions.
 
-Nodes are numbers, ranks are columns that follow one another from left to right. Edges that pass a column take a place
-in it, a waypoint. Orders come of sweeps of medians that keep what crosses least; places are those nearest to where the
-neighbours are that keep all apart, which is a regression with an order (pool adjacent violators).
+Nodes are numbers, ranks are columns from left to right. An edge that passes a column occupies a position in it, a
+waypoint. The order is that with the fewest crossings among sweeps of medians. Positions are those nearest to the
+neighbours that keep all nodes apart, which is an isotonic regression (pool adjacent violators).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True)
 class RankedLayout:
-    """A layout.
+    """A layout of nodes in columns.
 
     Args:
-        columns: node numbers from top to bottom, column by column; waypoints are numbered behind the nodes.
-        height: the place of each in its column.
+        columns: node numbers from top to bottom, column by column; waypoints are numbered after the nodes.
+        height: the vertical position of each node in its column.
         routes: the waypoints of each edge, from its first node to its second.
     """
 
@@ -36,7 +36,7 @@ class RankedLayout:
 
 
 def distances(n: int, edges: Iterable[Edge], start: int) -> list[int]:
-    """Steps from the start to each of n nodes; what is not reached has 0.
+    """Return the number of steps from the start to each of n nodes, 0 for unreachable nodes.
 
     >>> distances(4, [(0, 1), (1, 2), (2, 0)], 0)
     [0, 1, 2, 0]
@@ -55,7 +55,11 @@ def distances(n: int, edges: Iterable[Edge], start: int) -> list[int]:
 
 
 def columns_of(steps: Sequence[int], edges: Iterable[Edge], tallest: int) -> list[int]:
-    """The column of each node: by its steps, those of more than `tallest` nodes in several, what leads on last."""
+    """Return the column of each node, by its steps from the start.
+
+    Nodes with the same number of steps are split into several columns of at most `tallest`, those with the most edges
+    to farther nodes last.
+    """
     onward = [0] * len(steps)
     for q, then in edges:
         onward[q] += (steps[then] > steps[q]) - (steps[then] < steps[q])
@@ -71,13 +75,13 @@ def columns_of(steps: Sequence[int], edges: Iterable[Edge], tallest: int) -> lis
 
 
 def rank(column: Sequence[int], edges: Iterable[Edge], room: float, passing: float | None) -> RankedLayout:
-    """Orders and places.
+    """Return the order and the positions of nodes in their columns.
 
     Args:
-        column: of each node.
-        edges: pairs of nodes; those within a column bring nothing nearer.
-        room: between the middles of two nodes of a column.
-        passing: the same for a waypoint; None for edges without.
+        column: the column of each node.
+        edges: pairs of nodes; those within a column have no influence.
+        room: the distance between the centres of two nodes of a column.
+        passing: the distance for a waypoint; None for edges without waypoints.
     """
     edges = [edge for edge in dict.fromkeys(edges) if column[edge[0]] != column[edge[1]]]
     where, routes, links = list(column), {}, []
@@ -164,8 +168,9 @@ def _mean(values: list[float], otherwise: float) -> float:
 
 
 def spread(wanted: Sequence[float], halves: Sequence[float]) -> list[float]:
-    """The places nearest to those wanted (least squares) that keep order and distance: neighbours are at least the sum
-    of their halves apart.
+    """Return the positions nearest to those wanted (least squares) that keep order and distance.
+
+    Neighbours are at least the sum of their halves apart.
 
     >>> spread([0, 0, 10], [1, 1, 1])
     [-1.0, 1.0, 10.0]

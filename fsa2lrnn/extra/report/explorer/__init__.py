@@ -1,6 +1,6 @@
-"""The explorer: one page, which needs nothing beside it, on which an automaton and its networks run letter by letter.
+"""The explorer: one self-contained page on which an automaton and its networks run letter by letter.
 
-The page computes by itself, in the arithmetic that the models have (`engine.js`); what it needs for that stands in it.
+The page computes the models itself, in their own arithmetic (`engine.js`); it contains all data that this needs.
 """
 
 from fsa2lrnn.extra.report.explorer.page import build

@@ -1,4 +1,4 @@
-"""The explorer's page: `build(title, machine, models)` gives one HTML text."""
+"""The explorer's page: `build(title, machine, models)` returns one HTML text."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
 
 
 def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> str:
-    """The page.
+    """Return the explorer's page as HTML.
 
     Args:
-        title: what it is headed by, as "task:sum_mod(5)".
-        machine: what the models should compute; it is shown minimised.
+        title: the title, as "task:sum_mod(5)".
+        machine: the target of the models; its minimal machine is shown.
         models: up to 4, by name, over the machine's letters.
         ignore: which outputs of the machine do not count (`fsa2lrnn.automata.counting`).
 
@@ -179,7 +179,7 @@ _PAIRS = 20_000  # joint states that a proof may take
 
 
 def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
-    """A model that was compiled from the machine, proved where its joint states close within a budget.
+    """Return a compiled model with a sentence on its proof, if the joint states can be enumerated within the budget.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> constructed(compile_machine(zoo.parity()), zoo.parity()).said.partition("; ")[2]
@@ -194,7 +194,7 @@ def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
 
 
 def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore = ()) -> SceneModel:
-    """A model that is searched for a failing word. Raises as `falsify` does."""
+    """Return a model with the result of a counterexample search. Raises as `falsify` does."""
     verdict = falsify(model, machine, Budget(seconds=seconds), ignore)
     if isinstance(verdict, Refuted):
         least = "the shortest" if verdict.is_shortest else "the shortest found"

@@ -1,7 +1,7 @@
-"""A model as what a page needs to run it: its numbers, bit for bit, and how they are put together (`engine.js`).
+"""The program of a model for a page: its parameters, bit for bit, and how they are combined (`engine.js`).
 
-The first layer's A and v are tables by letter wherever it reads letters alone; layers above, and all under a token
-shift, make theirs of what their gates write, by the column rule that the layer declares.
+The first layer's A and v are tables by letter wherever it reads only letters. Layers above, and all layers under a
+token shift, compute theirs from the outputs of their gates, by the column rule that the layer declares.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ _INSTEAD = "`fsa2lrnn run --trace --vectors` shows the states of any model in te
 
 
 def programs(models: Mapping[str, LRNN]) -> dict[str, dict[str, Any]]:
-    """Programs by name of model, as JSON objects.
+    """Return the programs of models as JSON objects, by name.
 
-    Raises `UnsupportedFormat` naming the model, for layers whose A and v a page can't compute, number types other than
+    Raises `UnsupportedFormat` naming the model, for layers whose A and v a page cannot compute, dtypes other than
     float32 and float64, and more numbers than a page holds.
     """
     for name, model in models.items():
@@ -45,7 +45,7 @@ def programs(models: Mapping[str, LRNN]) -> dict[str, dict[str, Any]]:
 
 
 def size(model: LRNN) -> int:
-    """How many numbers the program of a model holds."""
+    """Return how many numbers the program of a model holds."""
     if model.config.reads_letters:
         return sum(buffer.numel() for buffer in model.buffers())
     numbers = sum(part.numel() for part in model.readout.parameters()) + _of_embedding(model)
@@ -55,7 +55,7 @@ def size(model: LRNN) -> int:
 
 
 def program(model: LRNN) -> dict[str, Any]:
-    """The program of a model that can be drawn.
+    """Return the program of one model as a JSON object.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> found = program(compile_machine(zoo.parity()))
@@ -75,7 +75,7 @@ def program(model: LRNN) -> dict[str, Any]:
 
 
 def array(values: Tensor) -> dict[str, Any]:
-    """Numbers as their bytes, little end first, in Base64."""
+    """Return a tensor as a JSON object with its bytes, little-endian, in Base64."""
     found = values.detach().cpu().contiguous().numpy()
     kind = {"float32": "f32", "float64": "f64", "int64": "i32"}[found.dtype.name]
     data = np.ascontiguousarray(found, {"f32": "<f4", "f64": "<f8", "i32": "<i4"}[kind]).tobytes()

@@ -1,4 +1,4 @@
-"""All that an explorer shows, as one JSON object, and the drawings that stand in its page."""
+"""All data of an explorer as one JSON object, and the drawings in its page."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _HEAD_STATES, _HEADS = 12, 16  # of automata of heads that are drawn
 
 @dataclass(frozen=True)
 class SceneModel:
-    """A model beside what is to be said of it.
+    """A model with a description of it.
 
     Args:
         model: on the CPU.
         kind: "learned", "repaired" or "constructed".
-        said: a sentence: how long it is right, as far as is known.
-        failing: words that it gets wrong, as letters.
+        said: a sentence on the words for which the model is known to be correct.
+        failing: words on which the model is wrong, as letters.
     """
 
     model: LRNN
@@ -47,7 +47,7 @@ class SceneModel:
 
 @dataclass(frozen=True)
 class Scene:
-    """The JSON object, the minimal machine as it is drawn, and the drawings: of it, and [model][head]."""
+    """The data of an explorer: the JSON object, the minimal machine, its drawing, and the drawings by [model][head]."""
 
     data: dict[str, Any]
     drawn: DrawnMachine
@@ -56,7 +56,10 @@ class Scene:
 
 
 def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> Scene:
-    """Of a machine and up to `MODELS` models of it. Raises as `programs` and `specification_of` do."""
+    """Return the scene of a machine and up to `MODELS` models of it.
+
+    Raises as `programs` and `specification_of` do.
+    """
     minimal = machine.minimise()
     drawn = machine_facts(minimal)
     written_by = programs({name: shown.model for name, shown in models.items()})
@@ -107,9 +110,12 @@ def _typed(alphabet: Sequence[str]) -> str:
 
 
 def _plane(model: LRNN, goal: Specification, like: list[list[float]] | None) -> dict[str, Any] | None:
-    """The plane in which the machine's states lie apart most, along random words: how a state is put into it, and some
-    points, [x, y, state]; with `like`, points of another model, turned so that they lie as those do. None for an index
-    table, for states of very many numbers, and where no plane tells half of the machine's states apart."""
+    """Return the plane that best separates the machine's states along random words, or None.
+
+    It is a JSON object with the projection and some points [x, y, state]. With `like`, points of another model, the
+    plane is rotated so that the points lie similarly. The result is None for an index table, for states of very many
+    entries, and if no plane separates half of the machine's states.
+    """
     if model.config.reads_letters:
         return None
     tokens = _lively(goal)
@@ -134,12 +140,12 @@ def _plane(model: LRNN, goal: Specification, like: list[list[float]] | None) -> 
 
 
 def _sinks(delta: np.ndarray) -> np.ndarray:
-    """Whether no letter leaves a state: (|Σ|, n) -> (n,)."""
+    """Return which states no letter leaves: (|Σ|, n) -> (n,)."""
     return (delta == np.arange(delta.shape[1])).all(0)
 
 
 def _lively(goal: Specification) -> np.ndarray:
-    """Random words, which keep out of sinks where they can: (B, T), of which an eighth may go there."""
+    """Return random words that avoid sinks where possible, except for one word in eight: (B, T)."""
     rng, words = np.random.default_rng(0), np.empty((_WORDS, _LENGTH), np.int64)
     inside = ~_sinks(goal.delta)
     for i, word in enumerate(words):
