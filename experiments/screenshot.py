@@ -23,7 +23,7 @@ def main() -> None:
         )
         page = browser.new_page(viewport={"width": 1100, "height": 900})
         page.goto(page_file.as_uri())
-        page.get_by_role("button", name="the word that").click()
+        page.get_by_role("button", name="counterexample to").click()
         page.keyboard.press("e")  # to the first wrong output
         page.screenshot(path=FILE)
         browser.close()

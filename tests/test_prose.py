@@ -77,10 +77,6 @@ def test_what_is_not_there_is_named():
     assert list(missing("Code: `bound`, `refine.fibre_code`, `refine.fibre` (`x`).\nTests: `y`")) == ["refine.fibre"]
 
 
-APPENDICES = {"constructions.md", "theory-tests.md", "extending.md"}
-
-
 def test_the_documentation_keeps_to_its_length():
-    pages = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if page.name not in APPENDICES)]
-    # 38,000 words, and the pages on MLRegTest, kernel probes, selective layers and certified lengths.
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 42_500
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md"))
+    assert words <= 42_400  # to be lowered to 38,000

@@ -146,9 +146,9 @@ function render() {
   renderTape();
   models.forEach((spec, i) => renderModel(i));
   const q = states[at];
-  const parts = runs.map((run, i) => (at && run.counts(at) ? `${models[i].name} puts out ${run.said(at)}${run.isWrong(at) ? ", wrong" : ""}` : ""));
+  const parts = runs.map((run, i) => (at && run.counts(at) ? `${models[i].name} outputs ${run.said(at)}${run.isWrong(at) ? ", wrong" : ""}` : ""));
   one("#said").textContent =
-    `After ${at} of ${word.length} letters the automaton is in state ${meaning(q)} and puts out ${machine.outputs[q]}. ` +
+    `After ${at} of ${word.length} letters the automaton is in state ${meaning(q)} and outputs ${machine.outputs[q]}. ` +
     parts.filter(Boolean).join("; ");
   one("#first").disabled = one("#back").disabled = at === 0;
   one("#next").disabled = one("#last").disabled = at === word.length;
@@ -213,8 +213,8 @@ function renderModel(i) {
   verdict.textContent = !at
     ? "Before the first letter."
     : run.isWrong(at)
-      ? `Wrong: puts out ${run.said(at)}, wanted ${machine.outputs[states[at]]}.`
-      : run.counts(at) ? `Right: puts out ${run.said(at)}.` : `Puts out ${run.said(at)}; this output is not judged.`;
+      ? `Wrong: outputs ${run.said(at)}, expected ${machine.outputs[states[at]]}.`
+      : run.counts(at) ? `Right: outputs ${run.said(at)}.` : `Outputs ${run.said(at)}; this output does not count.`;
   renderViews(card, i, wanted, given);
   renderLayers(card, i);
   for (const [head, numbers] of Object.entries(spec.heads)) {

@@ -28,7 +28,7 @@ _STEPS = {  # buttons by id: what they show, what they are called, and the key t
     "last": ("▶|", "to the end", "End"),
     "error": ("✗ error", "to the first wrong output", "e"),
 }
-_SPEEDS = {"1 letter a second": 1000, "3 a second": 330, "15 a second": 66, "as fast as it goes": 0}
+_SPEEDS = {"1 letter per second": 1000, "3 per second": 330, "15 per second": 66, "as fast as possible": 0}
 _PROGRAM = ("engine.js", "views.js", "words.js", "explorer.js")  # each calls those before it
 _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
 
@@ -75,7 +75,7 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], i
 
 def _controls(machine: DrawnMachine, shown: Scene) -> Markup:
     how = {
-        "characters": "letters together",
+        "characters": "letters without spaces",
         "words": "letters separated by spaces",
         "list": 'a JSON list of letters, ["a b", "c"]',
     }[shown.data["typed"]]
@@ -98,7 +98,7 @@ def _controls(machine: DrawnMachine, shown: Scene) -> Markup:
         for a, letter in enumerate(visible(letter, lines=False) for letter in machine.alphabet[:64])
     ]
     words = [
-        tag("button", f"the word that {word['of']} fails on ({len(word['letters']):,} letters)", type="button",
+        tag("button", f"counterexample to {word['of']} ({len(word['letters']):,} letters)", type="button",
             data_word=str(i), class_="failing")
         for i, word in enumerate(shown.data["words"])
     ]  # fmt: skip

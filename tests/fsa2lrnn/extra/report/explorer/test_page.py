@@ -63,7 +63,7 @@ def test_a_walk_by_the_keyboard(opened):
     for k in range(4):
         page.keyboard.press("ArrowRight")
         assert (here(page), taken(page)) == (str(states[k + 1]), [f"{states[k]}-{states[k + 1]}"])
-        assert page.inner_text(".verdict") == f"Right: puts out {outputs[k]}."
+        assert page.inner_text(".verdict") == f"Right: outputs {outputs[k]}."
         assert page.inner_text("#said").startswith(f"After {k + 1} of 4 letters the automaton is in state")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowLeft")
@@ -100,8 +100,8 @@ def test_a_learned_model_fails_where_its_failing_word_says(opened):
     page.click("#error")
     assert page.inner_text("#said").startswith(f"After {len(word)} of {len(word)} letters")
     given, wanted = model.transduce(word)[-1], machine.transduce(word)[-1]
-    assert page.inner_text("[data-model='0'] .verdict") == f"Wrong: puts out {given}, wanted {wanted}."
-    assert page.inner_text("[data-model='1'] .verdict") == f"Right: puts out {wanted}."
+    assert page.inner_text("[data-model='0'] .verdict") == f"Wrong: outputs {given}, expected {wanted}."
+    assert page.inner_text("[data-model='1'] .verdict") == f"Right: outputs {wanted}."
     cells = page.evaluate("[...document.querySelectorAll('td.wrong')].map(c => [c.dataset.k, c.textContent])")
     assert cells == [[str(len(word)), str(given)]]
     assert page.evaluate("document.querySelectorAll('[data-model=\"0\"] .margin .wrong').length") == 1
@@ -119,7 +119,7 @@ def test_a_phone_shows_all_of_a_cascade(opened, scheme):
     )
     assert min(min(size) for size in sizes) >= 38
     assert page.evaluate("document.querySelectorAll('canvas').length") == 2
-    assert page.inner_text(".verdict") == "Right: puts out 2."
+    assert page.inner_text(".verdict") == "Right: outputs 2."
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background))) > 600) == (scheme == "light")
 
@@ -131,7 +131,7 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
     page = opened(machine, {NASTY: SceneModel(compile_machine(machine), "constructed")})
     assert "b" not in page.evaluate("[...document.querySelectorAll('b')].map(b => b.tagName)")
     page.click("[data-letter='0']")
-    assert page.inner_text(".verdict") == f"Right: puts out {NASTY}."
+    assert page.inner_text(".verdict") == f"Right: outputs {NASTY}."
     assert "up down → " in page.inner_text("#moves")
     assert page.input_value("#word") == f'["{NASTY}"]'.replace('a="1"', 'a=\\"1\\"')
     page.fill("#word", '["x", "up down"]')
