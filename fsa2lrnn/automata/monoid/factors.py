@@ -149,13 +149,13 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
-    found = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
+    pattern = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
     method = "polynomial: by triples and quadruples of states that a word fixes"
-    if found[0] == -1:
+    if pattern[0] == -1:
         return Fact(True, method)
-    if found[0] == -2:
+    if pattern[0] == -2:
         return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
-    return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in found]))
+    return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
 
 
 def _all_triples(pairs: np.ndarray, letters: np.ndarray) -> np.ndarray:
