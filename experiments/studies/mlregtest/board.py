@@ -104,7 +104,8 @@ def _amount(results: Document) -> str:
         f"letter. Test: {protocol['words']} fresh words per length; a constant answer is right at the last letter of "
         f"{constant[0]:.1f} % of those of 40 letters and of {constant[1]:.1f} % of those of 500. Learned at 40: every "
         f"test word right at every letter. A counterexample to {len(failing)} of the {len(by_labels)} networks trained "
-        f"from labels alone was found, of at most {max(failing, default=0)} letters (`experiments/results/{NAME}.json`).\n"
+        f"from labels alone was found, of at most {max(failing, default=0)} letters "
+        f"(`experiments/results/{NAME}.json`).\n"
     )
 
 

@@ -194,7 +194,7 @@ def _fixing(action: Action, states: tuple[int, ...]) -> Letters:
 
 
 def _exchange(action: Action, words: tuple[Letters, ...], states: Sequence[int]) -> FactWitness:
-    u, v, x, y, z = (action.spell(word) for word in words)
+    u, v, x, y, z = map(action.spell, words)
     a, b, c, d, b1, c1, d1 = states
     says = (
         f"{u} fixes states {a}, {c} and {c1}, {v} fixes {b}, {d}, {b1} and {d1}; from {a}, {x}, {y} and {z} lead over "
@@ -209,25 +209,25 @@ def _short_refutation(action: Action) -> FactWitness | None:
     Then eSe is not commutative: for u = v with an idempotent power e, x and z replaced by exe and eze.
     """
     k, n = action.letters.shape
-    words = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
-    words = words[:_SHORT]
+    short = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
+    short = short[:_SHORT]
     maps = np.array(
-        [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in words]
+        [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in short]
     )
-    for u, f in zip(words, maps, strict=True):
+    for u, f in zip(short, maps, strict=True):
         e, times = f, 1
         while (e[e] != e).any() and times <= n:  # a power that is idempotent, if the monoid is aperiodic
             e, times = f[e], times + 1
         if (e[e] != e).any():
             continue
         inside = e[maps[:, e]]  # exe for each word x
-        for i in range(len(words)):
+        for i in range(len(short)):
             one, other = inside[:, inside[i]], inside[i][inside]  # x then z, z then x
             if (one != other).any():
                 j, a = (int(q) for q in np.argwhere(one != other)[0])
                 a = int(e[a])
                 loop = action.word(u) * times
-                x, z = (action.word(words[w]) + loop for w in (i, j))
+                x, z = (action.word(short[w]) + loop for w in (i, j))
                 b, b1 = int(inside[i][a]), int(inside[j][a])
                 d, d1 = int(inside[j][b]), int(inside[i][b1])
                 return _exchange(action, (loop, loop, x, (), z), (a, b, b, d, b1, b1, d1))
