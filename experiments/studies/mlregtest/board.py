@@ -93,7 +93,8 @@ def _amount(results: Document) -> str:
     languages = [row for row in languages if row["name"] in shown]
     constant = [100 * mean(row[f"constant_{length}"] for row in languages) for length in (40, 500)]
     spent = sum(run["processor_seconds"] for run in runs) / 60
-    protocol = results["protocol"]
+    protocol, by_labels = results["protocol"], [run for run in runs if run["arm"] != "onehot"]
+    failing = [run["fails_at"] for run in by_labels if run.get("fails_at") is not None]
     return (
         f"\n**{results['finished']:,} of the {planned:,} planned runs have finished** ({asked['languages']} languages, "
         f"{len(asked['arms'])} layers, {asked['seeds']} seeds). Shown are the languages that all layers have run, "
@@ -102,7 +103,9 @@ def _amount(results: Document) -> str:
         f"{protocol['steps']} steps of {protocol['batch']} words of {protocol['length']} letters with a label at every "
         f"letter. Test: {protocol['words']} fresh words per length; a constant answer is right at the last letter of "
         f"{constant[0]:.1f} % of those of 40 letters and of {constant[1]:.1f} % of those of 500. Learned at 40: every "
-        f"test word right at every letter (`experiments/results/{NAME}.json`).\n"
+        f"test word right at every letter. A counterexample to {len(failing)} of the {len(by_labels)} networks trained "
+        f"from labels alone was found, of at most {max(failing, default=0)} letters "
+        f"(`experiments/results/{NAME}.json`).\n"
     )
 
 

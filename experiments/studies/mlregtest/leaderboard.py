@@ -65,7 +65,7 @@ _DELTA: dict[str, Any] = {"reads": "state", "conv": 0, "neg_eigval": True, "expa
 
 
 def _within_family(family: str) -> Callable[[MooreMachine], tuple[str, str]]:
-    """Return the verdict of a family on a layer that is a part of it.
+    """Return a function for the verdict of a family on layers that it contains.
 
     The delta rules, RWKV-7 and SLiCE below act by matrices of 4 or 5 dimensions, which "block(8)" contains.
     """
@@ -167,7 +167,7 @@ def main(
             "languages": described,
             "runs": runs,
         }
-        results_io.write(board.NAME, results, COMMAND)
+        results_io.write("mlregtest_leaderboard", results, COMMAND)
 
     try:
         write(run_due(plan(), ("name", "arm", "seed"), known_rows(board.NAME), run, write))
@@ -186,7 +186,7 @@ def describe(name: str) -> Row:
 
 
 def verdict(machine: MooreMachine, arm: str) -> dict[str, str]:
-    """Return what theory says of a layer, within a limit of processor time."""
+    """Return the answer of theory for one layer, within a limit of processor time."""
     try:
         with within(THEORY):
             answer, why = ARMS[arm].theory(machine)
@@ -236,8 +236,8 @@ def _learned(machine: MooreMachine, arm: str, seed: int) -> tuple[LRNN | None, R
 
 def _verified(model: LRNN, machine: MooreMachine) -> Row:
     """Return the length of the shortest counterexample of a search, and the certified length of models with tables."""
-    found = falsify(model, machine, SEARCH)
-    row: Row = {"fails_at": len(found.word) if isinstance(found, Refuted) else None, "certified": 0}
+    answer = falsify(model, machine, SEARCH)
+    row: Row = {"fails_at": len(answer.word) if isinstance(answer, Refuted) else None, "certified": 0}
     if not model.is_switched:
         return row | {"certified": None, "why": "no tables"}
     try:

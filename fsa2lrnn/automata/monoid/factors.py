@@ -149,13 +149,13 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
-    found = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
+    pattern = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
     method = "polynomial: by triples and quadruples of states that a word fixes"
-    if found[0] == -1:
+    if pattern[0] == -1:
         return Fact(True, method)
-    if found[0] == -2:
+    if pattern[0] == -2:
         return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
-    return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in found]))
+    return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
 
 
 def _all_triples(pairs: np.ndarray, letters: np.ndarray) -> np.ndarray:
@@ -194,7 +194,7 @@ def _fixing(action: Action, states: tuple[int, ...]) -> Letters:
 
 
 def _exchange(action: Action, words: tuple[Letters, ...], states: Sequence[int]) -> FactWitness:
-    u, v, x, y, z = (action.spell(word) for word in words)
+    u, v, x, y, z = map(action.spell, words)
     a, b, c, d, b1, c1, d1 = states
     says = (
         f"{u} fixes states {a}, {c} and {c1}, {v} fixes {b}, {d}, {b1} and {d1}; from {a}, {x}, {y} and {z} lead over "
@@ -209,25 +209,25 @@ def _short_refutation(action: Action) -> FactWitness | None:
     Then eSe is not commutative: for u = v with an idempotent power e, x and z replaced by exe and eze.
     """
     k, n = action.letters.shape
-    words = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
-    words = words[:_SHORT]
+    short = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
+    short = short[:_SHORT]
     maps = np.array(
-        [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in words]
+        [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in short]
     )
-    for u, f in zip(words, maps, strict=True):
+    for u, f in zip(short, maps, strict=True):
         e, times = f, 1
         while (e[e] != e).any() and times <= n:  # a power that is idempotent, if the monoid is aperiodic
             e, times = f[e], times + 1
         if (e[e] != e).any():
             continue
         inside = e[maps[:, e]]  # exe for each word x
-        for i in range(len(words)):
+        for i in range(len(short)):
             one, other = inside[:, inside[i]], inside[i][inside]  # x then z, z then x
             if (one != other).any():
                 j, a = (int(q) for q in np.argwhere(one != other)[0])
                 a = int(e[a])
                 loop = action.word(u) * times
-                x, z = (action.word(words[w]) + loop for w in (i, j))
+                x, z = (action.word(short[w]) + loop for w in (i, j))
                 b, b1 = int(inside[i][a]), int(inside[j][a])
                 d, d1 = int(inside[j][b]), int(inside[i][b1])
                 return _exchange(action, (loop, loop, x, (), z), (a, b, b, d, b1, b1, d1))
