@@ -104,7 +104,7 @@ def candidates() -> str:
 
 
 def data_alone() -> str:
-    """Return exact identification and the accuracy on the four test sets: per method and number of words, and by class."""
+    """Return exact identification and the accuracy on the test sets: per method and number of words, and by class."""
     results = results_io.read("mlregtest_data_alone")["results"]
     runs: Runs = results["runs"]
     cells = sorted({(run["size"], run["method"]) for run in runs})
@@ -125,18 +125,19 @@ def data_alone() -> str:
         for size in sorted({run["size"] for run in best})
         if (chosen := [run for run in best if (run["class"], run["size"]) == (kind, size)])
     ]
-    consistent = [run for run in best if not run["exact"] and run.get("training_errors") == 0]
+    inexact = [run for run in best if not run["exact"]]
+    consistent = [run for run in inexact if run.get("training_errors") == 0]
     smaller = sum(run["learned_states"] < run["states"] for run in consistent)
     spent = sum(run.get("processor_seconds", 0.0) for run in runs)
     heads = ["words", "exact", "ended in time", *_TESTS]
     return (
         markdown(["method", *heads, "median s"], rows)
-        + f"\n{len({run['name'] for run in runs})} languages, {spent / 60:.1f} minutes of processor time; mean accuracies "
-        f"on test sets of about {results['test']:,} words, of the runs that ended within {results['seconds']:g} s.\n\n"
+        + f"\n{len({run['name'] for run in runs})} languages, {spent / 60:.1f} minutes of processor time; mean "
+        f"accuracies on test sets of about {results['test']:,} words, of the runs that ended within {results['seconds']:g} s.\n\n"
         + "`hierarchy` by class:\n\n"
         + markdown(["class", *heads], by_class)
-        + f"\nOf the {sum(not run['exact'] for run in best)} runs of `hierarchy` that are not exact, {len(consistent)} are "
-        f"right on all words that they learned from, {smaller} of these with fewer states than the language has "
+        + f"\nOf the {len(inexact)} runs of `hierarchy` that are not exact, "
+        f"{len(consistent)} are right on all words that they learned from, {smaller} of these with fewer states than the language has "
         "(`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
