@@ -133,11 +133,11 @@ def data_alone() -> str:
     return (
         markdown(["method", *heads, "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, {spent / 60:.1f} minutes of processor time; mean "
-        f"accuracies on test sets of about {results['test']:,} words, of the runs that ended within {results['seconds']:g} s.\n\n"
-        + "`hierarchy` by class:\n\n"
+        f"accuracies on test sets of about {results['test']:,} words, of the runs that ended within "
+        f"{results['seconds']:g} s.\n\n`hierarchy` by class:\n\n"
         + markdown(["class", *heads], by_class)
-        + f"\nOf the {len(inexact)} runs of `hierarchy` that are not exact, "
-        f"{len(consistent)} are right on all words that they learned from, {smaller} of these with fewer states than the language has "
+        + f"\nOf the {len(inexact)} runs of `hierarchy` that are not exact, {len(consistent)} are right on all words "
+        f"that they learned from, {smaller} of these with fewer states than the language has "
         "(`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
