@@ -105,7 +105,7 @@ def candidates() -> str:
 
 
 def data_alone() -> str:
-    """Return exact identification and the accuracy on the four test sets: per method and number of words, and by class."""
+    """Return exact identification and the accuracy on the test sets: per method and number of words, and by class."""
     results = results_io.read("mlregtest_data_alone")["results"]
     runs: Runs = results["runs"]
     cells = sorted({(run["size"], run["method"]) for run in runs})
@@ -126,24 +126,23 @@ def data_alone() -> str:
         for size in sorted({run["size"] for run in best})
         if (chosen := [run for run in best if (run["class"], run["size"]) == (kind, size)])
     ]
-    consistent = [run for run in best if not run["exact"] and run.get("training_errors") == 0]
+    inexact = [run for run in best if not run["exact"]]
+    consistent = [run for run in inexact if run.get("training_errors") == 0]
     smaller = sum(run["learned_states"] < run["states"] for run in consistent)
-    spent = sum(run.get("processor_seconds", 0.0) for run in runs)
-    heads = ["words", "exact", "ended in time", *_TESTS]
+    ended = sum("learned_states" in run for run in runs)
+    heads = ["words", "exact", *_TESTS]
     return (
         markdown(["method", *heads, "median s"], rows)
-        + f"\n{len({run['name'] for run in runs})} languages, {spent / 60:.1f} minutes of processor time; mean accuracies "
-        f"on test sets of about {results['test']:,} words, of the runs that ended within {results['seconds']:g} s.\n\n"
-        + "`hierarchy` by class:\n\n"
+        + f"\n{len({run['name'] for run in runs})} languages, {ended} of {len(runs)} runs ended within "
+        f"{results['seconds']:g} s, about {results['test']:,} words per test set. `hierarchy` by class:\n\n"
         + markdown(["class", *heads], by_class)
-        + f"\nOf the {sum(not run['exact'] for run in best)} runs of `hierarchy` that are not exact, {len(consistent)} are "
-        f"right on all words that they learned from, {smaller} of these with fewer states than the language has "
-        "(`experiments/results/mlregtest_data_alone.json`).\n"
+        + f"\nOf {len(inexact)} inexact runs of `hierarchy`, {len(consistent)} are right on all their training words, "
+        f"{smaller} with fewer states than the language (`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
 
 def _of_data(runs: Runs) -> list[str]:
-    cells = [_share(runs, lambda run: run["exact"]), _share(runs, lambda run: "learned_states" in run)]
+    cells = [f"{sum(run['exact'] for run in runs)}/{len(runs)}"]
     for test in _TESTS:
         right = [run[test] for run in runs if isinstance(run.get(test), float)]
         cells.append(f"{sum(right) / len(right):.3f}" if right else "–")
