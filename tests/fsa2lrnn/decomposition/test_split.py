@@ -21,6 +21,7 @@ from fsa2lrnn.testing.strategies import machines
 
 
 def single(machine):
+    """The machine as a cascade of one component."""
     keys = np.arange(len(machine.delta))[:, None]
     return Cascade(machine, (Component(machine.n_states, machine.start, (), 0, keys, machine.delta.copy()),))
 
@@ -100,12 +101,6 @@ def test_labels_without_named_fields_and_fields_that_need_each_other_give_no_nam
     assert field_layers(MooreMachine([swap], range(4), labels=states)) is None
 
 
-def single_of_refine(machine):
-    """The machine as a cascade of one component."""
-    keys = np.arange(len(machine.delta))[:, None]
-    return Cascade(machine, (Component(machine.n_states, machine.start, (), 0, keys, machine.delta.copy()),))
-
-
 def register():
     """ModArith(5) in two registers: the term, and the sum that reads it."""
     machine = zoo.mod_arith(5, "register").minimise()
@@ -115,7 +110,7 @@ def register():
 
 @given(machines(max_states=5))
 def test_a_component_split_by_holonomy_still_runs_the_machine(machine):
-    whole = single_of_refine(machine)
+    whole = single(machine)
     maps, _ = component_maps(whole, 0)
     cascade = assemble(machine, refine(whole, 0, holonomy(maps, machine.start)))
     word = [machine.alphabet[k % len(machine.alphabet)] for k in (0, 1, 2, 0, 0, 1)]

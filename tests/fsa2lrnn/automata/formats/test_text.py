@@ -319,3 +319,9 @@ def test_every_truncation_is_an_error_of_ours(length):
 def test_what_a_format_cannot_hold_is_refused(write, machine, message):
     with pytest.raises(UnsupportedFormat, match=message):
         write(machine)
+
+
+def test_labels_of_other_types_become_text():
+    assert from_json(to_json(MooreMachine([[0]], [True], labels=[1j]))).labels == ("1j",)
+    machine = MooreMachine([[1, 0]], [True, False], alphabet="a", labels=[("p", 1), 'q<">\x00'])
+    assert from_jflap(to_jflap(machine)).labels == ("('p', 1)", 'q<">?')

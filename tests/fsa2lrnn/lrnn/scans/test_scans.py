@@ -199,7 +199,7 @@ def test_agrees_with_the_tables_written_out_forward_and_backward(length, b):
         (128, 33, torch.float32, "meta", "sequential"),
     ],
 )
-def test_what_auto_stands_for_of_tokens(batch, n_rows, dtype, device, method):
+def test_what_auto_stands_for_by_token(batch, n_rows, dtype, device, method):
     tokens = torch.empty(batch, 15, dtype=torch.int64, device=device)
     assert choose_token_method(tokens, torch.empty(n_rows, 8, 8, dtype=dtype, device=device)) == method
 
