@@ -319,7 +319,7 @@ class Cost:
 
     @classmethod
     def of(cls, block_sizes: list[tuple[int, ...]] | tuple[tuple[int, ...], ...], units: int) -> Cost:
-        """The cost of layers with these block sizes and gates of so many hidden units in all."""
+        """Return the cost of layers with these block sizes and `units` hidden units in all gates and the read-out."""
         sizes = [size for layer in block_sizes for size in layer]
         scan = sum(size**3 for size in sizes)
         layers = len(block_sizes)
@@ -327,7 +327,7 @@ class Cost:
         return cls(total, scan, sum(size**2 for size in sizes), units, layers)
 
     def explain(self) -> str:
-        """The cost as a sentence's part."""
+        """Return the total and its three terms as a phrase for a message."""
         return (
             f"{self.total:,} = Σb³ {self.scan:,} + {self.units:,} gate units + {LAYER_PRICE} × {self.layers} "
             f"layer{'s' if self.layers > 1 else ''}"

@@ -146,10 +146,11 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
 
 
 def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pairs of states (m, 2) to merge, their images (m, k), and the components of that graph (m,).
+    """Return pairs of states (m, 2) to merge, their images (m, k), and the component of each pair in the graph of
+    images.
 
-    Where the graph of all pairs is too large, the pairs with state 0 are taken and those that words lead them to, short
-    words first; the graph then has no edges.
+    If the graph of all pairs is too large, only pairs with state 0 and pairs that short words lead them to are
+    returned; the graph then has no edges.
     """
     k, n = maps.shape
     if k * n * (n - 1) // 2 <= _MAX_EDGES:

@@ -298,7 +298,9 @@ class AffineWitness:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all entries are integers, so that floats compute exactly as long as they hold the integers."""
+        """Whether the tables are integers: float arithmetic is then exact as long as it stays within the exact
+        integers.
+        """
         tables = self.tables()
         return not ((tables.A % 1).any() or (tables.v % 1).any() or (tables.x % 1).any())
 

@@ -54,12 +54,14 @@ class Readout:
 
     @classmethod
     def linear(cls, W: Tensor, b: Tensor) -> Readout:
-        """Logits W x + b, (|Γ|, d) and (|Γ|,): exactly so, as relu(z) − relu(−z)."""
+        """Return a read-out with the logits W x + b, W (|Γ|, d) and b (|Γ|,), as the exact difference relu(z) −
+        relu(−z).
+        """
         eye = torch.eye(len(W), dtype=W.dtype, device=W.device)
         return cls(torch.cat([W, -W]), torch.cat([b, -b]), torch.cat([eye, -eye], dim=1), torch.zeros_like(b))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Logits: (…, d) -> (…, |Γ|)."""
+        """Compute the logits: (…, d) -> (…, |Γ|)."""
         if self.norm_weight is not None:
             x = layer_norm(x, x.shape[-1:], self.norm_weight, self.norm_bias, EPS)
         return (x @ self.W1.T + self.b1).relu() @ self.W2.T + self.b2
@@ -142,19 +144,19 @@ class SwitchedAffine:
         return digest.hexdigest()
 
     def step(self, x: Tensor) -> Tensor:
-        """The states after each letter: (N, H, b) -> (N, |Σ|, H, b)."""
+        """Return the states after each letter: (N, H, b) -> (N, |Σ|, H, b)."""
         return torch.einsum("ahij,nhj->nahi", self.A, x) + self.v
 
     def run(self, tokens: Tensor) -> Tensor:
-        """The states along words, int64 (B, T) -> (B, T, H, b), by the token scan of this device."""
+        """Return the states along words by this device's token scan: int64 (B, T) -> (B, T, H, b)."""
         return scan_tokens(tokens, self.A, self.v, self.x0)
 
     def logits(self, x: Tensor) -> Tensor:
-        """(…, H, b) -> (…, |Γ|)."""
+        """Compute the logits of states: (…, H, b) -> (…, |Γ|)."""
         return self.readout(x.flatten(-2))
 
     def to(self, dtype: torch.dtype) -> SwitchedAffine:
-        """The same numbers in another dtype."""
+        """Return the same system with its numbers converted to another dtype."""
         moved = {name: tensor.to(dtype) for name, tensor in vars(self.readout).items() if tensor is not None}
         return replace(
             self, A=self.A.to(dtype), v=self.v.to(dtype), x0=self.x0.to(dtype), readout=replace(self.readout, **moved)

@@ -115,7 +115,7 @@ def _of_products(backend: object) -> str:
 
 
 def check_causal(model: object) -> None:
-    """Raises `UnsupportedFormat` for a model that reads words whole, naming the layer whose outputs need that."""
+    """Raise `UnsupportedFormat` for a model that is not causal, with the layer that needs the whole word."""
     if isinstance(model, LRNN) and (reason := model.not_causal) is not None:
         raise UnsupportedFormat(reason)
 
@@ -130,7 +130,7 @@ def unproved(model: LRNN) -> list[str]:
 
 
 def check_provable(model: LRNN) -> None:
-    """Raises `UnsupportedFormat` for a model of which no judge says anything, with what can be asked of it instead."""
+    """Raise `UnsupportedFormat` for a model that no verifier supports, and name the commands that do."""
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(f"{type(model).__name__} is no LRNN, and shows nothing of its states: {FOREIGN}")
     check_causal(model)

@@ -114,7 +114,7 @@ class LRNNConfig:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
+        """Return a JSON object that `from_json` reads back."""
         return {
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "alphabet": [symbols.to_json(letter) for letter in self.alphabet],

@@ -108,14 +108,14 @@ class Wrapped(nn.Module):
         return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
-        """Logits after every prefix: (B, T) -> (B, T, |Γ|). There is one way to compute them, whatever its name."""
+        """Return the logits after every prefix: (B, T) -> (B, T, |Γ|); `method` has no effect."""
         self._check_method(method)
         if not tokens.shape[1]:
             return self._like.new_zeros(*tokens.shape, len(self.outputs))
         return self._checked(self.module(tokens), tuple(tokens.shape))
 
     def initial_state(self, batch: int = 1) -> State:
-        """The module's own, or the empty word: tokens (B, longest), and how many of them are read (B, 1)."""
+        """Return the module's initial state or, if it has no steps, no tokens: (B, longest) and their number (B, 1)."""
         if self._has_steps:
             state = cast("Callable[[int], Any]", self.module.initial_state)(batch)
             return tuple(LayerState(part, None) for part in (state if self._is_tuple else (state,)))
@@ -124,15 +124,15 @@ class Wrapped(nn.Module):
         return (LayerState(tokens, torch.zeros(batch, 1, dtype=torch.int64, device=self.device)),)
 
     def initial_logits(self) -> Tensor:
-        """1 for the output on the empty word, 0 for others."""
+        """Return logits on the empty word: 1 for its output, 0 for the others, (|Γ|,)."""
         logits = self._like.new_zeros(len(self.outputs))
         logits[self._empty] = 1
         return logits
 
     def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
-        """Logits along `tokens` from a state, and the state after them: (B, T) -> (B, T, |Γ|).
+        """Return the logits along `tokens` from a state, (B, T) -> (B, T, |Γ|), and the state after them.
 
-        Raises `InvalidWord` for a word that is longer than `longest`, where the module has no steps.
+        Raises `InvalidWord` for a word that is longer than `longest`, if the module has no steps.
         """
         self._check_method(method)
         return self._stepped(tokens, state) if self._has_steps else self._reread(tokens, state)

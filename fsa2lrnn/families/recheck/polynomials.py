@@ -99,7 +99,7 @@ def is_prime(number: int) -> bool:
 
 
 def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
-    """Σ sign(value) over the real roots of an irreducible polynomial, by the sequence of Sturm and Tarski."""
+    """Return Σ sign(value) over the real roots of an irreducible polynomial, by the Sturm–Tarski sequence."""
     derivative = [i * Fraction(c) for i, c in enumerate(polynomial)][1:]
     chain = [[Fraction(c) for c in polynomial], _remainder(_polynomial_product(derivative, value), polynomial)]
     while len(chain[-1]) > 1:

@@ -28,7 +28,7 @@ class Hint(NamedTuple):
     factor: float = 1.0
 
     def rate_for(self, rate: float) -> float:
-        """The learning rate, where that of the run is `rate`.
+        """Return the learning rate of these parameters in a run with learning rate `rate`.
 
         >>> Hint(factor=0.5).rate_for(1e-3), Hint(1e-3).rate_for(4e-3)
         (0.0005, 0.001)
@@ -289,17 +289,19 @@ class Layer(nn.Module):
 
 
 def starts_closed(x0: Tensor, mask: Tensor) -> bool:
-    """Whether x₀ (H, b) is one-hot in each block, 0 or 1 in each lane; `mask` (H, b) leaves the padding out."""
+    """Return whether x₀ (H, b) is one-hot in each block, or 0 or 1 in a block of size 1; `mask` (H, b) excludes
+    padding.
+    """
     is_zero = (x0 == 0).all(-1)
     return bool((is_one_hot(x0) | (is_zero & is_lane(mask))).all())
 
 
 def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
-    """Whether each of N transitions is a map of finitely many states in every block (T1, T8): A (N, H, b, b), v (N, H,
-    b).
+    """Return whether each of N transitions maps finitely many states to themselves in every block (T1, T8).
 
-    In a block: a one-hot map (v = 0) or a reset (A = 0, v one-hot). In a lane, a block of size 1: x, 1 − x, 0 or 1.
-    Each of the two kinds is closed under composition, so a parallel scan multiplies and adds nothing but −1, 0 and 1.
+    A (N, H, b, b), v (N, H, b), mask (H, b). The maps in a block: a one-hot map (v = 0) or a reset (A = 0, v one-hot);
+    in a block of size 1: x, 1 − x, 0 or 1. Each of the two kinds is closed under composition, so a parallel scan
+    multiplies and adds nothing but −1, 0 and 1.
     """
     is_zero = (A == 0).all(-1).all(-1)
     is_map = (is_one_hot(A.mT) | ~mask).all(-1) & (v == 0).all(-1)
@@ -310,9 +312,11 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
 
 
 def exchanges_closed(A: Tensor, v: Tensor) -> bool:
-    """Whether each of N transitions exchanges numbers −1, 0 and 1 with signs, and writes such only where nothing is
-    left, in every block (T51): A (N, H, b, b), v (N, H, b). This kind is closed for itself: 1 − x and −x together are
-    not.
+    """Return whether each of N transitions is a signed partial permutation that writes signs only to rows that are zero
+    (T51).
+
+    A (N, H, b, b), v (N, H, b), with all entries −1, 0 or 1. Such transitions are closed under composition among
+    themselves, not together with those of `maps_closed`: 1 − x after −x leaves the set.
 
     >>> import torch
     >>> swap, erase = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
@@ -329,15 +333,15 @@ def exchanges_closed(A: Tensor, v: Tensor) -> bool:
 
 
 def is_signed(x: Tensor) -> bool:
-    """Whether all are −1, 0 or 1."""
+    """Return whether all entries are −1, 0 or 1."""
     return bool(((x == 0) | (x == 1) | (x == -1)).all())
 
 
 def is_lane(mask: Tensor) -> Tensor:
-    """Which blocks are of size 1: (H, b) -> (H,)."""
+    """Return which blocks have size 1: (H, b) -> (H,)."""
     return mask.sum(-1) == 1
 
 
 def is_one_hot(vectors: Tensor) -> Tensor:
-    """Whether each vector along the last axis has a single 1 and zeros: (…, b) -> (…)."""
+    """Return whether each vector along the last axis is one-hot: (…, b) -> (…)."""
     return ((vectors == 1).sum(-1) == 1) & ((vectors != 0).sum(-1) == 1)

@@ -66,7 +66,7 @@ class HardConfig(LayerConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """So many heads. Raises `UnsupportedFormat` for an option that there is not."""
+        """Return a configuration with the shape's number of heads; raise `UnsupportedFormat` for an unknown option."""
         cls.refuse_unknown(options)
         return cls(shape.heads, **options)
 
@@ -90,7 +90,9 @@ class SizedHardConfig(HardConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """So many heads of that size. Raises `UnsupportedFormat` for an option that there is not."""
+        """Return a configuration with the shape's heads and block size; raise `UnsupportedFormat` for an unknown
+        option.
+        """
         cls.refuse_unknown(options)
         return cls(shape.heads, size=shape.block, **options)
 
@@ -113,19 +115,21 @@ class HardLayer(AffineLayer):
         return True
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """A and v: (…, H, n) -> (…, H, b, b), (…, H, b)."""
+        """Return A and v that the logits choose: (…, H, n) -> (…, H, b, b), (…, H, b)."""
         raise NotImplementedError
 
     def options(self, logits: Tensor) -> tuple[Tensor, ...]:
-        """The logits by what is chosen with them, of each the largest: (…, H, n) -> (…, H, k, c), any number."""
+        """Split the logits into groups, in each of which the largest is chosen: (…, H, n) -> any number of (…, H, k,
+        c).
+        """
         raise NotImplementedError
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
+        """Return A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
         return self.chosen(self.transition(u).unflatten(-1, (self.n_heads, -1)))
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Exact, but for blocks in which rounding can change what is chosen: there any entry may be off by two."""
+        """Return A(u) and v(u) with error bounds: 0, or 2 in all of a block whose choice rounding can change."""
         logits = self.transition.rounded(u).unflatten((self.n_heads, -1))
         A, v = self.chosen(logits.mid)
         off = 2 * self._is_open(logits).to(v.dtype).unsqueeze(-1)  # (…, H, 1)
@@ -188,7 +192,7 @@ class HardLanesLayer(HardLayer):
         return x0[:, None].expand(batch, -1, 1)
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, H, 5) -> (…, H, 1, 1), (…, H, 1)."""
+        """Return A and v that the logits choose: (…, H, 5) -> (…, H, 1, 1), (…, H, 1)."""
         a, v = (one_hot_rows(logits, self.temperature) @ logits.new_tensor(MAPS)).unsqueeze(-1).unbind(-2)
         return a.unsqueeze(-1), v
 
@@ -235,7 +239,7 @@ class HardReflectionsLayer(HardLayer):
         return ends.unflatten(-1, (-1, n + 1)), writes.unflatten(-1, (n, -1))
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, H, 2m(n+1) + 3n) -> (…, H, n, n), (…, H, n)."""
+        """Return A and v that the logits choose: (…, H, 2m(n+1) + 3n) -> (…, H, n, n), (…, H, n)."""
         ends, writes = (one_hot_rows(part, self.temperature) for part in self.options(logits))
         n = self.mask.shape[1]
         first, second = ends[..., :n].unflatten(-2, (-1, 2)).unbind(-2)  # (…, H, m, n)

@@ -21,7 +21,7 @@ from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, MultiStepTable
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """q_k = next_state[cell_k, q_{k-1}], step by step: (C, n), (B, T), (B,) -> (B, T)."""
+    """Return q_k = next_state[cell_k, q_{k-1}], step by step: (C, n), (B, T), (B,) -> (B, T)."""
     states = []
     for cell in cells.unbind(1):
         q = next_state[cell, q]
@@ -30,7 +30,9 @@ def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by composing maps in ⌈log₂T⌉ rounds (Hillis & Steele 1986): T·n·⌈log₂T⌉ look-ups."""
+    """Return the states of `sequential`, by composing maps in ⌈log₂T⌉ rounds (Hillis & Steele 1986): T·n·⌈log₂T⌉ look-
+    ups.
+    """
     maps, reach = next_state[cells], 1  # (B, T, n): map k composes the letters k−reach+1 … k
     while reach < cells.shape[1]:
         later = torch.gather(maps[:, reach:], 2, maps[:, :-reach])
@@ -40,15 +42,17 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by a compiled loop on the CPU, eight words side by side."""
+    """Return the states of `sequential`, by a compiled loop on the CPU that interleaves eight words."""
     states = torch.empty(cells.shape, dtype=torch.int64)
     multi_step.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
     return states
 
 
 def compose(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by composing the maps of several letters, on the CPU: by what leaps over each piece of a word the pieces
-    know where they start, and are walked side by side, shared out among torch's threads."""
+    """Return the states of `sequential`, by a table of multi-steps on the CPU.
+
+    The table gives the start states of the pieces of each word; the pieces are then run interleaved in torch's threads.
+    """
     leaps, threads = MultiStepTable.of(next_state.numpy()), torch.get_num_threads()
     states = torch.empty(cells.shape, dtype=torch.int64)
     for start, word, row in zip(q, cells.contiguous(), states, strict=True):
@@ -96,7 +100,7 @@ class IndexLayerConfig(LayerConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Raises `UnsupportedFormat`: there is nothing to train."""
+        """Raise `UnsupportedFormat`, because an index layer has no parameters to train."""
         raise UnsupportedFormat("an index layer holds no parameters, so it can't be trained: take blocks")
 
 
@@ -174,11 +178,11 @@ class IndexLayer(Numbers, Layer):
         return self.next_state[cell].clone()
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Raises `UnsupportedFormat`."""
+        """Raise `UnsupportedFormat`: an index table cannot be transposed."""
         raise UnsupportedFormat("an index table holds columns only, nothing to transpose: use a dense model")
 
     def swap_heads(self, first: int, second: int) -> None:
-        """Raises `UnsupportedFormat`."""
+        """Raise `UnsupportedFormat`: an index table has no heads."""
         raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
 
     def initial_state(self, batch: int) -> Tensor:
@@ -207,7 +211,7 @@ class IndexEmbedding(Numbers):
         self.below = {"cell": n_cells}
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Cells: (B, T) -> (B, T)."""
+        """Return the cells of tokens: (B, T) -> (B, T)."""
         return self.cell[tokens]
 
 
@@ -225,10 +229,10 @@ class IndexReadout(Numbers):
         self.below = {"output": n_outputs}
 
     def forward(self, states: Tensor) -> Tensor:
-        """Logits: (…) -> (…, |Γ|)."""
+        """Return one-hot logits: (…) -> (…, |Γ|)."""
         logits = self.unit.new_zeros(*states.shape, self.n_outputs)
         return logits.scatter_(-1, self.numbers(states).unsqueeze(-1), 1)
 
     def numbers(self, states: Tensor) -> Tensor:
-        """The output's number, which has the largest logit: (…) -> (…)."""
+        """Return the number of the output with the largest logit: (…) -> (…)."""
         return self.output[states]

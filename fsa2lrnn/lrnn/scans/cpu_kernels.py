@@ -132,7 +132,7 @@ class BlockScanKernels(NamedTuple):
 
 
 def kernels(b: int) -> BlockScanKernels:
-    """The kernels for blocks of size b: a compilation for each b up to `WIDEST`, one for all that are larger."""
+    """Return the kernels for blocks of size b: compiled for each b up to `WIDEST`, and once for all larger sizes."""
     return _kernels(b if b <= WIDEST else 0)
 
 
