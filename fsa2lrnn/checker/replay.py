@@ -53,7 +53,7 @@ class TubeReplay:
         return TubeReplay(self._tables, self._target, tube, self._slack)
 
     def lengths(self) -> Iterator[tuple[float, Sets | None]]:
-        """For length 1, 2, …, yield a lower bound of the margins and the sets (None for single words), without end.
+        """Yield, for length 1, 2, … without end, a lower bound of the margins and the sets (None for single words).
 
         Raises `InvalidCertificate` where a stored set does not hold the images.
         """

@@ -59,7 +59,7 @@ def is_live() -> bool:
 
 
 def note(text: str) -> None:
-    """Say what the command does now, for the line about long work."""
+    """Set the text that describes the present step in the progress line of long work."""
     _activity.text = text
 
 

@@ -71,7 +71,9 @@ class Component(Brief):
 
     @property
     def is_lanes(self) -> bool:
-        """Whether diagonal entries x = a x + v suffice: resets and the identity, or two states."""
+        """Whether diagonal entries x = a x + v suffice: all maps are resets or the identity, or the component has two
+        states.
+        """
         return self.n_states <= 2 or self.kind == "reset"
 
     @property
@@ -160,7 +162,7 @@ class Cascade(Brief):
 
     @cached_property
     def output_reads(self) -> tuple[int, ...]:
-        """Numbers of components that determine the machine's output, a set from which none can be dropped."""
+        """Numbers of components that determine the machine's output, a set from which no component can be removed."""
         number = {output: k for k, output in enumerate(dict.fromkeys(self.machine.outputs))}
         output = np.array([number[self.machine.outputs[q]] for q in self.image])
         needed = list(range(len(self.components)))
@@ -298,10 +300,10 @@ LAYER_PRICE = 256  # a layer more counts as much as four more blocks of 4 states
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """What a network pays per token.
+    """The cost of a network per token.
 
     Args:
-        total: the number that is compared: Σ b³ + gate units + 256 a layer.
+        total: the number that is compared: Σ b³ + gate units + 256 per layer.
         scan: Σ b³, multiplications of a parallel scan.
         step: Σ b², multiplications of a sequential step.
         units: hidden units of all gates and of the read-out.

@@ -29,7 +29,7 @@ class _Choice:
 
     @property
     def price(self) -> int:
-        """The sum of the cubes of its block sizes: for diagonal entries one per state but the first."""
+        """The sum of the cubes of the block sizes; diagonal entries count one per state but the first."""
         return self.size**3 if self.size > 1 else self.index - 1
 
 

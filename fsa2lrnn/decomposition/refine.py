@@ -100,7 +100,7 @@ def fibre_code(cascade: Cascade) -> Cover:
 def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndarray:
     """Return, for each letter and joint state before it, the class number of s_j in its fibre: int (|Σ|, N).
 
-    The readers of component j distinguish its maps only by the classes that they read; maps of equal classes share
+    The readers of component j distinguish its maps only by the classes that they read; maps of equal class share
     fibres.
     """
     component = cascade.components[j]

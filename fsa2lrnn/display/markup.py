@@ -38,7 +38,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """Children one after the other; lists and tuples are joined too, None is nothing."""
+    """Concatenate children; lists and tuples are flattened, and None is skipped."""
     parts: list[str] = []
     for child in children:
         if isinstance(child, Markup):
@@ -55,8 +55,8 @@ def _plain(value: object) -> str:
 
 
 def visible(text: str, lines: bool = True) -> str:
-    r"""Text in which whatever shows nothing, and no drawing can hold, is escaped as Python does; without `lines`, line
-    feeds and tabs too.
+    r"""Return text with invisible and undrawable characters escaped as in Python; also line feeds and tabs if not
+    `lines`.
 
     >>> visible("a\x1b\ud800&")
     'a\\x1b\\ud800&'

@@ -54,9 +54,7 @@ class Readout:
 
     @classmethod
     def linear(cls, W: Tensor, b: Tensor) -> Readout:
-        """Return a read-out with the logits W x + b, W (|Γ|, d) and b (|Γ|,), as the exact difference relu(z) −
-        relu(−z).
-        """
+        """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z)."""
         eye = torch.eye(len(W), dtype=W.dtype, device=W.device)
         return cls(torch.cat([W, -W]), torch.cat([b, -b]), torch.cat([eye, -eye], dim=1), torch.zeros_like(b))
 
@@ -69,7 +67,7 @@ class Readout:
 
 @dataclass(frozen=True, eq=False)
 class SwitchedAffine:
-    """x_k = A[a_k] x_{k-1} + v[a_k], and the output is the largest logit's of readout(x_k), heads side by side.
+    """A recurrence x_k = A[a_k] x_{k-1} + v[a_k] that outputs the symbol of the largest logit of readout(x_k).
 
     Args:
         A, v, x0: (|Σ|, H, b, b), (|Σ|, H, b), (H, b), in one dtype.
@@ -115,7 +113,7 @@ class SwitchedAffine:
         alphabet: Sequence[Hashable] | None = None,
         outputs: Sequence[Hashable] | None = None,
     ) -> SwitchedAffine:
-        """Return the tables with letters and outputs that are numbers unless given.
+        """Return the system of these tables; letters and outputs are numbered unless symbols are passed.
 
         >>> sign = SwitchedAffine.of(
         ...     torch.tensor([1.0, -1.0]).reshape(2, 1, 1, 1), torch.zeros(2, 1, 1), torch.ones(1, 1),
@@ -130,7 +128,7 @@ class SwitchedAffine:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of all its numbers."""
+        """The dtype of all tensors."""
         return self.A.dtype
 
     @property

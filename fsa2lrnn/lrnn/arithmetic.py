@@ -121,7 +121,7 @@ def check_causal(model: object) -> None:
 
 
 def unproved(model: LRNN) -> list[str]:
-    """Why nothing can be proved of a model: for each layer that says so, its place, its name and its reason."""
+    """Return, for each layer of which nothing can be proved, its place, its name and its reason."""
     return [
         f"layers.{i} is of kind {name_of(layer)}, {reason}"
         for i, layer in enumerate(model.config.layers)
@@ -130,7 +130,7 @@ def unproved(model: LRNN) -> list[str]:
 
 
 def check_provable(model: LRNN) -> None:
-    """Raise `UnsupportedFormat` for a model that no verifier supports, and name the commands that do."""
+    """Raise `UnsupportedFormat` for a model that no verifier supports, and name commands that support it."""
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(f"{type(model).__name__} is no LRNN, and shows nothing of its states: {FOREIGN}")
     check_causal(model)

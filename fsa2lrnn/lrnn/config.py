@@ -82,12 +82,14 @@ class LRNNConfig:
 
     @property
     def columns(self) -> Columns:
-        """The column rule with its p."""
+        """The column rule with its exponent p."""
         return Columns(self.normalisation, self.p)
 
     @property
     def reads_letters(self) -> bool:
-        """Whether there is no stream: letters in, states out, as for an index table."""
+        """Whether a layer reads letters and the read-out its states, without a stream in between, as for an index
+        table.
+        """
         return any(layer.reads_letters for layer in self.layers)
 
     @property
@@ -97,8 +99,9 @@ class LRNNConfig:
 
     @property
     def entries_per_token(self) -> int:
-        """The numbers that the widest step materialises per token: those of a layer, its input, the hidden units of the
-        read-out, or the logits."""
+        """The numbers per token that the widest step stores: a layer's, its input's, the read-out's hidden units or the
+        logits.
+        """
         if self.reads_letters:
             return len(self.outputs)
         shift = 2 if self.token_shift else 1
@@ -124,7 +127,9 @@ class LRNNConfig:
 
     @classmethod
     def from_json(cls, value: Any) -> LRNNConfig:
-        """Inverse of `to_json`. Raises `UnsupportedFormat` naming what is missing, unknown or of another type."""
+        """Return the configuration of a JSON object; raise `UnsupportedFormat` naming what is missing, unknown or
+        mistyped.
+        """
         return read(cls, value, "config", {Hashable: _symbol, LayerConfig: _layer})
 
 

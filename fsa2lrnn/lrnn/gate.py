@@ -82,7 +82,7 @@ class Gate(nn.Sequential):
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
-        """Return whether, for these inputs (N, d), no sum in the gate has two terms, so that the order of summation is
+        """Return whether no sum in the gate has two terms for these inputs (N, d), so that the order of sums is
         irrelevant.
         """
         _, b1, _, b2 = self.weights
@@ -92,8 +92,7 @@ class Gate(nn.Sequential):
             return all(bool(((x != 0).sum(-1) <= 1).all()) for x in (z, self.hidden(z)))
 
     def is_exact(self, z: Tensor, limit: float) -> bool:
-        """Return whether, for these inputs (N, d), the gate adds only integers whose absolute values sum to at most
-        `limit`.
+        """Return whether the gate adds only integers whose absolute values sum to at most `limit`, for inputs (N, d).
 
         If the dtype represents all integers up to `limit`, the gate then computes without rounding.
         """

@@ -58,17 +58,17 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]:
-        """Σ: token i stands for letter i."""
+        """The letters Σ: token i stands for alphabet[i]."""
         return self.config.alphabet
 
     @property
     def outputs(self) -> tuple[Hashable, ...]:
-        """Γ: logit j belongs to output symbol j."""
+        """The output symbols Γ: logit j belongs to outputs[j]."""
         return self.config.outputs
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans by name that every layer takes on any machine, besides "auto" and, for tables, "letters"."""
+        """The scans, by name, that every layer supports on any machine, besides "auto" and, for tables, "letters"."""
         first, *others = (layer.methods for layer in self.recurrences)
         return tuple(name for name in first if all(name in methods for methods in others))
 
@@ -79,13 +79,15 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def is_switched(self) -> bool:
-        """Whether it is one layer over letters whose states alone are read out, so that it has tables (`switched`)."""
+        """Whether the model has tables (`switched`): one layer over letters, of which the read-out reads the state
+        only.
+        """
         is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
         return is_one and not adds(self.config.connection, is_last=True) and self.has_plain_ends
 
     @property
     def has_plain_ends(self) -> bool:
-        """Whether embedding and read-out are a table and a gate, not other modules that a layer brings along."""
+        """Whether the embedding is a table and the read-out a gate, rather than modules that a layer defines."""
         return isinstance(self.embedding, nn.Embedding) and isinstance(self.readout, Gate)
 
     @property
@@ -95,12 +97,12 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def is_causal(self) -> bool:
-        """Whether an output depends on no later letter, so that words can be read in pieces."""
+        """Whether no output depends on later letters, so that words can be read in pieces."""
         return self.not_causal is None
 
     @property
     def not_causal(self) -> str | None:
-        """Which layer is not causal, and what that means; None where all are."""
+        """A message that names the layer that is not causal, or None if all are causal."""
         for i, layer in enumerate(self.recurrences):
             if not layer.is_causal:
                 return (
@@ -124,7 +126,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the model lives."""
+        """The device that the model is on."""
         return next(self._tensors()).device
 
     def _tensors(self) -> Iterator[Tensor]:
@@ -287,7 +289,8 @@ class LRNN(ForeignWeights, nn.Module):
         return [self.outputs[j] for numbers in self.stream([tokens], method) for j in numbers]
 
     def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
-        """Output numbers along a word that arrives in pieces of tokens, in memory that its length does not change.
+        """Yield output numbers along a word that arrives in pieces of tokens, in memory that does not depend on its
+        length.
 
         Raises `NotExact` where logits are not numbers, since no output can then be named, and `UnsupportedFormat` for a
         model that is not causal.
@@ -305,7 +308,7 @@ class LRNN(ForeignWeights, nn.Module):
                     read += len(tokens)
 
     def _numbers(self, stream: Tensor, position: int) -> Tensor:
-        """Output numbers from what the read-out reads, (T, d) or state indices (T,): (T,)."""
+        """Return the output numbers of what the read-out reads: (T, d), or state indices (T,) -> (T,)."""
         if self.config.reads_letters:
             return cast("IndexReadout", self.readout).numbers(stream)  # without writing the logits out
         return decode(self._read(stream[None])[0], position)

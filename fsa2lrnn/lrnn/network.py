@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class LayerState(NamedTuple):
-    """What a layer carries from one step to the next."""
+    """The state of a layer between two steps."""
 
     x: Tensor  # (B, H, b), or the index of the one-hot state (B,), or whatever a layer carries: (B, …)
     u: Tensor | None  # under token shift, the layer's last input (B, d)

@@ -52,12 +52,12 @@ class RoundedNumbers:
 
     @property
     def size(self) -> Tensor:
-        """At least the absolute value that any evaluation has."""
+        """An upper bound on the absolute value in any evaluation."""
         return (self.mid.abs() + self.off) * _OUTWARD
 
     @property
     def is_exact(self) -> bool:
-        """Whether every evaluation gives the midpoints."""
+        """Whether every evaluation computes the midpoints."""
         return not self.off.any()
 
     def of(self, mid: Tensor, off: Tensor) -> RoundedNumbers:
@@ -67,7 +67,7 @@ class RoundedNumbers:
         return RoundedNumbers(torch.where(is_bounded, mid, 0), torch.where(is_bounded, off, torch.inf), self.kind)
 
     def where(self, mask: Tensor) -> RoundedNumbers:
-        """Zero outside the mask."""
+        """Return the numbers within the mask and zero outside."""
         return RoundedNumbers(self.mid.where(mask, 0), self.off.where(mask, 0), self.kind)
 
     def unflatten(self, sizes: tuple[int, ...]) -> RoundedNumbers:
@@ -96,7 +96,7 @@ class RoundedNumbers:
         return self.of(mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
 
     def relu(self) -> RoundedNumbers:
-        """Their positive parts, which nobody rounds."""
+        """Return the positive parts, which are computed without rounding."""
         off = torch.where(self.mid < 0, (self.mid + self.off * _OUTWARD).clamp(min=0), self.off)
         return RoundedNumbers(self.mid.relu(), off, self.kind)
 
@@ -111,7 +111,7 @@ class RoundedNumbers:
         return self.of(self.mid - other.mid, spread + _both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny)
 
     def __matmul__(self, other: RoundedNumbers) -> RoundedNumbers:
-        """Matrix products over the last two axes."""
+        """Return the matrix products over the last two axes."""
         n, size, there = self.mid.shape[-1], self.size, other.size
         sums = size @ there
         spread = self.off @ there + size @ other.off
@@ -183,7 +183,9 @@ class RoundedNumbers:
 
 @dataclass(frozen=True, eq=False)
 class _Norms:
-    """p-norms of columns as any evaluation computes them: between low and high, in float64 middle, (…, 1, b) each."""
+    """Bounds on the p-norms of columns: any evaluation lies between `low` and `high`, float64 gives `middle`, (…, 1,
+    b).
+    """
 
     low: Tensor
     middle: Tensor
@@ -218,7 +220,7 @@ def _both(kind: FloatFormat) -> float:
 
 
 def integers(kind: FloatFormat) -> float:
-    """Up to this a format holds all integers, and float64 adds up their sizes."""
+    """Return a number up to which a format represents all integers, and float64 adds their absolute values."""
     return min(1 / kind.u, 2.0**52)
 
 

@@ -33,10 +33,11 @@ _COMPARING = frozenset((torch.Tensor.__lt__, torch.Tensor.lt, torch.lt))
 
 
 class _ShapeOnlyMode(TorchFunctionMode):
-    """Answers with empty tensors where the meta device would import torch's compiler to say what their shape is.
+    """A mode that returns empty tensors for operations whose shape the meta device would import torch's compiler to
+    compute.
 
-    It has these operations from torch's definitions in Python alone, and the import takes longer than all else that
-    loading a model does. Whatever is not here is left to it.
+    For these operations torch has definitions in Python only, and that import takes longer than the rest of loading a
+    model. All other operations are passed on.
     """
 
     def __torch_function__(
@@ -114,8 +115,7 @@ def write_tensors(path: Path, form: FileFormat, tensors: Mapping[str, Tensor], m
 
 
 def _in_order(content: bytes) -> bytes:
-    """Return the same file with its metadata sorted, because safetensors writes them in an order that varies by
-    process.
+    """Return the same file with its metadata sorted, since safetensors writes them in varying order.
 
     The header, JSON padded with blanks, follows its length; the offsets of tensors are relative to its end.
     """
@@ -149,7 +149,7 @@ def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
 
 
 def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
-    """Return the shapes and dtypes of the state dict of the module that `make` builds, without allocating weights.
+    """Return the shapes and dtypes of the state dict of the module that `make` builds, without allocating it.
 
     Raises `CheckpointError` for sizes that no tensor can have.
     """

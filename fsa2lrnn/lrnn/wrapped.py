@@ -21,17 +21,16 @@ def wrap(
     empty: Hashable | None = None,
     longest: int = LONGEST,
 ) -> Wrapped:
-    """Return a module that reads tokens, int64 (B, T), and gives logits, (B, T, |Γ|), the k-th after k letters, as a
-    network.
+    """Return a network that wraps a module from tokens, int64 (B, T), to logits, (B, T, |Γ|), after each prefix.
 
-    If it has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor or a
-    tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read anew
-    from its beginning whenever more of it is known. The module is put into evaluation mode.
+    If the module has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor
+    or a tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read
+    again from its beginning whenever letters are added. The module is put into evaluation mode.
 
     Args:
         alphabet, outputs: what tokens and logits stand for.
-        empty: the output on the empty word; the first, unless given: a module does not say.
-        longest: letters that a word may have without a step mode.
+        empty: the output on the empty word; by default the first, because a module does not define it.
+        longest: the maximal number of letters of a word for a module without `step`.
 
     Raises:
         UnsupportedFormat: unless one letter gives one logit for each output.
@@ -47,7 +46,7 @@ def wrap(
 
 
 class Wrapped(nn.Module):
-    """A module with letters and outputs: a `Network`. `wrap` makes it."""
+    """A `Network` made by `wrap` from a module, with letters and outputs."""
 
     methods = ("forward",)
     is_switched = False
@@ -89,12 +88,12 @@ class Wrapped(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """That of its first weight, or the CPU."""
+        """The device of the module's first weight, or the CPU."""
         return next((weight.device for weight in self.module.parameters()), torch.device("cpu"))
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of its logits."""
+        """The dtype of the module's logits."""
         return self._like.dtype
 
     @property
@@ -104,7 +103,9 @@ class Wrapped(nn.Module):
 
     @property
     def entries_per_token(self) -> int:
-        """What is known of it: its logits, and its largest weight as a guess of what lies within."""
+        """An estimate of the numbers per token, for planning memory: its logits or the largest dimension of its
+        weights.
+        """
         return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:

@@ -39,7 +39,7 @@ def explain(
     alphabet: AlphabetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is known of an automaton: its algebra, which families and layers can represent it, what it costs."""
+    """Describe an automaton: its algebra, which families and layers can represent it, and at what cost."""
     outputs.check_drawing(draw)
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)

@@ -40,7 +40,7 @@ def falsify(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Look for the shortest word on which a model is wrong; exit with 1 where one is found."""
+    """Search for a shortest word on which a model is wrong; exit with 1 if one is found."""
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.verification import Budget, Refuted
     from fsa2lrnn.verification import falsify as falsify_model

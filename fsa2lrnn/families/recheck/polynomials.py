@@ -82,7 +82,7 @@ def _cyclotomic(m: int) -> list[int]:
 
 
 def is_prime(number: int) -> bool:
-    """By Miller and Rabin's test for the first 13 primes, which is exact below 3.3 · 10²⁴ (Sorenson and Webster)."""
+    """Return whether n is prime, by Miller and Rabin's test with 13 bases, exact below 3.3 · 10²⁴ (Sorenson, Webster)."""
     bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
     if number in bases:
         return True

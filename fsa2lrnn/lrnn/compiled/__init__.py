@@ -56,7 +56,7 @@ class _Block:
         self.data, self.size, self.held = block[start : start + size], size, weakref.ref(block)
 
     def lend(self, size: int) -> np.ndarray:
-        """Return the first `size` bytes, to be held by a tensor."""
+        """Return the first `size` bytes, which stay reserved while a tensor uses them."""
         part = self.data[:size]
         self.held = weakref.ref(part)
         return part
@@ -67,7 +67,7 @@ _lock = Lock()
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes; large ones lie in memory used before.
+    """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes; large ones reuse memory.
 
     glibc returns more than 32 MiB to the system as soon as it is freed, and the first touch of a fresh page costs more
     than the scan of what fits in it: forward and backward of the block scan on 8 words of 4,096 letters would take
@@ -135,7 +135,7 @@ def _numbers(tensor: Tensor) -> np.ndarray:
 
 
 def at_once(jobs: Sequence[Job], n_threads: int) -> None:
-    """Run all jobs, on so many threads; raise what the first that fails raises. The kernels release Python's lock."""
+    """Run all jobs in `n_threads` threads and raise the first failure; kernels release Python's lock."""
     if n_threads == 1 or len(jobs) == 1:
         for each in jobs:
             each()

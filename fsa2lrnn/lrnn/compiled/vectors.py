@@ -44,7 +44,7 @@ class Rows:
         self._builder.store(vector, self._address(array, offset, row), align=self._size)
 
     def stream(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        """Store past the caches, which spares reading the lines that are filled: for what is not read again soon.
+        """Store a vector without loading its cache lines, for results that are not read again soon.
 
         The array must be aligned to 64 bytes, offset be a multiple of n, and the kernel end with a `fence`. Rows that
         don't fill vector registers are stored as usual.
@@ -118,8 +118,7 @@ def instruction(write: Callable[..., None], rows: type[Rows] = Rows) -> Any:
 
 
 def kernel(rows: type[Rows] = Rows) -> Callable[[Callable[..., None]], Any]:
-    """Return a decorator that compiles a function which uses the operations of `rows`, and caches its machine code on
-    disk.
+    """Return a decorator that compiles a function of the operations of `rows` and caches its machine code on disk.
 
     The name of the cached file contains a digest of the sources of `rows` and its bases, so that editing any of them
     recompiles the kernel.

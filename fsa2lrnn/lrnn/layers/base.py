@@ -21,7 +21,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 class Hint(NamedTuple):
-    """A learning rate and a weight decay in place of those of the run, where not None; `factor` multiplies the rate."""
+    """A learning rate and a weight decay that replace the run's, where not None; `factor` multiplies the rate."""
 
     rate: float | None = None
     decay: float | None = None
@@ -192,7 +192,7 @@ class Layer(nn.Module):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of its blocks; empty for a layer without blocks."""
+        """The sizes of the blocks; empty for a layer without blocks."""
         return ()
 
     @property
@@ -202,7 +202,7 @@ class Layer(nn.Module):
 
     @property
     def gates(self) -> Iterator[tuple[str, Gate]]:
-        """Its gates by name."""
+        """The gates by name."""
         return ((name, module) for name, module in self.named_children() if isinstance(module, Gate))
 
     def write(self, x0: Tensor, **gates: Values) -> None:
@@ -269,15 +269,15 @@ class Layer(nn.Module):
     # Changes for mutation tests: the one-hot map of a compiled layer in block `head`, for the input e_cell.
 
     def get_map(self, cell: int, head: int) -> Tensor:
-        """Return the row of the 1 of each column: int64 (b,)."""
+        """Return the one-hot map of a block: the row of the 1 in each column, int64 (b,)."""
         raise self._lacks("one-hot maps by letter")
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Replace the columns by one-hot ones with these rows."""
+        """Replace the columns of a block by one-hot columns with their 1 in these rows."""
         raise self._lacks("one-hot maps by letter")
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Transpose the map."""
+        """Transpose the map of a block, which the mutation tests use."""
         raise self._lacks("blocks written out, that could be transposed")
 
     def swap_heads(self, first: int, second: int) -> None:
@@ -289,9 +289,7 @@ class Layer(nn.Module):
 
 
 def starts_closed(x0: Tensor, mask: Tensor) -> bool:
-    """Return whether x₀ (H, b) is one-hot in each block, or 0 or 1 in a block of size 1; `mask` (H, b) excludes
-    padding.
-    """
+    """Return whether x₀ (H, b) is one-hot in each block, or 0 or 1 in one of size 1; `mask` (H, b) excludes padding."""
     is_zero = (x0 == 0).all(-1)
     return bool((is_one_hot(x0) | (is_zero & is_lane(mask))).all())
 
@@ -312,8 +310,7 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
 
 
 def exchanges_closed(A: Tensor, v: Tensor) -> bool:
-    """Return whether each of N transitions is a signed partial permutation that writes signs only to rows that are zero
-    (T51).
+    """Return whether each of N transitions is a signed partial permutation that writes signs only to zero rows (T51).
 
     A (N, H, b, b), v (N, H, b), with all entries −1, 0 or 1. Such transitions are closed under composition among
     themselves, not together with those of `maps_closed`: 1 − x after −x leaves the set.

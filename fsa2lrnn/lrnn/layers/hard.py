@@ -26,9 +26,11 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 @dataclass(frozen=True)
 class HardConfig(LayerConfig):
-    """`heads` blocks of `size` numbers; their logits come from a gate Linear–ReLU–Linear of `hidden` units (`gate`
-    "relu"), or are free numbers for each unit vector that is read, in a first layer for each letter ("table").
-    `temperature` is that of the softmax, backward.
+    """`heads` blocks of `size` numbers, whose logits come from a gate.
+
+    With `gate` "relu" the gate is Linear–ReLU–Linear with `hidden` units. With "table" the logits are free numbers for
+    each unit vector that is read, in a first layer for each letter. `temperature` is that of the softmax in the
+    backward pass.
     """
 
     heads: int
@@ -73,7 +75,7 @@ class HardConfig(LayerConfig):
 
 @dataclass(frozen=True)
 class SizedHardConfig(HardConfig):
-    """`heads` blocks of `size` numbers, which is that of the shape."""
+    """`heads` blocks of `size` numbers; a run's shape sets both."""
 
     size: int = 2
 
@@ -90,15 +92,13 @@ class SizedHardConfig(HardConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Return a configuration with the shape's heads and block size; raise `UnsupportedFormat` for an unknown
-        option.
-        """
+        """Return a configuration with the shape's heads and blocks; raise `UnsupportedFormat` for unknown options."""
         cls.refuse_unknown(options)
         return cls(shape.heads, size=shape.block, **options)
 
 
 class HardLayer(AffineLayer):
-    """Transitions that exchange the numbers −1, 0 and 1 and write such (T51); `chosen` says which the logits choose."""
+    """A layer whose logits choose transitions that permute and write the numbers −1, 0 and 1 (T51); see `chosen`."""
 
     def __init__(self, width_in: int, config: Any) -> None:
         self.temperature = config.temperature
@@ -119,9 +119,7 @@ class HardLayer(AffineLayer):
         raise NotImplementedError
 
     def options(self, logits: Tensor) -> tuple[Tensor, ...]:
-        """Split the logits into groups, in each of which the largest is chosen: (…, H, n) -> any number of (…, H, k,
-        c).
-        """
+        """Split the logits into groups, in each of which the largest is chosen: (…, H, n) -> tensors (…, H, k, c)."""
         raise NotImplementedError
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
@@ -165,7 +163,7 @@ STARTS = (-1, 0, 1)
 
 @dataclass(frozen=True)
 class HardLanesConfig(HardConfig):
-    """`heads` lanes, blocks of size 1. The model's column rule is for blocks that a gate writes out, not for these."""
+    """`heads` blocks of size 1. The model's column rule does not apply, because no gate outputs the entries of A."""
 
     @property
     def logits(self) -> int:
@@ -174,7 +172,9 @@ class HardLanesConfig(HardConfig):
 
 
 class HardLanesLayer(HardLayer):
-    """Each lane takes one of `MAPS`, that of the largest of five logits; x₀ is that of three, `x0` (H, 3)."""
+    """Blocks of size 1: the largest of five logits chooses one of `MAPS`; the largest of three, `x0` (H, 3), chooses
+    x₀.
+    """
 
     Config = HardLanesConfig
 
@@ -202,7 +202,7 @@ class HardLanesLayer(HardLayer):
 
 @dataclass(frozen=True)
 class HardReflectionsConfig(SizedHardConfig):
-    """`heads` blocks of `size` numbers, `factors` per letter. The model's column rule is not for products."""
+    """`heads` blocks of `size` numbers with `factors` factors per letter; the model's column rule does not apply."""
 
     factors: int = 1
 
@@ -215,9 +215,10 @@ class HardReflectionsConfig(SizedHardConfig):
 
 
 class HardReflectionsLayer(HardLayer):
-    """A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), each k = e_i − e_j, the ends i and j those of the largest of n + 1 logits,
-    of which the last stands for none. v is −1, 0 or 1 in the rows of A that are zero, and 0 in others. x₀ is one-hot at
-    the largest of `x0` (H, n).
+    """A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), each k = e_i − e_j with i and j chosen by logits.
+
+    Each of i and j is the largest of n + 1 logits, of which the last stands for no coordinate. v is −1, 0 or 1 in the
+    rows of A that are zero, and 0 in others. x₀ is one-hot at the largest entry of `x0` (H, n).
     """
 
     Config = HardReflectionsConfig

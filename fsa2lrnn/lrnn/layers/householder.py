@@ -122,9 +122,7 @@ class HouseholderLayer(AffineLayer):
         )
 
     def _is_exact_product(self, u: Tensor, limit: float) -> bool:
-        """Return whether the sums in A − β k (kᵀ A), factor by factor, stay within `limit`; False for keys divided by
-        norms.
-        """
+        """Return whether the sums in A − β k (kᵀ A), factor by factor, stay within `limit`; False for unit keys."""
         if self.unit_keys:
             return False
         keys, rates = (part.double().flatten(0, 1) for part in self.factors(u))  # (N·H, m, n), (N·H, m)

@@ -30,9 +30,7 @@ def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """Return the states of `sequential`, by composing maps in ⌈log₂T⌉ rounds (Hillis & Steele 1986): T·n·⌈log₂T⌉ look-
-    ups.
-    """
+    """Return the states of `sequential` by composing maps in ⌈log₂T⌉ rounds of T·n look-ups (Hillis & Steele 1986)."""
     maps, reach = next_state[cells], 1  # (B, T, n): map k composes the letters k−reach+1 … k
     while reach < cells.shape[1]:
         later = torch.gather(maps[:, reach:], 2, maps[:, :-reach])
@@ -64,10 +62,10 @@ METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk, "compose": co
 
 
 def choose_method(next_state: Tensor, cells: Tensor) -> str:
-    """Return the method of "auto": by the device, the table (C, n) and the shape (B, T) of the cells.
+    """Return the method of "auto" for the device, the table (C, n) and the shape (B, T) of the cells.
 
-    Away from the CPU the sequential one, which needs no more memory than its result. On the CPU words are walked, but
-    few long ones are composed where torch has threads to share the pieces, and states are few.
+    On other devices than the CPU it is "sequential", which needs no more memory than its result. On the CPU it is
+    "walk"; for few long words and few states it is "compose", if torch has threads to share the pieces.
 
     >>> choose_method(torch.empty(5, 8), torch.empty(8, 10))
     'walk'
@@ -81,7 +79,7 @@ def choose_method(next_state: Tensor, cells: Tensor) -> str:
 
 @dataclass(frozen=True)
 class IndexLayerConfig(LayerConfig):
-    """A layer of one one-hot block of `n_states`, kept as a table of `n_maps` maps. It holds no parameters."""
+    """A layer of one one-hot block of `n_states`, stored as a table of `n_maps` maps, without parameters."""
 
     n_states: int
     n_maps: int
@@ -105,16 +103,15 @@ class IndexLayerConfig(LayerConfig):
 
 
 class Numbers(nn.Module):
-    """A module whose buffers are row numbers, looked up by compiled loops that check nothing.
+    """A module whose buffers are indices, which compiled loops use without checking.
 
-    `below` bounds the entries of each buffer; state dicts with others are refused, and so are, by the verifiers,
-    models.
+    `below` bounds the entries of each buffer. Loading refuses state dicts that exceed it, and verifiers refuse models.
     """
 
     below: Mapping[str, int]
 
     def out_of_range(self, tensors: Mapping[str, Tensor], prefix: str = "") -> Iterator[str]:
-        """Name each of these tensors that holds a number of no row, with the first such number."""
+        """Yield a message for each of these tensors with an entry out of range, with the first such entry."""
         for name in [prefix + name for name in self.below if prefix + name in tensors]:
             entries, limit = tensors[name], self.below[name.removeprefix(prefix)]
             if not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
@@ -189,7 +186,7 @@ class IndexLayer(Numbers, Layer):
         return self.start.expand(batch)
 
     def forward(self, cells: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """State indices q_1 … q_T and the last: (B, T), (B,) -> (B, T), (B,)."""
+        """Return the state indices q_1 … q_T and the last: (B, T), (B,) -> (B, T), (B,)."""
         check_method(method, METHODS)
         if method == "auto":
             method = choose_method(self.next_state, cells)
@@ -216,7 +213,7 @@ class IndexEmbedding(Numbers):
 
 
 class IndexReadout(Numbers):
-    """One-hot logits of the output of each state. `output` keeps the table, `unit` the dtype of the logits."""
+    """One-hot logits of the output of each state: `output` is the table, `unit` sets the dtype of the logits."""
 
     output: Tensor
     unit: Tensor

@@ -57,7 +57,7 @@ def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
 
 
 def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """Return e_i for each vector, i its first largest entry; the gradient is as in `one_hot_columns`: (…, b) -> (…, b)."""
+    """Return e_i per vector, i its first largest entry, with the gradient of `one_hot_columns`: (…, b) -> (…, b)."""
     return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
 
 

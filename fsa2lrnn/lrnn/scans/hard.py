@@ -108,7 +108,7 @@ def _forward(index, rows, states, x, first, last):
 
 @njit(cache=True, nogil=True)
 def _backward(index, rows, states, dx, of_columns, of_state, first, last):
-    """Add to of_columns (N,H,b,b), whose rows are columns of A, and write of_state (B,H,b), for heads first … last−1."""
+    """Add to of_columns (N,H,b,b), whose rows are A's columns; write of_state (B,H,b), for heads first … last − 1."""
     batch, length, heads, b = dx.shape
     flat_rows, flat_dx, flat_columns = rows.reshape(-1), dx.reshape(-1), of_columns.reshape(-1)
     g, after = np.empty(b, dx.dtype), np.empty(b, dx.dtype)

@@ -37,7 +37,7 @@ def sequential_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tenso
 
 
 def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Compute `sequential_tokens` by applying every row of the table to every state and selecting the required result.
+    """Compute `sequential_tokens` by applying every row of the table to every state and selecting the result.
 
     This takes N times the multiplications, but as one matrix product per head, so it is faster for few rows, above all
     in the backward pass: the gradient of the table is a matrix product too, instead of a sum of B·T blocks.
@@ -57,7 +57,7 @@ def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def chunked(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the same in about 3√T dependent steps: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+    """Compute `sequential` in about 3√T dependent steps: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
     About √T chunks compose their letters into one affine map each, a state is carried from chunk to chunk, and every
     chunk runs from its start: T·H·b²·(b + 3) multiplications. As in `pscan`, an infinite product times a zero state is
@@ -89,7 +89,7 @@ def _composed(A: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the same in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+    """Compute `sequential` in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
     x_0, v_1, … v_T stand in L = 2^k places, k = ⌈log₂(T+1)⌉. In round r the places are taken in groups of 2^(r+1); the
     last state of each left half, times the products of transitions in between (`spt`), is added to each place of its
