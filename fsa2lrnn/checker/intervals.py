@@ -41,7 +41,7 @@ class Ball:
 
     @property
     def size(self) -> np.ndarray:
-        """Upper bound of the absolute value of every element."""
+        """An upper bound of the absolute value of every element."""
         return above(np.abs(self.mid) + self.rad)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
@@ -103,7 +103,7 @@ def spectral_norm(M: Ball) -> np.ndarray:
 
 
 def inverse(T: np.ndarray) -> Ball:
-    """Return a ball about the inverses of matrices, (…, b, b): with X T = I − E it is T⁻¹ − X = (E + E² + …) X.
+    """Return a ball that contains the inverses of matrices, (…, b, b): with X T = I − E, T⁻¹ − X = (E + E² + …) X.
 
     Raises `ZeroDivisionError` or `LinAlgError` for a matrix that is singular, or nearly so.
     """

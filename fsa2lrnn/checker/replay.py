@@ -48,7 +48,7 @@ class TubeReplay:
 
     @cached_property
     def wide(self) -> "TubeReplay":
-        """The replay of sets that directions do not bound, as those of a tail."""
+        """A replay for sets without bounds along directions, such as those of a tail."""
         tube = replace(self.tube, directions=self.tube.directions[:, :0], stored=())
         return TubeReplay(self._tables, self._target, tube, self._slack)
 

@@ -42,7 +42,7 @@ class Gate(nn.Sequential):
 
     @property
     def weights(self) -> GateWeights:
-        """The parameters themselves."""
+        """The parameters, not copies."""
         first, _, second = cast("tuple[nn.Linear, nn.Module, nn.Linear]", tuple(self.children()))
         return GateWeights(first.weight, first.bias, second.weight, second.bias)
 

@@ -74,7 +74,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def entries_per_token(self) -> int:
-        """Numbers that the widest step materialises for one token."""
+        """The numbers per token that the widest step stores."""
         return self.config.entries_per_token
 
     @property

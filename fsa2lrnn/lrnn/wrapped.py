@@ -1,4 +1,4 @@
-"""A module of a user's, as it is, for those who ask it for outputs alone: `falsify`, `extract_learned`, `compare`."""
+"""Wrap a user's module for programs that need only its outputs: `falsify`, `extract_learned`, `compare`."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def certify(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Prove up to which length a learned model is right on every word, in the floats that it computes."""
+    """Prove up to which length a trained model is right on every word, in its own floating-point arithmetic."""
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"

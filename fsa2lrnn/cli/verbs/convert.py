@@ -22,7 +22,7 @@ def convert(
     alphabet: AlphabetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write an automaton in another format, complete and deterministic, and read it back to see what that keeps."""
+    """Write an automaton to a file in another format, read it back, and report what the format cannot represent."""
     outputs.check_machine(output)
     machine = sources.read_machine(source, completion, alphabet)
 
@@ -40,7 +40,8 @@ def convert(
 
 
 def _lost(machine: MooreMachine, back: MooreMachine) -> str:
-    """Return what a format loses of a machine, "" if the file has the same function of the same letters.
+    """Return which symbols a format turned into text, "" if the file read back has the same function of the same
+    letters.
 
     Raises `NotExact` if the file is another machine even up to the names of symbols, which is a fault of the format.
     """

@@ -33,7 +33,9 @@ def extract(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the minimal automaton out of a model: exactly where its states close, or as it behaves on short words."""
+    """Extract the minimal automaton of a model: exactly if its states are finitely many, else as observed on short
+    words.
+    """
     outputs.check_machine(output)
 
     from fsa2lrnn.automata.formats import write_file

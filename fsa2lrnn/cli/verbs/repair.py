@@ -44,8 +44,8 @@ def repair(
 ) -> None:
     """Repair a model so that it implements the automaton exactly over the reals, with --mode dyadic in floats too.
 
-    By "distil" a layer of automata learns the model's answers on short words, whatever layers it has, and is proved;
-    exit with 1 if it is not.
+    With --mode distil, a layer of automata learns the model's answers on short words, whatever layers the model has,
+    and is verified against the automaton; exit with 1 if the proof fails.
     """
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")

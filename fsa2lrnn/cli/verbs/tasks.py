@@ -17,7 +17,7 @@ def tasks(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="tell everything of one")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the machines that task:… names: how each is called, what it computes, and why it is here."""
+    """List the automata that task:… sources name: how each is called, what it computes, and why it is included."""
     from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
     from fsa2lrnn.cli import console
 

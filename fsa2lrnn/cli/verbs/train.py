@@ -54,7 +54,7 @@ def train(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train networks on an automaton's words, and evaluate them at lengths they have not seen."""
+    """Train networks on an automaton's words, and evaluate them on longer words."""
     options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init}
     options["noise"] = weight_noise
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}

@@ -82,7 +82,10 @@ def _cyclotomic(m: int) -> list[int]:
 
 
 def is_prime(number: int) -> bool:
-    """Return whether n is prime, by Miller and Rabin's test with 13 bases, exact below 3.3 · 10²⁴ (Sorenson, Webster)."""
+    """Return whether a number below 3.3 · 10²⁴ is prime, by the Miller–Rabin test with 13 bases.
+
+    The test is exact in that range (Sorenson and Webster); the result for larger numbers is False.
+    """
     bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
     if number in bases:
         return True

@@ -50,7 +50,7 @@ class HardConfig(LayerConfig):
 
     @property
     def block(self) -> int:
-        """Numbers of a block."""
+        """The size of a block."""
         return 1
 
     @property
@@ -59,7 +59,7 @@ class HardConfig(LayerConfig):
 
     @property
     def logits(self) -> int:
-        """How many a block takes."""
+        """The number of logits per block."""
         raise NotImplementedError
 
     @property
@@ -83,7 +83,7 @@ class SizedHardConfig(HardConfig):
 
     @property
     def block(self) -> int:
-        """n."""
+        """The size of a block."""
         return self.size
 
     @classmethod
@@ -167,7 +167,7 @@ class HardLanesConfig(HardConfig):
 
     @property
     def logits(self) -> int:
-        """One a map."""
+        """The number of logits per block: one per map in `MAPS`."""
         return len(MAPS)
 
 
@@ -184,7 +184,7 @@ class HardLanesLayer(HardLayer):
 
     @property
     def family(self) -> str | None:
-        """Diagonal, and all that that family can (T51)."""
+        """The family "diagonal[-1,1]", of which the layer represents every machine (T51)."""
         return "diagonal[-1,1]"
 
     def initial_state(self, batch: int) -> Tensor:
@@ -210,7 +210,7 @@ class HardReflectionsConfig(SizedHardConfig):
 
     @property
     def logits(self) -> int:
-        """Two ends of each key, each a coordinate or none; and what is written into each coordinate."""
+        """The number of logits per block: for both ends of each key, and for the number written to each coordinate."""
         return self.factors * 2 * (self.size + 1) + len(STARTS) * self.size
 
 

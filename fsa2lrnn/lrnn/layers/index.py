@@ -198,7 +198,7 @@ class IndexLayer(Numbers, Layer):
 
 
 class IndexEmbedding(Numbers):
-    """The cell of each letter: a one-hot embedding, by index."""
+    """An embedding of letters by the index of their cell, in place of a one-hot vector."""
 
     cell: Tensor
 

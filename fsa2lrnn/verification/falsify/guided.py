@@ -143,9 +143,7 @@ class _Rounds:
         return chooser.points
 
     def _backward(self, target: FailureTarget, points: list[Points], best: Failure | None) -> list[Pulled] | None:
-        """Return the functionals at each length of the round, computed backward, or None when the time limit is
-        reached.
-        """
+        """Return the functionals at each length of the round, computed backward, or None at the time limit."""
         along = self._along(best)
         pulled: list[Pulled] = []
         for length in range(self._length, -1, -1):
