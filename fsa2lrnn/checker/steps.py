@@ -123,9 +123,7 @@ class Steps:
             joined.high[:, h, i] = np.where(slow, np.minimum(high, joined.upper[:, row]), high)
 
     def _put(self, into: np.ndarray, letter: _Letter, join: np.ufunc, values: np.ndarray) -> None:
-        """Write the values (E, …, J) of images to their target nodes, joining those that reach the same node: (F, …,
-        J).
-        """
+        """Write the values (E, …, J) of images to their target nodes, joining those that meet: (F, …, J)."""
         n, J = self.nodes.n_letters, values.shape[-1]
         if J > 1:  # j = (oldest letter, others): the oldest is forgotten, the frame's oldest joins the others
             values = join.reduce(values.reshape(*values.shape[:-1], n, J // n), axis=-2)

@@ -66,14 +66,12 @@ class Component(Brief):
 
     @cached_property
     def kind(self) -> str:
-        """ "trivial", "reset" (constants and the identity), "permutation", "permutation-reset" or "general"."""
+        """The kind: "trivial", "reset" (constants, the identity), "permutation", "permutation-reset" or "general"."""
         return kind_of(self.maps)
 
     @property
     def is_lanes(self) -> bool:
-        """Whether diagonal entries x = a x + v suffice: all maps are resets or the identity, or the component has two
-        states.
-        """
+        """Whether diagonal entries x = a x + v suffice: only resets and the identity, or two states."""
         return self.n_states <= 2 or self.kind == "reset"
 
     @property
@@ -162,7 +160,7 @@ class Cascade(Brief):
 
     @cached_property
     def output_reads(self) -> tuple[int, ...]:
-        """Numbers of components that determine the machine's output, a set from which no component can be removed."""
+        """The numbers of components that determine the machine's output, a set from which none can be removed."""
         number = {output: k for k, output in enumerate(dict.fromkeys(self.machine.outputs))}
         output = np.array([number[self.machine.outputs[q]] for q in self.image])
         needed = list(range(len(self.components)))

@@ -99,9 +99,7 @@ class _Component:
         return np.diff(self.first)
 
     def identified(self, classes: np.ndarray, a: int | None = None) -> tuple[np.ndarray, bool]:
-        """Return the classes after making a letter's injective local maps (or all) the identity, and whether that is
-        possible.
-        """
+        """Return the classes after making injective local maps of letter a (or all) the identity, and if that works."""
         rows = slice(None) if a is None else slice(a, a + 1)
         return partition_kernels.identified(classes, self.block, self.first, self.images[rows], self.kind[rows])
 

@@ -79,14 +79,12 @@ class Decomposition(Brief):
 
     @property
     def largest_permuted(self) -> int:
-        """The number of states of the largest component that does more than reset, to which the bound applies; 1 if
-        none.
-        """
+        """The states of the largest component that is not a reset machine, to which the bound applies; 1 if none."""
         return max((c.n_states for c in self.cascade.components if c.kind not in ("reset", "trivial")), default=1)
 
     @property
     def meets_bound(self) -> bool:
-        """Whether the bound proves that in no cascade the largest component beyond resets is smaller."""
+        """Whether the bound equals `largest_permuted`, so that no cascade has a smaller one."""
         return self.largest_permuted == self.bound.prime
 
 

@@ -55,8 +55,7 @@ def _plain(value: object) -> str:
 
 
 def visible(text: str, lines: bool = True) -> str:
-    r"""Return text with invisible and undrawable characters escaped as in Python; also line feeds and tabs if not
-    `lines`.
+    r"""Return text with invisible and undrawable characters escaped as in Python; unless `lines`, also \n and \t.
 
     >>> visible("a\x1b\ud800&")
     'a\\x1b\\ud800&'

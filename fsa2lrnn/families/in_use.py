@@ -42,7 +42,7 @@ class LayerInUse:
         title: the name in tables.
         external: the name in the extra "huggingface", which decides stacks; None if that extra does not have the layer.
         within: the layers that contain this one: they represent whatever it represents.
-        is_searched_last: whether stacks are searched only if neither a layer within it nor a single layer decides: for
+        is_searched_last: whether stacks are searched only if neither the layers within it nor one layer decides: for
             layers whose search is long and for which no argument proves impossibility.
     """
 
@@ -133,7 +133,7 @@ def decide(
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:
-    """Return a sentence for each answer that a layer represents what a layer containing it does not."""
+    """Return a sentence for each pair of layers of which the inner represents what the outer, containing it, does not."""
     return [
         f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
         for inner, outer in _pairs()

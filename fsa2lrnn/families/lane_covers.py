@@ -40,8 +40,7 @@ class IndistinguishableWords:
 def alike_to_lanes(
     machine: MooreMachine, budget: int = BUDGET, ignore: Collection[Hashable] = ()
 ) -> IndistinguishableWords | bool | None:
-    """Return two words that no number of hard lanes separates although the machine does, the second as short as
-    possible.
+    """Return two words that the machine separates and no number of hard lanes does; the second is shortest possible.
 
     Returns False if no such words exist, None if the budget is exhausted. Outputs in `ignore` do not count: lanes may
     have any output instead.

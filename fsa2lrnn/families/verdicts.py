@@ -236,9 +236,7 @@ class Witness(CertifiedAnswer):
 
 @dataclass(frozen=True)
 class Unknown(FamilyAnswer):
-    """The answer that neither a witness nor a certificate was found: what was tried, and what would decide the
-    question.
-    """
+    """The answer without a witness and a certificate: what was tried, and what would decide the question."""
 
     answer: ClassVar[str] = "unknown"
     reason: str

@@ -1,7 +1,7 @@
-"""One layer over letters as what it is: a switched affine system x_k = A[a_k] x_{k-1} + v[a_k] and a read-out.
+"""One layer over letters as a switched affine system: x_k = A[a_k] x_{k-1} + v[a_k] and a read-out.
 
-All that such a model computes follows from its tables, one A and one v a letter; the gates that made them are
-forgotten. These are the numbers that `falsify`, `certify` and `repair` reason about (§8 of docs/theory.md).
+The tables, one A and one v per letter, determine all outputs of such a model; the gates that computed them are not
+stored. `falsify`, `certify` and `repair` work on these numbers (§8 of docs/theory.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What verifiers refuse: settings under which numbers are not what a dtype's arithmetic makes them, and some layers.
+"""Checks before a verification: refuse settings that compute below a dtype's precision, and layers without proofs.
 
 That sums of integers below 2²⁴ are exact in float32 (T1, T26), and every bound on rounding, needs products of 24 bits.
 TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A processor that

@@ -87,9 +87,7 @@ class LRNNConfig:
 
     @property
     def reads_letters(self) -> bool:
-        """Whether a layer reads letters and the read-out its states, without a stream in between, as for an index
-        table.
-        """
+        """Whether the layer reads letters and the read-out its states, without a stream, as for an index table."""
         return any(layer.reads_letters for layer in self.layers)
 
     @property
@@ -99,9 +97,7 @@ class LRNNConfig:
 
     @property
     def entries_per_token(self) -> int:
-        """The numbers per token that the widest step stores: a layer's, its input's, the read-out's hidden units or the
-        logits.
-        """
+        """The numbers per token that the widest step stores: of one layer, its input, the read-out or the logits."""
         if self.reads_letters:
             return len(self.outputs)
         shift = 2 if self.token_shift else 1
@@ -127,9 +123,7 @@ class LRNNConfig:
 
     @classmethod
     def from_json(cls, value: Any) -> LRNNConfig:
-        """Return the configuration of a JSON object; raise `UnsupportedFormat` naming what is missing, unknown or
-        mistyped.
-        """
+        """Return the configuration of a JSON object; raise `UnsupportedFormat` naming the invalid fields."""
         return read(cls, value, "config", {Hashable: _symbol, LayerConfig: _layer})
 
 

@@ -1,4 +1,4 @@
-"""Gates Linear–ReLU–Linear: what makes A(u) and v(u) of an input, and logits of a state."""
+"""Gates Linear–ReLU–Linear, which compute A(u) and v(u) from an input, and logits from a state."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ class Gate(nn.Sequential):
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
-        """Return whether no sum in the gate has two terms for these inputs (N, d), so that the order of sums is
-        irrelevant.
-        """
+        """Return whether no sum in the gate has two terms for these inputs (N, d), whose order could matter."""
         _, b1, _, b2 = self.weights
         if b1.any() or b2.any():
             return False

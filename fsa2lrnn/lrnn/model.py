@@ -79,15 +79,13 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def is_switched(self) -> bool:
-        """Whether the model has tables (`switched`): one layer over letters, of which the read-out reads the state
-        only.
-        """
+        """Whether the model has tables (`switched`): one layer over letters, and a read-out of its state only."""
         is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
         return is_one and not adds(self.config.connection, is_last=True) and self.has_plain_ends
 
     @property
     def has_plain_ends(self) -> bool:
-        """Whether the embedding is a table and the read-out a gate, rather than modules that a layer defines."""
+        """Whether the embedding is a table and the read-out a gate, rather than modules that layers define."""
         return isinstance(self.embedding, nn.Embedding) and isinstance(self.readout, Gate)
 
     @property
@@ -289,8 +287,7 @@ class LRNN(ForeignWeights, nn.Module):
         return [self.outputs[j] for numbers in self.stream([tokens], method) for j in numbers]
 
     def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
-        """Yield output numbers along a word that arrives in pieces of tokens, in memory that does not depend on its
-        length.
+        """Yield output numbers along a word that arrives in pieces of tokens, in bounded memory.
 
         Raises `NotExact` where logits are not numbers, since no output can then be named, and `UnsupportedFormat` for a
         model that is not causal.

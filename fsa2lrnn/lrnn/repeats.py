@@ -1,4 +1,4 @@
-"""Numbers of repeated rows: what depends on a row alone is then computed once per different row, not once per step.
+"""Numbering of repeated rows, so that functions of a row are computed once per distinct row, not once per step.
 
 The stream of a compiled model takes finitely many values, since its layers' states do and its letters are finite in
 number; so do the gates' inputs. A trained model's stream does not repeat, and that shows after few rows.
@@ -49,8 +49,7 @@ def number(stream: Tensor) -> NumberedRows | None:
 
 
 def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
-    """Return the distinct rows joined with those of one step earlier, the first with `before` (B, d): (N, d) -> (N',
-    2d).
+    """Return the distinct rows joined with the previous step's, or `before` (B, d) at first: (N, d) -> (N', 2d).
 
     The result is None if they are too many.
     """

@@ -1,4 +1,4 @@
-"""How far apart any two evaluations of one expression may be, whatever the order of their sums.
+"""Bounds on the difference of any two floating-point evaluations of an expression, for all orders of summation.
 
 A gate is computed by a matrix library, in an order that depends on the shape of the call, on the batch and on the
 number of threads, with fused multiplication and addition or without. With unit round-off u a sum of n products is off
@@ -183,9 +183,7 @@ class RoundedNumbers:
 
 @dataclass(frozen=True, eq=False)
 class _Norms:
-    """Bounds on the p-norms of columns: any evaluation lies between `low` and `high`, float64 gives `middle`, (…, 1,
-    b).
-    """
+    """Bounds on the p-norms of columns: `low` <= any evaluation <= `high`, `middle` in float64, (…, 1, b)."""
 
     low: Tensor
     middle: Tensor

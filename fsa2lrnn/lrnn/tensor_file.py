@@ -33,8 +33,7 @@ _COMPARING = frozenset((torch.Tensor.__lt__, torch.Tensor.lt, torch.lt))
 
 
 class _ShapeOnlyMode(TorchFunctionMode):
-    """A mode that returns empty tensors for operations whose shape the meta device would import torch's compiler to
-    compute.
+    """A mode that returns empty tensors where the meta device would import torch's compiler to compute shapes.
 
     For these operations torch has definitions in Python only, and that import takes longer than the rest of loading a
     model. All other operations are passed on.

@@ -103,9 +103,7 @@ class Wrapped(nn.Module):
 
     @property
     def entries_per_token(self) -> int:
-        """An estimate of the numbers per token, for planning memory: its logits or the largest dimension of its
-        weights.
-        """
+        """An estimate of the numbers per token, for planning memory: its logits, or its weights' largest dimension."""
         return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:

@@ -33,9 +33,7 @@ def extract(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Extract the minimal automaton of a model: exactly if its states are finitely many, else as observed on short
-    words.
-    """
+    """Extract the minimal automaton of a model: exactly if its states are finitely many, else from short words."""
     outputs.check_machine(output)
 
     from fsa2lrnn.automata.formats import write_file

@@ -1,4 +1,4 @@
-"""What compiled kernels on the CPU share: vector instructions, torch's threads, and memory for their results."""
+"""Utilities of compiled kernels on the CPU: vector instructions, torch's threads, and memory for results."""
 
 from __future__ import annotations
 

@@ -192,7 +192,7 @@ class Layer(nn.Module):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of the blocks; empty for a layer without blocks."""
+        """The sizes of the blocks; empty without blocks."""
         return ()
 
     @property

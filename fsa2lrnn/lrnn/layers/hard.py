@@ -1,4 +1,4 @@
-"""Layers whose transitions are chosen from finitely many, that of the largest logit, with a softmax's gradient (T51).
+"""Layers whose largest logit chooses one of finitely many transitions, with the gradient of a softmax (T51).
 
 The rule is that of one-hot columns (`normalise.one_hot_rows`): forward the numbers of the largest logit, in training as
 in evaluation; backward those that softmax(logits/τ) gives on average. Hard lanes are what diagonal layers can
@@ -172,9 +172,7 @@ class HardLanesConfig(HardConfig):
 
 
 class HardLanesLayer(HardLayer):
-    """Blocks of size 1: the largest of five logits chooses one of `MAPS`; the largest of three, `x0` (H, 3), chooses
-    x₀.
-    """
+    """Blocks of size 1: the largest of five logits chooses one of `MAPS`, the largest of three, `x0` (H, 3), x₀."""
 
     Config = HardLanesConfig
 

@@ -1,4 +1,4 @@
-"""Transitions as products of Householder-like factors: DeltaNet (one factor a letter) and DeltaProduct (several)."""
+"""Transitions as products of Householder-like factors: DeltaNet (one factor per letter) and DeltaProduct (several)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same linear map as a one-hot block layer, kept as index tables: for blocks too large to write out.
+"""One-hot block layers stored as index tables, for blocks that are too large as matrices.
 
 A one-hot vector is represented by the index of its 1, a one-hot column by the row of its 1; a matrix product is then a
 gather. There is nothing to train, so these modules hold buffers only.

@@ -225,8 +225,7 @@ def _largest(norms, i, b):
 
 
 class ColumnKernels(NamedTuple):
-    """The kernels of one column rule for blocks of size b; each call processes the blocks i0 … i1 − 1, `part` = (i0,
-    i1).
+    """The kernels of one column rule for blocks of size b; a call processes blocks i0 … i1 − 1 with `part` (i0, i1).
 
     `powers` holds four numbers, b times each: the leading bits of p − 1, the remainder of p − 1, the leading bits of
     1/p − 1, and its remainder (`Powers.power`).

@@ -151,8 +151,7 @@ def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
 
 
 def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_rows: int, has_triton: bool) -> str:
-    """Return the method that `choose_token_method` chooses for tables of `n_rows` rows and states of shape (B, T, H,
-    b).
+    """Return the method that `choose_token_method` chooses for `n_rows` rows and states of shape (B, T, H, b).
 
     >>> token_method_on("cuda", torch.bfloat16, (128, 40, 8, 8), 5, True)
     'triton'

@@ -1,4 +1,4 @@
-"""The scan of one-hot transitions by letter, straight from their logits: states are indices, and no matrix is formed.
+"""The scan of one-hot transitions by letter, computed from their logits: states are indices, and no matrix is formed.
 
 Forward x_k = e_{f(a_k, q_{k−1})} is a look-up. Backward, with e_k the loss's gradient at x_k, the adjoint recursion is
 

@@ -185,9 +185,7 @@ class TubeSearch:
         return float(n_sets * (per_step + self._weights["W1"].size))
 
     def settled(self, walk: TubeWalk) -> TubeWalk:
-        """Return the walk with sets stored at some lengths and at the last one; a walk with a tail is returned
-        unchanged.
-        """
+        """Return the walk with sets stored at some lengths and at the last one; walks with a tail are unchanged."""
         length = len(walk.margins)
         if length <= walk.tube.start or walk.tube.tail:
             return walk
