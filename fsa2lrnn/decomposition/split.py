@@ -89,7 +89,7 @@ def split_large(cascade: Cascade, largest: int) -> Cascade:
     """Return the cascade with every component split until no block is larger than `largest`.
 
     Raises:
-        NotExpressible: if a component is left that neither way splits.
+        NotExpressible: if neither method splits some component.
         BudgetExceeded: if a holonomy decomposition or the cascade outgrows its limits.
     """
     while (i := _too_large(cascade, largest)) is not None:

@@ -133,7 +133,7 @@ def decide(
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:
-    """Return a sentence for each pair of layers of which the inner represents what the outer, containing it, does not."""
+    """Return a sentence for each layer that represents what another that contains it does not."""
     return [
         f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
         for inner, outer in _pairs()
