@@ -1,4 +1,4 @@
-"""When a computation has to stop: the one class behind every `--max-seconds`."""
+"""Time limits of computations: the class that implements every `--max-seconds`."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ _MAX_CODE = 2**62
 
 
 def number_rows(rows: np.ndarray) -> np.ndarray:
-    """A number for each row, equal for equal rows and ordered as the rows are: int (R, J) -> int64 (R,).
+    """Return a number for each row, equal for equal rows and in the order of the rows: int (R, J) -> int64 (R,).
 
     >>> number_rows(np.array([[1, 0], [0, 2], [1, 0]])).tolist()
     [3, 2, 3]
@@ -25,7 +25,7 @@ def number_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows in order, and which of them each row is: int (R, J) -> (D, J), int64 (R,).
+    """Return the distinct rows in order, and the index of each row among them: int (R, J) -> (D, J), int64 (R,).
 
     >>> [found.tolist() for found in distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))]
     [[[0, 2], [1, 0]], [1, 0, 1]]

@@ -24,12 +24,12 @@ class SourceFormat:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is recognised by the ending of a path."""
+        """Whether the format is recognised by the ending of a path, rather than by a prefix."""
         return not self.endings[0].endswith(":")
 
     @property
     def writes(self) -> bool:
-        """Whether `write_file` writes it."""
+        """Whether `write_file` supports the format."""
         return self.writer is not None
 
 

@@ -101,7 +101,7 @@ def with_vectors(
 
 
 def header(has_states: bool) -> str:
-    """Return the names of the columns of `line`, separated by tabs."""
+    """Return the column names of a trace printed by `line`, separated by tabs."""
     return "\t".join(["after", "letter", *(["state"] if has_states else []), "output"])
 
 

@@ -1,4 +1,4 @@
-"""Automata: the Moore machine, what it computes, where it comes from. Knows nothing of torch."""
+"""Automata: the Moore machine, its operations, its formats and its analysis. Does not import torch."""
 
 from fsa2lrnn.automata.language import complete, equivalent, explore, minimise, product, trim
 from fsa2lrnn.automata.machine import MooreMachine

@@ -83,8 +83,11 @@ class Positions:
     def random_words(
         self, rng: np.random.Generator, n: int, length: int, allowed: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return random words, int64 (n, length), whose letters are drawn among the allowed ones, bool (|Σ|, n), by
-        default the live ones, and among all where none is allowed."""
+        """Return random words, int64 (n, length), whose letters are drawn among the allowed ones.
+
+        `allowed` is bool (|Σ|, n), by default the live letters. In a state where no letter is allowed, all are drawn
+        from.
+        """
         allowed = self.live if allowed is None else allowed
         allowed = allowed | ~allowed.any(0)
         choices, letter = allowed.sum(0), np.argsort(~allowed, axis=0, kind="stable")  # the allowed ones first

@@ -93,8 +93,9 @@ def minimise(machine: MooreMachine) -> MooreMachine:
 def equivalent(
     a: MooreMachine, b: MooreMachine, ignore: Collection[Hashable] = (), empty_word: bool = True
 ) -> tuple[Hashable, ...] | None:
-    """Return a shortest word that distinguishes two machines, or None if they are equivalent: have the same output
-    after every word at which it counts.
+    """Return a shortest word that distinguishes two machines, or None if they are equivalent.
+
+    Equivalent machines have the same output after every word at which it counts.
 
     The alphabets must contain the same letters, in any order. The time is near-linear in the number of transitions if
     all outputs count (Hopcroft & Karp 1971, breadth first: `tables.distinguish` proves that its word is shortest), else

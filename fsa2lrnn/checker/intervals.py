@@ -41,7 +41,7 @@ class Ball:
 
     @property
     def size(self) -> np.ndarray:
-        """Upper bound of the absolute value of every element."""
+        """An upper bound of the absolute value of every element."""
         return above(np.abs(self.mid) + self.rad)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:

@@ -220,7 +220,7 @@ class Margins:
     def _along_one(
         self, g: np.ndarray, box: _Box, of_box: np.ndarray, of_ball: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        """Return that bound by the one of these directions that g is closest to, and the box for the remainder."""
+        """Return the bound along the one of these directions that g is closest to, and the box for the remainder."""
         F, J, C, n = g.shape
         directions = self._directions[:, rows]
         squares = box.radius * box.radius
@@ -249,6 +249,6 @@ class Margins:
 
 
 def _along_sigma(coefficient: np.ndarray, below: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much coefficient · s, s in [−below, over], may lie under and above zero."""
+    """Return bounds below and above zero of coefficient · s for s in [−below, over]."""
     plus, minus = np.maximum(coefficient, 0), np.maximum(-coefficient, 0)
     return plus * below + minus * over, plus * over + minus * below

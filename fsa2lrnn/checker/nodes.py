@@ -68,7 +68,7 @@ class Nodes:
 
     @property
     def n_letters(self) -> int:
-        """|Σ|."""
+        """The number of letters, |Σ|."""
         return len(self.delta)
 
     def numbers(self, state: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -48,12 +48,12 @@ class TubeReplay:
 
     @cached_property
     def wide(self) -> "TubeReplay":
-        """The replay of sets that directions do not bound, as those of a tail."""
+        """A replay for sets without bounds along directions, such as those of a tail."""
         tube = replace(self.tube, directions=self.tube.directions[:, :0], stored=())
         return TubeReplay(self._tables, self._target, tube, self._slack)
 
     def lengths(self) -> Iterator[tuple[float, Sets | None]]:
-        """For length 1, 2, …, yield a lower bound of the margins and the sets (None for single words), without end.
+        """Yield, for length 1, 2, … without end, a lower bound of the margins and the sets (None for single words).
 
         Raises `InvalidCertificate` where a stored set does not hold the images.
         """

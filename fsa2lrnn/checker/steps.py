@@ -123,7 +123,7 @@ class Steps:
             joined.high[:, h, i] = np.where(slow, np.minimum(high, joined.upper[:, row]), high)
 
     def _put(self, into: np.ndarray, letter: _Letter, join: np.ufunc, values: np.ndarray) -> None:
-        """Join values (E, …, J) of the images that reach the same node, and write them there: (F, …, J)."""
+        """Write the values (E, …, J) of images to their target nodes, joining those that meet: (F, …, J)."""
         n, J = self.nodes.n_letters, values.shape[-1]
         if J > 1:  # j = (oldest letter, others): the oldest is forgotten, the frame's oldest joins the others
             values = join.reduce(values.reshape(*values.shape[:-1], n, J // n), axis=-2)
@@ -277,7 +277,7 @@ class LetterBounds:
 
 
 def _own(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return a share of each direction itself, by least squares: from (E, h, D, b) to (E, D, 2) twice."""
+    """Return the share of each direction in its own image, by least squares: (E, h, D, b) to (E, D, 2) twice."""
     size = (before * before).sum((1, 3))
     share = (image * before).sum((1, 3)) / np.where(size > 0, size, 1)
     of = np.broadcast_to(np.arange(size.shape[1])[:, None], (*size.shape, 2))

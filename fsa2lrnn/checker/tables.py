@@ -50,7 +50,7 @@ class Tables:
 
     @property
     def sha256(self) -> str:
-        """SHA-256 of all numbers, their shapes and their dtype."""
+        """The SHA-256 of all numbers, their shapes and their dtype."""
         digest = hashlib.sha256()
         for name, x in sorted(self.numbers.items()):
             digest.update(f"{name} torch.{self.dtype} {x.shape}".encode())

@@ -1,4 +1,4 @@
-"""One line on standard error about work that takes longer than two seconds, and what `--quiet` leaves out."""
+"""The line on standard error that reports work of more than two seconds, and the effect of `--quiet`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Activity:
         return not self.quiet and (self.progress or sys.stderr.isatty())
 
     def beat(self, name: str, begun: float, stopped: threading.Event) -> None:
-        """Write the line until the command has ended."""
+        """Rewrite the progress line repeatedly until the command has ended."""
         on_terminal = sys.stderr.isatty()
         pause = _AFTER
         while not stopped.wait(pause):
@@ -59,7 +59,7 @@ def is_live() -> bool:
 
 
 def note(text: str) -> None:
-    """Say what the command does now, for the line about long work."""
+    """Set the text that describes the present step in the progress line of long work."""
     _activity.text = text
 
 

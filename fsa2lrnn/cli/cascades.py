@@ -118,7 +118,7 @@ def sizes_text(cascade: Cascade) -> str:
 
 
 def shift_text(cascade: Cascade) -> str:
-    """Return the text that a cascade does or does not use token shift."""
+    """Return text that states whether a cascade uses token shift."""
     return "with token shift" if cascade.has_reads and not cascade.reads_now else "without token shift"
 
 

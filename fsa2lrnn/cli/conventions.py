@@ -1,4 +1,4 @@
-"""What every command has in common: `--quiet`, `--progress`, a line about long work, and earlier names of options."""
+"""The conventions of all commands: `--quiet`, `--progress`, a line about long work, and earlier names of options."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def read_machine(source: str, completion: Completion | None = None, alphabet: st
 def model_of(
     source: str, dtype: Dtype = "float32", completion: Completion | None = None, alphabet: str | None = None
 ) -> LRNN:
-    """Return the model in a file, or one compiled from the automaton of a source."""
+    """Return the model in a file, or the compiled model of an automaton source."""
     if is_model(source):
         return learned_model(source)
     if _is_folder(source):
@@ -183,7 +183,7 @@ def torch_dtype(name: Dtype) -> torch.dtype:
 
 
 def know_layers(names: list[str] | None) -> None:
-    """Import user-defined layers named by options: a model file alone never imports a module."""
+    """Import the user-defined layers that options name: a model file alone never imports a module."""
     if names:
         from fsa2lrnn.lrnn.layers import layer_named
 

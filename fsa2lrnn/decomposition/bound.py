@@ -43,7 +43,7 @@ class Bound(Brief):
 
     @property
     def says(self) -> str:
-        """Return the bound as a sentence."""
+        """The bound as a sentence."""
         if self.prime == 1 and self.complete:
             return f"no word moves states round a cycle, so resets suffice ({self.method})"
         if self.prime == 1:

@@ -66,12 +66,12 @@ class Component(Brief):
 
     @cached_property
     def kind(self) -> str:
-        """ "trivial", "reset" (constants and the identity), "permutation", "permutation-reset" or "general"."""
+        """The kind: "trivial", "reset" (constants, the identity), "permutation", "permutation-reset" or "general"."""
         return kind_of(self.maps)
 
     @property
     def is_lanes(self) -> bool:
-        """Whether diagonal entries x = a x + v suffice: resets and the identity, or two states."""
+        """Whether diagonal entries x = a x + v suffice: only resets and the identity, or two states."""
         return self.n_states <= 2 or self.kind == "reset"
 
     @property
@@ -160,7 +160,7 @@ class Cascade(Brief):
 
     @cached_property
     def output_reads(self) -> tuple[int, ...]:
-        """Numbers of components that determine the machine's output, a set from which none can be dropped."""
+        """The numbers of components that determine the machine's output, a set from which none can be removed."""
         number = {output: k for k, output in enumerate(dict.fromkeys(self.machine.outputs))}
         output = np.array([number[self.machine.outputs[q]] for q in self.image])
         needed = list(range(len(self.components)))
@@ -298,10 +298,10 @@ LAYER_PRICE = 256  # a layer more counts as much as four more blocks of 4 states
 
 @dataclass(frozen=True, order=True)
 class Cost:
-    """What a network pays per token.
+    """The cost of a network per token.
 
     Args:
-        total: the number that is compared: Σ b³ + gate units + 256 a layer.
+        total: the number that is compared: Σ b³ + gate units + 256 per layer.
         scan: Σ b³, multiplications of a parallel scan.
         step: Σ b², multiplications of a sequential step.
         units: hidden units of all gates and of the read-out.
@@ -319,7 +319,7 @@ class Cost:
 
     @classmethod
     def of(cls, block_sizes: list[tuple[int, ...]] | tuple[tuple[int, ...], ...], units: int) -> Cost:
-        """The cost of layers with these block sizes and gates of so many hidden units in all."""
+        """Return the cost of layers with these block sizes and `units` hidden units in all gates and the read-out."""
         sizes = [size for layer in block_sizes for size in layer]
         scan = sum(size**3 for size in sizes)
         layers = len(block_sizes)
@@ -327,7 +327,7 @@ class Cost:
         return cls(total, scan, sum(size**2 for size in sizes), units, layers)
 
     def explain(self) -> str:
-        """The cost as a sentence's part."""
+        """Return the total and its three terms as a phrase for a message."""
         return (
             f"{self.total:,} = Σb³ {self.scan:,} + {self.units:,} gate units + {LAYER_PRICE} × {self.layers} "
             f"layer{'s' if self.layers > 1 else ''}"

@@ -98,14 +98,14 @@ class Lattice:
 def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
     """Return the congruences: those that one merged pair of states generates, and all their joins.
 
-    Of more than `limit` those are kept that merge what all words of some length merge, for pairs of states a congruence
-    as coarse as can be that holds the two apart (in most cases these meet in the identity), and then the coarse ones.
+    Of more than `limit`, these are returned: those that merge what all words of some length merge; for pairs of states,
+    a maximal congruence that separates the two (in most cases these meet in the identity); and then the coarsest.
 
     Args:
         maps: distinct maps of the states, int64 (k, n).
         limit: the largest number of congruences, at least 2.
 
-    Raises `BudgetExceeded` if `limit` leaves no room for the two that always are.
+    Raises `BudgetExceeded` if `limit` is less than 2, since the two trivial congruences always exist.
 
     >>> congruences = lattice(np.array([[1, 2, 3, 0]]))
     >>> congruences.partitions.tolist(), congruences.method
@@ -146,10 +146,10 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
 
 
 def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return pairs of states (m, 2) to merge, their images (m, k), and the components of that graph (m,).
+    """Return pairs of states (m, 2) to merge, their images (m, k), and the component of each pair in that graph.
 
-    Where the graph of all pairs is too large, the pairs with state 0 are taken and those that words lead them to, short
-    words first; the graph then has no edges.
+    If the graph of all pairs is too large, only pairs with state 0 and pairs that short words lead them to are
+    returned; the graph then has no edges.
     """
     k, n = maps.shape
     if k * n * (n - 1) // 2 <= _MAX_EDGES:

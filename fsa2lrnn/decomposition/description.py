@@ -63,9 +63,11 @@ def title(cascade: Cascade, i: int) -> str:
 
 
 def to_dot(cascade: Cascade) -> str:
-    """Return DOT text that draws the cascade: a box per component, a row per layer from the bottom up, an arrow per
-    state read. The legend lists what all components read, and the boxes that the output depends on are shaded: arrows
-    for these would hide the others."""
+    """Return DOT text that draws the cascade: a box per component, a row per layer, an arrow per state read.
+
+    Rows run from the bottom up. The legend lists what all components read, and the boxes that the output depends on are
+    shaded: arrows for these would hide the others.
+    """
     lines = [
         "digraph {",
         '  graph [rankdir=BT labelloc=b labeljust=l fontname="sans-serif" fontsize=11 nodesep=0.4 ranksep=0.6]',

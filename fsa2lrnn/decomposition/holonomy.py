@@ -39,8 +39,8 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
 
     Args:
         maps: the next state of each state, int (k, n), for each letter.
-        max_sets: how many image sets to allow; there may be 2ⁿ.
-        max_chains: how many chains to allow, the states of the cover; there may be far more of them than of states.
+        max_sets: the maximal number of image sets, of which there may be 2ⁿ.
+        max_chains: the maximal number of chains, the states of the cover, which may far exceed the number of states.
 
     Raises `BudgetExceeded` if there are more.
 

@@ -90,7 +90,7 @@ class _Component:
     kind: np.ndarray
 
     def inside(self, b: int) -> np.ndarray:
-        """Return the blocks inside block b of the context."""
+        """Return the blocks that lie in block b of the context."""
         return self.block[self.first[b] : self.first[b + 1]]
 
     @property
@@ -99,16 +99,16 @@ class _Component:
         return np.diff(self.first)
 
     def identified(self, classes: np.ndarray, a: int | None = None) -> tuple[np.ndarray, bool]:
-        """Return the classes if the injective local maps of a letter (or all) become the identity, and if they can."""
+        """Return the classes after making injective local maps of letter a (or all) the identity, and if that works."""
         rows = slice(None) if a is None else slice(a, a + 1)
         return partition_kernels.identified(classes, self.block, self.first, self.images[rows], self.kind[rows])
 
     def aligned(self, classes: np.ndarray, a: int, b: int) -> tuple[np.ndarray, bool]:
-        """Return the classes if letter a's injective local map from block b of the context becomes like those from
-        others, and whether this is possible.
+        """Return the classes after aligning letter a's local map from block b with those from other blocks.
 
-        That is the identity, unless the letter permutes the block of the context that it leads to: then that same
-        permutation, on labels.
+        The second result is whether this is possible. The injective local map of the letter becomes the identity,
+        unless the letter permutes the block of the context that it leads to: then it becomes that same permutation, on
+        labels.
         """
         here = self.inside(b)
         images, kind = self.images[a].copy(), np.full_like(self.kind[a], partition_kernels.CONSTANT)

@@ -29,23 +29,23 @@ class _Choice:
 
     @property
     def price(self) -> int:
-        """The sum of the cubes of its block sizes: for diagonal entries one per state but the first."""
+        """The sum of the cubes of the block sizes; diagonal entries count one per state but the first."""
         return self.size**3 if self.size > 1 else self.index - 1
 
 
 def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[int] = ()) -> Layers:
     """Return congruences by layer whose components, in the context of earlier layers, have blocks <= `largest`.
 
-    Where the lattice has none so small, the layer is the one congruence of smallest index: its component is too large
-    and left to other means. With a complete lattice no other choice of congruences needs fewer layers, if no component
-    is too large and `first` is empty. Choices among equals follow the order of the lattice; they depend on how
-    states are numbered only where block sizes of the partitions agree too.
+    If the lattice has no such congruence, the layer is the congruence of smallest index, and its component is larger
+    than `largest`; callers split it by other methods. With a complete lattice, no other choice of congruences needs
+    fewer layers if no component is too large and `first` is empty. Ties are broken by the order of the lattice, which
+    depends on the numbering of states only if the block sizes of the partitions agree too.
 
     Args:
         maps: distinct maps, int64 (k, n).
-        lattice: congruences of theirs.
+        lattice: congruences of these maps.
         largest: the largest LRNN block allowed, at least 1.
-        first: smaller bounds for the first layers, each of which holds where it leaves any congruence at all.
+        first: smaller bounds for the first layers; one that no congruence satisfies is ignored.
 
     Raises `NotExpressible` if `largest` is below 1.
 
@@ -71,9 +71,9 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
 def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> Layers:
     """Return as many layers, each refined only as far as later layers require: usually far fewer components.
 
-    A layer of `layering` may tell apart more than the next ones need; here components that gain most are taken until
-    the layers left can finish. Which gain most is decided greedily, so compare the costs of both. Layers with a
-    component that is too large come back as they are.
+    A layer of `layering` may separate more states than the next layers need; here the components with the greatest
+    gain are taken until the remaining layers suffice. The choice is greedy, so compare the costs of both results.
+    Layers with a component that is too large are returned unchanged.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.decomposition.congruence import lattice

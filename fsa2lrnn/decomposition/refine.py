@@ -100,7 +100,8 @@ def fibre_code(cascade: Cascade) -> Cover:
 def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndarray:
     """Return, for each letter and joint state before it, the class number of s_j in its fibre: int (|Σ|, N).
 
-    Readers know the map by the classes of what component j reads, so maps that these do not tell apart share fibres.
+    The readers of component j distinguish its maps only by the classes that they read; maps of equal class share
+    fibres.
     """
     component = cascade.components[j]
     used, letters = cascade.used(j), component.keys[:, 0]

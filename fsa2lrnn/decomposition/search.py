@@ -35,9 +35,9 @@ class CascadeCandidate:
     """A cascade that the search considered.
 
     Args:
-        how: how it is made.
-        cost: what it costs; None where it was not to be had.
-        why_not: the limit or the condition that it failed.
+        how: how it is built.
+        cost: its cost; None if it could not be built.
+        why_not: the limit or the condition that prevented it.
     """
 
     how: str
@@ -64,9 +64,9 @@ class Decomposition(Brief):
 
     Args:
         cascade: runs the minimal machine.
-        cost: what it costs.
-        bound: the largest prime that some component of every cascade has to turn round.
-        candidates: all that were considered, the chosen one first.
+        cost: the cost of the cascade.
+        bound: the largest prime p such that every cascade has a component that permutes a cycle of p states.
+        candidates: all that were considered, the selected one first.
     """
 
     cascade: Cascade
@@ -79,23 +79,22 @@ class Decomposition(Brief):
 
     @property
     def largest_permuted(self) -> int:
-        """The states of the largest component that does more than reset, to which the bound applies; 1 if none."""
+        """The states of the largest component that is not a reset machine, to which the bound applies; 1 if none."""
         return max((c.n_states for c in self.cascade.components if c.kind not in ("reset", "trivial")), default=1)
 
     @property
     def meets_bound(self) -> bool:
-        """Whether no cascade has a smaller largest component that does more than reset."""
+        """Whether the bound equals `largest_permuted`, so that no cascade has a smaller one."""
         return self.largest_permuted == self.bound.prime
 
 
 def one_a_key(cascade: Cascade) -> int:
-    """Return an estimate of the hidden units without building gates: the number of maps to select."""
+    """Return an estimate of the hidden units without building gates: one for each key that selects a map."""
     return sum(len(component.keys) for component in cascade.components)
 
 
 class CascadeSearch:
-    """The cascades of a machine within limits. Each is built once, and its gates are counted once, for any number of
-    calls of `cheapest`.
+    """The cascades of a machine within limits; each is built once for all calls of `cheapest`.
 
     Args:
         machine, max_block, token_shift, units: as for `decompose`.

@@ -19,7 +19,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[str, ...]:
     """Return, for each congruence of each layer, the fields of the labels that it determines and lower layers do not.
 
-    Fields have names where the labels are named tuples; elsewhere, and where no field is determined, the name is empty.
+    Only named tuples have named fields; for other labels, and where no field is determined, the name is "".
 
     >>> from fsa2lrnn.automata import zoo
     >>> register = zoo.mod_arith(5, "register").minimise()
@@ -89,7 +89,7 @@ def split_large(cascade: Cascade, largest: int) -> Cascade:
     """Return the cascade with every component split until no block is larger than `largest`.
 
     Raises:
-        NotExpressible: if a component is left that neither way splits.
+        NotExpressible: if neither method splits some component.
         BudgetExceeded: if a holonomy decomposition or the cascade outgrows its limits.
     """
     while (i := _too_large(cascade, largest)) is not None:

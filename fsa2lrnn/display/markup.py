@@ -20,7 +20,9 @@ class Markup(str):
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element. In an attribute's name `_` stands for `-`, a trailing one for nothing; None leaves it out.
+    """Return an HTML or SVG element; attributes whose value is None are left out.
+
+    In an attribute's name `_` stands for `-`, and a trailing `_` is removed.
 
     >>> tag("text", "a < b", tag("br"), class_="label", text_anchor="end", x=1.25, title=None)
     '<text class="label" text-anchor="end" x="1.25">a &lt; b<br></text>'
@@ -36,7 +38,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """Children one after the other; lists and tuples are joined too, None is nothing."""
+    """Concatenate children; lists and tuples are flattened, and None is skipped."""
     parts: list[str] = []
     for child in children:
         if isinstance(child, Markup):
@@ -53,8 +55,7 @@ def _plain(value: object) -> str:
 
 
 def visible(text: str, lines: bool = True) -> str:
-    r"""Text in which whatever shows nothing, and no drawing can hold, is escaped as Python does; without `lines`, line
-    feeds and tabs too.
+    r"""Return text with invisible and undrawable characters escaped as in Python; unless `lines`, also \n and \t.
 
     >>> visible("a\x1b\ud800&")
     'a\\x1b\\ud800&'
@@ -64,7 +65,7 @@ def visible(text: str, lines: bool = True) -> str:
 
 
 def cut(label: str, most: int) -> str:
-    """A label of at most so many characters, its end given up where it is longer.
+    """Return a label of at most `most` characters; a longer one ends in "…".
 
     >>> cut("(1,2,3)", 7), cut("quiescent", 7)
     ('(1,2,3)', 'quiesc…')
@@ -73,7 +74,7 @@ def cut(label: str, most: int) -> str:
 
 
 def picture(width: float, height: float, title: str, *children: object, class_: str = "") -> Markup:
-    """An SVG drawing that scales, with a name for those who don't see it."""
+    """Return a scalable SVG drawing whose title screen readers announce."""
     return tag(
         "svg",
         tag("title", title),
@@ -87,12 +88,12 @@ def picture(width: float, height: float, title: str, *children: object, class_: 
 
 
 def text(x: float, y: float, *content: object, anchor: str = "middle", class_: str = "label") -> Markup:
-    """A line of text in a drawing."""
+    """Return a line of text in a drawing."""
     return tag("text", *content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
-    """A straight line in a drawing."""
+    """Return a straight line in a drawing."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
@@ -100,7 +101,7 @@ _ALONE = files("fsa2lrnn.display").joinpath("alone.css").read_text(encoding="utf
 
 
 def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
-    """A drawing of class "automaton" as a file of its own: on paper, with its styles."""
+    """Return a drawing of class "automaton" as the text of an SVG file, with a background and its style sheet."""
     opening, rest = drawn.split("</title>", 1)
     of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
     opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)

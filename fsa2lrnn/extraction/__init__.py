@@ -1,4 +1,4 @@
-"""From a network back to a machine: exactly where its states close (`extract`), by what it puts out where they do not
+"""From a network back to a machine: exactly if its states are finitely many (`extract`), else from its outputs
 (`extract_learned`)."""
 
 from fsa2lrnn.extraction.closed import NOT_A_NUMBER, ModelSystem, extract, output_numbers

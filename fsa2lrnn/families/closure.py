@@ -34,13 +34,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class Obstruction(Brief):
-    """The obstruction space W by a basis, with its annihilator.
+    """The obstruction space W, given by a basis, and its annihilator.
 
     Args:
         basis: integers, shape (r, n), independent vectors that span W.
-        origins: where each comes from.
-        functions: integers (Python's, of any size), shape (n − r, n), a basis of the f with f·w = 0 on W; constants
-            are among their combinations.
+        origins: the origin of each.
+        functions: integers (Python's, of any size), shape (n − r, n), a basis of the f with f·w = 0 on W; their span
+            contains the constants.
     """
 
     basis: np.ndarray

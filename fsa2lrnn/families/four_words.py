@@ -29,7 +29,7 @@ class FourWords:
 
 
 def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWords | None:
-    """Return the shortest such words by |u|, then |p|, or None if none exist within the budgets above."""
+    """Return a four-word certificate with minimal |u|, then |p|, or None if none exists within the budgets above."""
     _, first_of_kind = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in first_of_kind)
     reached = _shortest_words(delta, start)

@@ -59,7 +59,7 @@ class PermutationGroup:
 
     @cached_property
     def representatives(self) -> list[int]:
-        """One element of each conjugacy class."""
+        """The numbers of one element of each conjugacy class."""
         covered, chosen = np.zeros(self.order, bool), list[int]()
         for g in range(self.order):
             if not covered[g]:

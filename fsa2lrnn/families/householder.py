@@ -46,7 +46,7 @@ class Points:
 
     @property
     def tells_all_apart(self) -> bool:
-        """Whether no two states have the same vector."""
+        """Whether the vectors of all states are distinct."""
         return len(np.unique(self.vectors, axis=0)) == len(self.vectors)
 
 

@@ -140,7 +140,7 @@ def _of_projections(letters: list[int], delta: np.ndarray) -> Iterator[Identity]
 
 
 def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
-    """Return (A_a − A_c)(A_b − A_c) − (A_b − A_c)(A_a − A_c) = 0, multiplied out; words are read from the left."""
+    """Return the identity (A_a − A_c)(A_b − A_c) = (A_b − A_c)(A_a − A_c), expanded; words are read from the left."""
     pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
     words = tuple(((first, 1), (second, 1)) for first, second in pairs)
     return Identity(words, tuple(delta[second][delta[first]] for first, second in pairs), (1, -1, -1, -1, 1, 1))

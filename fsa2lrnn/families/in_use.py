@@ -37,14 +37,14 @@ Answer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True)
 class LayerInUse:
-    """One row of the table, by the name that people know.
+    """One row of the table of layers, under the layer's common name.
 
     Args:
-        title: its name in tables.
-        external: its name in the extra "huggingface", which decides stacks; None if it is not there.
-        within: the layers that contain it: these represent whatever it represents.
-        is_searched_last: whether a stack is searched only where no layer within it, and no one layer, gives the answer:
-            for layers whose search is long and that no argument refuses.
+        title: the name in tables.
+        external: the name in the extra "huggingface", which decides stacks; None if that extra does not have the layer.
+        within: the layers that contain this one: they represent whatever it represents.
+        is_searched_last: whether stacks are searched only if neither the layers within it nor one layer decides: for
+            layers whose search is long and for which no argument proves impossibility.
     """
 
     title: str
@@ -148,7 +148,7 @@ def decide(
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:
-    """Return a sentence for each layer that is said to represent what one that contains it does not."""
+    """Return a sentence for each layer that represents what another that contains it does not."""
     return [
         f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
         for inner, outer in _pairs()
@@ -159,7 +159,7 @@ def contradictions(rows: dict[str, Decision]) -> list[str]:
 
 
 def carried(rows: dict[str, Decision]) -> dict[str, Decision]:
-    """Return the rows with each "yes" carried to the layers that contain the layer, and each "no" to those within."""
+    """Return the rows with each "yes" extended to the containing layers, and each "no" to the contained ones."""
     rows = dict(rows)
     for inner, outer in _pairs():
         mine, theirs = rows[inner], rows[outer]
@@ -186,7 +186,7 @@ def _pairs() -> Iterator[tuple[str, str]]:
 
 
 def _joined(row: Decision) -> Decision:
-    """Return the row with what one layer says of a stack and the other way round."""
+    """Return the row with what a decision on one layer implies for a stack, and the converse."""
     one = "no" if row.stack == "no" else row.one
     return replace(row, one=one, stack="yes" if row.one == "yes" and row.stack == "unknown" else row.stack)
 

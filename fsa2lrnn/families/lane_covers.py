@@ -40,10 +40,10 @@ class IndistinguishableWords:
 def alike_to_lanes(
     machine: MooreMachine, budget: int = BUDGET, ignore: Collection[Hashable] = ()
 ) -> IndistinguishableWords | bool | None:
-    """Return two words that no number of hard lanes separates though the machine does, the second as short as possible;
-    False if no such words exist, None if the budget ends first.
+    """Return two words that the machine separates and no number of hard lanes does; the second is shortest possible.
 
-    Outputs in `ignore` do not count: lanes may have any output instead.
+    Returns False if no such words exist, None if the budget is exhausted. Outputs in `ignore` do not count: lanes may
+    have any output instead.
 
     >>> from fsa2lrnn.automata import zoo
     >>> alike_to_lanes(zoo.flip_flop()), alike_to_lanes(zoo.ab_star()).words

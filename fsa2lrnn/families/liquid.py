@@ -104,7 +104,9 @@ def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness |
 
 
 def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
-    """Return the layer of T6: if the M_a − M_b commute and are diagonalisable, then in their eigenbasis P
+    """Return the Liquid-S4 layer of T6, whose matrix A is dense.
+
+    If the M_a − M_b commute and are diagonalisable, then with their eigenbasis P:
 
     N_a = P⁻¹ M_a P,  Bu = N_a 1 − 1,  A = N_{a₀} − diag(N_{a₀} 1 − 1),  x_q = P⁻¹ e_q − 1.
     """

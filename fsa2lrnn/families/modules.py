@@ -96,7 +96,7 @@ def functions_module(delta: np.ndarray) -> Module:
 
 @dataclass(frozen=True)
 class SpunSubmodule:
-    """The submodule that some rows generate, with a basis of their images under words.
+    """The submodule that some rows generate, with a basis of images of these rows under words.
 
     Args:
         rows: the basis, exact, shape (r, d).

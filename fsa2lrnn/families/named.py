@@ -77,7 +77,7 @@ class LayerVerdict(Brief):
     verdict: Verdict | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object; the certificate stands with the family."""
+        """Return a JSON object; the certificate is not in it but in the JSON object of the family's verdict."""
         named = NAMED[self.name]
         return {"is": named.what, "family": named.family, "answer": self.answer, "why": self.why}
 

@@ -199,7 +199,7 @@ class Witness(CertifiedAnswer):
 
     @property
     def dimension(self) -> int:
-        """Real dimensions of the state."""
+        """The number of real dimensions of the state."""
         return self.form.dimension if isinstance(self.form, Affine) else sum(lane.dimension for lane in self.form)
 
     @property
@@ -236,7 +236,7 @@ class Witness(CertifiedAnswer):
 
 @dataclass(frozen=True)
 class Unknown(FamilyAnswer):
-    """Neither a witness nor a certificate: what was tried, and what would settle it."""
+    """The answer without a witness and a certificate: what was tried, and what would decide the question."""
 
     answer: ClassVar[str] = "unknown"
     reason: str
@@ -298,7 +298,7 @@ class AffineWitness:
 
     @property
     def is_exact(self) -> bool:
-        """Whether all entries are integers, so that floats compute exactly as long as they hold the integers."""
+        """Whether the tables are integers, which makes float arithmetic exact in the range where all integers exist."""
         tables = self.tables()
         return not ((tables.A % 1).any() or (tables.v % 1).any() or (tables.x % 1).any())
 

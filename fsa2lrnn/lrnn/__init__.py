@@ -1,4 +1,4 @@
-"""The network, in torch alone: it knows of letters and outputs, not of automata."""
+"""The network, which depends on torch only: it has letters and outputs, and does not import automata."""
 
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.checkpoint import load, save

@@ -1,7 +1,7 @@
-"""One layer over letters as what it is: a switched affine system x_k = A[a_k] x_{k-1} + v[a_k] and a read-out.
+"""One layer over letters as a switched affine system: x_k = A[a_k] x_{k-1} + v[a_k] and a read-out.
 
-All that such a model computes follows from its tables, one A and one v a letter; the gates that made them are
-forgotten. These are the numbers that `falsify`, `certify` and `repair` reason about (§8 of docs/theory.md).
+The tables, one A and one v per letter, determine all outputs of such a model; the gates that computed them are not
+stored. `falsify`, `certify` and `repair` work on these numbers (§8 of docs/theory.md).
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class Readout:
 
     @classmethod
     def linear(cls, W: Tensor, b: Tensor) -> Readout:
-        """Logits W x + b, (|Γ|, d) and (|Γ|,): exactly so, as relu(z) − relu(−z)."""
+        """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z)."""
         eye = torch.eye(len(W), dtype=W.dtype, device=W.device)
         return cls(torch.cat([W, -W]), torch.cat([b, -b]), torch.cat([eye, -eye], dim=1), torch.zeros_like(b))
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Logits: (…, d) -> (…, |Γ|)."""
+        """Compute the logits: (…, d) -> (…, |Γ|)."""
         if self.norm_weight is not None:
             x = layer_norm(x, x.shape[-1:], self.norm_weight, self.norm_bias, EPS)
         return (x @ self.W1.T + self.b1).relu() @ self.W2.T + self.b2
@@ -67,7 +67,7 @@ class Readout:
 
 @dataclass(frozen=True, eq=False)
 class SwitchedAffine:
-    """x_k = A[a_k] x_{k-1} + v[a_k], and the output is the largest logit's of readout(x_k), heads side by side.
+    """A recurrence x_k = A[a_k] x_{k-1} + v[a_k] that outputs the symbol of the largest logit of readout(x_k).
 
     Args:
         A, v, x0: (|Σ|, H, b, b), (|Σ|, H, b), (H, b), in one dtype.
@@ -113,7 +113,7 @@ class SwitchedAffine:
         alphabet: Sequence[Hashable] | None = None,
         outputs: Sequence[Hashable] | None = None,
     ) -> SwitchedAffine:
-        """Return the tables with letters and outputs that are numbers unless given.
+        """Return the system of these tables; letters and outputs are numbered unless symbols are passed.
 
         >>> sign = SwitchedAffine.of(
         ...     torch.tensor([1.0, -1.0]).reshape(2, 1, 1, 1), torch.zeros(2, 1, 1), torch.ones(1, 1),
@@ -128,7 +128,7 @@ class SwitchedAffine:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of all its numbers."""
+        """The dtype of all tensors."""
         return self.A.dtype
 
     @property
@@ -142,19 +142,19 @@ class SwitchedAffine:
         return digest.hexdigest()
 
     def step(self, x: Tensor) -> Tensor:
-        """The states after each letter: (N, H, b) -> (N, |Σ|, H, b)."""
+        """Return the states after each letter: (N, H, b) -> (N, |Σ|, H, b)."""
         return torch.einsum("ahij,nhj->nahi", self.A, x) + self.v
 
     def run(self, tokens: Tensor) -> Tensor:
-        """The states along words, int64 (B, T) -> (B, T, H, b), by the token scan of this device."""
+        """Return the states along words by this device's token scan: int64 (B, T) -> (B, T, H, b)."""
         return scan_tokens(tokens, self.A, self.v, self.x0)
 
     def logits(self, x: Tensor) -> Tensor:
-        """(…, H, b) -> (…, |Γ|)."""
+        """Compute the logits of states: (…, H, b) -> (…, |Γ|)."""
         return self.readout(x.flatten(-2))
 
     def to(self, dtype: torch.dtype) -> SwitchedAffine:
-        """The same numbers in another dtype."""
+        """Return the same system with its numbers converted to another dtype."""
         moved = {name: tensor.to(dtype) for name, tensor in vars(self.readout).items() if tensor is not None}
         return replace(
             self, A=self.A.to(dtype), v=self.v.to(dtype), x0=self.x0.to(dtype), readout=replace(self.readout, **moved)

@@ -1,4 +1,4 @@
-"""What verifiers refuse: settings under which numbers are not what a dtype's arithmetic makes them, and some layers.
+"""Checks before a verification: refuse settings that compute below a dtype's precision, and layers without proofs.
 
 That sums of integers below 2²⁴ are exact in float32 (T1, T26), and every bound on rounding, needs products of 24 bits.
 TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A processor that
@@ -115,13 +115,13 @@ def _of_products(backend: object) -> str:
 
 
 def check_causal(model: object) -> None:
-    """Raises `UnsupportedFormat` for a model that reads words whole, naming the layer whose outputs need that."""
+    """Raise `UnsupportedFormat` for a model that is not causal, with the layer that needs the whole word."""
     if isinstance(model, LRNN) and (reason := model.not_causal) is not None:
         raise UnsupportedFormat(reason)
 
 
 def unproved(model: LRNN) -> list[str]:
-    """Why nothing can be proved of a model: for each layer that says so, its place, its name and its reason."""
+    """Return, for each layer of which nothing can be proved, its place, its name and its reason."""
     return [
         f"layers.{i} is of kind {name_of(layer)}, {reason}"
         for i, layer in enumerate(model.config.layers)
@@ -130,7 +130,7 @@ def unproved(model: LRNN) -> list[str]:
 
 
 def check_provable(model: LRNN) -> None:
-    """Raises `UnsupportedFormat` for a model of which no judge says anything, with what can be asked of it instead."""
+    """Raise `UnsupportedFormat` for a model that no verifier supports, and name commands that support it."""
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(f"{type(model).__name__} is no LRNN, and shows nothing of its states: {FOREIGN}")
     check_causal(model)

@@ -36,7 +36,7 @@ def save(model: LRNN, path: str | Path) -> None:
 def load(path: str | Path) -> LRNN:
     """Read a model that `save` wrote, in the dtype it was saved in, on the CPU.
 
-    Nothing is made of the configuration's sizes before they are found to be those of the file's tensors.
+    No memory is allocated by the configuration's sizes before they are compared with the file's tensors.
 
     Raises:
         CheckpointError: for a file that is missing, damaged, foreign, incomplete or newer than this version.

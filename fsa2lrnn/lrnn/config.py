@@ -82,12 +82,12 @@ class LRNNConfig:
 
     @property
     def columns(self) -> Columns:
-        """The column rule with its p."""
+        """The column rule with its exponent p."""
         return Columns(self.normalisation, self.p)
 
     @property
     def reads_letters(self) -> bool:
-        """Whether there is no stream: letters in, states out, as for an index table."""
+        """Whether the layer reads letters and the read-out its states, without a stream, as for an index table."""
         return any(layer.reads_letters for layer in self.layers)
 
     @property
@@ -97,8 +97,7 @@ class LRNNConfig:
 
     @property
     def entries_per_token(self) -> int:
-        """The numbers that the widest step materialises per token: those of a layer, its input, the hidden units of the
-        read-out, or the logits."""
+        """The numbers per token that the widest step stores: of one layer, its input, the read-out or the logits."""
         if self.reads_letters:
             return len(self.outputs)
         shift = 2 if self.token_shift else 1
@@ -114,7 +113,7 @@ class LRNNConfig:
                 )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
+        """Return a JSON object that `from_json` reads back."""
         return {
             **{field.name: getattr(self, field.name) for field in fields(self)},
             "alphabet": [symbols.to_json(letter) for letter in self.alphabet],
@@ -124,7 +123,7 @@ class LRNNConfig:
 
     @classmethod
     def from_json(cls, value: Any) -> LRNNConfig:
-        """Inverse of `to_json`. Raises `UnsupportedFormat` naming what is missing, unknown or of another type."""
+        """Return the configuration of a JSON object; raise `UnsupportedFormat` naming the invalid fields."""
         return read(cls, value, "config", {Hashable: _symbol, LayerConfig: _layer})
 
 

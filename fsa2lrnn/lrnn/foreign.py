@@ -34,7 +34,7 @@ class ForeignWeights:
         outputs: Sequence[Hashable] | None = None,
         p: float = 1.2,
     ) -> Self:
-        """Return the model with these weights of the code published with the paper.
+        """Return the model with weights in the format of the code published with the paper.
 
         That code centres each block's columns and divides the block by its largest column p-norm (rule "released"); all
         layers except the last add to their input (connection "residual"), and a LayerNorm precedes each layer and the

@@ -1,4 +1,4 @@
-"""Gates Linear–ReLU–Linear: what makes A(u) and v(u) of an input, and logits of a state."""
+"""Gates Linear–ReLU–Linear, which compute A(u) and v(u) from an input, and logits from a state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Gate(nn.Sequential):
 
     @property
     def weights(self) -> GateWeights:
-        """The parameters themselves."""
+        """The parameters, not copies."""
         first, _, second = cast("tuple[nn.Linear, nn.Module, nn.Linear]", tuple(self.children()))
         return GateWeights(first.weight, first.bias, second.weight, second.bias)
 
@@ -68,7 +68,7 @@ class Gate(nn.Sequential):
                     parameter.copy_(values[name])
 
     def hidden(self, z: Tensor) -> Tensor:
-        """relu(W1 z + b1): (…, d) -> (…, m)."""
+        """Compute the hidden units relu(W1 z + b1): (…, d) -> (…, m)."""
         first, relu, _ = self.children()
         return relu(first(z))
 
@@ -82,7 +82,7 @@ class Gate(nn.Sequential):
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
-        """Whether, for these inputs (N, d), no sum in the gate has two terms, so that no order of summation matters."""
+        """Return whether no sum in the gate has two terms for these inputs (N, d), whose order could matter."""
         _, b1, _, b2 = self.weights
         if b1.any() or b2.any():
             return False
@@ -90,9 +90,9 @@ class Gate(nn.Sequential):
             return all(bool(((x != 0).sum(-1) <= 1).all()) for x in (z, self.hidden(z)))
 
     def is_exact(self, z: Tensor, limit: float) -> bool:
-        """Whether, for these inputs (N, d), the gate adds up integers whose sizes together stay within `limit`.
+        """Return whether the gate adds only integers whose absolute values sum to at most `limit`, for inputs (N, d).
 
-        With a limit up to which the dtype holds all integers, nothing is rounded.
+        If the dtype represents all integers up to `limit`, the gate then computes without rounding.
         """
         W1, b1, W2, b2 = (part.detach().double() for part in self.weights)
         z = z.double()
@@ -118,7 +118,7 @@ class TableGate(Gate):
         self.table = nn.Parameter(scale * torch.randn(width_out, width_in))
 
     def forward(self, z: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] - `Sequential` says input
-        """The row for a unit vector, sums of rows for others."""
+        """Compute W2 relu(z), which is row i of the table for the unit vector e_i: (…, d) -> (…, n)."""
         return z.relu() @ self.table.T
 
     @property
@@ -143,17 +143,17 @@ class TableGate(Gate):
             self.table.copy_(W2)
 
     def hidden(self, z: Tensor) -> Tensor:
-        """relu(z): what is read."""
+        """Compute relu(z), the vector that the table multiplies: (…, d) -> (…, d)."""
         return z.relu()
 
 
 def look_up(table: Tensor) -> Values:
-    """The values of a gate that gives out row i of a table (N, …), bit for bit, where it reads the unit vector e_i."""
+    """Return weights of a gate that maps the unit vector e_i to row i of a table (N, …) without rounding."""
     return {"W1": torch.eye(len(table), dtype=table.dtype), "W2": table.flatten(1).T}
 
 
 def new_gate(kind: str, width_in: int, hidden: int, width_out: int) -> Gate:
-    """One of `GATES` with random weights; `hidden` is for "relu".
+    """Return a gate of a kind in `GATES` with random weights; `hidden` applies to "relu" only.
 
     >>> new_gate("table", 3, 1, 5).weights.W2.shape
     torch.Size([5, 3])
@@ -164,7 +164,7 @@ def new_gate(kind: str, width_in: int, hidden: int, width_out: int) -> Gate:
 
 
 def check_kind(kind: str) -> None:
-    """Raises `UnsupportedFormat` for what is none of `GATES`."""
+    """Raise `UnsupportedFormat` for a kind that is not in `GATES`."""
     if kind not in GATES:
         raise UnsupportedFormat(f"gate {kind!r} is not known: one of {', '.join(GATES)}")
 

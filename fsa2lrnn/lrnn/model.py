@@ -58,34 +58,34 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]:
-        """Σ: token i stands for letter i."""
+        """The letters Σ: token i stands for alphabet[i]."""
         return self.config.alphabet
 
     @property
     def outputs(self) -> tuple[Hashable, ...]:
-        """Γ: logit j belongs to output symbol j."""
+        """The output symbols Γ: logit j belongs to outputs[j]."""
         return self.config.outputs
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans by name that every layer takes on any machine, besides "auto" and, for tables, "letters"."""
+        """The scans, by name, that every layer supports on any machine, besides "auto" and, for tables, "letters"."""
         first, *others = (layer.methods for layer in self.recurrences)
         return tuple(name for name in first if all(name in methods for methods in others))
 
     @property
     def entries_per_token(self) -> int:
-        """Numbers that the widest step materialises for one token."""
+        """The numbers per token that the widest step stores."""
         return self.config.entries_per_token
 
     @property
     def is_switched(self) -> bool:
-        """Whether it is one layer over letters whose states alone are read out, so that it has tables (`switched`)."""
+        """Whether the model has tables (`switched`): one layer over letters, and a read-out of its state only."""
         is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
         return is_one and not adds(self.config.connection, is_last=True) and self.has_plain_ends
 
     @property
     def has_plain_ends(self) -> bool:
-        """Whether embedding and read-out are a table and a gate, not other modules that a layer brings along."""
+        """Whether the embedding is a table and the read-out a gate, rather than modules that layers define."""
         return isinstance(self.embedding, nn.Embedding) and isinstance(self.readout, Gate)
 
     @property
@@ -95,12 +95,12 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def is_causal(self) -> bool:
-        """Whether an output depends on no later letter, so that words can be read in pieces."""
+        """Whether no output depends on later letters, so that words can be read in pieces."""
         return self.not_causal is None
 
     @property
     def not_causal(self) -> str | None:
-        """Which layer is not causal, and what that means; None where all are."""
+        """A message that names the layer that is not causal, or None if all are causal."""
         for i, layer in enumerate(self.recurrences):
             if not layer.is_causal:
                 return (
@@ -110,7 +110,7 @@ class LRNN(ForeignWeights, nn.Module):
         return None
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """What the layers ask of the optimiser, for parameters by name."""
+        """Return the layers' hints to the optimiser, by parameter name."""
         return {
             f"layers.{i}.{name}": hint
             for i, layer in enumerate(self.recurrences)
@@ -124,7 +124,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the model lives."""
+        """The device that the model is on."""
         return next(self._tensors()).device
 
     def _tensors(self) -> Iterator[Tensor]:
@@ -146,11 +146,13 @@ class LRNN(ForeignWeights, nn.Module):
         cast("Gate", self.readout).set(readout)
 
     def forward(self, tokens: Tensor, method: str = "auto", empty_word: bool = False) -> Tensor:
-        """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|), with `empty_word` (B, T+1, |Γ|), its first.
+        """Return the logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|), or (B, T+1, |Γ|) with `empty_word`.
 
-        `method` names the scan (`fsa2lrnn.lrnn.scan`), or is "letters", fast without compiled scans where letters are
-        few: the one of that name in a first layer with tables (`fsa2lrnn.lrnn.scan_tokens`), "sequential" elsewhere.
-        Raises `InvalidWord` for tokens that are no letters.
+        With `empty_word` the logits on the empty word come first. `method` names the scan (`fsa2lrnn.lrnn.scan`).
+        "letters", which is fast without compiled scans for small alphabets, is the method of that name in a first layer
+        with tables (`fsa2lrnn.lrnn.scan_tokens`) and "sequential" in all other layers.
+
+        Raises `InvalidWord` for tokens that are not letters.
         """
         stream, _ = self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)
         if empty_word:
@@ -158,7 +160,7 @@ class LRNN(ForeignWeights, nn.Module):
         return self._read(stream)
 
     def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
-        """Logits along `tokens` from a given state, and the state after them: (B, T) -> (B, T, |Γ|).
+        """Return the logits along `tokens` from a given state, (B, T) -> (B, T, |Γ|), and the state after them.
 
         Splitting a word and carrying the state computes the same recurrence as reading it whole.
         """
@@ -216,7 +218,7 @@ class LRNN(ForeignWeights, nn.Module):
         return tokens.numel() >= 2 * (n * n + len(tokens) if self.config.token_shift else n)
 
     def first_inputs(self) -> Tensor:
-        """What the first layer reads for each letter, before the token shift: (|Σ|, d)."""
+        """Return the inputs of the first layer for each letter, before the token shift: (|Σ|, d)."""
         return self._norm(0, cast("Tensor", self.embedding.weight))
 
     def _first_layer_by_letter(
@@ -234,19 +236,19 @@ class LRNN(ForeignWeights, nn.Module):
         return x, LayerState(last_x, last_u)
 
     def _read(self, stream: Tensor) -> Tensor:
-        """Logits from what the read-out reads: (B, T, d), or state indices (B, T) -> (B, T, |Γ|)."""
+        """Return the logits of the read-out's inputs (B, T, d), or state indices (B, T): -> (B, T, |Γ|)."""
         read = self._norm(len(self.layers), stream)
         numbered = None if self.config.reads_letters else repeats.number(read)
         return self.readout(read) if numbered is None else embedding(numbered.index, self.readout(numbered.rows))
 
     def initial_state(self, batch: int = 1) -> State:
-        """The state before the first letter, for each word of a batch."""
+        """Return the state before the first letter for a batch of words."""
         if self.config.token_shift:
             return self._initial(batch)[0]
         return tuple(LayerState(layer.initial_state(batch), None) for layer in self.recurrences)
 
     def initial_logits(self) -> Tensor:
-        """Logits on the empty word, shape (|Γ|,): the read-out of x₀, with a zero in place of the token's embedding."""
+        """Return the logits on the empty word, (|Γ|,): the read-out of x₀, with zero for the token's embedding."""
         with torch.no_grad():
             return self.readout(self._norm(len(self.layers), self._initial(1)[1]))[0]
 
@@ -280,12 +282,12 @@ class LRNN(ForeignWeights, nn.Module):
                 raise InvalidWord(f"token {wrong} is no letter: tokens run 0..{len(self.alphabet) - 1}")
 
     def transduce(self, word: Word, method: str = "auto") -> list[Hashable]:
-        """The output symbol after every prefix of `word`. Raises `InvalidWord` for an unknown letter."""
+        """Return the output symbol after every prefix of `word`; raise `InvalidWord` for an unknown letter."""
         tokens = encode(word, self.alphabet)
         return [self.outputs[j] for numbers in self.stream([tokens], method) for j in numbers]
 
     def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
-        """Output numbers along a word that arrives in pieces of tokens, in memory that its length does not change.
+        """Yield output numbers along a word that arrives in pieces of tokens, in bounded memory.
 
         Raises `NotExact` where logits are not numbers, since no output can then be named, and `UnsupportedFormat` for a
         model that is not causal.
@@ -303,7 +305,7 @@ class LRNN(ForeignWeights, nn.Module):
                     read += len(tokens)
 
     def _numbers(self, stream: Tensor, position: int) -> Tensor:
-        """Output numbers from what the read-out reads, (T, d) or state indices (T,): (T,)."""
+        """Return the output numbers of what the read-out reads: (T, d), or state indices (T,) -> (T,)."""
         if self.config.reads_letters:
             return cast("IndexReadout", self.readout).numbers(stream)  # without writing the logits out
         return decode(self._read(stream[None])[0], position)
@@ -327,12 +329,12 @@ class LRNN(ForeignWeights, nn.Module):
         return card("LRNN", rows)
 
     def extra_repr(self) -> str:
-        """What `print(model)` says beside the modules."""
+        """Return the text that `print(model)` shows in addition to the modules."""
         return f"letters={len(self.alphabet)}, outputs={len(self.outputs)}, normalisation={self.config.normalisation!r}"
 
 
 def decode(logits: Tensor, position: int = 0) -> Tensor:
-    """The number of the largest logit, first among equals: (T, |Γ|) -> (T,). Raises `NotExact` where one is NaN."""
+    """Return the number of the largest logit, the first of equal ones: (T, |Γ|) -> (T,); raise `NotExact` for NaN."""
     if (wrong := logits.isnan().any(-1)).any():
         k = position + int(wrong.nonzero()[0]) + 1
         raise NotExact(f"the logits at position {k} are NaN, so no output can be read: the state has overflowed")

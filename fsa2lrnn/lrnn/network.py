@@ -1,4 +1,4 @@
-"""What searches, extraction and comparison use of a model."""
+"""The protocol of models that searches, extraction and comparison use."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class LayerState(NamedTuple):
-    """What a layer carries from one step to the next."""
+    """The state of one layer between two steps."""
 
     x: Tensor  # (B, H, b), or the index of the one-hot state (B,), or whatever a layer carries: (B, …)
     u: Tensor | None  # under token shift, the layer's last input (B, d)

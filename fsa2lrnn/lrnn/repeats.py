@@ -1,4 +1,4 @@
-"""Numbers of repeated rows: what depends on a row alone is then computed once per different row, not once per step.
+"""Numbering of repeated rows, so that functions of a row are computed once per distinct row, not once per step.
 
 The stream of a compiled model takes finitely many values, since its layers' states do and its letters are finite in
 number; so do the gates' inputs. A trained model's stream does not repeat, and that shows after few rows.
@@ -22,14 +22,14 @@ _FACTORS = np.random.default_rng(0).integers(2**62, size=1 << 8, dtype=np.int64)
 
 
 class NumberedRows(NamedTuple):
-    """Different rows (N, d), and the number of the one at each place (B, T)."""
+    """The distinct rows (N, d) of a stream, and the index of the row at each place (B, T)."""
 
     rows: Tensor
     index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride] - nobody searches in it
 
 
 def number(stream: Tensor) -> NumberedRows | None:
-    """Return the different rows of a stream (B, T, d) and their numbers; None if they are too many to save time.
+    """Return the distinct rows of a stream (B, T, d) and their indices; None if they are too many to save time.
 
     No gradient passes through it: the result is None for a stream that requires one, or outside the CPU's memory.
 
@@ -49,7 +49,7 @@ def number(stream: Tensor) -> NumberedRows | None:
 
 
 def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
-    """Return the same for rows joined with those one step earlier, the first with `before` (B, d): (N, d) -> (N', 2d).
+    """Return the distinct rows joined with the previous step's, or `before` (B, d) at first: (N, d) -> (N', 2d).
 
     The result is None if they are too many.
     """

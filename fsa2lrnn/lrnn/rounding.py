@@ -1,9 +1,9 @@
-"""How far apart any two evaluations of one expression may be, whatever the order of their sums.
+"""Bounds on the difference of any two floating-point evaluations of an expression, for all orders of summation.
 
 A gate is computed by a matrix library, in an order that depends on the shape of the call, on the batch and on the
 number of threads, with fused multiplication and addition or without. With unit round-off u a sum of n products is off
 by at most γ_n Σ|products| in any of these, γ_n = n u / (1 − n u), but for numbers too small for the format (Higham,
-"Accuracy and Stability of Numerical Algorithms", §3.1). `Rounded` carries such bounds along (T27 of docs/theory.md):
+"Accuracy and Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates such bounds (T27 of docs/theory.md):
 its midpoint is what float64 makes of the expression, in some order, and its `off` bounds how far from that any
 evaluation in the format may be; so what float64 itself rounds counts among it. Bounds are computed in float64 and
 enlarged by 2⁻³⁰, many times what they round.
@@ -46,18 +46,18 @@ class RoundedNumbers:
 
     @classmethod
     def exact(cls, x: Tensor, kind: FloatFormat | None = None) -> RoundedNumbers:
-        """Numbers that every evaluation has, in their own format unless another is given."""
+        """Return numbers that are equal in every evaluation, in the format of x unless `kind` names another."""
         mid = x.detach().cpu().double()
         return cls(mid, torch.zeros_like(mid), kind or FloatFormat.of(x.dtype))
 
     @property
     def size(self) -> Tensor:
-        """At least the absolute value that any evaluation has."""
+        """An upper bound on the absolute value in any evaluation."""
         return (self.mid.abs() + self.off) * _OUTWARD
 
     @property
     def is_exact(self) -> bool:
-        """Whether every evaluation gives the midpoints."""
+        """Whether every evaluation computes the midpoints."""
         return not self.off.any()
 
     def of(self, mid: Tensor, off: Tensor) -> RoundedNumbers:
@@ -67,23 +67,23 @@ class RoundedNumbers:
         return RoundedNumbers(torch.where(is_bounded, mid, 0), torch.where(is_bounded, off, torch.inf), self.kind)
 
     def where(self, mask: Tensor) -> RoundedNumbers:
-        """Zero outside the mask."""
+        """Return the numbers within the mask and zero outside."""
         return RoundedNumbers(self.mid.where(mask, 0), self.off.where(mask, 0), self.kind)
 
     def unflatten(self, sizes: tuple[int, ...]) -> RoundedNumbers:
-        """The last axis as several."""
+        """Return the same numbers with the last axis split into several."""
         return RoundedNumbers(self.mid.unflatten(-1, sizes), self.off.unflatten(-1, sizes), self.kind)
 
     def __getitem__(self, key: object) -> RoundedNumbers:
         return RoundedNumbers(self.mid[key], self.off[key], self.kind)  # type: ignore[index]
 
     def scaled(self, factor: float) -> RoundedNumbers:
-        """A product with one number, the same in every evaluation."""
+        """Return the product with one number that is the same in every evaluation."""
         mid = self.mid * factor
         return self.of(mid, self.off * abs(factor) + _both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny)
 
     def linear(self, W: Tensor, b: Tensor) -> RoundedNumbers:
-        """W x + b, (n, d) and (n,), the same numbers in every evaluation: (…, d) -> (…, n).
+        """Return W x + b with W (n, d) and b (n,), which are the same in every evaluation: (…, d) -> (…, n).
 
         A term that is zero in every evaluation is added without rounding, so it does not count among the n of γ_n.
         """
@@ -96,7 +96,7 @@ class RoundedNumbers:
         return self.of(mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
 
     def relu(self) -> RoundedNumbers:
-        """Their positive parts, which nobody rounds."""
+        """Return the positive parts, which are computed without rounding."""
         off = torch.where(self.mid < 0, (self.mid + self.off * _OUTWARD).clamp(min=0), self.off)
         return RoundedNumbers(self.mid.relu(), off, self.kind)
 
@@ -111,7 +111,7 @@ class RoundedNumbers:
         return self.of(self.mid - other.mid, spread + _both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny)
 
     def __matmul__(self, other: RoundedNumbers) -> RoundedNumbers:
-        """Matrix products over the last two axes."""
+        """Return the matrix products over the last two axes."""
         n, size, there = self.mid.shape[-1], self.size, other.size
         sums = size @ there
         spread = self.off @ there + size @ other.off
@@ -120,7 +120,7 @@ class RoundedNumbers:
         return self.of(self.mid @ other.mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
 
     def sigmoid(self) -> RoundedNumbers:
-        """1 / (1 + e^−x), which changes by at most a quarter of what x does."""
+        """Return 1 / (1 + e^−x); the sigmoid changes by at most a quarter of a change of x."""
         mid = self.mid.sigmoid()
         return self.of(mid, self.off / 4 + 32 * _both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
 
@@ -135,7 +135,7 @@ class RoundedNumbers:
         return self.of(mid, bound)
 
     def columns(self, rule: str, p: float) -> RoundedNumbers:
-        """Blocks under a column rule, by either method of `normalise`: (…, b, b) -> (…, b, b)."""
+        """Return blocks under a column rule, with bounds for both methods of `normalise`: (…, b, b) -> (…, b, b)."""
         if rule == "none":
             return self
         if rule == "clip":
@@ -149,9 +149,9 @@ class RoundedNumbers:
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
     def largest(self, mask: Tensor) -> RoundedNumbers:
-        """One-hot columns at the first largest entry within the mask: (…, b, b) -> (…, b, b).
+        """Return one-hot columns at the first largest entry within the mask: (…, b, b) -> (…, b, b).
 
-        A 1 that rounding may move is off by 1, as each entry to which it may go.
+        Where rounding can move the 1, each entry that may be the largest has an error bound of 1.
         """
         mid, off = self.mid.masked_fill(~mask, -torch.inf), self.off.where(mask, 0)
         first = mid.argmax(-2, keepdim=True)
@@ -162,7 +162,7 @@ class RoundedNumbers:
         return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 
     def centred(self) -> RoundedNumbers:
-        """Columns less their means: (…, b, b) -> (…, b, b)."""
+        """Return the columns minus their means: (…, b, b) -> (…, b, b)."""
         b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
         mean = self.mid.mean(-2, keepdim=True)
         spread = self.off + self.off.mean(-2, keepdim=True)
@@ -172,7 +172,7 @@ class RoundedNumbers:
         return self.of(self.mid - mean, spread + rounding + 8 * self.kind.tiny)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
-        """How far quotients may be from mid / middle, where divisors lie between `low` and `high`."""
+        """Return error bounds of the quotients mid / middle, for divisors between `low` and `high`."""
         apart = torch.maximum(high - middle, middle - low) / (low * middle)
         return self.off / low + self.mid.abs() * apart + _both(self.kind) * self.size / low + 4 * self.kind.tiny
 
@@ -183,7 +183,7 @@ class RoundedNumbers:
 
 @dataclass(frozen=True, eq=False)
 class _Norms:
-    """p-norms of columns as any evaluation computes them: between low and high, in float64 middle, (…, 1, b) each."""
+    """Bounds on the p-norms of columns: `low` <= any evaluation <= `high`, `middle` in float64, (…, 1, b)."""
 
     low: Tensor
     middle: Tensor
@@ -218,7 +218,7 @@ def _both(kind: FloatFormat) -> float:
 
 
 def integers(kind: FloatFormat) -> float:
-    """Up to this a format holds all integers, and float64 adds up their sizes."""
+    """Return a number up to which a format represents all integers, and float64 adds their absolute values."""
     return min(1 / kind.u, 2.0**52)
 
 
@@ -227,7 +227,7 @@ def _least_norm(kind: FloatFormat, b: int, p: float) -> Tensor:
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
-    """p-norms of columns without overflow on the way: (…, b, c) -> (…, 1, c)."""
+    """Return the p-norms of columns without intermediate overflow: (…, b, c) -> (…, 1, c)."""
     largest = x.abs().amax(-2, keepdim=True)
     is_plain = (largest > 0) & largest.isfinite()
     unit = torch.where(is_plain, x / torch.where(is_plain, largest, 1), 0)

@@ -65,10 +65,11 @@ def _what_it_has(model: Network) -> str:
 
 
 def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
-    """By how much A and v (`switched`) may differ from those of any other evaluation: float64, (|Σ|, H, b, b) and (|Σ|,
-    H, b); zero where nothing rounds that more than one order of summation could round otherwise.
+    """Return bounds on the difference of A and v (`switched`) from those of any other evaluation.
 
-    It is infinite where nothing is bounded: for numbers near the end of the format's range, and p over 64.
+    The bounds are float64, (|Σ|, H, b, b) and (|Σ|, H, b). They are zero where no operation rounds in a way that
+    depends on the order of summation, and infinite where no bound is known: for numbers near the end of the format's
+    range, and for p above 64.
 
     Raises:
         UnsupportedFormat: as `switched` does, and for a layer that declares no such bound.

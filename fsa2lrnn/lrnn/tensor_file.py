@@ -33,10 +33,10 @@ _COMPARING = frozenset((torch.Tensor.__lt__, torch.Tensor.lt, torch.lt))
 
 
 class _ShapeOnlyMode(TorchFunctionMode):
-    """Answers with empty tensors where the meta device would import torch's compiler to say what their shape is.
+    """A mode that returns empty tensors where the meta device would import torch's compiler to compute shapes.
 
-    It has these operations from torch's definitions in Python alone, and the import takes longer than all else that
-    loading a model does. Whatever is not here is left to it.
+    For these operations torch has definitions in Python only, and that import takes longer than the rest of loading a
+    model. All other operations are passed on.
     """
 
     def __torch_function__(
@@ -56,7 +56,7 @@ class _ShapeOnlyMode(TorchFunctionMode):
 
 @contextmanager
 def on_meta_device() -> Iterator[None]:
-    """What is made meanwhile lies on the meta device.
+    """Create all tensors within the context on the meta device, that is, without memory.
 
     >>> with on_meta_device():
     ...     layer = torch.nn.Linear(1 << 20, 1 << 20)
@@ -97,7 +97,7 @@ class TensorFile(NamedTuple):
     source: Any
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors, on the CPU. Raises `CheckpointError` if they do not match their checksum."""
+        """Return the tensors, on the CPU; raise `CheckpointError` if they do not match their checksum."""
         tensors = {name: self.source.get_tensor(name) for name in self.shapes}
         if self.metadata.get("sha256") != digest(tensors):
             raise CheckpointError(
@@ -114,9 +114,9 @@ def write_tensors(path: Path, form: FileFormat, tensors: Mapping[str, Tensor], m
 
 
 def _in_order(content: bytes) -> bytes:
-    """The same file with its metadata sorted: safetensors writes them in an order that changes from process to process.
+    """Return the same file with its metadata sorted, since safetensors writes them in varying order.
 
-    The header, JSON padded with blanks, stands behind its length; tensors are found relative to its end.
+    The header, JSON padded with blanks, follows its length; the offsets of tensors are relative to its end.
     """
     size = int.from_bytes(content[:8], "little")
     header: dict[str, Any] = json.loads(content[8 : 8 + size])
@@ -128,9 +128,10 @@ def _in_order(content: bytes) -> bytes:
 
 @contextmanager
 def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
-    """The file at `path`, if it is of this format and version.
+    """Open the file at `path`, which must be of this format and version.
 
-    Raises `CheckpointError` for one that is missing, damaged, foreign or newer, within the `with` too.
+    Raises `CheckpointError`, within the `with` block too, for a file that is missing, damaged, of another format or of
+    a newer version.
     """
     if not path.is_file():
         raise CheckpointError(f"no such file: {path}")
@@ -147,9 +148,9 @@ def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
 
 
 def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
-    """The shapes and dtypes of the state dict of what `make` makes, found without any weights.
+    """Return the shapes and dtypes of the state dict of the module that `make` builds, without allocating it.
 
-    Raises `CheckpointError` for sizes of which no tensor can be.
+    Raises `CheckpointError` for sizes that no tensor can have.
     """
     try:
         with on_meta_device():

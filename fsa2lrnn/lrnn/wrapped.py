@@ -1,4 +1,4 @@
-"""A module of a user's, as it is, for those who ask it for outputs alone: `falsify`, `extract_learned`, `compare`."""
+"""Wrap a user's module for programs that need only its outputs: `falsify`, `extract_learned`, `compare`."""
 
 from __future__ import annotations
 
@@ -21,17 +21,16 @@ def wrap(
     empty: Hashable | None = None,
     longest: int = LONGEST,
 ) -> Wrapped:
-    """Return a module that reads tokens, int64 (B, T), and gives logits, (B, T, |Γ|), the k-th after k letters, as a
-    network.
+    """Return a network that wraps a module from tokens, int64 (B, T), to logits, (B, T, |Γ|), after each prefix.
 
-    If it has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor or a
-    tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read anew
-    from its beginning whenever more of it is known. The module is put into evaluation mode.
+    If the module has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor
+    or a tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read
+    again from its beginning whenever letters are added. The module is put into evaluation mode.
 
     Args:
         alphabet, outputs: what tokens and logits stand for.
-        empty: the output on the empty word; the first, unless given: a module does not say.
-        longest: letters that a word may have without a step mode.
+        empty: the output on the empty word; by default the first, because a module does not define it.
+        longest: the maximal number of letters of a word for a module without `step`.
 
     Raises:
         UnsupportedFormat: unless one letter gives one logit for each output.
@@ -47,7 +46,7 @@ def wrap(
 
 
 class Wrapped(nn.Module):
-    """A module with letters and outputs: a `Network`. `wrap` makes it."""
+    """A `Network` made by `wrap` from a module, with letters and outputs."""
 
     methods = ("forward",)
     is_switched = False
@@ -89,12 +88,12 @@ class Wrapped(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """That of its first weight, or the CPU."""
+        """The device of the module's first weight, or the CPU."""
         return next((weight.device for weight in self.module.parameters()), torch.device("cpu"))
 
     @property
     def dtype(self) -> torch.dtype:
-        """That of its logits."""
+        """The dtype of the module's logits."""
         return self._like.dtype
 
     @property
@@ -104,18 +103,18 @@ class Wrapped(nn.Module):
 
     @property
     def entries_per_token(self) -> int:
-        """What is known of it: its logits, and its largest weight as a guess of what lies within."""
+        """An estimate of the numbers per token, for planning memory: its logits, or its weights' largest dimension."""
         return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
-        """Logits after every prefix: (B, T) -> (B, T, |Γ|). There is one way to compute them, whatever its name."""
+        """Return the logits after every prefix: (B, T) -> (B, T, |Γ|); `method` has no effect."""
         self._check_method(method)
         if not tokens.shape[1]:
             return self._like.new_zeros(*tokens.shape, len(self.outputs))
         return self._checked(self.module(tokens), tuple(tokens.shape))
 
     def initial_state(self, batch: int = 1) -> State:
-        """The module's own, or the empty word: tokens (B, longest), and how many of them are read (B, 1)."""
+        """Return the module's initial state or, if it has no steps, no tokens: (B, longest) and their number (B, 1)."""
         if self._has_steps:
             state = cast("Callable[[int], Any]", self.module.initial_state)(batch)
             return tuple(LayerState(part, None) for part in (state if self._is_tuple else (state,)))
@@ -124,15 +123,15 @@ class Wrapped(nn.Module):
         return (LayerState(tokens, torch.zeros(batch, 1, dtype=torch.int64, device=self.device)),)
 
     def initial_logits(self) -> Tensor:
-        """1 for the output on the empty word, 0 for others."""
+        """Return logits on the empty word: 1 for its output, 0 for the others, (|Γ|,)."""
         logits = self._like.new_zeros(len(self.outputs))
         logits[self._empty] = 1
         return logits
 
     def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
-        """Logits along `tokens` from a state, and the state after them: (B, T) -> (B, T, |Γ|).
+        """Return the logits along `tokens` from a state, (B, T) -> (B, T, |Γ|), and the state after them.
 
-        Raises `InvalidWord` for a word that is longer than `longest`, where the module has no steps.
+        Raises `InvalidWord` for a word that is longer than `longest`, if the module has no steps.
         """
         self._check_method(method)
         return self._stepped(tokens, state) if self._has_steps else self._reread(tokens, state)

@@ -129,7 +129,7 @@ class _Problem:
         return U + np.asarray(D.value), self._apart(X)
 
     def least_norm(self, U: np.ndarray) -> float:
-        """Return the least possible p-norm of the longest column for this U, infinite if the solver fails."""
+        """Return the least possible maximum of the columns' p-norms for this U, infinite if the solver fails."""
         cp = self._cp
         X, size = self._tables(), cp.Variable()
         equation = U @ X - _side_by_side(self._B @ U) == 0

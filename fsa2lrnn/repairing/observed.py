@@ -53,7 +53,7 @@ class RepairStates(Specification):
 
     @property
     def entered(self) -> np.ndarray:
-        """δ restricted to the states that letters reach: (|Σ|, n)."""
+        """The table δ, restricted to the states that letters reach: (|Σ|, n)."""
         return self.delta[:, :-1]
 
     def draw(self, rng: np.random.Generator, size: int, length: int, is_live: bool = False) -> np.ndarray:

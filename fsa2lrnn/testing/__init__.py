@@ -1,1 +1,1 @@
-"""For test suites, ours and users': strategies for hypothesis, and broken objects that every judge must reject."""
+"""Tools for test suites: strategies for hypothesis, and broken objects that every verifier must reject."""

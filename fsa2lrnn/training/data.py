@@ -247,7 +247,7 @@ def _walk(next_state, letters, cells, starts, tokens, states):
 
 
 def walk_composed(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the result of `walk_compiled` by tensor operations: ⌈log₂T⌉ rounds if the maps fit in memory, else T."""
+    """Return the same as `walk_compiled`, by tensor operations: ⌈log₂T⌉ rounds if the maps fit in memory, else T."""
     fits = cells.numel() * next_state.shape[1] <= _COMPOSED_ENTRIES
     states = (pscan if fits else sequential)(next_state, cells, starts)
     before = torch.cat([starts[:, None], states], dim=1)[:, :-1]

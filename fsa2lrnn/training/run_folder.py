@@ -72,7 +72,7 @@ class RunState:
 def prepare(
     folder: Path, settings: Settings, resume: bool, expected: Shapes
 ) -> tuple[RunState, Mapping[str, Tensor]] | None:
-    """Prepare the folder for a run; return the state and tensors to resume from, None for a new start.
+    """Create or check the folder for a run; return the state and tensors to resume from, or None for a new run.
 
     Without `resume` an earlier run in the folder is deleted. Metrics later than the checkpoint are dropped.
 

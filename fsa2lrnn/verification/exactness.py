@@ -40,7 +40,7 @@ class RoundingWatch:
 
     @contextmanager
     def looking(self) -> Generator[None]:
-        """Inspect the inputs of all layers and of the read-out while this context lasts."""
+        """Inspect the inputs of all layers and of the read-out within this context."""
         watched = self._watched if self.is_exact else []
         handles = [module.register_forward_pre_hook(self._inspect) for module in watched]
         try:

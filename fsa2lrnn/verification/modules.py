@@ -53,7 +53,7 @@ _AS_IMPORTED = _class_attributes()
 
 
 def admit(kind: type[LRNN]) -> None:
-    """Admit a subclass to the verifiers: a mutant, which they should refute, not refuse."""
+    """Admit a mutant's class to the verifiers, so that they verify mutants instead of rejecting the class."""
     _ADMITTED.add(kind)
 
 

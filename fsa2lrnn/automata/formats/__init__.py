@@ -95,7 +95,7 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
 
 
 def check_target(path: str | Path) -> None:
-    """Raise `UnsupportedFormat` where `write_file` would for every machine: for the ending, or the place."""
+    """Raise `UnsupportedFormat` if `write_file` would for any machine: for an unknown ending or an unwritable path."""
     form, path = _format_of(path, for_writing=True), Path(path)
     for target in _targets(path, form):
         try:

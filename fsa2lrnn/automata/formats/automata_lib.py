@@ -74,8 +74,8 @@ def from_automata(
 def to_automata(machine: MooreMachine) -> DFA:
     """Return the automata-lib DFA of an acceptor, its states numbered as in the machine.
 
-    Letters are kept as they are where all of them are strings; automata-lib reads words as text, so other letters are
-    turned into their text.
+    If all letters are strings, they are unchanged. Otherwise each is replaced by its text, since automata-lib reads
+    words as text.
 
     Raises `UnsupportedFormat` if the machine is not an acceptor, or two letters have the same text.
 

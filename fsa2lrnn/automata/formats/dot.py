@@ -206,7 +206,7 @@ def _labels(arcs: list[Arc]) -> list[str]:
 
 
 def _check_transitions(n: int, text: str, origin: str) -> None:
-    """Raise `BudgetExceeded` where a few labels stand at many edges: all pairs of two sets with many letters each."""
+    """Raise `BudgetExceeded` if edges between sets of nodes have many labels: every pair of nodes gets every label."""
     if n > (most := MAX_TRANSITIONS + len(text)):
         raise BudgetExceeded(
             f"{origin}: the labels of its edges stand for {n:,} transitions, more than {most:,}: minimise the "

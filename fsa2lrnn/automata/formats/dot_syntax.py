@@ -72,7 +72,7 @@ class Arc:
 
 @dataclass
 class DotGraph:
-    """All nodes in order of first mention, all edges in order, and the attributes of the graph itself."""
+    """All nodes in order of first mention, all edges in order, and the attributes of the top-level graph."""
 
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     edges: list[Arc] = field(default_factory=list[Arc])
@@ -107,7 +107,7 @@ def parse(text: str, origin: str = "the DOT text") -> DotGraph:
 
 
 class _Parser:
-    """Recursive descent over the tokens, one method a rule of the grammar."""
+    """A recursive-descent parser of the tokens, with one method per rule of the grammar."""
 
     def __init__(self, text: str, origin: str) -> None:
         self.origin = origin

@@ -99,7 +99,7 @@ def raise_problems(origin: str, problems: Sequence[Problem]) -> None:
 
 
 def stop_at_many(origin: str, problems: Sequence[Problem]) -> None:
-    """Raise `InvalidMachine` with the problems so far if they are more than `MAX_PROBLEMS`."""
+    """Raise `InvalidMachine` with the problems so far if there are more than `MAX_PROBLEMS`."""
     if len(problems) > MAX_PROBLEMS:
         raise_problems(origin, problems)
 

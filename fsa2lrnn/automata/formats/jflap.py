@@ -33,7 +33,7 @@ _NOT_IN_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(slots=True)
 class _Item:
-    """A state or transition under way: its attributes, the texts of its children and where it starts."""
+    """A state or transition that is being read: its attributes, the texts of its children and its line."""
 
     attributes: dict[str, str]
     line: int
@@ -41,7 +41,7 @@ class _Item:
 
 
 class _JflapReader(ContentHandler):
-    """Collects states and transitions as they pass, at whatever depth this version of JFLAP puts them."""
+    """A reader that collects states and transitions at any depth, which differs between versions of JFLAP."""
 
     def __init__(self, origin: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What somebody meant who gave a source without its kind."""
+"""Suggest the source that was meant where its kind is missing."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class Classification(Brief):
 
     @property
     def kind(self) -> Literal["group", "aperiodic", "mixed"] | None:
-        """ "group", "aperiodic" or "mixed", which is neither; None where that is undecided. One state is a group."""
+        """The kind: "group", "aperiodic" or "mixed", which is neither; None if undecided. One state is a group."""
         if self.group.value:
             return "group"
         return None if self.aperiodic.value is None else "aperiodic" if self.aperiodic.value else "mixed"

@@ -23,15 +23,15 @@ MAX_BYTES = 1 << 28  # for the maps and the Cayley graph; their construction nee
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:
-    """Maps of the states, the identity first, shorter words before longer ones.
+    """The maps of the states by words, the identity first, shorter words before longer ones.
 
     Args:
-        action: the letters.
+        action: the maps of the letters.
         elements: the maps, shape (N, n): `elements[i, q]` is the state after the word of element i in state q.
         origin, letter: element i > 0 is element `origin[i]` followed by letter number `letter[i]`.
-        right: the right Cayley graph, shape (N, k): the number of element i followed by a; −1 where not looked at.
-        whole: whether these are all; else they are the first `cap` of more.
-        cap: how many elements were allowed.
+        right: the right Cayley graph, shape (N, k): the number of element i followed by a; −1 where not computed.
+        whole: whether these are all elements; if not, they are the first `cap`.
+        cap: the largest number of elements to enumerate.
     """
 
     action: Action
@@ -68,12 +68,12 @@ class TransitionMonoid:
 
     @cached_property
     def left(self) -> np.ndarray:
-        """The left Cayley graph of a whole monoid, shape (N, k): the number of a followed by element i."""
+        """The left Cayley graph of a complete monoid, shape (N, k): the number of letter a followed by element i."""
         return map_kernels.left_cayley(self.origin, self.letter, self.right)
 
     @cached_property
     def l_classes(self) -> np.ndarray:
-        """Green's relation L: u L v if each is, as a map, the other with a word put before it."""
+        """The classes of Green's relation L: u L v if each equals, as a map, the other with a word put before it."""
         return map_kernels.components(self.left)
 
 
@@ -140,7 +140,7 @@ class Images:
 
     @property
     def whole(self) -> bool:
-        """Whether these are all."""
+        """Whether these are all images."""
         return self._enumerated[4]
 
     @cached_property

@@ -100,8 +100,8 @@ def flip_flop() -> MooreMachine:
     """Return a machine with one bit of memory: "s" sets it, "r" resets it, "." leaves it unchanged.
 
     The building block that Krohn & Rhodes (1965) need in addition to simple groups: two constant maps and the identity.
-    Minimal with 2 states, aperiodic. One channel of a diagonal layer with entries in [0, 1] represents it; an input-
-    independent layer can't.
+    Minimal with 2 states, aperiodic. One channel of a diagonal layer with entries in [0, 1] represents it; an
+    input-independent layer can't.
 
     >>> flip_flop().transduce(".s..r.")
     [0, 1, 1, 1, 0, 0]

@@ -1,7 +1,7 @@
 """Word problems of finite groups: multiply the letters of a word, in order.
 
-Here because models part ways on them: the word problem of A₅, the smallest group that is not solvable, is complete for
-NC¹ (Barrington 1989), so no model of fixed depth inside TC⁰ is right on it at every length, unless TC⁰ = NC¹.
+They separate models by expressive power: the word problem of A₅, the smallest group that is not solvable, is complete
+for NC¹ (Barrington 1989), so no model of fixed depth inside TC⁰ is right on it at every length, unless TC⁰ = NC¹.
 """
 
 from __future__ import annotations

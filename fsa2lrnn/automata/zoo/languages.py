@@ -1,4 +1,4 @@
-"""Languages as acceptors: Tomita's seven, bounded brackets, and two small ones that settle questions."""
+"""Languages as acceptors: Tomita's seven, bounded brackets, (ab)* and string matching."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of arguments that every task of the zoo makes first."""
+"""Checks of the arguments of the zoo's tasks."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def convert(
 
 
 def _lost(machine: MooreMachine, back: MooreMachine) -> str:
-    """Return what a format loses of a machine, "" if the file has the same function of the same letters.
+    """Return which symbols a format turned into text, "" if the file is an equal function of equal letters.
 
     Raises `NotExact` if the file is another machine even up to the names of symbols, which is a fault of the format.
     """

@@ -46,7 +46,7 @@ def run(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model on a word, of any length when it comes from standard input."""
+    """Run a model on a word, of any length if it is read from standard input."""
     from fsa2lrnn import streaming, tracing
     from fsa2lrnn.cli import console, words
     from fsa2lrnn.lrnn.model import decode

@@ -82,7 +82,10 @@ def _cyclotomic(m: int) -> list[int]:
 
 
 def is_prime(number: int) -> bool:
-    """By Miller and Rabin's test for the first 13 primes, which is exact below 3.3 · 10²⁴ (Sorenson and Webster)."""
+    """Return whether a number below 3.3 · 10²⁴ is prime, by the Miller–Rabin test with 13 bases.
+
+    The test is exact in that range (Sorenson and Webster); the result for larger numbers is False.
+    """
     bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
     if number in bases:
         return True
@@ -99,7 +102,7 @@ def is_prime(number: int) -> bool:
 
 
 def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
-    """Σ sign(value) over the real roots of an irreducible polynomial, by the sequence of Sturm and Tarski."""
+    """Return Σ sign(value) over the real roots of an irreducible polynomial, by the Sturm–Tarski sequence."""
     derivative = [i * Fraction(c) for i, c in enumerate(polynomial)][1:]
     chain = [[Fraction(c) for c in polynomial], _remainder(_polynomial_product(derivative, value), polynomial)]
     while len(chain[-1]) > 1:

@@ -1,4 +1,4 @@
-"""What compiled kernels on the CPU share: vector instructions, torch's threads, and memory for their results."""
+"""Utilities of compiled kernels on the CPU: vector instructions, torch's threads, and memory for results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DTYPES = (torch.float32, torch.float64)  # that kernels compute in as they are
 
 
 def takes(*tensors: Tensor) -> bool:
-    """Whether all are in the CPU's memory, in one dtype that kernels compute in.
+    """Return whether all tensors are in the CPU's memory and have one dtype that the kernels support.
 
     >>> takes(torch.ones(1), torch.zeros(2)), takes(torch.ones(1), torch.ones(1).double())
     (True, False)
@@ -33,7 +33,7 @@ def takes(*tensors: Tensor) -> bool:
 
 
 def refuse(what: str, instead: str, **tensors: Tensor) -> NoReturn:
-    """Raises `UnsupportedFormat` for inputs that the kernel `what` does not take, naming what may be chosen instead."""
+    """Raise `UnsupportedFormat` for inputs that the kernel `what` does not support, naming the method to use."""
     given = ", ".join(
         f"{name} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}" for name, tensor in tensors.items()
     )
@@ -56,7 +56,7 @@ class _Block:
         self.data, self.size, self.held = block[start : start + size], size, weakref.ref(block)
 
     def lend(self, size: int) -> np.ndarray:
-        """Return the first `size` bytes, to be held by a tensor."""
+        """Return the first `size` bytes, which stay reserved while a tensor uses them."""
         part = self.data[:size]
         self.held = weakref.ref(part)
         return part
@@ -67,7 +67,7 @@ _lock = Lock()
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes; large ones lie in memory used before.
+    """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes; large ones reuse memory.
 
     glibc returns more than 32 MiB to the system as soon as it is freed, and the first touch of a fresh page costs more
     than the scan of what fits in it: forward and backward of the block scan on 8 words of 4,096 letters would take
@@ -97,12 +97,12 @@ Job = Callable[[], None]
 
 
 def thread_count(multiplications: int) -> int:
-    """How many of torch's threads so much work is worth: 1 or more."""
+    """Return the number of torch's threads, at least 1, for which this many multiplications are enough work."""
     return max(1, min(torch.get_num_threads(), multiplications // WORTH_A_THREAD))
 
 
 def cuts(total: int, n_parts: int) -> list[tuple[int, int]]:
-    """0 … total − 1 in at most n_parts stretches of nearly the same length.
+    """Return at most n_parts ranges of nearly equal length that partition 0 … total − 1.
 
     >>> cuts(10, 3), cuts(1, 2), cuts(0, 2)
     ([(0, 3), (3, 6), (6, 10)], [(0, 1)], [(0, 0)])
@@ -113,13 +113,15 @@ def cuts(total: int, n_parts: int) -> list[tuple[int, int]]:
 
 
 def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> None:
-    """Runs kernel(*arguments, part) for each part, as many at once as torch has threads; tensors, contiguous ones, go
-    in as flat arrays."""
+    """Run kernel(*arguments, part) for each part, in as many threads at once as torch uses.
+
+    Contiguous tensors are passed as flat arrays.
+    """
     at_once([job(kernel, arguments, part) for part in parts], min(len(parts), torch.get_num_threads()))
 
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
-    """What `share` runs for one part."""
+    """Return the call that `share` makes for one part."""
     return partial(kernel, *_flat(arguments), part)
 
 
@@ -133,7 +135,7 @@ def _numbers(tensor: Tensor) -> np.ndarray:
 
 
 def at_once(jobs: Sequence[Job], n_threads: int) -> None:
-    """Run all jobs, on so many threads; raise what the first that fails raises. The kernels release Python's lock."""
+    """Run all jobs in `n_threads` threads and raise the first failure; kernels release Python's lock."""
     if n_threads == 1 or len(jobs) == 1:
         for each in jobs:
             each()

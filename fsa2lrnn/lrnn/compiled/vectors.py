@@ -36,15 +36,15 @@ class Rows:
         self._size = array.dtype.bitwidth // 8
 
     def load(self, array: Any, offset: Any, row: int = 0) -> Any:
-        """The entries of `array` from offset + row·n on."""
+        """Load the n entries of `array` from offset + row·n on."""
         return self._builder.load(self._address(array, offset, row), align=self._size)
 
     def store(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        """Writes a vector where `load` would find it."""
+        """Store a vector at the place that `load` reads."""
         self._builder.store(vector, self._address(array, offset, row), align=self._size)
 
     def stream(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        """Store past the caches, which spares reading the lines that are filled: for what is not read again soon.
+        """Store a vector without loading its cache lines, for results that are not read again soon.
 
         The array must be aligned to 64 bytes, offset be a multiple of n, and the kernel end with a `fence`. Rows that
         don't fill vector registers are stored as usual.
@@ -57,27 +57,27 @@ class Rows:
         return store.set_metadata("nontemporal", once)
 
     def times(self, x: Any, y: Any) -> Any:
-        """x·y, entry by entry."""
+        """Return x·y, entry by entry."""
         return self._builder.fmul(x, y, flags=("contract",))
 
     def plus(self, x: Any, y: Any) -> Any:
-        """x + y; where one is a product, it may be added unrounded."""
+        """Return x + y; where x or y is a product, the compiler may fuse the two operations and round once."""
         return self._builder.fadd(x, y, flags=("contract",))
 
     def minus(self, x: Any, y: Any) -> Any:
-        """x − y, likewise."""
+        """Return x − y; as in `plus`, the compiler may fuse it with a product."""
         return self._builder.fsub(x, y, flags=("contract",))
 
     def constant(self, value: float) -> Any:
-        """A vector of equal entries."""
+        """Return a vector whose entries are all `value`."""
         return ir.Constant(self._vector, [value] * self.n)
 
     def repeat(self, x: Any, i: int) -> Any:
-        """A vector whose entries are all x_i."""
+        """Return a vector whose entries are all x_i."""
         return self._pick(x, x, [i] * self.n)
 
     def sums(self, rows: list[Any]) -> Any:
-        """The vector of the sums of each of n rows: neighbours are added until one vector is left."""
+        """Return the vector of the sums of n rows, added as a tree of neighbours."""
         places = 1 << (self.n - 1).bit_length()
         padding = ir.Constant(ir.VectorType(self._number, places), None)
         zero = ir.Constant(self._vector, None)
@@ -100,10 +100,10 @@ class Rows:
 
 
 def instruction(write: Callable[..., None], rows: type[Rows] = Rows) -> Any:
-    """The intrinsic (width, (array, offset, array, offset, …)) -> None whose operations `write` gives out.
+    """Return the intrinsic (width, (array, offset, array, offset, …)) -> None that performs the operations of `write`.
 
-    `write` is called with an instance of `rows` for vectors of `width` entries of the first array's type, then with the
-    arrays, offsets and whatever else is given.
+    `write` is called at compile time with an instance of `rows` for vectors of `width` entries of the first array's
+    type, then with the operands.
     """
 
     @intrinsic(prefer_literal=True)
@@ -118,10 +118,10 @@ def instruction(write: Callable[..., None], rows: type[Rows] = Rows) -> Any:
 
 
 def kernel(rows: type[Rows] = Rows) -> Callable[[Callable[..., None]], Any]:
-    """Compiles a function whose instructions are made of the operations of `rows`, and keeps its machine code on disk.
+    """Return a decorator that compiles a function of the operations of `rows` and caches its machine code on disk.
 
-    The name of the file has a digest of the sources of `rows` and its bases: where one of them is edited, the kernel is
-    compiled anew.
+    The name of the cached file contains a digest of the sources of `rows` and its bases, so that editing any of them
+    recompiles the kernel.
     """
 
     def compiled(function: Callable[..., None]) -> Any:

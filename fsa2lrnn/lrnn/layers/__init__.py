@@ -27,8 +27,9 @@ OURS: set[type[Layer]] = {
 
 
 class LayerTable(Mapping[str, type[Layer]]):
-    """Layers by name: those of the core, registered ones, and those that installed packages declare, imported when
-    first looked up. `loaded` holds all but those that were never looked up.
+    """Layers by name: those of the core, registered ones, and those that installed packages declare.
+
+    The last are imported when first looked up; `loaded` holds the layers that are imported.
     """
 
     def __init__(self, layers: Mapping[str, type[Layer]]) -> None:

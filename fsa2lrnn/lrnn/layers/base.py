@@ -21,14 +21,14 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 class Hint(NamedTuple):
-    """A learning rate and a weight decay in place of those of the run, where not None; `factor` multiplies the rate."""
+    """A learning rate and a weight decay that replace the run's, where not None; `factor` multiplies the rate."""
 
     rate: float | None = None
     decay: float | None = None
     factor: float = 1.0
 
     def rate_for(self, rate: float) -> float:
-        """The learning rate, where that of the run is `rate`.
+        """Return the learning rate of these parameters in a run with learning rate `rate`.
 
         >>> Hint(factor=0.5).rate_for(1e-3), Hint(1e-3).rate_for(4e-3)
         (0.0005, 0.001)
@@ -192,7 +192,7 @@ class Layer(nn.Module):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of its blocks; empty for a layer without blocks."""
+        """The sizes of the blocks; empty without blocks."""
         return ()
 
     @property
@@ -202,7 +202,7 @@ class Layer(nn.Module):
 
     @property
     def gates(self) -> Iterator[tuple[str, Gate]]:
-        """Its gates by name."""
+        """The gates by name."""
         return ((name, module) for name, module in self.named_children() if isinstance(module, Gate))
 
     def write(self, x0: Tensor, **gates: Values) -> None:
@@ -269,15 +269,15 @@ class Layer(nn.Module):
     # Changes for mutation tests: the one-hot map of a compiled layer in block `head`, for the input e_cell.
 
     def get_map(self, cell: int, head: int) -> Tensor:
-        """Return the row of the 1 of each column: int64 (b,)."""
+        """Return the one-hot map of a block: the row of the 1 in each column, int64 (b,)."""
         raise self._lacks("one-hot maps by letter")
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Replace the columns by one-hot ones with these rows."""
+        """Replace the columns of a block by one-hot columns with their 1 in these rows."""
         raise self._lacks("one-hot maps by letter")
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Transpose the map."""
+        """Transpose the map of a block, which the mutation tests use."""
         raise self._lacks("blocks written out, that could be transposed")
 
     def swap_heads(self, first: int, second: int) -> None:
@@ -289,17 +289,17 @@ class Layer(nn.Module):
 
 
 def starts_closed(x0: Tensor, mask: Tensor) -> bool:
-    """Whether x₀ (H, b) is one-hot in each block, 0 or 1 in each lane; `mask` (H, b) leaves the padding out."""
+    """Return whether x₀ (H, b) is one-hot in each block, or 0 or 1 in one of size 1; `mask` (H, b) excludes padding."""
     is_zero = (x0 == 0).all(-1)
     return bool((is_one_hot(x0) | (is_zero & is_lane(mask))).all())
 
 
 def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
-    """Whether each of N transitions is a map of finitely many states in every block (T1, T8): A (N, H, b, b), v (N, H,
-    b).
+    """Return whether each of N transitions maps finitely many states to themselves in every block (T1, T8).
 
-    In a block: a one-hot map (v = 0) or a reset (A = 0, v one-hot). In a lane, a block of size 1: x, 1 − x, 0 or 1.
-    Each of the two kinds is closed under composition, so a parallel scan multiplies and adds nothing but −1, 0 and 1.
+    A (N, H, b, b), v (N, H, b), mask (H, b). The maps in a block: a one-hot map (v = 0) or a reset (A = 0, v one-hot);
+    in a block of size 1: x, 1 − x, 0 or 1. Each of the two kinds is closed under composition, so a parallel scan
+    multiplies and adds nothing but −1, 0 and 1.
     """
     is_zero = (A == 0).all(-1).all(-1)
     is_map = (is_one_hot(A.mT) | ~mask).all(-1) & (v == 0).all(-1)
@@ -310,9 +310,10 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
 
 
 def exchanges_closed(A: Tensor, v: Tensor) -> bool:
-    """Whether each of N transitions exchanges numbers −1, 0 and 1 with signs, and writes such only where nothing is
-    left, in every block (T51): A (N, H, b, b), v (N, H, b). This kind is closed for itself: 1 − x and −x together are
-    not.
+    """Return whether each of N transitions is a signed partial permutation that writes signs only to zero rows (T51).
+
+    A (N, H, b, b), v (N, H, b), with all entries −1, 0 or 1. Such transitions are closed under composition among
+    themselves, not together with those of `maps_closed`: 1 − x after −x leaves the set.
 
     >>> import torch
     >>> swap, erase = torch.tensor([[0.0, 1.0], [1.0, 0.0]]), torch.tensor([[1.0, 0.0], [0.0, 0.0]])
@@ -329,15 +330,15 @@ def exchanges_closed(A: Tensor, v: Tensor) -> bool:
 
 
 def is_signed(x: Tensor) -> bool:
-    """Whether all are −1, 0 or 1."""
+    """Return whether all entries are −1, 0 or 1."""
     return bool(((x == 0) | (x == 1) | (x == -1)).all())
 
 
 def is_lane(mask: Tensor) -> Tensor:
-    """Which blocks are of size 1: (H, b) -> (H,)."""
+    """Return which blocks have size 1: (H, b) -> (H,)."""
     return mask.sum(-1) == 1
 
 
 def is_one_hot(vectors: Tensor) -> Tensor:
-    """Whether each vector along the last axis has a single 1 and zeros: (…, b) -> (…)."""
+    """Return whether each vector along the last axis is one-hot: (…, b) -> (…)."""
     return ((vectors == 1).sum(-1) == 1) & ((vectors != 0).sum(-1) == 1)

@@ -1,4 +1,4 @@
-"""Layers whose transitions are chosen from finitely many, that of the largest logit, with a softmax's gradient (T51).
+"""Layers whose largest logit chooses one of finitely many transitions, with the gradient of a softmax (T51).
 
 The rule is that of one-hot columns (`normalise.one_hot_rows`): forward the numbers of the largest logit, in training as
 in evaluation; backward those that softmax(logits/τ) gives on average. Hard lanes are what diagonal layers can
@@ -26,9 +26,11 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 @dataclass(frozen=True)
 class HardConfig(LayerConfig):
-    """`heads` blocks of `size` numbers; their logits come from a gate Linear–ReLU–Linear of `hidden` units (`gate`
-    "relu"), or are free numbers for each unit vector that is read, in a first layer for each letter ("table").
-    `temperature` is that of the softmax, backward.
+    """`heads` blocks of `size` numbers, whose logits come from a gate.
+
+    With `gate` "relu" the gate is Linear–ReLU–Linear with `hidden` units. With "table" the logits are free numbers for
+    each unit vector that is read, in a first layer for each letter. `temperature` is that of the softmax in the
+    backward pass.
     """
 
     heads: int
@@ -48,7 +50,7 @@ class HardConfig(LayerConfig):
 
     @property
     def block(self) -> int:
-        """Numbers of a block."""
+        """The size of a block."""
         return 1
 
     @property
@@ -57,7 +59,7 @@ class HardConfig(LayerConfig):
 
     @property
     def logits(self) -> int:
-        """How many a block takes."""
+        """The number of logits per block."""
         raise NotImplementedError
 
     @property
@@ -66,14 +68,14 @@ class HardConfig(LayerConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """So many heads. Raises `UnsupportedFormat` for an option that there is not."""
+        """Return a configuration with the shape's number of heads; raise `UnsupportedFormat` for an unknown option."""
         cls.refuse_unknown(options)
         return cls(shape.heads, **options)
 
 
 @dataclass(frozen=True)
 class SizedHardConfig(HardConfig):
-    """`heads` blocks of `size` numbers, which is that of the shape."""
+    """`heads` blocks of `size` numbers; a run's shape sets both."""
 
     size: int = 2
 
@@ -81,7 +83,7 @@ class SizedHardConfig(HardConfig):
 
     @property
     def block(self) -> int:
-        """n."""
+        """The size of a block."""
         return self.size
 
     @classmethod
@@ -90,13 +92,13 @@ class SizedHardConfig(HardConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """So many heads of that size. Raises `UnsupportedFormat` for an option that there is not."""
+        """Return a configuration with the shape's heads and blocks; raise `UnsupportedFormat` for unknown options."""
         cls.refuse_unknown(options)
         return cls(shape.heads, size=shape.block, **options)
 
 
 class HardLayer(AffineLayer):
-    """Transitions that exchange the numbers −1, 0 and 1 and write such (T51); `chosen` says which the logits choose."""
+    """A layer whose logits choose transitions that permute and write the numbers −1, 0 and 1 (T51); see `chosen`."""
 
     def __init__(self, width_in: int, config: Any) -> None:
         self.temperature = config.temperature
@@ -113,19 +115,19 @@ class HardLayer(AffineLayer):
         return True
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """A and v: (…, H, n) -> (…, H, b, b), (…, H, b)."""
+        """Return A and v that the logits choose: (…, H, n) -> (…, H, b, b), (…, H, b)."""
         raise NotImplementedError
 
     def options(self, logits: Tensor) -> tuple[Tensor, ...]:
-        """The logits by what is chosen with them, of each the largest: (…, H, n) -> (…, H, k, c), any number."""
+        """Split the logits into groups, in each of which the largest is chosen: (…, H, n) -> tensors (…, H, k, c)."""
         raise NotImplementedError
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
+        """Return A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
         return self.chosen(self.transition(u).unflatten(-1, (self.n_heads, -1)))
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Exact, but for blocks in which rounding can change what is chosen: there any entry may be off by two."""
+        """Return A(u) and v(u) with error bounds: 0, or 2 in all of a block whose choice rounding can change."""
         logits = self.transition.rounded(u).unflatten((self.n_heads, -1))
         A, v = self.chosen(logits.mid)
         off = 2 * self._is_open(logits).to(v.dtype).unsqueeze(-1)  # (…, H, 1)
@@ -161,16 +163,16 @@ STARTS = (-1, 0, 1)
 
 @dataclass(frozen=True)
 class HardLanesConfig(HardConfig):
-    """`heads` lanes, blocks of size 1. The model's column rule is for blocks that a gate writes out, not for these."""
+    """`heads` blocks of size 1. The model's column rule does not apply, because no gate outputs the entries of A."""
 
     @property
     def logits(self) -> int:
-        """One a map."""
+        """The number of logits per block: one per map in `MAPS`."""
         return len(MAPS)
 
 
 class HardLanesLayer(HardLayer):
-    """Each lane takes one of `MAPS`, that of the largest of five logits; x₀ is that of three, `x0` (H, 3)."""
+    """Blocks of size 1: the largest of five logits chooses one of `MAPS`, the largest of three, `x0` (H, 3), x₀."""
 
     Config = HardLanesConfig
 
@@ -180,7 +182,7 @@ class HardLanesLayer(HardLayer):
 
     @property
     def family(self) -> str | None:
-        """Diagonal, and all that that family can (T51)."""
+        """The family "diagonal[-1,1]", of which the layer represents every machine (T51)."""
         return "diagonal[-1,1]"
 
     def initial_state(self, batch: int) -> Tensor:
@@ -188,7 +190,7 @@ class HardLanesLayer(HardLayer):
         return x0[:, None].expand(batch, -1, 1)
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, H, 5) -> (…, H, 1, 1), (…, H, 1)."""
+        """Return A and v that the logits choose: (…, H, 5) -> (…, H, 1, 1), (…, H, 1)."""
         a, v = (one_hot_rows(logits, self.temperature) @ logits.new_tensor(MAPS)).unsqueeze(-1).unbind(-2)
         return a.unsqueeze(-1), v
 
@@ -198,7 +200,7 @@ class HardLanesLayer(HardLayer):
 
 @dataclass(frozen=True)
 class HardReflectionsConfig(SizedHardConfig):
-    """`heads` blocks of `size` numbers, `factors` per letter. The model's column rule is not for products."""
+    """`heads` blocks of `size` numbers with `factors` factors per letter; the model's column rule does not apply."""
 
     factors: int = 1
 
@@ -206,14 +208,15 @@ class HardReflectionsConfig(SizedHardConfig):
 
     @property
     def logits(self) -> int:
-        """Two ends of each key, each a coordinate or none; and what is written into each coordinate."""
+        """The number of logits per block: for both ends of each key, and for the number written to each coordinate."""
         return self.factors * 2 * (self.size + 1) + len(STARTS) * self.size
 
 
 class HardReflectionsLayer(HardLayer):
-    """A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), each k = e_i − e_j, the ends i and j those of the largest of n + 1 logits,
-    of which the last stands for none. v is −1, 0 or 1 in the rows of A that are zero, and 0 in others. x₀ is one-hot at
-    the largest of `x0` (H, n).
+    """A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), each k = e_i − e_j with i and j chosen by logits.
+
+    Each of i and j is the largest of n + 1 logits, of which the last stands for no coordinate. v is −1, 0 or 1 in the
+    rows of A that are zero, and 0 in others. x₀ is one-hot at the largest entry of `x0` (H, n).
     """
 
     Config = HardReflectionsConfig
@@ -235,7 +238,7 @@ class HardReflectionsLayer(HardLayer):
         return ends.unflatten(-1, (-1, n + 1)), writes.unflatten(-1, (n, -1))
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, H, 2m(n+1) + 3n) -> (…, H, n, n), (…, H, n)."""
+        """Return A and v that the logits choose: (…, H, 2m(n+1) + 3n) -> (…, H, n, n), (…, H, n)."""
         ends, writes = (one_hot_rows(part, self.temperature) for part in self.options(logits))
         n = self.mask.shape[1]
         first, second = ends[..., :n].unflatten(-2, (-1, 2)).unbind(-2)  # (…, H, m, n)

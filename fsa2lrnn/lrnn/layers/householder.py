@@ -1,4 +1,4 @@
-"""Transitions as products of Householder-like factors: DeltaNet (one factor a letter) and DeltaProduct (several)."""
+"""Transitions as products of Householder-like factors: DeltaNet (one factor per letter) and DeltaProduct (several)."""
 
 from __future__ import annotations
 
@@ -85,13 +85,13 @@ class HouseholderLayer(AffineLayer):
         return "householder"
 
     def factors(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and β, first factor first: (…, d) -> (…, H, m, n) and (…, H, m)."""
+        """Return the keys and β, first factor first: (…, d) -> (…, H, m, n) and (…, H, m)."""
         keys = self.transition(u).unflatten(-1, (self.n_heads, self._n_factors, -1))
         rates = self.rate(u).unflatten(-1, (self.n_heads, self._n_factors))
         return (normalize(keys, dim=-1), 2 * rates.sigmoid()) if self.unit_keys else (keys, rates)
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """The products A(u), and v(u): (…, d) -> (…, H, n, n) and (…, H, n)."""
+        """Return the products A(u), and v(u): (…, d) -> (…, H, n, n) and (…, H, n)."""
         keys, rates = self.factors(u)
         n = keys.shape[-1]
         A = torch.eye(n, dtype=keys.dtype, device=u.device).expand(*keys.shape[:-2], n, n)
@@ -102,7 +102,7 @@ class HouseholderLayer(AffineLayer):
         return A, cast("Gate", self.value)(u).unflatten(-1, (self.n_heads, n))
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """The sums of the gates, the norms and sigmoids of unit keys, and the products, factor by factor."""
+        """Return A(u) and v(u) with error bounds, which include the norms and sigmoids of unit keys."""
         keys = self.transition.rounded(u).unflatten((self.n_heads, self._n_factors, -1))
         rates = self.rate.rounded(u).unflatten((self.n_heads, self._n_factors))
         if self.unit_keys:
@@ -122,7 +122,7 @@ class HouseholderLayer(AffineLayer):
         )
 
     def _is_exact_product(self, u: Tensor, limit: float) -> bool:
-        """The sums in A − β k (kᵀ A), factor by factor, over integers, which keys divided by their norms are not."""
+        """Return whether the sums in A − β k (kᵀ A), factor by factor, stay within `limit`; False for unit keys."""
         if self.unit_keys:
             return False
         keys, rates = (part.double().flatten(0, 1) for part in self.factors(u))  # (N·H, m, n), (N·H, m)

@@ -1,4 +1,4 @@
-"""The same linear map as a one-hot block layer, kept as index tables: for blocks too large to write out.
+"""One-hot block layers stored as index tables, for blocks that are too large as matrices.
 
 A one-hot vector is represented by the index of its 1, a one-hot column by the row of its 1; a matrix product is then a
 gather. There is nothing to train, so these modules hold buffers only.
@@ -21,7 +21,7 @@ from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, MultiStepTable
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """q_k = next_state[cell_k, q_{k-1}], step by step: (C, n), (B, T), (B,) -> (B, T)."""
+    """Return q_k = next_state[cell_k, q_{k-1}], step by step: (C, n), (B, T), (B,) -> (B, T)."""
     states = []
     for cell in cells.unbind(1):
         q = next_state[cell, q]
@@ -30,7 +30,7 @@ def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by composing maps in ⌈log₂T⌉ rounds (Hillis & Steele 1986): T·n·⌈log₂T⌉ look-ups."""
+    """Return the states of `sequential` by composing maps in ⌈log₂T⌉ rounds of T·n look-ups (Hillis & Steele 1986)."""
     maps, reach = next_state[cells], 1  # (B, T, n): map k composes the letters k−reach+1 … k
     while reach < cells.shape[1]:
         later = torch.gather(maps[:, reach:], 2, maps[:, :-reach])
@@ -40,15 +40,17 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by a compiled loop on the CPU, eight words side by side."""
+    """Return the states of `sequential`, by a compiled loop on the CPU that interleaves eight words."""
     states = torch.empty(cells.shape, dtype=torch.int64)
     multi_step.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
     return states
 
 
 def compose(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by composing the maps of several letters, on the CPU: by what leaps over each piece of a word the pieces
-    know where they start, and are walked side by side, shared out among torch's threads."""
+    """Return the states of `sequential`, by a table of multi-steps on the CPU.
+
+    The table gives the start states of the pieces of each word; the pieces are then run interleaved in torch's threads.
+    """
     leaps, threads = MultiStepTable.of(next_state.numpy()), torch.get_num_threads()
     states = torch.empty(cells.shape, dtype=torch.int64)
     for start, word, row in zip(q, cells.contiguous(), states, strict=True):
@@ -60,10 +62,10 @@ METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk, "compose": co
 
 
 def choose_method(next_state: Tensor, cells: Tensor) -> str:
-    """Return the method of "auto": by the device, the table (C, n) and the shape (B, T) of the cells.
+    """Return the method of "auto" for the device, the table (C, n) and the shape (B, T) of the cells.
 
-    Away from the CPU the sequential one, which needs no more memory than its result. On the CPU words are walked, but
-    few long ones are composed where torch has threads to share the pieces, and states are few.
+    On other devices than the CPU it is "sequential", which needs no more memory than its result. On the CPU it is
+    "walk"; for few long words and few states it is "compose", if torch has threads to share the pieces.
 
     >>> choose_method(torch.empty(5, 8), torch.empty(8, 10))
     'walk'
@@ -77,7 +79,7 @@ def choose_method(next_state: Tensor, cells: Tensor) -> str:
 
 @dataclass(frozen=True)
 class IndexLayerConfig(LayerConfig):
-    """A layer of one one-hot block of `n_states`, kept as a table of `n_maps` maps. It holds no parameters."""
+    """A layer of one one-hot block of `n_states`, stored as a table of `n_maps` maps, without parameters."""
 
     n_states: int
     n_maps: int
@@ -96,21 +98,20 @@ class IndexLayerConfig(LayerConfig):
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Raises `UnsupportedFormat`: there is nothing to train."""
+        """Raise `UnsupportedFormat`, because an index layer has no parameters to train."""
         raise UnsupportedFormat("an index layer holds no parameters, so it can't be trained: take blocks")
 
 
 class Numbers(nn.Module):
-    """A module whose buffers are row numbers, looked up by compiled loops that check nothing.
+    """A module whose buffers are indices, which compiled loops use without checking.
 
-    `below` bounds the entries of each buffer; state dicts with others are refused, and so are, by the verifiers,
-    models.
+    `below` bounds the entries of each buffer. Loading refuses state dicts that exceed it, and verifiers refuse models.
     """
 
     below: Mapping[str, int]
 
     def out_of_range(self, tensors: Mapping[str, Tensor], prefix: str = "") -> Iterator[str]:
-        """Name each of these tensors that holds a number of no row, with the first such number."""
+        """Yield a message for each of these tensors with an entry out of range, with the first such entry."""
         for name in [prefix + name for name in self.below if prefix + name in tensors]:
             entries, limit = tensors[name], self.below[name.removeprefix(prefix)]
             if not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
@@ -174,18 +175,18 @@ class IndexLayer(Numbers, Layer):
         return self.next_state[cell].clone()
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Raises `UnsupportedFormat`."""
+        """Raise `UnsupportedFormat`: an index table cannot be transposed."""
         raise UnsupportedFormat("an index table holds columns only, nothing to transpose: use a dense model")
 
     def swap_heads(self, first: int, second: int) -> None:
-        """Raises `UnsupportedFormat`."""
+        """Raise `UnsupportedFormat`: an index table has no heads."""
         raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
 
     def initial_state(self, batch: int) -> Tensor:
         return self.start.expand(batch)
 
     def forward(self, cells: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """State indices q_1 … q_T and the last: (B, T), (B,) -> (B, T), (B,)."""
+        """Return the state indices q_1 … q_T and the last: (B, T), (B,) -> (B, T), (B,)."""
         check_method(method, METHODS)
         if method == "auto":
             method = choose_method(self.next_state, cells)
@@ -197,7 +198,7 @@ class IndexLayer(Numbers, Layer):
 
 
 class IndexEmbedding(Numbers):
-    """The cell of each letter: a one-hot embedding, by index."""
+    """An embedding of letters by the index of their cell, in place of a one-hot vector."""
 
     cell: Tensor
 
@@ -207,12 +208,12 @@ class IndexEmbedding(Numbers):
         self.below = {"cell": n_cells}
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Cells: (B, T) -> (B, T)."""
+        """Return the cells of tokens: (B, T) -> (B, T)."""
         return self.cell[tokens]
 
 
 class IndexReadout(Numbers):
-    """One-hot logits of the output of each state. `output` keeps the table, `unit` the dtype of the logits."""
+    """One-hot logits of the output of each state: `output` is the table, `unit` sets the dtype of the logits."""
 
     output: Tensor
     unit: Tensor
@@ -225,10 +226,10 @@ class IndexReadout(Numbers):
         self.below = {"output": n_outputs}
 
     def forward(self, states: Tensor) -> Tensor:
-        """Logits: (…) -> (…, |Γ|)."""
+        """Return one-hot logits: (…) -> (…, |Γ|)."""
         logits = self.unit.new_zeros(*states.shape, self.n_outputs)
         return logits.scatter_(-1, self.numbers(states).unsqueeze(-1), 1)
 
     def numbers(self, states: Tensor) -> Tensor:
-        """The output's number, which has the largest logit: (…) -> (…)."""
+        """Return the number of the output with the largest logit: (…) -> (…)."""
         return self.output[states]

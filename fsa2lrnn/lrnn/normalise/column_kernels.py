@@ -61,14 +61,14 @@ class Powers(Rows):
         return self._real(self._builder.and_(self._bits(x), self._integer((1 << (self.format.bits - 1)) - 1)))
 
     def signed(self, size: Any, x: Any) -> Any:
-        """`size`, with the signs of x."""
+        """Return `size` with the signs of x."""
         sign = self._builder.and_(self._bits(x), self._integer(1 << (self.format.bits - 1)))
         return self._real(self._builder.or_(self._bits(size), sign))
 
     def power(self, x: Any, q: Any, more: Any) -> Any:
-        """x^(q + more) for x ≥ 0, q so short that q·e is exact: 1 is given exactly for x = 1.
+        """Return x^(q + more) for x ≥ 0, where q has so few bits that q·e is exact; the result for x = 1 is exactly 1.
 
-        It is 0 for x below the least normal number, 0 among them, and some positive number where x is no number.
+        The result is 0 for x below the least normal number (also for x = 0), and some positive number for NaN.
         """
         build, (_, mantissa, log_terms, _), bias = self._builder, self.format, self.format.bias
         bits = self._bits(x)
@@ -86,7 +86,7 @@ class Powers(Rows):
         return self._where_normal(x, self._two_to_the(q, e, rest))
 
     def _two_to_the(self, q: Any, e: Any, rest: Any) -> Any:
-        """2^(q·e + rest), cut off where it leaves the range of the format."""
+        """Return 2^(q·e + rest), limited to the range of the format."""
         build, (_, mantissa, _, exp_terms), bias = self._builder, self.format, self.format.bias
         y = self._between(self.plus(self.times(q, e), rest), 1 - bias, bias + 0.25)
         nearest = 1.5 * 2.0**mantissa  # added to a small number it leaves the nearest integer in the last bits
@@ -225,13 +225,13 @@ def _largest(norms, i, b):
 
 
 class ColumnKernels(NamedTuple):
-    """The kernels of one rule for blocks of size b, which do the blocks `part` = (i0, i1) of N.
+    """The kernels of one column rule for blocks of size b; a call processes blocks i0 … i1 − 1 with `part` (i0, i1).
 
-    `powers` holds b times each of p − 1, cut short, what is missing, 1/p − 1, cut short, and what is missing
-    (`Powers.power`).
+    `powers` holds four numbers, b times each: the leading bits of p − 1, the remainder of p − 1, the leading bits of
+    1/p − 1, and its remainder (`Powers.power`).
 
-    - forward(A, powers, y, norms, part): writes y (N,b,b) and norms (N,b), of the columns that are divided.
-    - backward(y, norms, dy, powers, dA, part): writes dA (N,b,b), which lies at a multiple of 64 bytes.
+    - forward(A, powers, y, norms, part): writes y (N,b,b), and norms (N,b) of the columns that are divided.
+    - backward(y, norms, dy, powers, dA, part): writes dA (N,b,b), which must be aligned to 64 bytes.
     """
 
     forward: Callable[..., None]
@@ -240,7 +240,7 @@ class ColumnKernels(NamedTuple):
 
 @lru_cache
 def kernels(rule: str, width: int) -> ColumnKernels:
-    """The kernels for "clip" or "released" and blocks of size `width`, at most `WIDEST`."""
+    """Return the kernels for the rule "clip" or "released" and blocks of size `width`, at most `WIDEST`."""
     centring = rule == "released"  # a constant to the compiler, which drops the branch that is not taken
 
     @kernel(Powers)
@@ -294,7 +294,7 @@ _PASSES = 8  # multiplications that the work on a number is worth, about
 
 
 def takes(A: Tensor) -> bool:
-    """Whether the kernels know the device, the dtype and the size of the blocks (…, b, b)."""
+    """Return whether the kernels support the device, dtype and block size of A (…, b, b)."""
     return A.device.type == "cpu" and A.dtype in DTYPES and 1 <= A.shape[-1] <= WIDEST
 
 

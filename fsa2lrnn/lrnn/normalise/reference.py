@@ -18,7 +18,7 @@ _STEEPEST = 2.0**100
 
 
 def bounded(p: float) -> float:
-    """The order that is computed with: p, or 2¹⁰⁰ where p is larger.
+    """Return the exponent that the norms are computed with: p, or 2¹⁰⁰ if p is larger.
 
     In float64 and below, |x|^p is 1 for |x| = 1, and for any other x beyond the format's range from p = 2⁶⁵ on. So 2¹⁰⁰
     gives what larger p would, were they within the range of float32, in which p − 1 and 1/p are computed with too.
@@ -30,7 +30,7 @@ def bounded(p: float) -> float:
 
 
 def reference(A: Tensor, rule: str, p: float) -> Tensor:
-    """`normalise` as its definition says it: (…, b, b) -> (…, b, b)."""
+    """Compute `normalise` directly from its definition: (…, b, b) -> (…, b, b)."""
     p = bounded(p)
     if rule == "clip":
         return A / vector_norm(A, ord=p, dim=-2, keepdim=True).clamp(min=1)
@@ -45,10 +45,10 @@ TEMPERATURE = 0.4
 
 
 def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """e_i in column j, i the first row with the largest entry: (…, b, b) -> (…, b, b).
+    """Return e_i in column j, where row i is the first with the largest entry: (…, b, b) -> (…, b, b).
 
-    The gradient is that of softmax(logits / temperature) in the same place. An entry that is no number counts as the
-    largest, so that the value is one-hot whatever the entries.
+    The gradient is that of softmax(logits / temperature) at the same logits. NaN counts as the largest entry, so that
+    the result is always one-hot.
 
     >>> one_hot_columns(torch.tensor([[0.0, 2.0], [1.0, 2.0]])).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -57,12 +57,12 @@ def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
 
 
 def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """The same along the last axis, for a start state: (…, b) -> (…, b)."""
+    """Return e_i per vector, i its first largest entry, with the gradient of `one_hot_columns`: (…, b) -> (…, b)."""
     return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
 
 
 def check_temperature(temperature: float) -> None:
-    """Raises `UnsupportedFormat` for what is no finite number above 0."""
+    """Raise `UnsupportedFormat` unless the temperature is a finite number above 0."""
     if type(temperature) not in (int, float) or not 0 < temperature < float("inf"):
         raise UnsupportedFormat(f"temperature = {temperature!r}: a softmax needs a finite one above 0")
 

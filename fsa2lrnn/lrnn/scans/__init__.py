@@ -44,7 +44,7 @@ _FEW_LETTERS = 32
 
 
 def scan(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
-    """All states of a linear recurrence (the paper's Eq. 1), differentiable in every argument.
+    """Return all states of a linear recurrence (the paper's Eq. 1), differentiable with respect to every argument.
 
     Args:
         A: transitions, shape (B, T, H, b, b).
@@ -113,11 +113,11 @@ def _widened(*tensors: Tensor) -> list[Tensor]:
 
 
 def choose_method(v: Tensor) -> str:
-    """The method that "auto" stands for: by the device, dtype and shape (B, T, H, b) of v.
+    """Return the method that "auto" denotes for the device, dtype and shape (B, T, H, b) of v.
 
-    "fused" on the CPU where its kernels compute in the dtype as it is and the work is worth compiling them; "triton"
-    on a GPU where Triton is installed and the blocks are not too wide (`extra.gpu`); "chunked" for other long words
-    away from the CPU, where the number of launches counts; else "sequential".
+    "fused" on the CPU if its kernels support the dtype without conversion and the work is worth compiling them;
+    "triton" on a GPU if Triton is installed and the blocks are not too wide (`extra.gpu`); "chunked" for other long
+    words on devices other than the CPU, where the number of kernel launches dominates; else "sequential".
 
     >>> choose_method(torch.empty(128, 40, 8, 8)), choose_method(torch.empty(1, 40, 1, 5))
     ('fused', 'sequential')
@@ -126,7 +126,7 @@ def choose_method(v: Tensor) -> str:
 
 
 def method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_triton: bool) -> str:
-    """What `choose_method` answers for a v of shape (B, T, H, b) on a device of this type.
+    """Return the method that `choose_method` chooses for a v of shape (B, T, H, b) on a device of this type.
 
     >>> method_on("cuda", torch.float32, (128, 40, 8, 8), True), method_on("cuda", torch.float32, (8, 99, 8, 8), False)
     ('triton', 'chunked')
@@ -140,7 +140,7 @@ def method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_trito
 
 
 def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
-    """The method that "auto" stands for where A and v come from tables: tokens (B, T), v (N, H, b).
+    """Return the method that "auto" denotes for A and v from tables: tokens (B, T), v (N, H, b).
 
     >>> choose_token_method(torch.empty(128, 40), torch.empty(5, 8, 8))
     'fused'
@@ -151,7 +151,7 @@ def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
 
 
 def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_rows: int, has_triton: bool) -> str:
-    """What `choose_token_method` answers for tables of `n_rows` rows and states of shape (B, T, H, b).
+    """Return the method that `choose_token_method` chooses for `n_rows` rows and states of shape (B, T, H, b).
 
     >>> token_method_on("cuda", torch.bfloat16, (128, 40, 8, 8), 5, True)
     'triton'

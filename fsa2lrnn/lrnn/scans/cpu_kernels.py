@@ -116,7 +116,7 @@ def _add_loop(b, g, i, x, j, dA, a, dv, k):
 class BlockScanKernels(NamedTuple):
     """The kernels for blocks of one size. `sizes` is (T, H, b), `part` the words and heads to do (n0, n1, h0, h1).
 
-    Where T = 0 they write nothing, dx0 included.
+    For T = 0 they write nothing, not even dx0.
 
     - forward(A, v, x0, x, sizes, part): writes x (B,T,H,b) from A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b).
     - backward(A, x0, x, dx, dA, dv, dx0, with_A, sizes, part): writes dv and dx0, and dA if `with_A`; dA lies at a
@@ -132,7 +132,7 @@ class BlockScanKernels(NamedTuple):
 
 
 def kernels(b: int) -> BlockScanKernels:
-    """The kernels for blocks of size b: a compilation for each b up to `WIDEST`, one for all that are larger."""
+    """Return the kernels for blocks of size b: compiled for each b up to `WIDEST`, and once for all larger sizes."""
     return _kernels(b if b <= WIDEST else 0)
 
 

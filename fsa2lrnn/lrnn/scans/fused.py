@@ -23,12 +23,12 @@ Part = tuple[int, int, int, int]  # words n0 … n1 − 1, heads h0 … h1 − 1
 
 
 def fused(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """x_k = A_k x_{k-1} + v_k on the CPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+    """Compute x_k = A_k x_{k-1} + v_k on the CPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    Differentiable once. bfloat16 and float16 are computed with states in float32.
+    Differentiable once. For bfloat16 and float16 the states are float32.
 
     Raises:
-        UnsupportedFormat: for a device or dtype that the kernels don't know.
+        UnsupportedFormat: for a device or dtype that the kernels do not support.
     """
     check_fused(A, v, x0)
     if A.dtype in HALVES:
@@ -37,7 +37,7 @@ def fused(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """The same with A_k, v_k looked up by token: (B,T), tables (N,H,b,b) and (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
+    """Compute `fused` with A_k, v_k from tables: tokens (B,T), A (N,H,b,b), v (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
     check_fused(A, v, x0)
     if A.dtype in HALVES:
         return fused_tokens(tokens, A.float(), v.float(), x0.float()).to(A.dtype)
@@ -45,7 +45,7 @@ def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
-    """Raises `UnsupportedFormat` unless all three are in one dtype that the kernels know, in the CPU's memory."""
+    """Raise `UnsupportedFormat` unless all three are in the CPU's memory, in one dtype that the kernels support."""
     kinds = {(tensor.device.type, tensor.dtype) for tensor in (A, v, x0)}
     if len(kinds) > 1 or A.device.type != "cpu" or A.dtype not in DTYPES + HALVES:
         given = ", ".join(

@@ -1,4 +1,4 @@
-"""The scan of one-hot transitions by letter, straight from their logits: states are indices, and no matrix is formed.
+"""The scan of one-hot transitions by letter, computed from their logits: states are indices, and no matrix is formed.
 
 Forward x_k = e_{f(a_k, q_{k−1})} is a look-up. Backward, with e_k the loss's gradient at x_k, the adjoint recursion is
 
@@ -28,7 +28,7 @@ _PASSES = 4  # multiplications that an entry of a state is worth, about
 
 
 def takes(index: Tensor, logits: Tensor, state: Tensor) -> bool:
-    """Whether the kernels know device and dtype, and the states are one-hot: (B,T), (N,H,b,b), (B,H,b)."""
+    """Return whether the kernels support device and dtype, and the states are one-hot: (B,T), (N,H,b,b), (B,H,b)."""
     if any(tensor.device.type != "cpu" for tensor in (index, logits, state)):
         return False
     return logits.dtype in DTYPES and state.dtype == logits.dtype and _is_one_hot(state)
@@ -94,7 +94,7 @@ def _through_softmax(logits: Tensor, gradient: Tensor, temperature: float) -> Te
 
 @njit(cache=True, nogil=True)
 def _forward(index, rows, states, x, first, last):
-    """Writes states (B,T+1,H) from their first, and x (B,T,H,b), for words first … last − 1."""
+    """Write states (B,T+1,H), of which the first are set, and x (B,T,H,b), for the words first … last − 1."""
     _, length, heads, _ = x.shape
     for i in range(first, last):
         x[i] = 0
@@ -108,7 +108,7 @@ def _forward(index, rows, states, x, first, last):
 
 @njit(cache=True, nogil=True)
 def _backward(index, rows, states, dx, of_columns, of_state, first, last):
-    """Adds to of_columns (N,H,b,b), a row a column of A, and writes of_state (B,H,b), for heads first … last − 1."""
+    """Add to of_columns (N,H,b,b), whose rows are A's columns; write of_state (B,H,b), for heads first … last − 1."""
     batch, length, heads, b = dx.shape
     flat_rows, flat_dx, flat_columns = rows.reshape(-1), dx.reshape(-1), of_columns.reshape(-1)
     g, after = np.empty(b, dx.dtype), np.empty(b, dx.dtype)

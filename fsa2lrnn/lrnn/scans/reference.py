@@ -25,7 +25,10 @@ def sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def sequential_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """The reference, a look-up a step: (B,T), tables (N,H,b,b) and (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
+    """Compute x_k = A[token_k] x_{k-1} + v[token_k]: (B,T), (N,H,b,b), (N,H,b), x0 (B,H,b) -> (B,T,H,b).
+
+    This step-by-step loop defines the result of all token scans.
+    """
     x, states = x0, []
     for token in tokens.unbind(1):
         x = (A[token] @ x.unsqueeze(-1)).squeeze(-1) + v[token]
@@ -34,10 +37,10 @@ def sequential_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tenso
 
 
 def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """The same with every row of the table applied to every state, and the wanted result picked out.
+    """Compute `sequential_tokens` by applying every row of the table to every state and selecting the result.
 
-    N times the multiplications, but as one matrix product a head, so that for few rows it is faster, above all
-    backward: the gradient of the table is a product too, in place of B·T blocks to be added up.
+    This takes N times the multiplications, but as one matrix product per head, so it is faster for few rows, above all
+    in the backward pass: the gradient of the table is a matrix product too, instead of a sum of B·T blocks.
     """
     (batch, length), (n_rows, heads, b) = tokens.shape, v.shape
     columns = A.permute(1, 3, 0, 2).reshape(heads, b, n_rows * b)  # (H, j, (n, i))
@@ -54,7 +57,7 @@ def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def chunked(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the same in about 3√T dependent steps: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+    """Compute `sequential` in about 3√T dependent steps: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
     About √T chunks compose their letters into one affine map each, a state is carried from chunk to chunk, and every
     chunk runs from its start: T·H·b²·(b + 3) multiplications. As in `pscan`, an infinite product times a zero state is
@@ -76,7 +79,7 @@ def chunked(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def _composed(A: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
-    """The map x ↦ P x + q of each chunk: (B,m,c,H,b,b) and (B,m,c,H,b) -> (B,m,H,b,b) and (B,m,H,b)."""
+    """Return the map x ↦ P x + q of each chunk: (B,m,c,H,b,b) and (B,m,c,H,b) -> (B,m,H,b,b) and (B,m,H,b)."""
     maps = torch.cat([A, v.unsqueeze(-1)], dim=-1).unbind(2)  # (B, m, H, b, b + 1): [A_k | v_k]
     composed = maps[0]
     for A_k, v_k in zip(A.unbind(2)[1:], v.unbind(2)[1:], strict=True):
@@ -86,7 +89,7 @@ def _composed(A: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the same in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+    """Compute `sequential` in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
     x_0, v_1, … v_T stand in L = 2^k places, k = ⌈log₂(T+1)⌉. In round r the places are taken in groups of 2^(r+1); the
     last state of each left half, times the products of transitions in between (`spt`), is added to each place of its
@@ -107,7 +110,7 @@ def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def spt(products: Tensor) -> tuple[Tensor, Tensor]:
-    """One round of the schedule: (products used in this round, products for the next).
+    """Return (products used in this round, products for the next round) of the schedule of `pscan`.
 
     `products` has shape (B, 2m−1, c, H, b, b): group g holds the c products A_{s+j} ⋯ A_{s+1} of its stretch. Even
     groups are used now, shape (B, m, c, …); each odd group, extended by the next even one, makes a group of 2c.
@@ -117,7 +120,7 @@ def spt(products: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def schedule(length: int) -> list[list[list[str]]]:
-    """The products that each round of `pscan` uses, by name: the illustration in the paper's Appendix A.2.1.
+    """Return the names of the products that each round of `pscan` uses, as in the paper's Appendix A.2.1.
 
     `length` is T = 2^k − 1, the lengths that need no padding; raises `ValueError` for others.
 

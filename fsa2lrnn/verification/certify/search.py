@@ -205,7 +205,7 @@ class TubeSearch:
         return walk
 
     def settled(self, walk: TubeWalk) -> TubeWalk:
-        """Return the walk with sets stored at some lengths and the last; a walk with a tail is returned unchanged."""
+        """Return the walk with sets stored at some lengths and at the last one; walks with a tail are unchanged."""
         length = len(walk.margins)
         if length <= walk.tube.start or walk.tube.tail:
             return walk

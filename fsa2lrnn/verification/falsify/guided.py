@@ -134,7 +134,7 @@ class _Rounds:
                 return
 
     def _forward(self, pulled: list[Pulled] | None) -> list[Points]:
-        """Forward pass: grow one beam and return the points that it passed, one entry per length."""
+        """Grow one beam forward and return the points that it passed, one entry per length."""
         chooser = _Guided(self._width, self._most, pulled)
         growth = grow(self._comparison, chooser, self._length, self._clock)
         self._words, self._letters = max(self._words, growth.words), self._letters + growth.letters
@@ -143,7 +143,7 @@ class _Rounds:
         return chooser.points
 
     def _backward(self, target: FailureTarget, points: list[Points], best: Failure | None) -> list[Pulled] | None:
-        """Backward pass: return the functionals at each length of the round, or None if the time is over."""
+        """Return the functionals at each length of the round, computed backward, or None at the time limit."""
         along = self._along(best)
         pulled: list[Pulled] = []
         for length in range(self._length, -1, -1):
