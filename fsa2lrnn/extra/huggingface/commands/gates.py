@@ -1,4 +1,4 @@
-"""`fsa2lrnn gates`: where the gates of a model of others live, and whether it uses negative eigenvalues."""
+"""`fsa2lrnn gates`: the values of the gates of an external model, and whether it uses negative eigenvalues."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def gates(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="a histogram a head (.svg)")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say where the gates of a model live, by head, over a text or each token of its vocabulary.
+    """Print the values of a model's gates, by head, over a text or each token of its vocabulary.
 
-    The model's own code runs; the eigenvalue is the least of what multiplies the state at a token. Below 0 is what
-    tracking parity or permutations takes.
+    The model's own code runs. The eigenvalue is the least one of the transition at a token. Tracking parity or
+    permutations requires values below 0.
     """
     outputs.check_svg(output)
     if text is not None and tokens is not None:
