@@ -44,7 +44,7 @@ def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], k
 
 
 def held(folder: Path) -> tuple[int, int]:
-    """How many numbers and tensors the weights of a folder are, by their headers. Raises `CheckpointError`."""
+    """Return the numbers of entries and tensors in a folder's weights, by their headers. Raises `CheckpointError`."""
     names = ["model.safetensors"]
     if (index := folder / _INDEX).is_file():
         table = parse_json(read_text(index), str(index))
