@@ -126,7 +126,7 @@ def learned_cascades() -> str:
 
 
 def _share(runs: Mapping[str, list[Any]] | None) -> str:
-    """Return identified of run machines, and the median of seconds; runs skipped for lack of time count as failures."""
+    """Return how many machines were identified exactly, and the median of seconds over the runs made."""
     if runs is None or not runs["machine"]:
         return "not run"
     n, exact = len(runs["machine"]), sum(runs["exact"])

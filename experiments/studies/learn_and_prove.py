@@ -65,8 +65,7 @@ def main(
 
 
 def plan(seeds: int, machines: int) -> list[tuple[str, int]]:
-    """Tasks and seeds in the order in which they are run: first once all that is short, then random machines; large
-    ones come last."""
+    """Return tasks and seeds in the order of the runs: short tasks once, then random machines, large ones last."""
     short = [[(task, seed) for task in TASKS] for seed in range(seeds)]
     long = [[(task, seed) for task in LONG] for seed in range(seeds)]
     rest = [pair for seed in range(1, seeds) for pair in (*short[seed], *long[seed])]

@@ -70,7 +70,7 @@ def row(task: str, released: str, kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def seconds_a_step(task: str, released: str, seed: int) -> float:
-    """Processor time of a step of the released rule, the median of some."""
+    """Return the median processor time of several steps of the published rule."""
     settings = preset(released, task, seed=seed)
     with TemporaryDirectory() as folder:
         run = TrainingRun(settings, Path(folder), resume=False)

@@ -64,9 +64,9 @@ def document(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def cell(records: Sequence[Record], task: str, name: str) -> dict[str, Any]:
-    """One cell: the paper's number, the rate that was chosen, and each seed that has ended.
+    """Return one cell: the paper's number, the chosen rate, and each seed whose run has ended.
 
-    As long as none is chosen, the cell shows the better of those that were tried.
+    Before a rate is chosen, the cell shows the better of those that were tried.
     """
     column, chosen = COLUMNS[name], choice(records, task, name)
     tried = {r: record for r in rates_of(name) if (record := find(records, task, name, r, FIRST_SEED))}

@@ -38,7 +38,7 @@ def sweep(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Train every task with every network, setting and seed; exit with 1 if a run failed for good."""
+    """Train every task with every network, setting and seed; exit with 1 if a run failed finally."""
     if address is not None and cpus is not None:
         raise UnsupportedFormat(f"--cpus {cpus} is for this machine, and {address} a cluster: give one of both")
     options = {

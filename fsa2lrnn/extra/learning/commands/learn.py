@@ -56,12 +56,12 @@ def learn(
     fresh: Annotated[bool, typer.Option("--fresh", help="forget the run that is in the folder")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
 ) -> None:
-    """Train a layer that is an automaton until it is proved right; from DATA, say how it does on words held out.
+    """Train a layer that is an automaton until it is proved; from DATA, report its agreement with held-out words.
 
-    With --method cascade a machine is spread over layers of small blocks: each layer is distilled from its components,
-    all are trained on as a whole, and the network itself is proved. The folder gets the model, the trained network, the
-    machine as DOT and JSON, the cascade as a drawing, and the evidence. Exit with 1 where the budget ended before a
-    proof against SOURCE.
+    With --method cascade a machine is distributed over layers of small blocks: each layer is distilled from its
+    components, all are trained as a whole, and the network itself is proved. The folder receives the model, the trained
+    network, the machine as DOT and JSON, the cascade as a drawing, and the evidence. The exit code is 1 if the budget
+    ended before a proof against SOURCE.
     """
     if method != "cascade" and not (max_block is None and target is None):
         raise UnsupportedFormat("--max-block and --target are for --method cascade: a block's size is --set block=40")
