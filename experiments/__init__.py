@@ -1,1 +1,1 @@
-"""Experiments: scripts that measure and train, and their results. Nothing imports this package but the command line."""
+"""Experiments: scripts that measure and train, and their results. Only the command line imports this package."""

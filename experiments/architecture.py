@@ -52,7 +52,7 @@ ENTRIES = {  # modules whose transitive imports the table states
 
 @cache
 def sources() -> dict[str, str]:
-    """The text of each module of the library."""
+    """Return the text of each module of the library, by name."""
     texts = {}
     for path in sorted((ROOT / "fsa2lrnn").rglob("*.py")):
         parts = path.relative_to(ROOT).with_suffix("").parts
@@ -62,7 +62,7 @@ def sources() -> dict[str, str]:
 
 @cache
 def import_graph() -> nx.DiGraph:
-    """An edge from each module to each that it imports, in functions too; not what only type checkers import."""
+    """Return a graph with an edge from each module to each that it imports, also in functions, but not for types."""
     graph = nx.DiGraph()
     graph.add_nodes_from(sources())
     for module, text in sources().items():
@@ -85,7 +85,7 @@ def import_graph() -> nx.DiGraph:
 
 
 def package(module: str) -> str:
-    """The package of a module: "lrnn", "extra.report"; a module at the top level stands for itself."""
+    """Return the package of a module: "lrnn", "extra.report"; a top-level module is its own package."""
     parts = module.split(".")[1:]
     return ".".join(parts[: 2 if parts[:1] == ["extra"] else 1])
 
@@ -121,7 +121,7 @@ def lines_of(modules: Iterable[str]) -> Counter[str]:
 
 
 def reached(module: str) -> set[str]:
-    """The modules that importing one imports, itself and the packages around each among them."""
+    """Return the modules that an import of one module imports, including itself and the packages that contain them."""
     graph = import_graph()
     modules, pending = set[str](), [module]
     while pending:
@@ -136,7 +136,7 @@ def reached(module: str) -> set[str]:
 
 
 def figure() -> str:
-    """The packages as boxes, an arrow from each to those that import it, as SVG; indirect imports are left out."""
+    """Return the packages as boxes with an arrow from each to those that import it directly, as SVG."""
     group_of = {name: group for group, names in GROUPS.items() for name in names}
     base = next(iter(GROUPS))
     graph = nx.DiGraph()
@@ -161,7 +161,7 @@ def figure() -> str:
 
 
 def table() -> str:
-    """Lines per package and transitive imports, as Markdown."""
+    """Return lines per package and transitive imports, as Markdown."""
     packages: dict[str, list[str]] = {}
     for module in sources():
         packages.setdefault(package(module), []).append(module)

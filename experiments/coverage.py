@@ -1,4 +1,4 @@
-"""What each verdict covers, as verifiers name it, and what was run against it: `python -m experiments.coverage`."""
+"""The scope of each verdict as verifiers state it, and the tests of it: `python -m experiments.coverage`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CALLS = {EVERY: "every length, batch and division into pieces", LETTERS: "one le
 
 
 def page() -> str:
-    """The page, whole."""
+    """Return the text of the page."""
     lines = [_row(HEAD), _row(["---"] * len(HEAD)), *map(_row, _rows())]
     return _PAGE.format(table="\n".join(lines), trusted=_trusted(), soundness=_soundness(), fuzz=_fuzz())
 
@@ -116,7 +116,7 @@ is an exception other than a refusal, more than five processor seconds, or more 
 
 
 def _trusted() -> str:
-    """A table of the checkers that run on their own, with their lines."""
+    """Return a table of the checkers that run independently, with their numbers of lines."""
     alone = {
         "checker": (
             "horizon certificates by sets, proofs by enumeration",
@@ -135,7 +135,7 @@ def _trusted() -> str:
 
 
 def _soundness() -> str:
-    """A paragraph on the models that were drawn."""
+    """Return a paragraph on the models that were drawn."""
     counts = Counter[str](json.loads(SOUNDNESS.read_bytes())["counts"])
     read, wrong = (
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
@@ -160,7 +160,7 @@ def _soundness() -> str:
 
 
 def _fuzz() -> str:
-    """A table of the files that readers were given."""
+    """Return a table of the hostile files that each reader was tested with."""
     document: dict[str, Any] = json.loads(FUZZ.read_bytes())
     rows = document["readers"]
     lines = [_row(["reader", "files", "read", "refused by name", "faults", "slowest, s"])]

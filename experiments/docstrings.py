@@ -1,4 +1,4 @@
-"""Our docstrings as Markdown, for the API reference; `docs/site/extension.py` hands them over."""
+"""Docstrings as Markdown, for the API reference that `docs/site/extension.py` builds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ CODE = re.compile(r"(```.*?```|`[^`\n]+`|(?<=\n\n) {4}[^\n]*(?:\n {4}[^\n]*)*)",
 
 
 def as_markdown(text: str) -> str:
-    r"""Examples fenced as sessions; indices in prose are no links.
+    r"""Return a docstring as Markdown, with examples as fenced sessions and without links made from indices in prose.
 
     >>> as_markdown("A[a][q] as in `B[a][q]`.\n\n>>> 1 + 1\n2")
     'A[a]\\[q] as in `B[a][q]`.\n\n```pycon\n>>> 1 + 1\n2\n```'

@@ -17,7 +17,7 @@ COLOURS = ("#9ecae1", "#fdd0a2", "#c7e9c0", "#dadaeb", "#fbb4b9", "#d9d9d9")  # 
 
 
 def chain(found: dict[str, Any]) -> str:
-    """A chain as SVG: a line a size, with what enters there and the states it tells apart by then."""
+    """Return a chain as SVG: one line per size, with the constituents that enter and the states separated so far."""
     levels, states = found["levels"], found["states"]
     width = UNIT * max(sum(copy["dimension"] for copy in level["enters"]) for level in levels)
     right = LEFT + max(width, CHARACTER * len(ENTER)) + 30
@@ -63,7 +63,7 @@ def _box(x: float, y: float, width: float, colour: str) -> str:
 
 
 def path_of(source: str) -> Path:
-    """The file of a machine's chain: `even_pair(3)` → chain_even_pair_3.svg."""
+    """Return the file of a machine's chain: `even_pair(3)` → chain_even_pair_3.svg."""
     return FOLDER / f"chain_{re.sub(r'[^a-z0-9]+', '_', source.lower()).strip('_')}.svg"
 
 

@@ -1,4 +1,4 @@
-"""Block sizes that training gets along with, beside those that theory asks for (docs/block-sizes.md)."""
+"""Block sizes with which training succeeds, compared with those that theory requires (docs/block-sizes.md)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _RULES = {"none": "free", "clip-2": "2-norm ≤ 1", "clip-1": "1-norm ≤ 1"}  #
 
 
 class Threshold(NamedTuple):
-    """The least size that theory asks for, and whether it is known for this rule or for free transitions only."""
+    """The least size that theory requires, and whether it is known for this rule or for free transitions only."""
 
     size: int
     is_of_the_rule: bool
 
 
 class Cell(NamedTuple):
-    """What networks of one size made of a task: accuracies at the training length, and at the longer one."""
+    """The results of networks of one size on a task: accuracies at the training length and at the longer one."""
 
     size: int
     at_length: dict[str, float] | None  # mean, min, max over seeds; None if every run diverged
@@ -28,12 +28,12 @@ class Cell(NamedTuple):
 
     @property
     def is_learned(self) -> bool:
-        """Every seed is right on nearly all words of the training length."""
+        """Whether every seed is right on nearly all words of the training length."""
         return self.at_length is not None and not self.diverged and self.at_length["min"] >= LEARNED
 
 
 def table() -> str:
-    """A line a task and rule: the least size by theory, and what each size learned at the training length."""
+    """Return one line per task and rule: the least size by theory, and the accuracy of each size."""
     document = results_io.read("sweep_block_sizes")
     known = {row["machine"]: row for row in results_io.read("block_sizes")["results"]["machines"]}
     cells = gathered(document["results"]["cells"])
@@ -56,7 +56,7 @@ def table() -> str:
 
 
 def gathered(cells: list[dict[str, Any]]) -> dict[tuple[str, str], list[Cell]]:
-    """The cells of the sweep by task and setting, by size."""
+    """Return the cells of the sweep by task and setting, sorted by size."""
     found: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         size = int(cell["network"].removeprefix("block-"))
@@ -68,9 +68,9 @@ def gathered(cells: list[dict[str, Any]]) -> dict[tuple[str, str], list[Cell]]:
 
 
 def predicted(known: dict[str, Any], rule: str) -> Threshold | None:
-    """The least size of a machine under a rule; None where nothing is known.
+    """Return the least size of a machine under a rule; None where it is unknown.
 
-    Orthogonal matrices have columns of 2-norm 1, so that a group needs no more under 2-norm ≤ 1 than freely.
+    Orthogonal matrices have columns of 2-norm 1, so that a group needs no larger size under 2-norm ≤ 1 than freely.
     """
     if rule == "clip-1":
         bounds = known["columns"]
@@ -86,7 +86,7 @@ def _least(threshold: Threshold | None) -> str:
 
 
 def shown(cell: Cell) -> str:
-    """One cell: bold if learned, with what diverged."""
+    """Return one cell as text: bold if learned, with the number of diverged runs."""
     if cell.at_length is None or cell.longer is None:
         return "diverged"
     text = _spread(cell.at_length)

@@ -1,4 +1,4 @@
-"""The tables of learning from wrong labels, and of how soon a proof comes, from the results."""
+"""The tables on learning from wrong labels, and on the time until a proof, from the results."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LABELS = {"dense": "every letter", "last": "the end"}
 
 
 def in_short() -> str:
-    """What training ends in a proof of, and how soon."""
+    """Return a summary of which training runs end in a proof, and after how much time."""
     document = results_io.read("learn_and_prove")
     runs = [(run, learn_and_prove.group(run["task"])) for run in document["results"]["runs"]]
     large = {learn_and_prove.group(task) for task in learn_and_prove.LARGE}
@@ -57,7 +57,7 @@ def _sized(what: str, runs: list[dict[str, Any]]) -> str:
 
 
 def noise() -> str:
-    """Which share of machines each method finds exactly, by words, labels and wrong labels; of how many, how long."""
+    """Return the share of machines that each method identifies exactly, by words and labels, and the times."""
     document = results_io.read("noise")
     found, cells = document["results"], dict[tuple[Any, ...], dict[str, Any]]()
     for row in found["cells"]:
@@ -79,7 +79,7 @@ def noise() -> str:
 
 
 def hard_families() -> str:
-    """How often each layer's trained network was proved, and what theory said before."""
+    """Return how often each layer's trained network was proved, and the prediction of theory."""
     document = results_io.read("hard_families")
     found = document["results"]
     rows = [
@@ -105,7 +105,7 @@ def hard_families() -> str:
 
 
 def learned_cascades() -> str:
-    """Ways to have a cascade learned: how often the network was proved, or how far it came."""
+    """Return, for each way to learn a cascade, how often the network was proved, or how far it came."""
     document = results_io.read("learned_cascades")
     found = document["results"]
     rows = [
@@ -126,7 +126,7 @@ def learned_cascades() -> str:
 
 
 def _share(runs: Mapping[str, list[Any]] | None) -> str:
-    """Found of run, and the median of seconds; of runs that were left out since easier words took too long, none."""
+    """Return how many machines were identified exactly, and the median of seconds over the runs made."""
     if runs is None or not runs["machine"]:
         return "not run"
     n, exact = len(runs["machine"]), sum(runs["exact"])
@@ -140,7 +140,7 @@ def _seconds(value: float) -> str:
 
 
 def sooner() -> str:
-    """Seconds until a proof and until the released rule's first perfect look."""
+    """Return the seconds until a proof and until the first perfect evaluation under the published rule."""
     document = results_io.read("sooner")
     rows = [
         [

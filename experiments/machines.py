@@ -1,4 +1,4 @@
-"""Machines of the zoo as rows of results name them."""
+"""Machines of the zoo as the first columns of rows of results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fsa2lrnn.automata.language import minimise
 
 
 def of_zoo(source: str) -> tuple[MooreMachine, dict[str, Any]]:
-    """The minimal machine of a task, and with what a row begins that speaks of it.
+    """Return the minimal machine of a task, and the first columns of its row.
 
     >>> of_zoo("parity")[1]
     {'machine': 'parity', 'states': 2, 'letters': 2}

@@ -1,4 +1,4 @@
-"""Tables in Markdown of trained models before the judges, and of the least block sizes, from results/."""
+"""Tables in Markdown of verified trained models, and of the least block sizes, from results/."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from experiments.tables import facts, markdown
 
 
 def learned() -> str:
-    """Trained models before the verifiers, one line per task: ranges over seeds."""
+    """Return the verification results of trained models, one line per task: ranges over seeds."""
     models = results_io.read("learned")["results"]["models"].values()
     rows = []
     for task in dict.fromkeys(row["task"] for row in models):
@@ -56,7 +56,7 @@ def _percent(shares: list[float]) -> str:
 
 
 def learned_models() -> str:
-    """The same, a line a model."""
+    """Return the verification results of trained models, one line per model."""
     rows = []
     for name, row in results_io.read("learned")["results"]["models"].items():
         at_500 = [x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] in (499, 500)]
@@ -75,7 +75,7 @@ def learned_models() -> str:
 
 
 def certified_twice() -> str:
-    """How often N was found for each model, whether it came out alike each time, and the certificates' bytes too."""
+    """Return how often each model was certified, and whether length and certificate were equal each time."""
     document = results_io.read("certified_twice")
     models = results_io.read("learned")["results"]["models"]
     rows = {name: row["runs"] for name, row in document["results"].items()}
@@ -100,7 +100,7 @@ def certified_twice() -> str:
 
 
 def certified_gap() -> str:
-    """Which part of the shortest counterexample's length is proved, and where the rest is lost, a line a task."""
+    """Return the certified share of the shortest counterexample's length and the causes of the gap, by task."""
     document = results_io.read("certified_gap")
     rows = document["results"]["models"]
     lengths = ("certified", "sets", "sets_without_rounding", "hull", "linear")
@@ -146,7 +146,7 @@ def _range(values: list[Any]) -> str:
 
 
 def block_sizes() -> str:
-    """The least block size of each machine: a number where both bounds are proved, else the interval."""
+    """Return the least block size of each machine: a number where both bounds are proved, otherwise the interval."""
     document = results_io.read("block_sizes")
     rows = [
         [
@@ -172,7 +172,7 @@ def block_sizes() -> str:
 
 
 def block_sizes_held_out() -> str:
-    """What was found of machines at random."""
+    """Return a sentence on the block sizes of random machines."""
     found = results_io.read("block_sizes")["results"]["held_out"]
     met = ", ".join(f"{count} over the {name} numbers" for name, count in found["met"].items())
     below = found["real_size_below_all_functions"]

@@ -1,4 +1,4 @@
-"""The notebooks of docs/notebooks/, run whole, in a kernel of their own: `python -m experiments.notebooks`."""
+"""Run the notebooks of docs/notebooks/ as a whole, each in its own kernel: `python -m experiments.notebooks`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECONDS = 900  # for a cell
 
 
 def executed(path: Path) -> dict[str, Any]:
-    """A notebook with what its cells give now; what they gave before is forgotten.
+    """Return a notebook with the current outputs of its cells instead of the earlier ones.
 
     Raises:
         nbclient.exceptions.CellExecutionError: with the traceback of a cell that fails.
@@ -35,7 +35,7 @@ def executed(path: Path) -> dict[str, Any]:
 
 
 def printed(book: dict[str, Any]) -> list[str]:
-    """What the cells of a notebook print, and their last values as text: a text a cell."""
+    """Return the printed text and last values of a notebook's cells, one text per cell."""
     return [
         "".join(
             "".join(output.get("text", output.get("data", {}).get("text/plain", "")))
@@ -46,7 +46,7 @@ def printed(book: dict[str, Any]) -> list[str]:
 
 
 def main() -> None:
-    """Run the notebooks, and keep what they give."""
+    """Run the notebooks and store their outputs."""
     for path in sorted(FOLDER.glob("*.ipynb")):
         write_atomically(path, (json.dumps(executed(path), indent=1, ensure_ascii=False) + "\n").encode())
 

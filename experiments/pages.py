@@ -1,4 +1,4 @@
-"""What the site shows beside the files of docs/: notebooks, pages from elsewhere, formulas. mkdocs calls it.
+"""The parts of the site beyond the files of docs/: notebooks, pages from elsewhere, formulas. mkdocs calls it.
 
 `make docs` builds the site; `hooks` in docs/site/mkdocs.yml names this file.
 """
@@ -22,7 +22,7 @@ FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are made: called by mkdocs with what it found in docs/."""
+    """Add the generated pages; mkdocs calls this with the files of docs/."""
     from mkdocs.structure.files import File
 
     for name, source in FROM.items():
@@ -37,14 +37,14 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Formulas as MathML; the verbs where they are asked for."""
+    """Convert formulas to MathML, and add the commands to the page on the command line."""
     if page.file.src_uri == "reference/cli.md":
         markdown = f"{markdown}\n{verbs()}"
     return formulas(at_home(markdown, "../" * page.file.src_uri.count("/")))
 
 
 def explorer() -> str:
-    """A page on which Sum(5) runs, learned beside constructed: what `fsa2lrnn draw` makes of a kept model."""
+    """Return the page that `fsa2lrnn draw` makes of a learned and the constructed model of Sum(5)."""
     model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
     with TemporaryDirectory() as folder:
         page = Path(folder) / "page.html"
@@ -54,7 +54,7 @@ def explorer() -> str:
 
 
 def at_home(text: str, up: str = "") -> str:
-    """A page of the repository as one of the site: links to other files of the repository are to their pages here.
+    """Return a page of the repository as one of the site: links to files of the repository lead to their pages.
 
     >>> at_home("![c](../experiments/results/table2.svg), ![d](results/table2.svg)")
     '![c](figures/table2.svg), ![d](figures/table2.svg)'
@@ -68,7 +68,7 @@ def at_home(text: str, up: str = "") -> str:
 
 
 def formulas(markdown: str) -> str:
-    """$…$ and $$…$$ outside code as MathML, which browsers set without a script."""
+    """Convert $…$ and $$…$$ outside code to MathML, which browsers render without a script."""
     parts, end = [], 0
     for code in FENCED.finditer(markdown):
         parts += [FORMULA.sub(_mathml, markdown[end : code.start()]), code[0]]
@@ -83,7 +83,7 @@ def _mathml(found: re.Match[str]) -> str:
 
 
 def notebook(path: Path) -> str:
-    """A notebook as a page: its cells, and what they gave when `python -m experiments.notebooks` last ran them."""
+    """Return a notebook as a page: its cells, and their outputs when `experiments.notebooks` last ran them."""
     lines: list[str] = []
     for cell in json.loads(path.read_bytes())["cells"]:
         text = "".join(cell["source"])
@@ -97,7 +97,7 @@ def notebook(path: Path) -> str:
 
 
 def _shown(output: dict[str, Any]) -> str:
-    """One output of a cell: the richest form that needs no script."""
+    """Return one output of a cell in the richest form that needs no script."""
     if output["output_type"] == "stream":
         return _plain(output["text"])
     data = output["data"]
@@ -113,7 +113,7 @@ def _plain(text: list[str] | str) -> str:
 
 @cache
 def verbs() -> str:
-    """Every verb of the command line with its arguments and options, as it says them itself."""
+    """Return every command of the command line with its arguments, options and help texts."""
     import typer
 
     from fsa2lrnn import cli
@@ -131,7 +131,7 @@ def verbs() -> str:
 
 
 def _row(parameter: Any) -> str:
-    """One argument or option as a row."""
+    """Return one argument or option as a row."""
     names = (parameter.metavar or parameter.name.upper(),)
     if parameter.param_type_name == "option":
         names = (*parameter.opts, *parameter.secondary_opts)
@@ -142,5 +142,5 @@ def _row(parameter: Any) -> str:
 
 
 def _whole(text: object) -> str:
-    """Code that is not broken into lines."""
+    """Return text as code that is not broken into lines."""
     return f"`{text}`{{ .whole }}"

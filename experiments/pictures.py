@@ -1,4 +1,4 @@
-"""The pictures of pages, from a machine, results and what layers declare: `python -m experiments.pictures`."""
+"""The pictures of pages, from a machine, results and the declarations of layers: `python -m experiments.pictures`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RING, RADIUS, CELL = 84, 21, 30  # pixels: of the circle of states, of a state, 
 
 
 def two_letters(machine: MooreMachine) -> str:
-    """A small machine on a circle, and beside it the matrix of each letter, columns from and rows to."""
+    """Return a drawing of a small machine on a circle with the matrix of each letter, columns from and rows to."""
     x, y = RING + RADIUS + 40, RING + RADIUS + 40
     n = machine.n_states
     places = [
@@ -45,7 +45,7 @@ def two_letters(machine: MooreMachine) -> str:
 
 
 def _arrows(machine: MooreMachine) -> dict[tuple[int, int], list[int]]:
-    """Which letters lead from a state to another."""
+    """Return the letters that lead from one state to another."""
     arrows: dict[tuple[int, int], list[int]] = {}
     for i, row in enumerate(machine.delta.tolist()):
         for q, p in enumerate(row):
@@ -54,7 +54,7 @@ def _arrows(machine: MooreMachine) -> dict[tuple[int, int], list[int]]:
 
 
 def _edge(places: Any, middle: Any, q: int, p: int, letters: list[int], machine: MooreMachine) -> str:
-    """An arrow with its letters: bent to its left, or a loop away from the middle."""
+    """Return an arrow with its letters: bent to its left, or a loop away from the middle."""
     colour = COLOURS[letters[0]] if len(letters) == 1 else "#333"
     (x0, y0), (x1, y1) = places[q], places[p]
     if q == p:
@@ -102,7 +102,7 @@ def _matrix(left: float, top: float, letter: str, row: np.ndarray, colour: str) 
 
 
 def by_length(tasks: list[dict[str, Any]]) -> str:
-    """Words right at the last letter, by length on a logarithmic scale: a line a task, means over seeds."""
+    """Return a chart of accuracy at the last letter by length, logarithmic, one line per task, means over seeds."""
     left, top, width, height = 60, 20, 440, 220
     lengths = [line["length"] for line in tasks[0]["seeds"][0]["last_checkpoint"]]
     low, high = math.log(lengths[0]), math.log(lengths[-1])
@@ -130,7 +130,7 @@ def by_length(tasks: list[dict[str, Any]]) -> str:
 
 
 def reach(layer: str) -> str:
-    """Which eigenvalues a layer of others reaches in the unit disc, and beside it those that machines ask for."""
+    """Return a drawing of the eigenvalues that an external layer reaches, and those that machines require."""
     middle_x, middle_y, radius = 130, 130, 100
     low, high = REACHED[layer]
     is_disc = layer == "pd-ssm"
@@ -167,7 +167,7 @@ def reach(layer: str) -> str:
 
 
 def _reached() -> dict[str, tuple[float, float]]:
-    """The least and the largest eigenvalue of each layer, as its file declares them, β doubled where it can be."""
+    """Return the least and the largest eigenvalue of each layer as its file declares them, β doubled where possible."""
     settings = SimpleNamespace(config=SimpleNamespace(linear_allow_neg_eigval=True))
     found = {name: layer_file(name).OBSERVER.reach(settings) for name in ("olmo-hybrid", "mamba-2", "rwkv-7", "pd-ssm")}
     without = SimpleNamespace(config=SimpleNamespace())
@@ -203,7 +203,7 @@ def _line(x0: float, y0: float, x1: float, y1: float, colour: str) -> str:
 
 
 def pictures() -> dict[str, str]:
-    """Each picture by the name of its file."""
+    """Return each picture by the name of its file."""
     return {
         "two_letters.svg": two_letters(MooreMachine.from_source("regex:(ab)*").minimise()),
         "by_length.svg": by_length(results_io.read("training")["results"]),

@@ -41,7 +41,7 @@ class Section(NamedTuple):
 
 
 def measurements() -> str:
-    """What large machines and long words cost, and a sentence on the scans: from three benchmarks."""
+    """Return the costs of large machines and long words, and a sentence on the scans, from three benchmarks."""
     document = results_io.read("bench_scans")
     squares = [row for row in document["results"] if row["block"] == 8]
     slower = {name: [row["over_fused"][name] for row in squares] for name in ("sequential", "pscan")}
@@ -65,7 +65,7 @@ def measurements() -> str:
 
 
 def families() -> str:
-    """Which family represents the examples of docs/theory.md §4: dimensions of the witness, or a dash."""
+    """Return which family represents the examples of docs/theory.md §4: dimensions of the witness, or a dash."""
     rows = results_io.read("families_table")["results"]["machines"][:EXAMPLES]
     names = list(rows[0]["families"])
     lines = [f"| machine | states | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
@@ -77,7 +77,7 @@ def families() -> str:
 
 
 def released() -> str:
-    """Which external layers hold which machine, proved or refused."""
+    """Return which external layers represent which machine, proved or refused."""
     rows = results_io.read("released_table")["results"]
     layers = list(rows[0]["layers"])
     answers = [[row["layers"][layer] for layer in layers] for row in rows]
@@ -102,7 +102,7 @@ def released() -> str:
 
 
 def trained_released() -> str:
-    """External layers: what they can represent, and what training found."""
+    """Return what external layers can represent, and what training reached."""
     found = results_io.read("trained_released")["results"]
     layers = list(next(iter(found["known"].values())))
     cells = {(cell["task"], cell["seed"], cell["layer"]): cell for cell in found["cells"]}
@@ -115,12 +115,12 @@ def trained_released() -> str:
 
 
 def _known(known: dict[str, Any]) -> str:
-    """Whether a stack represents a task: the layers of the one that is known."""
+    """Return the number of layers of the known stack for a task, or the answer without one."""
     return f"**{known['answer'] if known['layers'] is None else known['layers']}**"
 
 
 def _trained(cell: dict[str, Any] | None) -> str:
-    """How a run ended: its steps, then the words that are right at each length."""
+    """Return the end of a run: its steps, then the number of right words at each length."""
     if cell is None:
         return "–"
     right = ", ".join(f"{last}" if n == 100 else f"{last}/{n}" for last, n in cell["last"].values())
@@ -129,7 +129,7 @@ def _trained(cell: dict[str, Any] | None) -> str:
 
 
 def _answer(answer: dict[str, Any]) -> str:
-    """`layers:states` of a construction, `no` with the repeated word, or `?`."""
+    """Return `layers:states` for a construction, `no` with the repeated word, or `?`."""
     if "recurrence" in answer:
         return f"{answer['steps']}:{answer['recurrence']:,}"
     if answer["answer"] == "yes":
@@ -145,7 +145,7 @@ def _word(refused: dict[str, Any]) -> str:
 
 
 def cascades() -> str:
-    """The references of docs/theory.md §6 and what was found: layers of blocks, a lane being a block of 1."""
+    """Return the references of docs/theory.md §6 with the decompositions that were computed."""
     document = results_io.read("cascade_table")["results"]
     lines = [
         "| machine | states | blocks, layer by layer | token shift | known: largest block; layers | cost; one layer |",
@@ -171,7 +171,7 @@ def cascades() -> str:
 
 
 def training() -> str:
-    """Trained models: the paper's protocol beside the last checkpoint on fresh words, means over seeds."""
+    """Return the results of trained models: the paper's protocol, and the last checkpoint on fresh words."""
     tasks = results_io.read("training")["results"]
     lengths = [line["length"] for line in tasks[0]["seeds"][0]["last_checkpoint"]]
     lines = [
@@ -210,7 +210,7 @@ def table2_whole() -> str:
 
 
 def _unfinished(tasks: list[dict[str, Any]]) -> str:
-    """A sentence on each run that was cut short."""
+    """Return a sentence on each run that was interrupted."""
     return "".join(
         f" Seed {seed['seed']} of {task['task'].removeprefix('task:')} was cut short at step {seed['step']:,} and is "
         "evaluated as it was then."
@@ -221,12 +221,12 @@ def _unfinished(tasks: list[dict[str, Any]]) -> str:
 
 
 def random_language_table() -> str:
-    """Learned against representable, every exception named."""
+    """Return the table of learned and representable machines, with every exception by name."""
     return show_random.table(results_io.read("random_languages")["results"])
 
 
 def random_languages_in_short() -> str:
-    """Learned against representable."""
+    """Return the table of learned and representable machines."""
     return show_random.tables(results_io.read("random_languages")["results"])
 
 
@@ -323,7 +323,7 @@ WRITERS = {
 
 
 def shown(name: str) -> str:
-    """The text of a section, or which command makes the results that it lacks."""
+    """Return the text of a section, or the command that makes its missing results."""
     section = SECTIONS[name]
     missing = [results for results in section.results if not (results_io.RESULTS / f"{results}.json").exists()]
     if not missing:
@@ -346,7 +346,7 @@ def without_padding(text: str) -> str:
 
 
 def regenerated(text: str) -> str:
-    """A file's text with every section made anew."""
+    """Return a file's text with every section made anew."""
     return SECTION.sub(lambda match: match[1] + shown(match[2]) + match[3], text)
 
 

@@ -1,4 +1,4 @@
-"""Results are JSON, written whole or not at all, with what is needed to read them later."""
+"""Results as JSON files, written atomically, with the command and versions that made them."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def write(name: str, results: Any, command: str) -> Path:
 
 
 def read(name: str) -> dict[str, Any]:
-    """The document that `write` wrote."""
+    """Return the document that `write` wrote."""
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""Studies that go on where they stopped: what has a row in the results is not run again."""
+"""Resumable studies: a run that has a row in the results is not repeated."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def run_due(
     run: Callable[..., Row],
     write: Callable[[list[Row]], object],
 ) -> list[Row]:
-    """The rows that are known, and one of `run` for each cell of a plan that none of them is of.
+    """Return the known rows, and a row of `run` for each cell of a plan without one.
 
-    `keys` are the names in a row of a cell's first parts. `write` gets all rows after each run, which is told too.
+    `keys` name the entries of a row that identify its cell. `write` receives all rows after each run.
 
     >>> run_due([(1,), (2,)], ("n",), [{"n": 1, "square": 1}], lambda n: {"n": n, "square": n * n}, lambda _: None)
     {'n': 2, 'square': 4}
@@ -43,7 +43,7 @@ def run_due(
 
 
 def known_rows(name: str, of: str = "runs") -> list[Row]:
-    """The rows of that name in results/NAME.json; none where there is no such file yet."""
+    """Return the rows of that name in results/NAME.json; none if the file does not exist yet."""
     return results_io.read(name)["results"][of] if (results_io.RESULTS / f"{name}.json").exists() else []
 
 

@@ -11,7 +11,7 @@ from fsa2lrnn.cli import end_with_one_line
 
 
 def app(main: Callable[..., None]) -> typer.Typer:
-    """The command that a script's `main` is; its docstring is what `--help` says."""
+    """Return the command of a script's `main`; its docstring is the help text."""
     command = typer.Typer(
         add_completion=False,
         pretty_exceptions_enable=False,

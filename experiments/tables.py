@@ -9,7 +9,7 @@ from experiments import results_io
 
 
 def markdown(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    """A table, with a line feed at its end.
+    """Return a table in Markdown that ends with a line feed.
 
     >>> print(markdown(["a", "b"], [["1", "2"]]), end="")
     | a | b |
@@ -22,14 +22,14 @@ def markdown(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 
 def facts(document: dict[str, Any], *more: str) -> str:
-    """A line on where the numbers of a document are from."""
+    """Return a line on the origin of the numbers of a document."""
     versions = document["versions"]
     parts = [*more, document["processor"], f"torch {versions['torch']}", f"Python {versions['python']}"]
     return f"\n{'; '.join(parts)}.\n"
 
 
 def machines() -> str:
-    """What large machines and long words cost."""
+    """Return the costs of large machines and long words."""
     found = results_io.read("bench_machines")["results"]
     large, stream = found["compile_10000_by_256"], found["stream_100_million_letters"]
     million, chain = found["minimise_a_million_transitions"], found["minimise_a_long_chain"]
@@ -48,7 +48,7 @@ def machines() -> str:
 
 
 def scans() -> str:
-    """Each scan at each shape, as multiples of the fused one."""
+    """Return the time of each scan at each shape, as a multiple of the fused one's."""
     document = results_io.read("bench_scans")
     names = [name for name in document["results"][0]["milliseconds"] if name != "fused"]
     heads = ["words", "letters", "blocks", "fused, ms", *names]
@@ -65,7 +65,7 @@ def scans() -> str:
 
 
 def scan_lengths() -> str:
-    """The fused scan along words of growing length."""
+    """Return the time of the fused scan for growing lengths."""
     document = results_io.read("bench_scan_lengths")
     rows = [[f"{row['length']:,}", f"{row['nanoseconds_a_letter']:.0f}"] for row in document["results"]]
     note = (
@@ -75,7 +75,7 @@ def scan_lengths() -> str:
 
 
 def hard() -> str:
-    """The scan of one-hot columns: milliseconds, others as multiples of it, and training steps a second."""
+    """Return milliseconds of the scan of one-hot columns, multiples of it for others, and training steps per second."""
     document = results_io.read("bench_hard")
     rows = [
         [

@@ -1,1 +1,1 @@
-"""The claims, the paper's and ours, as checked objects: `python -m verify`. They use the library; nothing uses them."""
+"""The claims of the paper and of this project as checked objects: `python -m verify`."""

@@ -1,4 +1,4 @@
-"""`python -m verify`: every proposition checked, with a summary. Exit codes as those of `fsa2lrnn`."""
+"""`python -m verify`: check every proposition and print a summary. Exit codes are those of `fsa2lrnn`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def verify(
     only: Annotated[list[str] | None, typer.Option(metavar="ID", help="this proposition; repeatable")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
 ) -> None:
-    """Check the propositions, the paper's and ours; exit 1 where an answer is not the expected one."""
+    """Check the propositions of the paper and of this project; exit 1 if an answer is not the expected one."""
     from verify import runner
 
     runner.main(paper, deep, only or [], as_json)

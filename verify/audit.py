@@ -1,7 +1,7 @@
-"""Every claim of the paper, with what it comes to and the command that shows it: `python -m verify.audit`.
+"""Every claim of the paper, with its result and the command that reproduces it: `python -m verify.audit`.
 
-A claim rests on propositions of the registry, which `python -m verify --paper` checks, or on what was measured
-(`verify.measured`), which results in experiments/results hold. docs/paper.md is written from here.
+A claim rests on propositions of the registry, which `python -m verify --paper` checks, or on measurements
+(`verify.measured`), which are stored in experiments/results. This module writes docs/paper.md.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Claim:
     """One claim of the paper.
 
     Attributes:
-        place: where it stands.
-        text: what it says, in our words.
-        kind, why: what it comes to, for a claim on which propositions decide.
-        by: their ids in the registry.
-        measured: for a claim on which measurements decide: what they say.
-        command: that makes the measurements anew.
+        place: its place in the paper.
+        text: the claim in our words.
+        kind, why: the result, for a claim that propositions decide.
+        by: the ids of these propositions in the registry.
+        measured: for a claim that measurements decide: the function that reads them.
+        command: the command that repeats the measurements.
     """
 
     place: str
@@ -40,11 +40,11 @@ class Claim:
     command: str = ""
 
     def found(self) -> Found:
-        """What it comes to now."""
+        """Return the current result of the claim."""
         return Found(self.kind, self.why) if self.measured is None else self.measured()
 
     def shown_by(self) -> str:
-        """The command that shows it, or none."""
+        """Return the command that checks the claim, or an empty string."""
         return self.command or (f"python -m verify {' '.join(f'--only {name}' for name in self.by)}" if self.by else "")
 
 
@@ -239,7 +239,7 @@ CLAIMS: tuple[Claim, ...] = (
 
 
 def page() -> str:
-    """docs/paper.md, whole."""
+    """Return the text of docs/paper.md."""
     lines = ["|where|claim|result|because|shown by|", "|---|---|---|---|---|"]
     for claim, (*cells, command) in zip(CLAIMS, rows(), strict=True):
         shown = ", ".join(f"`{name}`" for name in claim.by) or f"`{command}`" * bool(command)
@@ -248,25 +248,25 @@ def page() -> str:
 
 
 def rows() -> Iterator[tuple[str, str, str, str, str]]:
-    """Place, claim, what it comes to, why, and the command, claim by claim."""
+    """Yield the place, text, result, reason and command of each claim."""
     for claim in CLAIMS:
         found = claim.found()
         yield claim.place, claim.text, found.kind, found.why, claim.shown_by()
 
 
 def text() -> str:
-    """The claims for a terminal, a line each."""
+    """Return the claims for a terminal, one per line."""
     lines = [f"{place:28} {kind:17} {claim}" for place, claim, kind, _, _ in rows()]
     return "\n".join([*lines, "", f"{len(CLAIMS)} claims: {counts()} (docs/paper.md says why)"])
 
 
 def to_json() -> list[dict[str, str]]:
-    """The claims as JSON holds them."""
+    """Return the claims as JSON values."""
     return [dict(zip(("where", "claim", "kind", "why", "command"), row, strict=True)) for row in rows()]
 
 
 def counts() -> str:
-    """How many claims come to what."""
+    """Return the number of claims by result, as text."""
     kinds = [claim.found().kind for claim in CLAIMS]
     return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
 

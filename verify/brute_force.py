@@ -1,14 +1,14 @@
-"""T3 against brute force: every small machine, and every layer whose numbers come from a grid (docs/theory.md §4).
+"""T3 against brute force: every small machine, and every layer whose entries come from a grid (docs/theory.md §4).
 
-Layers side by side are a layer of the same family, and a diagonal layer is nothing else: one-dimensional lanes
-x ↦ A_a x + v_a that don't see each other. Run from x₀, a lane gives every state a number f(q), or two words that lead
-to one state give two, and the lane fails. So a diagonal layer represents a machine exactly if each of its lanes is such
-a function and together they tell all states apart: it suffices to try lanes, one by one. Each lane of a set without
-superfluous ones tells more states apart than those before it, so n − 1 of them always do; for three states two
-dimensions stand for all.
+Parallel layers form a layer of the same family, and a diagonal layer consists of scalar channels x ↦ A_a x + v_a that
+are independent. Run from x₀, a channel either gives every state a single number f(q), or two words that lead to one
+state give two numbers, and the channel fails. So a diagonal layer represents a machine exactly if each of its channels
+is such a function and together they separate all states: it suffices to try channels one by one. Each channel of a
+minimal set separates states that those before it do not, so n − 1 of them always suffice; for three states two
+dimensions cover all layers.
 
-Nothing here knows of T3's space W. Numbers on the grids are multiples of ½, in both parts if complex, so that the
-floats that they are computed in are exact.
+This module does not use T3's space W. Entries of the grids are multiples of ½, in both parts if complex, so that all
+floating-point results are exact.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ROUNDING = 1e-9  # allowed to rotations, which are no dyadic numbers
 
 @dataclass(frozen=True)
 class Grid:
-    """What the entries of A, v and x₀ may be, and the dimension of the layers to be put side by side."""
+    """The possible entries of A, v and x₀, and the dimension of the parallel layers."""
 
     A: tuple[complex, ...]
     v: tuple[complex, ...]
@@ -51,7 +51,7 @@ GRIDS: dict[str, Grid] = {
 
 
 class Layers(NamedTuple):
-    """Many layers at once: A (N, |Σ|, d, d), v (N, |Σ|, d), x0 (N, d)."""
+    """A batch of layers: A (N, |Σ|, d, d), v (N, |Σ|, d), x0 (N, d)."""
 
     A: np.ndarray
     v: np.ndarray
@@ -60,14 +60,14 @@ class Layers(NamedTuple):
 
 @dataclass(frozen=True)
 class Comparison:
-    """T3 beside brute force on every machine of a size.
+    """The comparison of T3 with brute force on every machine of a size.
 
     Args:
-        machines: how many.
-        representable: on how many of them T3 gives a witness.
-        found: for how many of these the grid has a layer, by the number of grid layers side by side that it takes.
+        machines: the number of machines.
+        representable: the number of machines for which T3 gives a witness.
+        found: the number of these that parallel layers of the grid represent, by the number of layers needed.
         contradicted: machines that T3 calls impossible and a layer of the grid represents.
-        unconfirmed: machines whose witness, run in floating point, is no representation.
+        unconfirmed: machines whose witness, run in floating point, is not a representation.
     """
 
     machines: int
@@ -78,7 +78,7 @@ class Comparison:
 
 
 def by_T3(machine: MooreMachine, family: str) -> Verdict:
-    """`represent`, without the search for four words, which says nothing here."""
+    """Return the verdict of `represent` without the search for four words, which is irrelevant here."""
     return represent(machine, family, short_words=False)
 
 
@@ -89,10 +89,10 @@ def compare(
     grid: Grid | None = None,
     decide: Callable[[MooreMachine, str], Verdict] = by_T3,
 ) -> Comparison:
-    """Ask `decide` and the grid about every machine with that many states, all of them reachable and told apart.
+    """Compare `decide` with the grid on every machine of that many states, all reachable and pairwise distinguishable.
 
-    The verdict is one on tables: with an output of its own for each state, every table that some minimal machine has
-    comes up, once for each numbering-free kind.
+    The verdict depends on the tables only: with a distinct output for each state, every table of a minimal machine
+    occurs, once up to the numbering of states.
 
     >>> compare("diagonal[0,1]", 2)
     Comparison(machines=12, representable=5, found={1: 5}, contradicted=(), unconfirmed=())
@@ -120,7 +120,7 @@ def compare(
 
 
 def all_tables(n_states: int, n_letters: int) -> Iterator[np.ndarray]:
-    """Tables δ (|Σ|, n) whose states can all be reached from 0, each once: states are numbered breadth first.
+    """Yield each table δ (|Σ|, n) whose states are all reachable from 0 and numbered breadth first.
 
     >>> [sum(1 for _ in all_tables(n, 2)) for n in (1, 2, 3)]
     [1, 12, 216]
@@ -133,7 +133,10 @@ def all_tables(n_states: int, n_letters: int) -> Iterator[np.ndarray]:
 
 
 def on_grid(family: str, n_letters: int, grid: Grid) -> Layers:
-    """Every layer of the family over a grid: dense ones of its dimension, or lanes; one A where the family asks it."""
+    """Return every layer of the family over a grid: dense ones of its dimension, or scalar channels.
+
+    If the family requires it, A is the same for all letters.
+    """
     kinds, d = 1 if FORCED[family].letters == "input-independent" else n_letters, grid.dimension
     A = _tuples(grid.A, kinds * d * d).reshape(-1, kinds, d, d)
     v, x0 = _tuples(grid.v, n_letters * d).reshape(-1, n_letters, d), _tuples(grid.x0, d)
@@ -142,7 +145,7 @@ def on_grid(family: str, n_letters: int, grid: Grid) -> Layers:
 
 
 def vectors(delta: np.ndarray, layers: Layers, tolerance: float = 0.0) -> np.ndarray:
-    """The vector x_q of each state in each layer where it is one and the same after every word: (kept, n, d).
+    """Return the vector x_q of each state, for the layers in which it is the same after every word: (kept, n, d).
 
     The states of `delta` are numbered breadth first from 0.
     """
@@ -161,7 +164,7 @@ def vectors(delta: np.ndarray, layers: Layers, tolerance: float = 0.0) -> np.nda
 
 
 def fewest(x: np.ndarray) -> int | None:
-    """How many layers side by side tell all states apart at least, from their vectors (N, n, d); None if all don't."""
+    """Return the least number of parallel layers that separate all states, from vectors (N, n, d); None if all fail."""
     n = x.shape[1]
     alike = np.unique((x[:, :, None] == x[:, None]).all(-1).reshape(-1, n * n), axis=0).reshape(-1, n, n)
     apart = np.eye(n, dtype=bool)
@@ -174,13 +177,13 @@ def fewest(x: np.ndarray) -> int | None:
 
 
 def is_confirmed(witness: Witness) -> bool:
-    """Whether the numbers of a witness, run in floating point, give every state one vector of its own."""
+    """Return whether a witness, run in floating point, gives every state one vector, distinct from the others."""
     x = vectors(witness.machine.delta, as_layer(witness), 0.0 if witness.is_exact else _ROUNDING)
     return len(x) == 1 and fewest(np.round(x, 6)) is not None
 
 
 def as_layer(witness: Witness) -> Layers:
-    """The weights of a witness as one layer, a complex dimension a lane."""
+    """Return the weights of a witness as one layer, with one complex dimension per channel."""
     form, n_letters = witness.form, len(witness.machine.alphabet)
     if isinstance(form, Affine):
         d = form.dimension

@@ -1,8 +1,8 @@
-"""The scans, run over other rings than the reals: free words prove them for every matrix, depths count their steps.
+"""The scans over other rings than the reals: free words prove them for every matrix, depths count their steps.
 
 A scan only adds, multiplies and moves entries, so the code that runs on torch tensors runs on a `RingTensor` of any
-objects that add and multiply. What holds of 1×1 blocks over the free ring ℤ⟨A₁, A₂, …, v₁, …⟩ holds over every ring,
-by substitution, and so of b×b blocks of reals in exact arithmetic.
+objects that add and multiply. Equations between 1×1 blocks over the free ring ℤ⟨A₁, A₂, …, v₁, …⟩ hold over every ring,
+by substitution, and so for b×b blocks of reals in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Word:
 
     @classmethod
     def letter(cls, name: str, index: int) -> Word:
-        """The letter `name` with a subscript: one character a letter, so that words are strings and multiply fast."""
+        """Return the letter `name` with a subscript as one character, so that words are strings and multiply fast."""
         return cls({chr(0x4000 * (1 + "Avx".index(name)) + index): 1})
 
     def __add__(self, other: Word | int) -> Word:
@@ -73,7 +73,7 @@ def _spell(word: str) -> str:
 
 
 class Depth(int):
-    """The number of multiplications, one after another, that a value waited for; those of a matrix product count once.
+    """The length of the longest chain of multiplications behind a value; those of one matrix product count once.
 
     >>> Depth(2) * Depth(0) + Depth(1)
     3
@@ -89,9 +89,9 @@ class Depth(int):
 
 
 class RingTensor:
-    """An array of ring elements with as much of torch's interface as the scans use.
+    """An array of ring elements with the part of torch's interface that the scans use.
 
-    `torch.cat`, `torch.stack` and `pad` find their way here by torch's own dispatch. Padding is the integer 0.
+    `torch.cat`, `torch.stack` and `pad` are dispatched to it by torch. Padding is the integer 0.
     """
 
     def __init__(self, entries: np.ndarray) -> None:
@@ -99,12 +99,12 @@ class RingTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As torch's."""
+        """The shape, as in torch."""
         return self.entries.shape
 
     @property
     def ndim(self) -> int:
-        """As torch's."""
+        """The number of dimensions, as in torch."""
         return self.entries.ndim
 
     def __getitem__(self, index: Any) -> RingTensor:
@@ -117,27 +117,27 @@ class RingTensor:
         return RingTensor(self.entries + other.entries)
 
     def reshape(self, *shape: int) -> RingTensor:
-        """As torch's."""
+        """Return the tensor in another shape, as torch does."""
         return RingTensor(self.entries.reshape(shape))
 
     def expand(self, *shape: int) -> RingTensor:
-        """As torch's."""
+        """Return the tensor broadcast to a shape, as torch does."""
         return RingTensor(np.broadcast_to(self.entries, shape))
 
     def unsqueeze(self, dim: int) -> RingTensor:
-        """As torch's."""
+        """Return the tensor with a new dimension, as torch does."""
         return RingTensor(np.expand_dims(self.entries, dim))
 
     def squeeze(self, dim: int) -> RingTensor:
-        """As torch's."""
+        """Return the tensor without a dimension, as torch does."""
         return RingTensor(self.entries.squeeze(dim))
 
     def unbind(self, dim: int = 0) -> tuple[RingTensor, ...]:
-        """As torch's."""
+        """Return the slices along a dimension, as torch does."""
         return tuple(RingTensor(part) for part in np.moveaxis(self.entries, dim, 0))
 
     def clone(self) -> RingTensor:
-        """As torch's."""
+        """Return a copy, as torch does."""
         return RingTensor(self.entries.copy())
 
     @classmethod
@@ -169,7 +169,7 @@ _TORCH: dict[Callable[..., Any], Callable[..., Any]] = {torch.cat: _cat, torch.s
 
 
 def words_of(length: int) -> tuple[RingTensor, RingTensor, RingTensor]:
-    """A (1,T,1,1,1), v (1,T,1,1) and x₀ (1,1,1) of distinct letters: the input that stands for every other.
+    """Return A (1,T,1,1,1), v (1,T,1,1) and x₀ (1,1,1) of distinct letters, the generic input of a scan.
 
     >>> from fsa2lrnn.lrnn.scans import pscan
     >>> pscan(*words_of(2)).entries.flatten().tolist()
@@ -181,7 +181,7 @@ def words_of(length: int) -> tuple[RingTensor, RingTensor, RingTensor]:
 
 
 def depths_of(length: int) -> tuple[RingTensor, RingTensor, RingTensor]:
-    """Inputs of the same shapes, each there from the start: depth 0."""
+    """Return inputs of the shapes of `words_of` with depth 0."""
     zeros = [Depth(0)] * length
     return _tensor(zeros, 1, length, 1, 1, 1), _tensor(zeros, 1, length, 1, 1), _tensor([Depth(0)], 1, 1, 1)
 

@@ -1,4 +1,4 @@
-"""What measurements say of the paper's claims: each function reads results and says what its claim comes to."""
+"""The results of measurements for the paper's claims: each function reads results and decides its claim."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _LIKE = 1.5  # times: ratios of speeds that count as alike
 
 @dataclass(frozen=True)
 class Found:
-    """What a claim comes to, and why, in a line."""
+    """The result of a claim, and the reason in one line."""
 
     kind: Kind
     why: str
 
 
 def read(name: str) -> Any:
-    """Results of that name, None where nothing was measured yet."""
+    """Return the results of that name, or None if they do not exist yet."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else None
 
@@ -43,7 +43,7 @@ def _by_task(cells: list[dict[str, Any]], shown: Callable[[dict[str, Any]], str]
 
 
 def ours() -> Found:
-    """The paper's layer in Table 2."""
+    """Return the result for the paper's layer in Table 2."""
     cells = [cell for cell in _cells("ours") if "best_look" in cell]
     if not cells:
         return Found("unfinished", "no run has ended")
@@ -55,7 +55,7 @@ def ours() -> Found:
 
 
 def others() -> Found:
-    """S4, S4D and Liquid-S4 in Table 2, trained here."""
+    """Return the result for S4, S4D and Liquid-S4 in Table 2, trained here."""
     cells = [cell for name in ("s4", "s4d", "liquid_polyb") for cell in _cells(name)]
     ended = [cell for cell in cells if "best_look" in cell]
     if not ended:
@@ -69,12 +69,12 @@ def others() -> Found:
 
 
 def _one_seed(cell: dict[str, Any]) -> float:
-    """By how much more a mean of fewer seeds than five may lie above the level: three deviations of one trial."""
+    """Return how far a mean of fewer than five seeds may exceed the level: three standard deviations of one trial."""
     return 0.0 if cell["is_finished"] else 3 * read("table2")["chance"][cell["task"]]["deviation"]
 
 
 def same_length() -> Found:
-    """Accuracy at the length trained on, of all layers that have ended."""
+    """Return the result for the accuracy at the training length, of all layers whose runs have ended."""
     document = read("table2")
     cells = [cell for cell in document["cells"] if "last" in cell] if document else []
     if not cells:
@@ -91,7 +91,7 @@ def same_length() -> Found:
 
 
 def behind() -> Found:
-    """RWKV and a vanilla layer against S4."""
+    """Return the result for RWKV and a vanilla layer compared with S4."""
     ended = {name: [cell for cell in _cells(name) if "best_look" in cell] for name in ("s4", "rwkv4", "vanilla")}
     if not all(ended.values()):
         missing = ", ".join(name for name, cells in ended.items() if not cells)
@@ -109,7 +109,7 @@ def behind() -> Found:
 
 
 def speed(what: str, block: int) -> Callable[[], Found]:
-    """Sequential against PScan in one line of the paper's speed comparison."""
+    """Return the function that compares sequential and parallel scans in one line of the paper's speed comparison."""
 
     def found() -> Found:
         documents = {name: read(name) for name in ("paper_speed", "paper_speed_gpu")}

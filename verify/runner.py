@@ -1,4 +1,4 @@
-"""`python -m verify`: the registry of propositions as a table that fills, and a summary."""
+"""`python -m verify`: the registry of propositions as a table that fills during the run, and a summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLOUR = {"proved": "green", "tested": "green", "refuted": "yellow", "undecided
 
 
 def main(paper: bool, deep: bool, only: Iterable[str], as_json: bool) -> None:
-    """Check the propositions named, or all, or the paper's own; exit 1 where an answer is not of the expected kind."""
+    """Check the named propositions, or all, or those of the paper; exit 1 if an answer is not of the expected kind."""
     chosen = propositions.select(propositions.REGISTRY, only)
     if paper:
         chosen = [proposition for proposition in chosen if proposition.is_of_paper]
@@ -41,7 +41,7 @@ def main(paper: bool, deep: bool, only: Iterable[str], as_json: bool) -> None:
 
 
 def to_json(outcomes: Iterable[Outcome], effort: Effort) -> dict[str, Any]:
-    """Every outcome with its statement and evidence, and the counts."""
+    """Return every outcome with its statement and evidence, and the counts."""
     outcomes = list(outcomes)
     return {
         "effort": {"name": effort.name, "examples": effort.examples, "seed": effort.seed},
@@ -63,7 +63,7 @@ def to_json(outcomes: Iterable[Outcome], effort: Effort) -> dict[str, Any]:
 
 
 def line(outcome: Outcome) -> str:
-    """One outcome in one line of rich markup: identifier, verdict, cases, statement."""
+    """Return one outcome as one line of rich markup: identifier, verdict, cases, statement."""
     kind = outcome.answer.kind
     colour = _COLOUR[kind] if outcome.expected else "red bold"
     note = "" if outcome.expected else f"  [red bold]expected {outcome.proposition.expects.__name__.lower()}[/]"
@@ -72,7 +72,7 @@ def line(outcome: Outcome) -> str:
 
 
 def summary(outcomes: Iterable[Outcome], effort: Effort) -> str:
-    """What does not hold and what holds instead, what was not expected, and the counts, in rich markup."""
+    """Return the failed statements with what holds instead, unexpected answers, and counts, in rich markup."""
     outcomes = list(outcomes)
     lines: list[str] = []
     for outcome in outcomes:
@@ -104,7 +104,7 @@ def summary(outcomes: Iterable[Outcome], effort: Effort) -> str:
 
 
 def _shown(chosen: list[Proposition], effort: Effort) -> list[Outcome]:
-    """Run with a live table on a terminal, with a line an outcome elsewhere."""
+    """Run with a live table on a terminal, otherwise with one line per outcome."""
     outcomes: list[Outcome] = []
     if not console.out.is_terminal:
         for outcome in propositions.run(chosen, effort):
@@ -123,7 +123,7 @@ def _shown(chosen: list[Proposition], effort: Effort) -> list[Outcome]:
 
 
 def _table(chosen: list[Proposition], outcomes: list[Outcome], progress: str) -> Table:
-    """What is done, the one that runs, and how many wait."""
+    """Return a table of the finished outcomes, the running one, and the number of waiting ones."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, overflow="ellipsis")
     for outcome in outcomes:
@@ -136,7 +136,7 @@ def _table(chosen: list[Proposition], outcomes: list[Outcome], progress: str) ->
 
 @contextmanager
 def _one_thread() -> Generator[None]:
-    """The products are small: threads would spend their time waiting for one another."""
+    """Use one thread within the context, because the products are too small for several."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

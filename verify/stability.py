@@ -1,7 +1,6 @@
-"""How fast a block with bounded columns may grow, and when floats overflow (S1 and S2 of docs/theory.md, the paper's
-Eqs. 6 and 7).
+"""Growth of a block with bounded columns, and overflow of floats (S1, S2 of docs/theory.md, the paper's Eqs. 6, 7).
 
-The bound is b^{1−1/p} a step and is attained, so a column norm with p > 1 guarantees no length. Lengths are computed
+The bound is b^{1−1/p} per step and is attained, so a column norm with p > 1 guarantees no length. Lengths are computed
 twice: exactly, in integers, for real arithmetic, and by running the recurrence in the format.
 """
 
@@ -24,7 +23,7 @@ FORMATS = {
 
 
 def growth_bound(b: int, p: float) -> float:
-    """b^{1−1/p}: no block of size b with columns of p-norm at most 1 stretches a vector by more, in p-norm (S2).
+    """Return b^{1−1/p}: no block of size b with columns of p-norm at most 1 stretches a vector by more, in p-norm (S2).
 
     >>> round(growth_bound(8, 1.2), 3), growth_bound(8, 1)
     (1.414, 1.0)
@@ -33,10 +32,10 @@ def growth_bound(b: int, p: float) -> float:
 
 
 def witness(b: int, p: float, centred: bool = False) -> tuple[Tensor, Tensor]:
-    """A block (b, b) with columns of p-norm 1 and a vector (b,) that it multiplies by `growth_bound(b, p)`; float64.
+    """Return a block (b, b) with columns of p-norm 1 and a vector (b,) that it multiplies by `growth_bound(b, p)`.
 
-    A = b^{−1/p} s sᵀ, s = 1; centred, half of s is −1, so that every column has mean zero and unit norm, which the
-    released rule leaves as it is. Raises `ValueError` for an odd b there.
+    Both are float64. A = b^{−1/p} s sᵀ, s = 1; centred, half of s is −1, so that every column has mean zero and unit
+    norm, which the published rule leaves unchanged. Raises `ValueError` for a centred witness of odd size.
 
     >>> A, s = witness(8, 1.2, centred=True)
     >>> bool(torch.allclose(A @ s, growth_bound(8, 1.2) * s)), float(A.sum(0).abs().max())
@@ -51,9 +50,9 @@ def witness(b: int, p: float, centred: bool = False) -> tuple[Tensor, Tensor]:
 
 
 def overflow_length(b: int, p: float, dtype: torch.dtype) -> int | None:
-    """The first k at which b^{(1−1/p)k}, rounded once, is infinite in `dtype`; None for p = 1, which never grows.
+    """Return the first k at which b^{(1−1/p)k}, rounded once, is infinite in `dtype`; None for p = 1, without growth.
 
-    With p = n/d (as it is written in decimals) this asks for the first k with b^{(n−d)k} ≥ limit^n, in integers.
+    With p = n/d, from its decimal notation, this is the first k with b^{(n−d)k} ≥ limit^n, computed in integers.
 
     >>> [overflow_length(8, 1.2, dtype) for dtype in FORMATS.values()]
     [32, 256, 256, 2048]
@@ -69,7 +68,7 @@ def overflow_length(b: int, p: float, dtype: torch.dtype) -> int | None:
 
 
 def overflow_threshold(dtype: torch.dtype) -> int:
-    """The least number that rounds to infinity: half a unit in the last place above the largest finite one."""
+    """Return the least number that rounds to infinity: half a unit in the last place above the largest finite one."""
     largest = int(torch.finfo(dtype).max)
     above = 1 << largest.bit_length()
     return largest + (above - largest) // 2
@@ -78,10 +77,10 @@ def overflow_threshold(dtype: torch.dtype) -> int:
 def measured_overflow(
     b: int, p: float, dtype: torch.dtype, rule: str = "clip", longest: int = 4_096, method: str = "sequential"
 ) -> int | None:
-    """The first k at which x_k = A x_{k−1} is no longer finite, computed in `dtype`; None if all `longest` steps are.
+    """Return the first k at which x_k = A x_{k−1} is not finite in `dtype`; None if all `longest` steps are finite.
 
-    A is the witness, centred for the rule "released", as that rule gives it back; x₀ is the vector that it stretches.
-    Every step rounds, so the length may differ from `overflow_length` in the formats of few digits.
+    A is the witness, centred for the rule "released", after that rule; x₀ is the vector that it stretches. Every step
+    rounds, so in formats of few digits the length may differ from `overflow_length`.
     """
     A, s = witness(b, p, centred=rule == "released")
     block = normalise(A.to(dtype), rule, p)

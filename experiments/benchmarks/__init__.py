@@ -1,1 +1,1 @@
-"""What things cost, measured: each script writes its results as JSON."""
+"""Benchmarks: each script measures times or memory and writes its results as JSON."""

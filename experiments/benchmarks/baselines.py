@@ -1,7 +1,7 @@
 """Baselines: the authors' two scans, as their code runs them, written anew from the paper's appendix A.2.
 
-They are here to be measured against and are used nowhere else. Where they differ from `fsa2lrnn.lrnn.scans`: Sequential
-takes its steps by slices A[:, k], whose gradients are as large as A each; PScan is made of einsums.
+They serve only as references for measurements. They differ from `fsa2lrnn.lrnn.scans`: Sequential
+takes its steps by slices A[:, k], whose gradients are each as large as A; PScan consists of einsums.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch.nn.functional import pad
 
 
 def authors_sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """x_k = A_k x_{k-1} + v_k by slices: A (B,T,H,b,b), v (B,T,H,b), x0 (H,b) -> (B,T,H,b), T ≥ 1.
+    """Compute x_k = A_k x_{k-1} + v_k by slices: A (B,T,H,b,b), v (B,T,H,b), x0 (H,b) -> (B,T,H,b), T ≥ 1.
 
     Its backward pass takes time quadratic in T.
     """
@@ -24,7 +24,7 @@ def authors_sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def authors_pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """The same in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (H,b) -> (B,T,H,b)."""
+    """Compute the states in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (H,b) -> (B,T,H,b)."""
     batch, length, heads, b = v.shape
     rounds = length.bit_length()
     n_zeros = 2**rounds - length - 1

@@ -46,7 +46,7 @@ Step = Callable[[], Any]
 
 
 def layer_step(name: str, of: str, batch: int, length: int) -> Step:
-    """Forward and backward of one layer with its gates, on letters or on an input for each position."""
+    """Return the forward and backward pass of one layer with its gates, on letters or on one input per position."""
     from fsa2lrnn.lrnn.layers import LAYERS
 
     torch.manual_seed(0)
@@ -65,14 +65,14 @@ def layer_step(name: str, of: str, batch: int, length: int) -> Step:
 
 
 def model_step(task: str, layer: str) -> Step:
-    """A whole training step with the released settings of a task: forward, loss, backward and Adam."""
+    """Return a training step with the published settings of a task: forward pass, loss, backward pass and Adam."""
     settings = steps.preset("released", f"task:{task}", layer=layer)
     model, batch = steps.prepare(settings)
     return steps.step(model, steps.OURS, batch, settings)
 
 
 def scan_step(name: str) -> Step:
-    """Forward and backward of one of the core's compiled scans."""
+    """Return the forward and backward pass of one of the core's compiled scans."""
     from fsa2lrnn.lrnn.normalise import normalise
     from fsa2lrnn.lrnn.scans import scan, scan_tokens
     from fsa2lrnn.lrnn.scans.hard import hard_scan
@@ -154,8 +154,11 @@ def main(
 
 
 def _server(folder: Path) -> subprocess.Popen[str]:
-    """A process with the library and the benchmarks of a checkout, which may lack this file, and compiled code kept
-    outside of it. Its threads sleep where they wait: those that spin stand in the way of other processes."""
+    """Return a process with the library and the benchmarks of a checkout, which may lack this file.
+
+    Compiled code is stored outside of the checkout. The process's threads sleep while they wait, because spinning
+    threads slow other processes down.
+    """
     load = (
         "import importlib.util, sys; "
         f"spec = importlib.util.spec_from_file_location('checkouts', {str(Path(__file__).resolve())!r}); "

@@ -1,9 +1,9 @@
 """Scans and training steps on a GPU: `python -m experiments.benchmarks.gpu`.
 
-A scan computes little for what it reads, so memory is its bound: reported are the bytes that it can't help moving, over
-the time that it takes, as a share of what a plain copy on the same card moves a second. Counted are the arrays that
-grow with words and letters, each once, not what a split of time reads twice; tables are not counted. What fits in the
-card's cache can exceed the copy.
+A scan computes little per byte that it reads, so memory is its limit. The tables state the necessary bytes per second,
+as a share of the rate of a plain copy on the same card. The bytes include the arrays that grow with words and letters,
+each once, without data that a split of time reads twice and without tables. Data that fit in the card's cache can
+exceed the copy.
 """
 
 from __future__ import annotations
@@ -59,8 +59,7 @@ def main() -> None:
 
 
 def measure(device: str, shapes: list[Shape], settings: Settings, copied: int, turns: int) -> dict[str, Any]:
-    """All that `main` writes: the card's copy, each scan at each shape and dtype, training steps, also of the layers of
-    Table 2, several seeds."""
+    """Return the results that `main` writes: copy bandwidth, scans by shape and dtype, steps, layers, seeds."""
     copy = copy_bandwidth(device, copied, turns)
     return {
         "device": torch.cuda.get_device_name(device) if device == "cuda" else device,
@@ -73,14 +72,14 @@ def measure(device: str, shapes: list[Shape], settings: Settings, copied: int, t
 
 
 def copy_bandwidth(device: str, n_bytes: int, turns: int) -> float:
-    """Bytes read and written a second by a copy of `n_bytes`."""
+    """Return the bytes read and written per second by a copy of `n_bytes`."""
     source = torch.zeros(n_bytes, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     return 2 * n_bytes / (1e-3 * milliseconds(lambda: target.copy_(source), device, turns))
 
 
 def bytes_moved(kind: str, shape: Shape, size: int) -> tuple[int, int]:
-    """Bytes that a scan of numbers of `size` bytes can't help moving, forward and backward.
+    """Return the bytes that a scan of numbers of `size` bytes must move, forward and backward.
 
     Forward a dense scan reads A and v and writes x, one by tokens reads tokens and writes x. Backward a dense one reads
     A, x and dx and writes dA and dv, one by tokens reads tokens, x and dx.
@@ -96,7 +95,7 @@ def bytes_moved(kind: str, shape: Shape, size: int) -> tuple[int, int]:
 
 
 def measure_scan(kind: str, shape: Shape, dtype: str, device: str, copy: float, turns: int) -> dict[str, Any]:
-    """Forward and backward of the Triton scan at one shape: milliseconds, bytes a second, and those over `copy`."""
+    """Measure the Triton scan at one shape, forward and backward: milliseconds, bytes per second, share of `copy`."""
     run, arguments = _scan(kind, shape, DTYPES[dtype], device)
     x = run(*arguments)
     dx = torch.ones_like(x)
@@ -125,8 +124,10 @@ def _scan(kind: str, shape: Shape, dtype: torch.dtype, device: str) -> tuple[Cal
 
 
 def variants(settings: Settings) -> list[Settings]:
-    """The same run with and without mixed precision and compilation, and by a CUDA graph; on a CPU there is neither the
-    first nor the last."""
+    """Return the run with and without mixed precision and compilation, and with a CUDA graph.
+
+    On a CPU there is neither mixed precision nor a CUDA graph.
+    """
     precisions = PRECISIONS if settings.device != "cpu" else PRECISIONS[:1]
     found = [
         replace(settings, precision=precision, compile=is_compiled)
@@ -136,7 +137,7 @@ def variants(settings: Settings) -> list[Settings]:
 
 
 def measure_step(settings: Settings, turns: int) -> dict[str, Any]:
-    """Milliseconds of a training step, optimiser and new words included; or why torch could not compile it."""
+    """Return milliseconds per training step with optimiser and new words, or why torch could not compile it."""
     row: dict[str, Any] = {name: getattr(settings, name) for name in ("precision", "compile", "cuda_graph")}
     with tempfile.TemporaryDirectory() as folder:
         run = TrainingRun(settings, Path(folder), resume=False)
@@ -150,7 +151,7 @@ def measure_step(settings: Settings, turns: int) -> dict[str, Any]:
 
 
 def measure_layer(name: str, device: str, turns: int) -> dict[str, Any]:
-    """Milliseconds of a training step of a column of Table 2 on Sum(5), launched one by one and by a CUDA graph."""
+    """Return milliseconds per step of a column of Table 2 on Sum(5), with separate launches and with a CUDA graph."""
     rate = columns.rates_of(name)[:1]
     replayed = columns.sweep(columns.TASKS[0], name, rate, (0,), device).trials[0].settings
     launched, by_graph = (measure_step(each, turns) for each in (replace(replayed, cuda_graph=False), replayed))
@@ -158,7 +159,7 @@ def measure_layer(name: str, device: str, turns: int) -> dict[str, Any]:
 
 
 def measure_seeds(settings: Settings, seeds: tuple[int, ...], turns: int) -> dict[str, Any]:
-    """Milliseconds of one step of every seed: one after another, and stacked into one model."""
+    """Return milliseconds for one step of every seed: one after another, and stacked into one model."""
     with tempfile.TemporaryDirectory() as folder:
         runs = [TrainingRun(settings.with_seed(seed), Path(folder) / str(seed), resume=False) for seed in seeds]
         losses = StackedLosses(runs[0].model.config, settings)
@@ -168,7 +169,7 @@ def measure_seeds(settings: Settings, seeds: tuple[int, ...], turns: int) -> dic
 
 
 def milliseconds(action: Callable[[], object], device: str, turns: int) -> float:
-    """The median time of an action on a device, its launches included, after a few that warm up."""
+    """Return the median time of an action on a device, including its launches, after some warm-up runs."""
     taken: list[float] = []
     for k in range(_WARM_UP + turns):
         begun = time.perf_counter()
@@ -181,7 +182,7 @@ def milliseconds(action: Callable[[], object], device: str, turns: int) -> float
 
 
 def tables(document: dict[str, Any]) -> list[Table]:
-    """The document for readers."""
+    """Return the document as tables."""
     copy = document["copy_bytes_per_second"]
     scans = Table("scan", "dtype", "batch", "length", "forward ms", "of copy", "backward ms", "of copy")
     scans.title = f"Triton scans; a copy moves {copy / 1e9:,.0f} GB/s"

@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def measure(batch: int, length: int, heads: int, block: int) -> dict[str, Any]:
-    """Median milliseconds of each way at one shape, how many times the hard scan's, and training steps a second."""
+    """Return median milliseconds per method at one shape, ratios to the hard scan, and training steps per second."""
     drawn = torch.Generator().manual_seed(0)
     logits = torch.randn(N_LETTERS, heads, block, block, generator=drawn).requires_grad_()
     index = torch.randint(N_LETTERS, (batch, length), generator=drawn)
@@ -75,7 +75,7 @@ def measure(batch: int, length: int, heads: int, block: int) -> dict[str, Any]:
 
 
 def by_einsum(index: Tensor, logits: Tensor, state: Tensor) -> Tensor:
-    """The definition: (B,T), (N,H,b,b), (B,H,b) -> (B,T,H,b)."""
+    """Compute the scan by its definition: (B,T), (N,H,b,b), (B,H,b) -> (B,T,H,b)."""
     A, x, states = normalise(logits, "onehot", 1.0)[index], state, []
     for k in range(index.shape[1]):
         x = torch.einsum("bhij,bhj->bhi", A[:, k], x)
@@ -84,13 +84,13 @@ def by_einsum(index: Tensor, logits: Tensor, state: Tensor) -> Tensor:
 
 
 def by_tables(index: Tensor, logits: Tensor, state: Tensor) -> Tensor:
-    """The fused scan, which takes any tables: the same shapes."""
+    """Compute the scan by the fused scan, which accepts any tables: (B,T), (N,H,b,b), (B,H,b) -> (B,T,H,b)."""
     A = normalise(logits, "onehot", 1.0)
     return scan_tokens(index, A, A.new_zeros(A.shape[:-1]), state, "fused")
 
 
 def step_of(method: str, batch: int, length: int, heads: int, block: int) -> Callable[[], None]:
-    """A step of training on random labels, by one scan."""
+    """Return a training step on random labels with one scan."""
     torch.manual_seed(0)
     layer = BlockLayerConfig((block,) * heads, 1, 1, gate="table")
     letters = tuple(range(N_LETTERS))

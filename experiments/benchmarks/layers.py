@@ -1,9 +1,10 @@
-"""The layers of others on the CPU, ours and in plain torch: `python -m experiments.benchmarks.layers`.
+"""Other published layers on the CPU, ours and in plain torch: `python -m experiments.benchmarks.layers`.
 
 A step is the forward and the backward pass of one layer with all its gates on a batch of words, or, in rows without a
-layer's name, of the recurrence alone. Where words are of letters, both are given what a first layer is: few inputs, and
-which is where; else an input of its own for each position. Ours and the plain one (`plain_layers`) take turns in one
-process; medians, and ratios, of the processor's time with one thread, of time as it passes with more.
+layer's name, of the recurrence alone. For words of letters, both implementations receive the inputs of a first layer:
+few distinct inputs and their indices; otherwise one input per position. Ours and the plain one (`plain_layers`) take
+turns in one process. The table states medians and ratios, of processor time with one thread, of wall-clock time with
+more.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
 
 
 def measure(name: str, batch: int, length: int, of: str = "inputs") -> dict[str, Any]:
-    """Median milliseconds of a step of ours and of the plain one, and how many times ours the other takes."""
+    """Return median milliseconds per step of ours and of the plain layer, and their ratio."""
     steps = scan_steps(name, batch, length) if name in SCANS else layer_steps(name, batch, length, of)
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     milliseconds = interleaved(steps, TURNS if batch * length < _LONG // 8 else FEW_TURNS, clock)
@@ -105,7 +106,7 @@ def measure(name: str, batch: int, length: int, of: str = "inputs") -> dict[str,
 
 
 def new_layer(name: str, width: int = WIDTH) -> Layer:
-    """A layer by name, its weights drawn."""
+    """Return a layer by name, with random weights."""
     kind = LAYERS[name]
     config: Any = kind.Config
     with torch.random.fork_rng(devices=[]):
@@ -114,7 +115,7 @@ def new_layer(name: str, width: int = WIDTH) -> Layer:
 
 
 def layer_steps(name: str, batch: int, length: int, of: str = "inputs") -> dict[str, Callable[[], None]]:
-    """Forward and backward of a layer, ours and the plain one, with the same weights."""
+    """Return the forward and backward pass of a layer, ours and the plain one, with the same weights."""
     layer, generator = new_layer(name), torch.Generator().manual_seed(1)
     shape = (LETTERS,) if of == "letters" else (batch, length)
     u = torch.randn(*shape, WIDTH, generator=generator).requires_grad_()
@@ -130,7 +131,7 @@ def layer_steps(name: str, batch: int, length: int, of: str = "inputs") -> dict[
 
 
 def scan_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], None]]:
-    """Forward and backward of a recurrence alone."""
+    """Return the forward and backward pass of a recurrence alone."""
     generator = torch.Generator().manual_seed(1)
 
     def normal(*shape: int) -> Tensor:
@@ -155,7 +156,7 @@ def scan_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], Non
 
 
 def step(forward: Callable[[], Tensor], weights: Sequence[Tensor], dy: Tensor) -> None:
-    """One step, its gradients forgotten."""
+    """Run one step and discard its gradients."""
     for weight in weights:
         weight.grad = None
     forward().backward(dy)

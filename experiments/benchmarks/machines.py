@@ -31,14 +31,14 @@ STREAM_LETTERS = 10**8 + 1  # the expression of `letters` ends in a digit here, 
 
 
 def random_machine(n_states: int, n_letters: int) -> MooreMachine:
-    """A uniformly random complete acceptor; almost surely nearly minimal."""
+    """Return a uniformly random complete acceptor; almost surely nearly minimal."""
     rng = np.random.default_rng(SEED)
     accepting = rng.integers(0, 2, n_states).astype(bool).tolist()
     return MooreMachine(rng.integers(0, n_states, (n_letters, n_states)), accepting)
 
 
 def minimise_a_million_transitions() -> dict:
-    """100,000 states × 10 letters, Hopcroft."""
+    """Minimise a machine of 100,000 states and 10 letters with Hopcroft's algorithm."""
     minimise(random_machine(10, 2))  # loads the compiled kernels
     machine = random_machine(100_000, 10)
     seconds, minimal = clock(lambda: minimise(machine))
@@ -46,7 +46,7 @@ def minimise_a_million_transitions() -> dict:
 
 
 def minimise_a_long_chain() -> dict:
-    """A million states in a row, one letter: as many rounds for algorithms that refine by rounds."""
+    """Minimise a chain of a million states over one letter, which takes as many rounds in round-based algorithms."""
     n = 1_000_000
     machine = MooreMachine(np.minimum(np.arange(n) + 1, n - 1)[None], (np.arange(n) == n - 1).tolist())
     seconds, minimal = clock(lambda: minimise(machine))
@@ -76,7 +76,7 @@ def compile_10000_by_256() -> dict:
 
 
 def stream_100_million_letters() -> dict:
-    """`fsa2lrnn run task:mod_arith(5) -` with 10⁸ letters on its standard input."""
+    """Run `fsa2lrnn run task:mod_arith(5) -` with 10⁸ letters on its standard input."""
     command = [sys.executable, "-m", "fsa2lrnn", "run", "task:mod_arith(5)", "-", "--json"]
     start = time.perf_counter()
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -94,19 +94,19 @@ def stream_100_million_letters() -> dict:
 
 
 def letters(total: int) -> Iterator[bytes]:
-    """An expression of `total` letters, in pieces."""
+    """Yield an expression of `total` letters, in pieces."""
     piece = b"1+2-3*4+" * (1 << 17)
     for start in range(0, total, len(piece)):
         yield piece[: total - start]
 
 
 def value_of_letters(total: int) -> int:
-    """The value modulo 5 of the expression of `letters`, whose length is 8k + 1: k times 1 + 2 − 12, and a 1."""
+    """Return the value modulo 5 of the expression of `letters`, for lengths 8k + 1: k times 1 + 2 − 12, plus 1."""
     return (total // 8 * (1 + 2 - 12) + 1) % 5
 
 
 def congruences_of_256_states() -> dict:
-    """The lattice of congruences of four machines of 256 states; "seconds" is the slowest."""
+    """Compute the lattice of congruences of four machines of 256 states; "seconds" is the slowest."""
     from fsa2lrnn.decomposition.congruence import lattice
 
     states = np.arange(256)
@@ -137,14 +137,14 @@ JOBS: dict[str, Callable[[], dict]] = {
 
 
 def clock(action: Callable[[], T]) -> tuple[float, T]:
-    """Seconds that an action takes, and what it returns."""
+    """Return the seconds that an action takes, and its result."""
     start = time.perf_counter()
     result = action()
     return time.perf_counter() - start, result
 
 
 def peak_mebibytes() -> float:
-    """Peak resident memory of this process, the interpreter and torch included."""
+    """Return the peak resident memory of this process, including the interpreter and torch."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 

@@ -60,7 +60,7 @@ def main(
 
 
 def described(device: str) -> str:
-    """The device in words."""
+    """Return the name of the device."""
     return "CPU" if device == "cpu" else torch.cuda.get_device_name()
 
 
@@ -81,7 +81,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def measure(what: str, length: int, block: int, heads: int, device: str = "cpu", **changes: Any) -> dict[str, Any]:
-    """Median milliseconds a batch of each network, and ratios. `changes` are of the settings."""
+    """Return median milliseconds per batch of each network, and ratios; `changes` override settings."""
     rule = "released" if block > 1 else "clip"  # the released rule divides a block of 1 by zero
     settings = preset(
         "released", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=length, **changes
@@ -107,7 +107,7 @@ def measure(what: str, length: int, block: int, heads: int, device: str = "cpu",
 
 
 def action(what: str, model: LRNN, name: str, batch: Batch, settings: Settings) -> Callable[[], None]:
-    """A training step of a copy of the model, or its outputs."""
+    """Return a training step of a copy of the model, or the computation of its outputs."""
     copy = deepcopy(model)
     run = step(copy, name, batch, settings) if what == TRAINING else partial(_outputs, copy, name, batch)
     if batch.tokens.device.type != "cuda":

@@ -1,7 +1,7 @@
-"""Baselines: the other layers as one writes them in plain torch, of the parameters of ours.
+"""Baselines: the other layers in plain torch, with the parameters of ours.
 
-S4 and S4D by long convolutions in single precision, the rest by loops over letters, as the public code of each goes
-about it where it has no kernel of its own. They are here to be measured against and are used nowhere else.
+S4 and S4D are computed by long convolutions in single precision, the rest by loops over letters, like the public code
+of each layer without a kernel of its own. They serve only as references for measurements.
 """
 
 from __future__ import annotations
@@ -19,8 +19,11 @@ Forward = Callable[[Any, Tensor], Tensor]
 
 
 def s4(layer: Any, u: Tensor) -> Tensor:
-    """Cauchy kernels and FFTs. The parameter C is taken for what the released code keeps there for words of this length
-    (`generating.truncated`): the function is another, its cost the same."""
+    """Compute S4 by Cauchy kernels and FFTs.
+
+    The parameter C is used as the value that the published code stores for words of this length
+    (`generating.truncated`): the function differs, its cost is the same.
+    """
     length = u.shape[1]
     dt, poles, B = _continuous(layer)
     P, C = layer.of_channels(torch.view_as_complex(layer.P)), torch.view_as_complex(layer.C)
@@ -35,7 +38,7 @@ def s4(layer: Any, u: Tensor) -> Tensor:
 
 
 def s4d(layer: Any, u: Tensor) -> Tensor:
-    """A Vandermonde matrix of exponentials, and FFTs."""
+    """Compute S4D by a Vandermonde matrix of exponentials, and FFTs."""
     dt, poles, B = _continuous(layer)
     step = dt * poles
     weights = torch.view_as_complex(layer.C) * B * (torch.exp(step) - 1) / poles
@@ -57,7 +60,7 @@ def _convolve(layer: Any, u: Tensor, K: Tensor) -> Tensor:
 
 
 def liquid_s4(layer: Any, u: Tensor) -> Tensor:
-    """The exact recurrence, letter by letter."""
+    """Compute the exact recurrence of Liquid-S4, letter by letter."""
     (a, q, r), B, C, D = layer.system()
     a, q, r, B, C = (x.to(torch.complex64) for x in (a, q, r, B, C))
     x, outputs = torch.zeros(len(u), *a.shape, dtype=torch.complex64), []
@@ -69,7 +72,7 @@ def liquid_s4(layer: Any, u: Tensor) -> Tensor:
 
 
 def spectral(layer: Any, u: Tensor) -> Tensor:
-    """S5 and LRU in complex numbers, letter by letter, matrices and all."""
+    """Compute S5 or LRU in complex numbers, letter by letter, including the matrices."""
     rates, B, C = (x.to(torch.complex64) for x in layer.discretised())
     x, outputs = torch.zeros(len(u), len(rates), dtype=torch.complex64), []
     for u_k in u.unbind(1):
@@ -79,12 +82,12 @@ def spectral(layer: Any, u: Tensor) -> Tensor:
 
 
 def rwkv4(layer: Any, u: Tensor) -> Tensor:
-    """The average letter by letter."""
+    """Compute RWKV-4 with its average letter by letter."""
     return layer(u, layer.initial_state(len(u)), "sequential")[0]
 
 
 def vanilla(layer: Any, u: Tensor) -> Tensor:
-    """Letter by letter."""
+    """Compute the vanilla recurrence letter by letter."""
     x, states = layer.x0, []
     for v_k in linear(u, layer.B).unbind(1):
         x = linear(x, layer.A) + v_k
@@ -93,12 +96,12 @@ def vanilla(layer: Any, u: Tensor) -> Tensor:
 
 
 def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> Tensor:
-    """RWKV-4's average alone."""
+    """Compute only RWKV-4's average."""
     return reference(w, u, k, v, state)[0]
 
 
 def diagonal(rates: Tensor, v: Tensor) -> Tensor:
-    """The recurrence of S5 and LRU alone: planes (2P,) and (B, T, 2P)."""
+    """Compute only the recurrence of S5 and LRU: planes (2P,) and (B, T, 2P)."""
     complex_rates, complex_v = (torch.complex(*x.chunk(2, -1)) for x in (rates, v))
     x, states = torch.zeros_like(complex_v[:, 0]), []
     for v_k in complex_v.unbind(1):

@@ -69,7 +69,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def measure(batch: int, length: int, heads: int, block: int) -> dict[str, Any]:
-    """Median milliseconds of each method for forward and backward at one shape, and how many times the fused one's.
+    """Return median milliseconds of each method, forward and backward, at one shape, and ratios to the fused one.
 
     "fused tokens" scans a table of `N_LETTERS` rows at the same shape; the authors' two are `baselines`.
     """
@@ -98,7 +98,7 @@ def measure(batch: int, length: int, heads: int, block: int) -> dict[str, Any]:
 
 
 def measure_length(length: int, block: int = 8) -> dict[str, Any]:
-    """Nanoseconds a letter of the fused scan, forward and backward, on one word of one head."""
+    """Return nanoseconds per letter of the fused scan, forward and backward, on one word of one head."""
     A, v, x0 = inputs(1, length, 1, block)
     run = partial(forward_and_backward, partial(scan, method="fused"), (A, v, x0), torch.ones_like(v))
     milliseconds = interleaved({"fused": run}, _FEW_TURNS)["fused"]
@@ -112,7 +112,7 @@ def measure_length(length: int, block: int = 8) -> dict[str, Any]:
 
 
 def inputs(batch: int, length: int, heads: int, block: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Orthogonal blocks, inputs and an initial state, all of which want a gradient."""
+    """Return orthogonal blocks, inputs and an initial state, all of which require a gradient."""
     generator = torch.Generator().manual_seed(0)
     A = torch.linalg.qr(torch.randn(batch, length, heads, block, block, generator=generator)).Q.contiguous()
     v = torch.randn(batch, length, heads, block, generator=generator)
@@ -120,7 +120,7 @@ def inputs(batch: int, length: int, heads: int, block: int) -> tuple[Tensor, Ten
 
 
 def forward_and_backward(scan: Callable[..., Tensor], arguments: tuple[Tensor, ...], dx: Tensor) -> None:
-    """One scan and its gradients, which are forgotten: a training step makes new ones too."""
+    """Run one scan and its backward pass, then discard the gradients, because a training step makes new ones too."""
     scan(*arguments).backward(dx)
     for tensor in arguments:
         tensor.grad = None
@@ -129,10 +129,10 @@ def forward_and_backward(scan: Callable[..., Tensor], arguments: tuple[Tensor, .
 def interleaved(
     actions: dict[str, Callable[[], None]], turns: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Median milliseconds of each action, the actions taking turns so that noise meets all alike; one turn warms up.
+    """Return median milliseconds of each action; actions take turns so that noise affects all alike; one turn warms up.
 
-    In its turn a short action is repeated for `_TURN_MS`: else it would always find the caches emptied by another.
-    With one thread, `clock` may be `time.process_time`, which stands still while other processes run.
+    In its turn a short action is repeated for `_TURN_MS`, because otherwise it would always find caches emptied by
+    another. With one thread, `clock` may be `time.process_time`, which does not count other processes.
     """
     times: dict[str, list[float]] = {name: [] for name in actions}
     for k in range(turns + 1):

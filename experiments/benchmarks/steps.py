@@ -64,10 +64,10 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 
 def measure(settings: Settings, threads: int) -> dict[str, Any]:
-    """Median milliseconds of a step of each network of `FORWARDS`, with `threads` threads, and ratios.
+    """Return median milliseconds per step of each network of `FORWARDS`, with `threads` threads, and ratios.
 
-    `over_ours` says how many times ours another takes; with deep layers, `ours_over_floor` how many times their matrix
-    products ours takes.
+    `over_ours` is the ratio of another network's time to ours; with deep layers, `ours_over_floor` is the ratio of our
+    time to that of their matrix products.
     """
     model, batch = prepare(settings)
     actions = {name: step(deepcopy(model), name, batch, settings) for name in FORWARDS}
@@ -91,7 +91,7 @@ def measure(settings: Settings, threads: int) -> dict[str, Any]:
 
 
 def prepare(settings: Settings) -> tuple[LRNN, Batch]:
-    """A new network and a batch of words to train it on."""
+    """Return a new network and a batch of words for its training."""
     words = prepare_words(settings)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(settings.seed)
@@ -100,7 +100,10 @@ def prepare(settings: Settings) -> tuple[LRNN, Batch]:
 
 
 def step(model: LRNN, name: str, batch: Batch, settings: Settings) -> Callable[[], None]:
-    """A function that trains the network `name` by a step. Adam is one kernel for our two, plain for the rest."""
+    """Return a function that trains the network `name` by one step.
+
+    Adam is fused for our two networks, plain for the rest.
+    """
     forward = FORWARDS[name]
     optimiser = torch.optim.Adam(
         model.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, fused=name in (OURS, TORCH)
@@ -115,12 +118,12 @@ def step(model: LRNN, name: str, batch: Batch, settings: Settings) -> Callable[[
 
 
 def loss(logits: Tensor, batch: Batch) -> Tensor:
-    """Cross-entropy over the outputs that count."""
+    """Return the cross-entropy over the outputs that count."""
     return cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
 
 
 def naive(model: LRNN, tokens: Tensor, scan: Scan) -> Tensor:
-    """The model's logits in torch alone: A and v from the gates at each step of each word, then a scan."""
+    """Compute the model's logits in plain torch: A and v from the gates at each step of each word, then a scan."""
     stream = model.embedding(tokens)
     for i, layer in enumerate(model.layers):
         x0 = layer.initial_state(len(tokens))  # type: ignore[operator]
@@ -135,7 +138,7 @@ def _norm(model: LRNN, i: int, stream: Any) -> Tensor:
 
 
 def _from_one_state(scan: Scan) -> Scan:
-    """The authors' scans take one initial state (H, b) for all words."""
+    """Return one of the authors' scans, which take one initial state (H, b) for all words, with our signature."""
     return lambda A, v, x0: scan(A, v, x0[0])
 
 
@@ -149,7 +152,7 @@ FORWARDS: dict[str, Forward] = {
 
 
 def matrix_products(layers: list[nn.Module], n_inputs: int) -> Callable[[], None]:
-    """The products of the layers' gates on `n_inputs` inputs, forward and backward, into memory that is there already.
+    """Return the products of the layers' gates on `n_inputs` inputs, forward and backward, into allocated memory.
 
     Each linear map X ↦ X Wᵀ takes three: itself, the gradient of X and that of W.
     """

@@ -31,7 +31,7 @@ COUNTING = {2: "(?:b*ab*a)*b*", 5: "(?:b*ab*ab*ab*ab*a)*b*"}
 
 
 def counter(n: int) -> MooreMachine:
-    """Accepts the words over {a, b} with a number of a's that n divides."""
+    """Return an acceptor of the words over {a, b} with a number of a's that n divides."""
     states = np.arange(n)
     return MooreMachine(np.stack([(states + 1) % n, states]), (states == 0).tolist(), alphabet="ab")
 
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def measure(machine: MooreMachine, pattern: str | None) -> dict:
-    """Median rates on one machine, and how many times those of the others ours are."""
+    """Return median rates on one machine, and ratios of ours to the others."""
     tokens = np.random.default_rng(0).integers(len(machine.alphabet), size=LETTERS).astype(np.uint8)
     leaps, short = MultiStepTable.of(machine.delta), tokens[:SLOW_LETTERS]
     word = "".join(str(machine.alphabet[a]) for a in short)
@@ -97,7 +97,7 @@ def _check(machine: MooreMachine, leaps: MultiStepTable, tokens: np.ndarray, bat
 
 
 def _rates(actions: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:
-    """Millions of letters a second of each action, in turns; a first turn warms up."""
+    """Return millions of letters per second of each action; actions take turns, and a first turn warms up."""
     times: dict[str, list[float]] = {name: [] for name in actions}
     for turn in range(TURNS + 1):
         for name, (_, action) in actions.items():

@@ -24,7 +24,7 @@ def _cell(cells: dict[str, str], suite: str) -> str:
 
 
 def survey() -> str:
-    """Each kernel against the five suites, in float32, bfloat16 and float16."""
+    """Return a table of each kernel against the five suites, in float32, bfloat16 and float16."""
     rows = results_io.read("probe_survey")["results"]
     # Kernels of one operator with equal results share a row.
     groups: dict[tuple[str, ...], dict[str, list[str]]] = {}
@@ -51,7 +51,7 @@ def _joined(names: list[str]) -> str:
 
 
 def interpreted() -> str:
-    """flash-linear-attention's Triton kernels in Triton's interpreter."""
+    """Return a table of flash-linear-attention's Triton kernels in Triton's interpreter."""
     found = results_io.read("probe_interpreted")["results"]
     rows = [
         [
@@ -68,7 +68,7 @@ def interpreted() -> str:
 
 
 def mutants() -> str:
-    """Faults caught by each test."""
+    """Return a table of the faults that each test detects."""
     counts: dict[str, Any] = results_io.read("probe_mutants")["results"]["counts"]
     tests = ("probes", "error ratio", "allclose")
     heads = [
@@ -87,7 +87,7 @@ def mutants() -> str:
 
 
 def missed() -> str:
-    """The faults that one of the tests does not catch."""
+    """Return a table of the faults that one of the tests does not detect."""
     rows = results_io.read("probe_mutants")["results"]["rows"]
     kinds = ("forward", "backward", "historical")
     some = [r for kind in kinds for r in rows[kind] if r["probes"] is None or not (r["error ratio"] and r["allclose"])]
@@ -106,7 +106,7 @@ def missed() -> str:
 
 
 def seconds() -> str:
-    """Processor seconds of the default suites."""
+    """Return a table of the processor seconds of the default suites."""
     rows = results_io.read("probe_seconds")["results"]
     return markdown(
         ["kernel", "operator", "cases", "seconds"],

@@ -1,1 +1,1 @@
-"""Tables over many machines or models: each script writes its results as JSON."""
+"""Studies over many machines or models: each script writes its results as JSON."""

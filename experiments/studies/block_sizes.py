@@ -1,7 +1,7 @@
-"""Which block size each machine of the zoo needs: `python -m experiments.studies.block_sizes` (docs/theory.md §9).
+"""Least block sizes of the machines of the zoo: `python -m experiments.studies.block_sizes` (docs/theory.md §9).
 
-Both bounds of every size are certificates that the checker which shares no code with the search has accepted. Machines
-that are drawn at random, none of them looked at before, stand beside the named ones.
+Both bounds of every size are certificates that the checker, which shares no code with the search, has accepted. The
+study includes random machines that were not used during development.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def row(source: str) -> dict[str, Any]:
-    """What blocks of one machine need; and its seconds for all questions, with the checks of certificates."""
+    """Return the block sizes of one machine, with the seconds of the search."""
     machine, facts = of_zoo(source)
     begun = time.process_time()
     found = needs(machine, BUDGET)
@@ -63,13 +63,13 @@ def row(source: str) -> dict[str, Any]:
 
 
 def check(found: BlockNeeds) -> None:
-    """Both bounds again, by the independent checker."""
+    """Check both bounds with the independent checker."""
     for answer in found.blocks.values():
         answer.check()
 
 
 def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of machines at random: how many bounds meet, those that don't, and how often the size is which part of n − 1."""
+    """Return how many bounds meet for random machines, those that do not, and how far the sizes are below n − 1."""
     met = {name: sum(line[name]["lower"] == line[name]["upper"] for line in rows) for name in FIELDS.values()}
     gaps = [line for line in rows if any(line[name]["lower"] < line[name]["upper"] for name in FIELDS.values())]
     below = Counter(line["states"] - 1 - line["real"]["upper"] for line in rows)
@@ -82,7 +82,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def levels(source: str) -> dict[str, Any]:
-    """The chain of a machine over the reals: what enters at each level, and which states it tells apart."""
+    """Return the chain of a machine over the reals: the constituents that enter at each level, and separated states."""
     machine, _ = of_zoo(source)
     module, kinds = analysed(machine, lambda: None)
     if kinds is None:
@@ -103,12 +103,12 @@ def levels(source: str) -> dict[str, Any]:
 
 
 def entry(kind: ModuleKind, number: int) -> dict[str, int]:
-    """A copy of a kind: its number, its dimension over the rationals and its weight over the reals."""
+    """Return the JSON of a copy of a kind: its number, dimension over the rationals and weight over the reals."""
     return {"kind": number, "dimension": kind.dimension, "weight": kind.weight("R")}
 
 
 def name(machine: MooreMachine, q: int) -> str:
-    """A state as text: the shortest word that leads to it."""
+    """Return a state as text: the shortest word that leads to it."""
     words: dict[int, tuple[object, ...]] = {machine.start: ()}
     queue = [machine.start]
     for p in queue:

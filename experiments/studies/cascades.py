@@ -36,7 +36,7 @@ from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 class Reference(NamedTuple):
-    """A result to meet or beat: the largest block, the layers and the blocks in a layer, None where nothing is said."""
+    """A result to meet or beat: the largest block, the layers and the blocks per layer, None if unspecified."""
 
     source: str
     largest: int
@@ -105,14 +105,14 @@ def main() -> None:
 
 
 def reference_row(reference: Reference) -> dict:
-    """A row with the reference beside it; raises `SystemExit` where it is missed."""
+    """Return a row with its reference. Raises `SystemExit` if the reference is missed."""
     found = row(reference.source, reference.max_block, reference.token_shift)
     wanted = {name: getattr(reference, name) for name in ("largest", "layers", "heads")}
     return {**found, "reference": {**wanted, "result": compare(found, reference)}}
 
 
 def compare(found: dict, reference: Reference) -> str:
-    """ "met", or "beaten" where blocks or layers are fewer than in a reference that gives both."""
+    """Return "met", or "beaten" if blocks or layers are fewer than in a reference that specifies both."""
     if "limit" in found:
         raise SystemExit(f"no cascade for {reference.source}: {found['limit']}")
     ours = found["largest"], found["layers"]
@@ -127,7 +127,7 @@ def compare(found: dict, reference: Reference) -> str:
 
 
 def row(source: str, max_block: int | None = None, token_shift: bool = True) -> dict:
-    """What a machine costs as a cascade, and as one layer; "limit" where no cascade was to be had."""
+    """Return the cost of a machine as a cascade and as one layer; "limit" if no cascade is found."""
     machine = minimise(zoo.from_task(source))
     monoid = enumerate_monoid(Action.of(machine), MAX_MONOID)
     facts = {
@@ -151,7 +151,7 @@ def row(source: str, max_block: int | None = None, token_shift: bool = True) -> 
 
 
 def described(found: Decomposition) -> dict:
-    """A decomposition as data."""
+    """Return a decomposition as JSON values."""
     cascade, cost = found.cascade, found.cost
     sizes = cascade.block_sizes
     return {
@@ -181,7 +181,7 @@ def described(found: Decomposition) -> dict:
 
 
 def proofs(found: Decomposition, model: LRNN, machine: MooreMachine) -> dict[str, str]:
-    """What is proved in each dtype, or the limit; raises `SystemExit` for anything but a proof for every scan."""
+    """Return the proof in each dtype, or the limit. Raises `SystemExit` for anything but a proof for every scan."""
     answers: dict[str, str] = {}
     for dtype in DTYPES:
         name = str(dtype).removeprefix("torch.")
@@ -198,7 +198,7 @@ def proofs(found: Decomposition, model: LRNN, machine: MooreMachine) -> dict[str
 
 
 def mod_arith(reference: Reference) -> dict:
-    """Expressions that a compiled ModArith(5) evaluates in float32; raises `SystemExit` for a digit that is wrong."""
+    """Evaluate expressions with a compiled ModArith(5) in float32. Raises `SystemExit` for a wrong digit."""
     machine = zoo.from_task(reference.source)
     model = compile_machine(machine, "cascade", reference.max_block, reference.token_shift)
     texts = [text for n in range(1, OPERANDS + 1) for text in every_expression(n)]
@@ -212,7 +212,7 @@ def mod_arith(reference: Reference) -> dict:
 
 
 def check_digits(model: LRNN, texts: list[str]) -> str:
-    """That the output after every digit is the value so far, by Python's integers: how many digits were compared."""
+    """Compare the output after every digit with the value so far by Python's integers; return the number of digits."""
     digits = 0
     by_length: dict[int, list[str]] = {}
     for text in texts:
@@ -230,7 +230,7 @@ def check_digits(model: LRNN, texts: list[str]) -> str:
 
 
 def every_expression(n_digits: int) -> list[str]:
-    """All expressions of so many digits below 5.
+    """Return all expressions of so many digits below 5.
 
     >>> len(every_expression(2)), every_expression(2)[7]
     (75, '0-2')
@@ -240,7 +240,7 @@ def every_expression(n_digits: int) -> list[str]:
 
 
 def values_along(text: str) -> list[int]:
-    """The value over the integers after each digit of an expression: of the terms before, and of the one that stands.
+    """Return the integer value after each digit of an expression, including its last, unfinished term.
 
     >>> values_along("1+2-3*4")
     [1, 3, 0, -9]

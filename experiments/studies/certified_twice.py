@@ -68,7 +68,7 @@ def main(
 
 
 def known() -> dict[str, Any]:
-    """The rows that are written already."""
+    """Return the rows that exist already."""
     try:
         return results_io.read("certified_twice")["results"]
     except FileNotFoundError:
@@ -80,12 +80,12 @@ def _write(rows: dict[str, Any]) -> None:
 
 
 def are_alike(runs: list[dict[str, Any]]) -> bool:
-    """Whether these runs found the same certificate, byte for byte."""
+    """Return whether these runs found the same certificate, byte for byte."""
     return len({(run["certified"], run["certificate_sha256"]) for run in runs}) == 1
 
 
 def run(path: Path, beside_a_busy_core: bool) -> dict[str, Any]:
-    """One certificate, found and checked in a new process, and how busy the machine was before."""
+    """Return one certificate's data, searched and checked in a new process, and the load of the machine before."""
     load_before, cores = os.getloadavg()[0], os.cpu_count() or 1
     needs_company = beside_a_busy_core and load_before < cores
     with _company(needs_company), ProcessPoolExecutor(1, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
@@ -95,7 +95,7 @@ def run(path: Path, beside_a_busy_core: bool) -> dict[str, Any]:
 
 
 def certified(path: Path) -> dict[str, Any]:
-    """N and a digest of the certificate as it would be saved, accepted by the checker; what the search took."""
+    """Return N and a digest of the certificate that the checker accepted, and the cost of the search."""
     model, machine = (
         load(path),
         MooreMachine.from_source(read_result(path.with_suffix(".json"), KeptModelOrigin)["task"]),
@@ -115,7 +115,7 @@ def certified(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def _company(is_needed: bool) -> Iterator[None]:
-    """Another process that computes without end, as long as this one wants it."""
+    """Run another busy process within the context if `needs_company`."""
     process = subprocess.Popen([sys.executable, "-c", _BUSY]) if is_needed else None
     try:
         yield

@@ -60,13 +60,13 @@ def main() -> None:
 
 
 def row(source: str) -> dict:
-    """What each family does with one machine of the zoo."""
+    """Return the answer of each family on one machine of the zoo."""
     machine, facts = of_zoo(source)
     return {**facts, "families": {family: answer(machine, family) for family in FORCED}}
 
 
 def answer(machine: MooreMachine, family: str) -> dict:
-    """The verdict on a machine, checked; "obstruction" is the dimension of W and of the space it lies in."""
+    """Return the checked verdict on a machine; "obstruction" is the dimension of W and of its ambient space."""
     verdict = represent(machine, family)
     if not isinstance(verdict, Witness | Impossibility):
         raise SystemExit(f"{family} is not decided for {machine}: {verdict.explain()}")
@@ -80,7 +80,7 @@ def answer(machine: MooreMachine, family: str) -> dict:
 
 
 def running(witness: Witness) -> str:
-    """What is known of the network made from a witness; raises `SystemExit` if it does not do what it should."""
+    """Return the check of the network made from a witness. Raises `SystemExit` if the network is wrong."""
     model, machine = lower_witness(witness), witness.machine
     if witness.is_exact:
         proof = prove_equivalent(model, machine)
@@ -111,7 +111,7 @@ def summary(sources: Sequence[str]) -> dict:
 
 
 def text(word: Sequence[Hashable]) -> str:
-    """A word as people write it, with spaces where letters are longer than a character."""
+    """Return a word as text, with spaces if letters are longer than a character."""
     letters = [str(letter) for letter in word]
     return ("" if all(len(letter) == 1 for letter in letters) else " ").join(letters)
 

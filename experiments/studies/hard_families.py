@@ -35,7 +35,7 @@ LIMIT = 30.0
 
 
 class _OutOfTime(Exception):
-    """The processor time of a run has passed."""
+    """Raised when the processor time of a run is used up."""
 
 
 def main(
@@ -56,7 +56,7 @@ def main(
 
 
 def run_one(layer: str, task: str, seed: int, seconds: float) -> dict[str, Any]:
-    """One run: what theory says, how it ended, and what that took."""
+    """Return one run: the prediction of theory, the end of the run, and its cost."""
     target = MooreMachine.from_source(f"task:{task}").minimise()
     found = foresee(target, layer)
     assert found is not None
@@ -80,13 +80,13 @@ def run_one(layer: str, task: str, seed: int, seconds: float) -> dict[str, Any]:
 
 
 def one_vector(machine: MooreMachine, layer: str) -> str:
-    """Whether the family represents the machine with one vector a state (T3, T7, T36)."""
+    """Return whether the family represents the machine with one vector per state (T3, T7, T36)."""
     found = represent(machine, FAMILIES[layer], short_words=False)
     return "no" if isinstance(found, Impossibility) else found.answer
 
 
 def table(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row a layer and task; medians of runs that ended in a proof."""
+    """Return one row per layer and task; medians over runs that ended in a proof."""
     rows: list[dict[str, Any]] = []
     for name, asked in results["asked"].items():
         layer, _, task = name.partition(" ")

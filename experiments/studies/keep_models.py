@@ -52,7 +52,7 @@ def keep(run: Path, to: Path) -> dict[str, Any]:
 
 
 def _facts(run: Path) -> dict[str, Any]:
-    """How a run's model came about: settings, the command, where training ended and what was measured."""
+    """Return the origin of a run's model: settings, command, end of training, and measurements."""
     path = run / seeds.RESULT
     if not path.is_file():
         raise CheckpointError(f"{run} has no {seeds.RESULT}: only runs that have ended are kept; train until then")
@@ -74,7 +74,7 @@ def _facts(run: Path) -> dict[str, Any]:
 
 
 def _command(settings: Settings) -> str:
-    """What trains this model again: the released preset with whatever differs from it."""
+    """Return the command that trains this model again: the published preset with the differences from it."""
     usual = asdict(preset("released", settings.task, seed=settings.seed))
     changed = {name: value for name, value in asdict(settings).items() if value != usual[name]}
     changed |= changed.pop("options", {})

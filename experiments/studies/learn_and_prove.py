@@ -36,7 +36,7 @@ _STATES, _LETTERS = range(4, 17), range(2, 5)
 
 
 class _OutOfTime(Exception):
-    """The processor time of a run has passed."""
+    """Raised when the processor time of a run is used up."""
 
 
 def random_tasks(n: int) -> list[str]:
@@ -65,8 +65,7 @@ def main(
 
 
 def plan(seeds: int, machines: int) -> list[tuple[str, int]]:
-    """Tasks and seeds in the order in which they are run: first once all that is short, then random machines; large
-    ones come last."""
+    """Return tasks and seeds in the order of the runs: short tasks once, then random machines, large ones last."""
     short = [[(task, seed) for task in TASKS] for seed in range(seeds)]
     long = [[(task, seed) for task in LONG] for seed in range(seeds)]
     rest = [pair for seed in range(1, seeds) for pair in (*short[seed], *long[seed])]
@@ -74,7 +73,7 @@ def plan(seeds: int, machines: int) -> list[tuple[str, int]]:
 
 
 def run_one(task: str, seed: int, seconds: float) -> dict[str, Any]:
-    """One run: proved or not, and what it took."""
+    """Return one run: whether it was proved, and its cost."""
     begun = time.process_time()
     target = MooreMachine.from_source(f"task:{task}").minimise().n_states
     run = {"task": task, "seed": seed, "target_states": target, "limit": seconds}
@@ -88,7 +87,7 @@ def run_one(task: str, seed: int, seconds: float) -> dict[str, Any]:
 def learn_within(
     source: str | MooreMachine, seed: int, seconds: float, **changes: Any
 ) -> tuple[Learned | None, dict[str, Any]]:
-    """What `learn` finds within so much processor time, None for nothing; and the record of its last look."""
+    """Return the result of `learn` within a limit of processor time, or None, and its last evaluation record."""
     last = dict[str, Any]()
     try:
         report = _until(time.process_time() + seconds, last)
@@ -107,7 +106,7 @@ def _until(end: float, last: dict[str, Any]) -> Callable[[dict[str, Any]], None]
 
 
 def group(task: str) -> str:
-    """What a row of the table is about.
+    """Return the row of the table to which a task belongs.
 
     >>> group("random_dfa(5, 2, seed=0, minimal=true)"), group(LARGE[0])
     ('random machines', 'random machine, 24 states, 3 letters')
@@ -119,7 +118,7 @@ def group(task: str) -> str:
 
 
 def table(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row a named task, and one for all random machines; times and steps of runs that ended in a proof."""
+    """Return one row per named task, and one for all random machines; times and steps of runs that ended in a proof."""
     rows: list[dict[str, Any]] = []
     for name, asked in results["asked"].items():
         runs = [run for run in results["runs"] if group(run["task"]) == name]

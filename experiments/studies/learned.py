@@ -97,7 +97,7 @@ def main(
 
 
 def known() -> dict[str, Any]:
-    """The rows that are written already."""
+    """Return the rows that exist already."""
     try:
         return results_io.read("learned")["results"]["models"]
     except FileNotFoundError:
@@ -105,7 +105,7 @@ def known() -> dict[str, Any]:
 
 
 def judged(path: Path) -> dict[str, Any]:
-    """One row: how the model came about, and what the judges say."""
+    """Return one row: the origin of the model and its assessment."""
     origin = read_result(path.with_suffix(".json"), KeptModelOrigin)
     model = load(path)
     found = judge(model, MooreMachine.from_source(origin["task"]), work=work_of(model), ignore="lacked").to_json()
@@ -114,7 +114,7 @@ def judged(path: Path) -> dict[str, Any]:
 
 
 def certified(path: Path) -> dict[str, Any]:
-    """What a row says of N, found anew, and under "runs" how: seconds, and how many processes wanted the machine."""
+    """Return the certified length computed anew, and under "runs" the seconds and the load of the machine."""
     model, machine = (
         load(path),
         MooreMachine.from_source(read_result(path.with_suffix(".json"), KeptModelOrigin)["task"]),
@@ -128,8 +128,7 @@ def certified(path: Path) -> dict[str, Any]:
 
 
 def searched(path: Path) -> dict[str, Any]:
-    """What a row says of its failing word, searched for anew: the one known is run first, and only shorter ones
-    count."""
+    """Return the result of a new search for a shorter counterexample than the known one, which is run first."""
     row = known()[str(path.relative_to(MODELS).with_suffix(""))]
     model, machine = load(path), MooreMachine.from_source(row["task"])
     before = row["failure"] or {"word": []}
@@ -146,12 +145,12 @@ def searched(path: Path) -> dict[str, Any]:
 
 
 def work_of(model: LRNN) -> float:
-    """Multiplications that the search for a model's certificate may take here."""
+    """Return the limit on multiplications in the search for a model's certificate."""
     return WORK if model.is_switched else DEEP
 
 
 def summary(rows: dict[str, Any]) -> dict[str, Any]:
-    """What the table shows in all, for the models of one layer."""
+    """Return summary figures of the table for the models of one layer."""
     one_layer = [row for row in rows.values() if row["mended"]]
     ratios = [row["certified"] / row["failure"]["length"] for row in one_layer if row["failure"]]
     pairs = [row for row in one_layer if row["task"].startswith("task:even_pair") and _at(row, 500) >= ACCURATE]
@@ -192,7 +191,7 @@ def _at(row: dict[str, Any], length: int) -> float:
 
 
 def table(rows: dict[str, Any]) -> Table:
-    """A line a model."""
+    """Return a table with one line per model."""
     shown = Table("model", "proved ≤", "fails at", "extracted", "heads", *(mode for _, mode in REPAIRS))
     for name, row in rows.items():
         failing = f"{row['failure']['length']:,}" if row["failure"] else "–"

@@ -1,13 +1,13 @@
-"""Cascades that are learned: layers of (8, 8), taught component by component or trained from scratch, then proved.
+"""Learned cascades: layers of (8, 8), distilled component by component or trained from scratch, then proved.
 
     python -m experiments.studies.learned_cascades
 
-- "distilled": the cascade of the task's machine is taught, layer by layer (`extra.learning.cascades`).
-- "learned, distilled": that of a machine which one layer has learned from words before, so that all comes from words.
+- "distilled": the cascade of the task's machine is distilled, layer by layer (`extra.learning.cascades`).
+- "learned, distilled": the same with the machine that one layer has learned from words, so that all comes from words.
 - "together": all layers at once from the task's outputs, words growing, from random, identity or permutation starts.
-- "layer-wise": the same from the identity, the layers above the first waiting until those below have had their steps.
+- "layer-wise": the same from the identity; each layer above the first starts after the steps of the layer below.
 
-Each run is written as soon as it ends, and a run that is in the file is not done again. Time is processor time.
+Each run is written as soon as it ends, and a run that is in the file is not repeated. Time is processor time.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _EACH = 400  # steps that a layer has before the next one begins
 
 
 class _OutOfTime(Exception):
-    """The processor time of a run has passed."""
+    """Raised when the processor time of a run is used up."""
 
 
 class LayerWise(WholeRun):
-    """Layers begin one after the other."""
+    """A training in which layers start one after the other."""
 
     def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
         for number, layer in enumerate(self.attempt.model.layers):
@@ -69,14 +69,14 @@ def main(
 
 
 def plan(seeds: int) -> list[tuple[str, str, int]]:
-    """What is run, in this order."""
+    """Return the runs in order."""
     distilled = [("distilled", task, seed) for seed in range(seeds) for task in TASKS]
     scratch = [(way, task, 0) for task in SCRATCH for way in (*STARTS, "layer-wise")]
     return [("learned, distilled", TASKS[0], 0), *distilled[: len(TASKS)], *scratch, *distilled[len(TASKS) :]]
 
 
 def run_one(way: str, task: str, seed: int, seconds: float) -> dict[str, Any]:
-    """One run: how it ended, what that took, and how long the words were that it came to read."""
+    """Return one run: its end, its cost, and the length of words that it reached."""
     run: dict[str, Any] = {"way": way, "task": task, "seed": seed}
     begun, last = time.process_time(), dict[str, Any]()
 
@@ -125,7 +125,7 @@ def _reached(last: dict[str, Any]) -> dict[str, Any]:
 
 
 def table(results: dict[str, Any]) -> list[dict[str, Any]]:
-    """A row a way and task."""
+    """Return one row per way and task."""
     rows: list[dict[str, Any]] = []
     for way, task in dict.fromkeys((run["way"], run["task"]) for run in results["runs"]):
         runs = [run for run in results["runs"] if (run["way"], run["task"]) == (way, task)]

@@ -99,7 +99,7 @@ def _write(cells: dict[Cell, dict[str, list[Any]]], machines: int, seconds: floa
 
 
 def plan(machines: int) -> Iterator[tuple[int, Cell]]:
-    """Machines and cells in the order in which they are run: fewer words before more."""
+    """Yield machines and cells in the order of the runs: fewer words before more."""
     quick, *others = METHODS
     for methods in ((quick,), others):
         for machine in range(machines):
@@ -124,7 +124,7 @@ def _inferred(cells: dict[Cell, dict[str, list[Any]]], cell: Cell, machine: int)
 
 
 def run_one(source: str, cell: Cell, seconds: float) -> dict[str, Any]:
-    """Whether the method finds the machine, the states of what it finds, and its processor time."""
+    """Return whether the method identifies the machine, the states of its result, and its processor time."""
     machine = MooreMachine.from_source(source)
     data = draw(machine, cell.words, cell.wrong, cell.labels == "dense", MACHINES.index(source))
     begun = time.process_time()
@@ -168,7 +168,7 @@ def _trained(data: Data, wrong: float) -> MooreMachine:
 
 
 def _merged_by(run: Callable[..., Any]) -> Callable[[Data, float], MooreMachine | None]:
-    """A merger of AALpy, given the label that each prefix has most often, the first of those equally often."""
+    """Return a merger of AALpy as a method, with the most frequent label of each prefix, the first one on ties."""
 
     def merged(data: Data, _wrong: float) -> MooreMachine | None:
         counted: dict[tuple[int, ...], Counter[int]] = {}
@@ -181,7 +181,7 @@ def _merged_by(run: Callable[..., Any]) -> Callable[[Data, float], MooreMachine 
 
 
 def _alergia(data: Data, _wrong: float) -> MooreMachine:
-    """ALERGIA's stochastic Mealy machine, with the likeliest output of each letter and where that leads."""
+    """Return ALERGIA's stochastic Mealy machine, with the likeliest output of each letter and its target."""
     is_dense = bool((data.labels != UNCOUNTED).sum(1).max() > 1)
     rows = zip(data.tokens.tolist(), data.labels.tolist(), data.lengths.tolist(), strict=True)
     end = -1  # the letter after which a word's one label is put out
@@ -237,7 +237,7 @@ METHODS: dict[str, Callable[[Data, float], MooreMachine | None]] = {
 
 
 def _compile() -> None:
-    """What is compiled once is no part of a run's time."""
+    """Compile what is compiled once, so that it is not part of a run's time."""
     data = draw(MooreMachine.from_source("task:parity"), 50, 0.0, is_dense=True, seed=0)
     for method in METHODS.values():
         method(data, 0.0)

@@ -62,13 +62,13 @@ def main(
 
 
 def row(source: str, there: Mapping[str, dict] = MappingProxyType({})) -> dict:
-    """What each layer does with one machine of the zoo; `there` has the cells that are not computed again."""
+    """Return the answer of each layer on one machine of the zoo; cells in `there` are not computed again."""
     machine, facts = of_zoo(source)
     return {**facts, "layers": {layer: there.get(layer) or cell(machine, layer) for layer in LAYERS}}
 
 
 def cell(machine: MooreMachine, layer: str) -> dict:
-    """An answer, proved, run or checked. Raises `NotExact` for a construction that its layer's code does not follow."""
+    """Return an answer, proved, run or checked. Raises `NotExact` if the layer's code contradicts the construction."""
     said = answer(machine, layer)
     refused = dict[str, list[str]]()
     if said.refusal is not None:
@@ -88,7 +88,7 @@ def cell(machine: MooreMachine, layer: str) -> dict:
 
 
 def shown(plan: object, layer: str) -> dict:
-    """A plan as a whole model, from its folder: the states of its proof, or the letters that it was right on."""
+    """Return the check of a plan as a whole model loaded from its folder: proved states, or letters run correctly."""
     file = layer_file(layer)
     with tempfile.TemporaryDirectory() as folder:
         save(file.build(plan, torch.float32), layer, plan, Path(folder))

@@ -1,7 +1,7 @@
-"""Mixers that others have released as layers that `fsa2lrnn train` takes.
+"""External mixers as layers for `fsa2lrnn train`.
 
-`--set layer=experiments.studies.released_layers:OlmoHybrid`, and Qwen3Next, Mamba2, PdSsm. The modules are their own,
-with the weights that their constructors draw; around them stand our embedding, norm, residual stream and read-out. A
+Use `--set layer=experiments.studies.released_layers:OlmoHybrid`, or Qwen3Next, Mamba2, PdSsm. The modules are those of
+the packages, with the weights that their constructors draw; embedding, norm, residual stream and read-out are ours. A
 state is a row of numbers: whether a letter was read, the convolution's window, the recurrent state.
 """
 
@@ -24,24 +24,24 @@ from fsa2lrnn.optional import require
 
 @dataclass(frozen=True)
 class MixerConfig(LayerConfig):
-    """`heads` heads, keys and values of `block` numbers; the width is that of the stream."""
+    """The configuration of a mixer: `heads` heads, keys and values of `block` numbers, the width of the stream."""
 
     heads: int
     block: int
 
     @property
     def width(self) -> int:
-        """H·b, which has to be the embedding's dimension."""
+        """H·b, which must be the dimension of the embedding."""
         return self.heads * self.block
 
     @property
     def entries(self) -> int:
-        """Keys, values and matrices of chunks."""
+        """The number of entries per token: keys, values and matrices of chunks."""
         return 24 * self.width
 
 
 class Mixer(Layer):
-    """A mixer of transformers with its own cache, made anew for each call from the state that it is given."""
+    """A mixer of transformers with its own cache, made anew for each call from the given state."""
 
     unproved: ClassVar[str | None] = "whose gates round as no judge models"
     layer: ClassVar[str]  # its name in `fsa2lrnn.extra.huggingface.LAYERS`
@@ -62,7 +62,7 @@ class Mixer(Layer):
 
     @staticmethod
     def _sizes(config: MixerConfig) -> dict[str, Any]:
-        """What their configuration calls heads and blocks."""
+        """Return the configuration fields of the package for heads and blocks."""
         heads, size = config.heads, config.block
         names = {"num_key_heads": heads, "num_value_heads": heads, "key_head_dim": size, "value_head_dim": size}
         unused = {"num_attention_heads": 1, "num_key_value_heads": 1}  # of a layer that there has to be
@@ -71,19 +71,19 @@ class Mixer(Layer):
 
     @staticmethod
     def _shapes(mixer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of the window and of the state, for one word."""
+        """Return the shapes of the window and of the state, for one word."""
         return (mixer.conv_dim, mixer.conv_kernel_size), (mixer.num_v_heads, mixer.head_k_dim, mixer.head_v_dim)
 
     def initial_state(self, batch: int) -> Tensor:
-        """No letter read: (B, 1 + window + state)."""
+        """Return the state of the empty word: (B, 1 + window + state)."""
         return self.mixer.conv1d.weight.new_zeros(batch, 1 + prod(self.window) + prod(self.held))
 
     def emit(self, state: Tensor) -> Tensor:
-        """Zero: what a mixer gives out goes with an input."""
+        """Return zeros, because the output of a mixer depends on an input."""
         return state.new_zeros(len(state), self.settings.hidden_size)
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:  # noqa: ARG002 - its own
-        """Outputs and the last state: (B, T, d), (B, n) -> (B, T, d), (B, n)."""
+        """Return the outputs and the last state: (B, T, d), (B, n) -> (B, T, d), (B, n)."""
         if not u.shape[1]:
             return u, state
         has_read = state[:, 0] != 0
@@ -102,7 +102,7 @@ class Mixer(Layer):
 
 @dataclass(frozen=True)
 class OlmoHybridConfig(MixerConfig):
-    """OLMo-Hybrid's: a model's file names its layer by it."""
+    """The configuration of OLMo-Hybrid, whose class names the layer in a model's file."""
 
 
 class OlmoHybrid(Mixer):
@@ -114,7 +114,7 @@ class OlmoHybrid(Mixer):
 
 @dataclass(frozen=True)
 class Qwen3NextConfig(MixerConfig):
-    """Qwen3-Next's: a model's file names its layer by it."""
+    """The configuration of Qwen3-Next, whose class names the layer in a model's file."""
 
 
 class Qwen3Next(Mixer):
@@ -126,7 +126,7 @@ class Qwen3Next(Mixer):
 
 @dataclass(frozen=True)
 class Mamba2Config(MixerConfig):
-    """Mamba-2's: a model's file names its layer by it."""
+    """The configuration of Mamba-2, whose class names the layer in a model's file."""
 
 
 class Mamba2(Mixer):
@@ -147,11 +147,11 @@ class Mamba2(Mixer):
 
 @dataclass(frozen=True)
 class PdSsmConfig(MixerConfig):
-    """PD-SSM's: a model's file names its layer by it."""
+    """The configuration of PD-SSM, whose class names the layer in a model's file."""
 
     @property
     def entries(self) -> int:
-        """A matrix a letter, several times over."""
+        """The number of entries per token: a matrix per letter, several times."""
         return 6 * self.width**2
 
 
@@ -170,19 +170,19 @@ class PdSsm(Layer):
 
     @property
     def is_causal(self) -> bool:
-        """Its outputs don't look ahead, but it can't go on from a state."""
+        """False: outputs do not depend on later letters, but the layer cannot continue from a state."""
         return False
 
     def initial_state(self, batch: int) -> Tensor:
-        """Nothing: (B, 1)."""
+        """Return an empty state: (B, 1)."""
         return self.block.B_re.new_zeros(batch, 1)
 
     def emit(self, state: Tensor) -> Tensor:
-        """Zero."""
+        """Return zeros."""
         return state.new_zeros(len(state), self.width)
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:  # noqa: ARG002 - its own
-        """Outputs: (B, T, d) -> (B, T, d), the state as it was."""
+        """Return the outputs and the unchanged state: (B, T, d) -> (B, T, d)."""
         return (self.block(u) if u.shape[1] else u), state
 
 

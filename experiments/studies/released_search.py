@@ -61,7 +61,7 @@ def cells() -> list[tuple[str, str]]:
 
 
 def search(source: str, layer: str, seeds: int = SEEDS, steps: int = STEPS) -> dict:
-    """The best of some seeds on one machine: shares of outputs that are right, and whether all are."""
+    """Return the best of several seeds on one machine: shares of right outputs, and whether all are right."""
     machine = minimise(zoo.from_task(source))
     refusal, found = refuse(machine, layer), list[tuple[float, float]]()
     repeated = () if refusal is None else (*refusal.before, *refusal.repeated * LONG)[:LONG]
@@ -85,7 +85,7 @@ def search(source: str, layer: str, seeds: int = SEEDS, steps: int = STEPS) -> d
 def train(
     machine: MooreMachine, layer: str, seed: int, steps: int, repeated: tuple[int, ...] = ()
 ) -> tuple[float, float]:
-    """Shares of outputs that are right on short words and on long ones: where all are, or at the end."""
+    """Return the shares of right outputs on short and on long words, at the first perfect step or at the end."""
     torch.manual_seed(seed)
     rng, k = np.random.default_rng(seed), len(machine.alphabet)
     outputs = {output: j for j, output in enumerate(dict.fromkeys(machine.outputs))}
@@ -111,7 +111,7 @@ def train(
 
 
 class Small(nn.Module):
-    """Embedding, one layer of that name, and a readout that sees the letter too: (B, T) -> (B, T, |Γ|)."""
+    """A network of an embedding, one layer, and a read-out that also reads the letter: (B, T) -> (B, T, |Γ|)."""
 
     def __init__(self, layer: str, n_letters: int, n_outputs: int) -> None:
         super().__init__()
@@ -120,14 +120,14 @@ class Small(nn.Module):
         self.readout = nn.Sequential(nn.Linear(2 * _WIDTH, 32), nn.ReLU(), nn.Linear(32, n_outputs))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits after each letter."""
+        """Return the logits after each letter."""
         x = self.embedding(tokens)
         with transformers():
             return self.readout(torch.cat([x, self.mixer(x)], dim=-1))
 
 
 def mixer(layer: str) -> nn.Module:
-    """A layer of two heads of 8, or of as many numbers, in a stream of 16: (B, T, 16) -> (B, T, 16)."""
+    """Return a layer of two heads of 8, or of as many numbers, in a stream of 16: (B, T, 16) -> (B, T, 16)."""
     if layer == "rwkv-7":
         return Rwkv7()
     linear = {"layer_types": ["linear_attention", "full_attention"], "linear_conv_kernel_dim": 4}
@@ -157,14 +157,14 @@ def mixer(layer: str) -> nn.Module:
 
 
 class _LetterByLetter(nn.Module):
-    """A layer whose code calls its function for single letters where it would call the one for chunks."""
+    """A layer whose code calls its function for single letters instead of the one for chunks."""
 
     def __init__(self, made: Any, code: Any, chunks: str, letters: str) -> None:
         super().__init__()
         self.made, self._code, self._chunks, self._letters = made, code, chunks, letters
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, 16) -> (B, T, 16)."""
+        """Return the outputs: (B, T, 16) -> (B, T, 16)."""
         before = getattr(self._code, self._chunks)
         setattr(self._code, self._chunks, getattr(self._code, self._letters))
         try:
@@ -185,7 +185,7 @@ class Rwkv7(nn.Module):
         self.out = nn.Linear(width, _WIDTH, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, T, 16) -> (B, T, 16)."""
+        """Return the outputs: (B, T, 16) -> (B, T, 16)."""
         before = nn.functional.pad(x, (0, 0, 1, 0))[:, :-1]
         mixed = [branch(x + mu * (before - x)) for branch, mu in zip(self.branches, self.mix, strict=True)]
         r, w, k, a, v, g = (part.unflatten(-1, (self.n_heads, self.size)) for part in mixed)
@@ -195,7 +195,7 @@ class Rwkv7(nn.Module):
 
 
 def recurrence(r: Tensor, w: Tensor, k: Tensor, a: Tensor, v: Tensor) -> Tensor:
-    """What RWKV-7 reads from S, all (B, T, heads, N); w before its σ, a after, k not yet normalised."""
+    """Return RWKV-7's read-outs of S, all (B, T, heads, N); w before its σ, a after it, k not normalised."""
     kappa, k = nn.functional.normalize(k, dim=-1), k * a  # k(1 + (a − 1)k_a) with k_a = 1
     w = torch.exp(-0.606531 * torch.sigmoid(w))
     S, found = k.new_zeros(*k[:, 0].shape, k.shape[-1]), list[Tensor]()
@@ -207,12 +207,12 @@ def recurrence(r: Tensor, w: Tensor, k: Tensor, a: Tensor, v: Tensor) -> Tensor:
 
 
 def all_words(k: int) -> np.ndarray:
-    """All words of `SHORT` letters, (kⁿ, n)."""
+    """Return all words of `SHORT` letters, (kⁿ, n)."""
     return np.stack(np.meshgrid(*[np.arange(k)] * SHORT, indexing="ij"), axis=-1).reshape(-1, SHORT)
 
 
 def answers(machine: MooreMachine, words: np.ndarray, outputs: dict) -> Tensor:
-    """The number of the machine's output after each letter, (B, T)."""
+    """Return the number of the machine's output after each letter, (B, T)."""
     numbers, q = np.array([outputs[output] for output in machine.outputs]), np.full(len(words), machine.start)
     found = np.empty_like(words)
     for t in range(words.shape[1]):
@@ -223,7 +223,7 @@ def answers(machine: MooreMachine, words: np.ndarray, outputs: dict) -> Tensor:
 
 @torch.no_grad()
 def _share(model: Small, words: Tensor, wanted: Tensor) -> float:
-    """How many outputs are right, exactly 1 where all are."""
+    """Return the share of right outputs, exactly 1 if all are right."""
     right = torch.cat([model(part).argmax(dim=-1) for part in words.split(1_024)]).eq(wanted)
     return right.float().mean().item() if not right.all() else 1.0
 

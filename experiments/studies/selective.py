@@ -42,7 +42,7 @@ SEARCH, CERTIFY = 20.0, 60.0  # seconds of a counterexample search, and of that 
 
 
 class _OutOfTime(Exception):
-    """The processor time of a run has passed."""
+    """Raised when the processor time of a run is used up."""
 
 
 def main(

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def row(task: str, released: str, kept: dict[str, Any]) -> dict[str, Any]:
-    """One seed of both: seconds until a proof, and until the best look; the ratio where both came."""
+    """Return one seed: seconds until a proof, and until the best evaluation; the ratio if both exist."""
     begun = time.process_time()
     found, _ = learn_within(task, kept["seed"], SECONDS)
     seconds = time.process_time() - begun if found is not None and found.is_proved else None
@@ -70,7 +70,7 @@ def row(task: str, released: str, kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def seconds_a_step(task: str, released: str, seed: int) -> float:
-    """Processor time of a step of the released rule, the median of some."""
+    """Return the median processor time of several steps of the published rule."""
     settings = preset(released, task, seed=seed)
     with TemporaryDirectory() as folder:
         run = TrainingRun(settings, Path(folder), resume=False)
@@ -83,7 +83,7 @@ def seconds_a_step(task: str, released: str, seed: int) -> float:
 
 
 def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A row a task: medians over the seeds where both came, and the least ratio."""
+    """Return one row per task: medians over the seeds with both times, and the least ratio."""
     found = []
     for task in dict.fromkeys(line["task"] for line in rows):
         lines = [line for line in rows if line["task"] == task]

@@ -70,14 +70,14 @@ def main(
 
 
 def goes_on(before: dict[str, Any], steps: int, seconds: float) -> bool:
-    """Whether a cell that ended by its limits is to be trained anew with larger ones."""
+    """Return whether a cell that ended at its limits is to be trained anew with larger ones."""
     return (before["end"] == "steps" and steps > before["steps"]) or (
         before["end"] == "seconds" and seconds > before["seconds"]
     )
 
 
 def cell(task: str, layer: str, seed: int, steps: int, seconds: float) -> dict[str, Any]:
-    """One training: how it ended, and how many fresh words of each length end right."""
+    """Return one training: how it ended, and how many fresh words of each length are right at their end."""
     kind = MIXERS[layer]
     name = f"{kind.__module__}:{kind.__name__}"
     layer_named(name)
@@ -103,7 +103,7 @@ def cell(task: str, layer: str, seed: int, steps: int, seconds: float) -> dict[s
 
 
 def known_of() -> dict[str, dict[str, Any]]:
-    """What is known of each task and layer without training: the answer, and the layers that its construction takes."""
+    """Return the known answer for each task and layer, and the number of layers of its construction."""
     return {task: {layer: _known(task, layer) for layer in MIXERS} for task in TASKS}
 
 

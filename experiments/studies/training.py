@@ -34,7 +34,7 @@ def main(
 
 
 def gathered(document: dict[str, Any]) -> dict[str, Any]:
-    """The result of one task without the places of its files, and the command that makes it again."""
+    """Return the result of one task without file paths, and the command that repeats it."""
     seeds = [{name: x for name, x in seed.items() if name not in ("folder", "model")} for seed in document["seeds"]]
     numbers = ",".join(str(seed["seed"]) for seed in seeds)
     letters = max(line["length"] * line["words"] for seed in seeds for line in seed["last_checkpoint"])

@@ -1,4 +1,4 @@
-"""The statements that the toolkit and the paper rest on, each with a checker: what is proved, tested, refuted or open.
+"""The statements on which the toolkit and the paper rest, each with a checker: proved, tested, refuted or undecided.
 
 >>> from verify import propositions
 >>> (outcome,) = propositions.run(propositions.select(propositions.REGISTRY, ["p-1.2-stable"]))

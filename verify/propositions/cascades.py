@@ -1,4 +1,4 @@
-"""Cascades: many small blocks in place of a large one, exact all the same, and what bounds them from below."""
+"""Cascades: many small blocks instead of a large one, still exact, and lower bounds on their size."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _SLOWER = 20  # a property that decomposes machines gets so many times fewer exa
 
 
 def cascades_are_exact(effort: Effort, bridge: Callable[..., LRNN] = lower) -> Answer:
-    """Machines of every sort as cascades, in every dtype, proved equal for all lengths and all scans."""
+    """Compile machines of several kinds as cascades in every dtype; prove them equal for all lengths and all scans."""
     transitions = 0
     for name, max_block in effort.track(list(EXACT.items())):
         machine = zoo.from_task(name)
@@ -60,7 +60,7 @@ def cascades_are_exact(effort: Effort, bridge: Callable[..., LRNN] = lower) -> A
 
 
 def random_cascades_are_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer:
-    """Random machines with congruences, and others, as cascades in float32, proved equal for all lengths."""
+    """Compile random machines, with congruences or without, as cascades in float32; prove them for all lengths."""
 
     def fault(machine: MooreMachine) -> str | None:
         verdict = judge.prove_equivalent(compiler(machine, form="cascade"), machine)
@@ -71,7 +71,7 @@ def random_cascades_are_exact(effort: Effort, compiler: Compiler = compile_machi
 
 
 def fibre_code_is_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer:
-    """Cascades without token shift, where one reads the other: the network has none, and is proved."""
+    """Compile cascades without token shift; check that the networks have none, and prove them."""
     transitions = 0
     for name in effort.track(WITHOUT_SHIFT):
         machine = zoo.from_task(name)
@@ -84,7 +84,7 @@ def fibre_code_is_exact(effort: Effort, compiler: Compiler = compile_machine) ->
 
 
 def finer_contexts_cost_no_more(effort: Effort, size_of: Sizes = block_size) -> Answer:
-    """Random machines, three of their congruences each."""
+    """Compare costs on random machines with three of their congruences each."""
 
     def fault(case: tuple[np.ndarray, list[np.ndarray]]) -> str | None:
         maps, (context, other, tau) = case
@@ -106,7 +106,7 @@ def _any_machine() -> st.SearchStrategy[MooreMachine]:
 
 
 def holonomy_moves_simply(effort: Effort, cover_of: Callable[[np.ndarray, int], Cover] = holonomy) -> Answer:
-    """Random machines and their holonomy decompositions."""
+    """Check random machines and their holonomy decompositions."""
 
     def fault(machine: MooreMachine) -> str | None:
         minimal = machine.minimise()
@@ -123,7 +123,7 @@ def primes_bound_components(
     bound_of: Callable[[MooreMachine], Bound] = prime_bound,
     find: Callable[[MooreMachine], Decomposition] = decompose,
 ) -> Answer:
-    """Random machines, groups among them: the largest component that permutes, and the primes of the groups."""
+    """Compare the largest permuting component with the primes of the groups, on random machines and groups."""
 
     def fault(machine: MooreMachine) -> str | None:
         prime, found = bound_of(machine).prime, find(machine)
@@ -135,7 +135,7 @@ def primes_bound_components(
 
 
 def auto_is_cheapest(effort: Effort, decide: Callable[[MooreMachine], Choice] = choose) -> Answer:
-    """The cost of what is chosen beside that of one layer."""
+    """Compare the cost of the chosen form with that of one layer."""
     for name in effort.track(PRICED):
         choice = decide(zoo.from_task(name))
         cost = choice.onehot if choice.decomposition is None else choice.decomposition.cost
@@ -145,7 +145,7 @@ def auto_is_cheapest(effort: Effort, decide: Callable[[MooreMachine], Choice] = 
 
 
 def zeros_will_do(effort: Effort, shift: Callable[[LRNN], LRNN] = mutants.shift_by_zeros) -> Answer:
-    """Cascades whose token shift shows zeros at k = 1: a shortest word on which one of them is wrong."""
+    """Search for a shortest counterexample of cascades whose token shift shows zeros at k = 1."""
     for name, max_block in effort.track(list(SHIFTED.items())):
         machine = zoo.from_task(name)
         verdict = judge.prove_equivalent(shift(compile_machine(machine, "cascade", max_block)), machine)

@@ -1,4 +1,4 @@
-"""Compiled weights: exact in every format, inside the trainable class, and what automata look like as matrices."""
+"""Compiled weights: exact in every format, inside the trainable class, and the matrices that automata give."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _RELEASED = {8: 0.74, 5: 0.78, 2: 1.12}  # docs/theory.md, T2
 
 
 def zoo_is_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer:
-    """Every machine of the zoo, compiled in every dtype, proved equal for all lengths and all scans."""
+    """Compile every machine of the zoo in every dtype; prove it equal for all lengths and all scans."""
     transitions = 0
     cases = [(name, dtype) for name in zoo.ZOO for dtype in DTYPES]
     for name, dtype in effort.track(cases):
@@ -56,7 +56,7 @@ def zoo_is_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer
 
 
 def small_machines_are_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer:
-    """Every acceptor of few states over two letters, without exception."""
+    """Compile and prove every acceptor of few states over two letters."""
     listed = [m for n in range(1, effort.exhaustive + 1) for m in every_machine(n, 2)]
     for machine in effort.track(listed):
         for dtype in DTYPES:
@@ -69,7 +69,7 @@ def small_machines_are_exact(effort: Effort, compiler: Compiler = compile_machin
 
 
 def any_machine_is_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer:
-    """Random machines on random words, the outputs of every scan in every dtype."""
+    """Run compiled random machines on random words; compare the outputs of every scan in every dtype."""
 
     def fault(case: tuple[MooreMachine, list[Any], torch.dtype]) -> str | None:
         machine, word, dtype = case
@@ -89,7 +89,7 @@ def _machine_and_word(draw: st.DrawFn) -> tuple[MooreMachine, list[Any], torch.d
 
 
 def lowering_is_exact(effort: Effort, bridge: Callable[..., LRNN] = lower) -> Answer:
-    """Random tables of maps and resets in several heads, lowered and proved equal to their own integer arithmetic."""
+    """Lower random tables of maps and resets in several heads; prove the networks equal to the integer arithmetic."""
 
     def fault(case: tuple[Recurrence, list[int], torch.dtype]) -> str | None:
         recurrence, tokens, dtype = case
@@ -107,7 +107,7 @@ def lowering_is_exact(effort: Effort, bridge: Callable[..., LRNN] = lower) -> An
 def clip_leaves_compiled_weights(
     effort: Effort, compiler: Compiler = compile_machine, apply: Rule = normalise
 ) -> Answer:
-    """The transitions that a compiled model computes are, bit for bit, those that the rule gives back."""
+    """Check that the column rule returns the transitions of compiled models bit for bit."""
     cases = [(name, dtype, p) for name in _dense_zoo() for dtype in DTYPES for p in _ORDERS]
     for name, dtype, p in effort.track(cases):
         A = _transitions(compiler(zoo.from_task(name), dtype=dtype, normalisation="none", p=p))
@@ -120,7 +120,7 @@ def clip_leaves_compiled_weights(
 
 
 def released_rule_excludes(effort: Effort, compiler: Compiler = compile_machine, apply: Rule = normalise) -> Answer:
-    """What the released rule does to permutations and to resets, and that the compiler refuses it with the numbers."""
+    """Apply the published rule to permutations and resets; check that the compiler refuses it with the factors."""
     for b, wanted in effort.track(list(_RELEASED.items())):
         cycle = torch.eye(b, dtype=torch.float64).roll(1, 0)
         x = torch.arange(b, dtype=torch.float64)
@@ -149,7 +149,7 @@ def released_rule_excludes(effort: Effort, compiler: Compiler = compile_machine,
 
 
 def columns_have_unit_norm(effort: Effort, tables: Tables = compile_recurrence) -> Answer:
-    """The second property: Σ_i |A[i, j]| = 1 for every column of every letter's matrix, and it is a single 1."""
+    """Check the second property: Σ_i |A[i, j]| = 1 for every column of every letter's matrix, with a single entry 1."""
     columns = 0
     listed = [zoo.from_task(name) for name in zoo.ZOO]
     listed += [m for n in range(1, effort.exhaustive + 1) for m in every_machine(n, 2)]
@@ -166,7 +166,7 @@ def columns_have_unit_norm(effort: Effort, tables: Tables = compile_recurrence) 
 def transitions_depend_on_the_input(
     effort: Effort, machine_of: Callable[[str], MooreMachine] = zoo.from_task
 ) -> Answer:
-    """The first property: two letters of the minimal machine act unlike each other."""
+    """Check the first property: two letters of the minimal machine act differently."""
     alike: list[str] = []
     for name in effort.track(list(zoo.ZOO)):
         delta = machine_of(name).minimise().delta
@@ -178,7 +178,7 @@ def transitions_depend_on_the_input(
 
 
 def worked_examples(effort: Effort, machine_of: Callable[[str], MooreMachine] = zoo.from_task) -> Answer:
-    """The examples in the text, by machine and by compiled model."""
+    """Check the examples in the text, by machine and by compiled model."""
     for name, (word, value) in effort.track(list(_EXAMPLES.items())):
         machine = machine_of(name)
         given = {machine.transduce(word)[-1], compile_machine(machine).transduce(word)[-1]}
@@ -188,7 +188,7 @@ def worked_examples(effort: Effort, machine_of: Callable[[str], MooreMachine] = 
 
 
 def _unproved(verdict: object, methods: Collection[str]) -> str | None:
-    """What keeps a verdict from being a proof for every scan."""
+    """Return the reason why a verdict is not a proof for every scan, or None."""
     if not isinstance(verdict, judge.Proved):
         return f"{verdict}"
     missing = set(methods) - set(verdict.scans)
@@ -200,13 +200,13 @@ def _dense_zoo() -> list[str]:
 
 
 def _transitions(model: LRNN) -> Tensor:
-    """A of every letter, as the module computes it: (|Σ|, H, b, b)."""
+    """Return A of every letter, as the module computes it: (|Σ|, H, b, b)."""
     with torch.no_grad():
         return model.layers[0].tables(model.embedding(torch.arange(len(model.alphabet))))[0]  # type: ignore[operator]
 
 
 def _blocks(recurrence: Recurrence) -> list[tuple[int, int, np.ndarray]]:
-    """(cell, head, matrix) of every cell and head; index tables are written out a cell at a time."""
+    """Return (cell, head, matrix) for every cell and head; index tables are converted to matrices cell by cell."""
     tables = recurrence.tables
     if isinstance(tables, DenseTables):
         sizes = tuple(enumerate(tables.block_sizes))

@@ -1,8 +1,8 @@
 """Contradictions in words: how the paper proves Propositions 1 and 2 (T4 of docs/theory.md).
 
-A combination of words, with integer weights, whose states cancel in every layer of a family but not in the machine.
-x_w is a sum of products of transitions; with letters in place of matrices, and as much commutation as the family has,
-the first half is an identity of formal sums, checked once for all layers.
+A contradiction is a combination of words, with integer weights, whose states cancel in every layer of a family but not
+in the machine. x_w is a sum of products of transitions. With letters instead of matrices, and the commutation that the
+family has, the first half is an identity of formal sums, checked once for all layers.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ PARITY: Words = {"0-0": 1, "1-1": 1, "0-1": -1, "1-0": -1}
 
 
 def input_independent(word: str) -> Iterable[Hashable]:
-    """One power A^T: the number of letters."""
+    """Yield the only power A^T, represented by the number of letters."""
     return (len(word),)
 
 
 def diagonal(word: str) -> Iterable[Hashable]:
-    """Diagonal matrices commute: the letters in any order."""
+    """Yield the letters in sorted order, because diagonal matrices commute."""
     return (tuple(sorted(word)),)
 
 
 def dense(word: str) -> Iterable[Hashable]:
-    """Nothing is known: the word."""
+    """Yield the word itself, because dense matrices need not commute."""
     return (word,)
 
 
 def liquid(word: str) -> Iterable[Hashable]:
-    """Liquid-S4, A_a = A + D_a with D_a diagonal: each letter gives A or D_a, and neighbouring D commute.
+    """Yield the terms of Liquid-S4, A_a = A + D_a with D_a diagonal: a letter is A or D_a, and adjacent D commute.
 
     >>> list(liquid("10"))
     [('', '', ''), ('', '0'), ('1', ''), ('01',)]
@@ -51,7 +51,9 @@ def liquid(word: str) -> Iterable[Hashable]:
 
 
 def commutator(s: str, t: str, first: str, second: str) -> Words:
-    """[A_a − A_b, A_c − A_d] on x_s − x_t, in words: `first` is "ab", `second` is "cd"; a family where it is 0 cancels.
+    """Return [A_a − A_b, A_c − A_d] applied to x_s − x_t as weighted words.
+
+    `first` is "ab", `second` is "cd". The words cancel in a family in which the commutator is 0.
 
     >>> cancels(commutator("", "0", "01", "0-"), liquid), cancels(commutator("", "0", "01", "0-"), dense)
     (True, False)
@@ -65,7 +67,7 @@ def commutator(s: str, t: str, first: str, second: str) -> Words:
 
 
 def state(word: str, commutation: Commutation) -> Counter[tuple[Hashable, str]]:
-    """x_w as a formal sum: A_{a_T} ⋯ A_{a_{i+1}} u_{a_i} for every i, and A_{a_T} ⋯ A_{a_1} z.
+    """Return x_w as a formal sum: A_{a_T} ⋯ A_{a_{i+1}} u_{a_i} for every i, and A_{a_T} ⋯ A_{a_1} z.
 
     >>> state("0-", input_independent) == Counter({(0, "-"): 1, (1, "0"): 1, (2, "z"): 1})
     True
@@ -76,7 +78,7 @@ def state(word: str, commutation: Commutation) -> Counter[tuple[Hashable, str]]:
 
 
 def cancels(words: Words, commutation: Commutation) -> bool:
-    """Whether the states of the words, so weighted, cancel for all transitions with this commutation, all u and z."""
+    """Return whether the weighted states of the words cancel for all transitions with this commutation, all u and z."""
     total: Counter[tuple[Hashable, str]] = Counter()
     for word, weight in words.items():
         for term, n in state(word, commutation).items():
@@ -85,7 +87,7 @@ def cancels(words: Words, commutation: Commutation) -> bool:
 
 
 def missing(words: Words, run: Run) -> str | None:
-    """What the words lack to force x_p = x_q for states p ≠ q; None if they do force it."""
+    """Return why the words do not force x_p = x_q for states p ≠ q, or None if they do."""
     total: Counter[Hashable] = Counter()
     for word, weight in words.items():
         total[run(word)] += weight
@@ -97,6 +99,6 @@ def missing(words: Words, run: Run) -> str | None:
 
 
 def equation(words: Words) -> str:
-    """The equation that the words force, as it is written."""
+    """Return the equation that the words force, as text."""
     terms = [f"{'+' if n > 0 else '−'} {abs(n) if abs(n) > 1 else ''}x_{word}" for word, n in words.items()]
     return " ".join(terms).removeprefix("+ ") + " = 0"

@@ -1,4 +1,4 @@
-"""Which layers can represent subtraction: the paper's Propositions 1 and 2, and what it says of Liquid-S4."""
+"""Which layers can represent subtraction: the paper's Propositions 1 and 2, and its claims on Liquid-S4."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def by_words(
     machine_of: Callable[..., MooreMachine] = zoo.subtraction,
     moduli: Sequence[int] = MODULI,
 ) -> Answer:
-    """A contradiction in words, for every modulus and completion and over the integers."""
+    """Check a contradiction in words, for every modulus and completion."""
     if not cancels(words, commutation):
         return refuted(f"the states of {', '.join(words)} do not cancel in every layer of the family")
     for modulus in effort.track(moduli):
@@ -60,19 +60,19 @@ def by_words(
 def proposition_1_by_words(
     effort: Effort, words: Words = PAPER, commutation: Commutation = input_independent
 ) -> Answer:
-    """The paper's own proof of Proposition 1."""
+    """Check the paper's proof of Proposition 1."""
     return by_words(effort, commutation, words)
 
 
 def proposition_2_by_words(effort: Effort, words: Words = PAPER, commutation: Commutation = diagonal) -> Answer:
-    """The paper's own proof of Proposition 2."""
+    """Check the paper's proof of Proposition 2."""
     return by_words(effort, commutation, words)
 
 
 def over_the_integers(
     effort: Effort, words: Words = PAPER, machine_of: Callable[[int, str], MooreMachine] | None = None
 ) -> Answer:
-    """The same words over ℤ itself, and over every window that holds their values."""
+    """Check the same words over ℤ, and over every window that contains their values."""
     build = machine_of or integer_subtraction
     for name, commutation in (("input-independent", input_independent), ("diagonal", diagonal)):
         if not cancels(words, commutation):
@@ -93,7 +93,10 @@ def by_representation(
     decide: Callable[[MooreMachine, str], Any] = represent,
     machine_of: Callable[..., MooreMachine] = zoo.subtraction,
 ) -> Answer:
-    """T3: an impossibility for every machine and family, each re-checked by the checker that shares no code with it."""
+    """Check that T3 finds every machine impossible for every family, with each certificate accepted by the checker.
+
+    The checker shares no code with the search.
+    """
     machines = {f"modulo {M}, {c}": machine_of(M, c) for M in (2, *MODULI) for c in COMPLETIONS}
     machines |= {f"window {W}, {c}": integer_subtraction(W, c) for W in (1, 2, 4) for c in ("saturate", "error")}
     cases = [(name, family) for name in machines for family in families]
@@ -119,7 +122,7 @@ def proposition_1_by_representation(
     decide: Callable[[MooreMachine, str], Any] = represent,
     machine_of: Callable[..., MooreMachine] = zoo.subtraction,
 ) -> Answer:
-    """T3 for input-independent layers."""
+    """Apply T3 to input-independent layers."""
     return by_representation(effort, ("lti", "lti-diagonalisable"), decide, machine_of)
 
 
@@ -128,21 +131,21 @@ def proposition_2_by_representation(
     decide: Callable[[MooreMachine, str], Any] = represent,
     machine_of: Callable[..., MooreMachine] = zoo.subtraction,
 ) -> Answer:
-    """T3 for diagonal layers."""
+    """Apply T3 to diagonal layers."""
     return by_representation(
         effort, ("diagonal[0,1]", "diagonal[-1,1]", "diagonal-complex", "liquid-s4-diagonal"), decide, machine_of
     )
 
 
 def modulo_2_input_independent(effort: Effort, words: Words = PARITY) -> Answer:
-    """M = 2, where 0−1 = 1−0: the paper's words show nothing, four others of one length do."""
+    """Check M = 2, where 0−1 = 1−0: the paper's words prove nothing, four others of one length do."""
     if missing(PAPER, zoo.subtraction(2).minimise().run) is None:
         return refuted("the paper's words tell 0−1 from 1−0 modulo 2, where both are 1")
     return by_words(effort, input_independent, words, moduli=(2,))
 
 
 def modulo_2_diagonal(effort: Effort, machine: MooreMachine | None = None) -> Answer:
-    """M = 2 in a diagonal layer: look for a completion of the legal words that one represents."""
+    """Search for a completion of the legal words for M = 2 that a diagonal layer represents."""
     total = machine or parity_subtraction()
     for word in effort.track(_legal_words(2, 9)):
         if total.transduce(word)[-1] != zoo.subtraction(2).transduce(word)[-1]:
@@ -163,7 +166,7 @@ def block_diagonal_represents(
     machine_of: Callable[..., MooreMachine] = zoo.subtraction,
     compiler: Callable[..., Any] | None = None,
 ) -> Answer:
-    """The paper's own family: a compiled layer for every modulus, proved equal for all lengths."""
+    """Compile a layer of the paper's own family for every modulus; prove it equal for all lengths."""
     build, cases = compiler or compile_recurrence, [(M, c) for M in (2, *MODULI) for c in COMPLETIONS]
     transitions = 0
     for modulus, completion in effort.track(cases):
@@ -176,7 +179,7 @@ def block_diagonal_represents(
 
 
 def liquid_s4_escapes(effort: Effort, words: Words = PAPER, commutation: Commutation = diagonal) -> Answer:
-    """A_a = A + diag(B u_a) with A diagonal: is there a contradiction in words?"""
+    """Search for a contradiction in words for A_a = A + diag(B u_a) with A diagonal."""
     answer = by_words(effort, commutation, words)
     if isinstance(answer, Proved):
         return refuted(
@@ -189,7 +192,7 @@ def liquid_s4_escapes(effort: Effort, words: Words = PAPER, commutation: Commuta
 def dense_liquid_s4_escapes_the_words(
     effort: Effort, weights: Callable[[np.random.Generator], tuple[np.ndarray, Mapping[str, np.ndarray]]] | None = None
 ) -> Answer:
-    """With A dense: integer weights on which the states of the four words do not cancel."""
+    """Search for integer weights with A dense on which the states of the four words do not cancel."""
     draw = weights or _liquid_weights
     generator = np.random.default_rng(effort.seed)
     for attempt in effort.track(range(10)):
@@ -208,7 +211,7 @@ def dense_liquid_s4_escapes_the_words(
 
 
 def dense_liquid_s4_represents(effort: Effort, words: Words = COMMUTATOR, commutation: Commutation = liquid) -> Answer:
-    """With A dense: A_a − A_b is diagonal all the same, so any two of these differences commute."""
+    """Check the commutator words with A dense: A_a − A_b is still diagonal, so any two of these differences commute."""
     if not cancels(words, commutation):
         return Undecided("twelve words, whose states do not cancel in every layer A + diag(B u)")
     for modulus in effort.track((2, *MODULI)):
@@ -222,9 +225,10 @@ def dense_liquid_s4_represents(effort: Effort, words: Words = COMMUTATOR, commut
 
 
 def integer_subtraction(window: int, beyond: str = "saturate") -> MooreMachine:
-    """d − d − … − d over ℤ with the digits 0 and 1, values kept in −W … W.
+    """Return the machine of d − d − … − d over ℤ with the digits 0 and 1, for values in −W … W.
 
-    What leaves the window saturates ("saturate") or is an error for ever ("error"); so is an illegal letter.
+    A value outside the window saturates ("saturate") or leads to a permanent error ("error"); so does an illegal
+    letter.
 
     >>> integer_subtraction(2).transduce("0-1-1-1")
     [0, None, -1, None, -2, None, -2]
@@ -248,7 +252,7 @@ def integer_subtraction(window: int, beyond: str = "saturate") -> MooreMachine:
 
 
 def parity_subtraction() -> MooreMachine:
-    """A completion of subtraction modulo 2: the value is the parity of the ones, and every letter takes its turn."""
+    """Return a completion of subtraction modulo 2: the parity of the ones, shown after every other letter."""
 
     def step(before: tuple[int, int], letter: Hashable) -> tuple[int, int]:
         turn, value = before
@@ -258,7 +262,7 @@ def parity_subtraction() -> MooreMachine:
 
 
 def _integer_state(word: str) -> tuple[str, int]:
-    """The state over ℤ after a legal word that ends in a digit, by Python's integers."""
+    """Return the state over ℤ after a legal word that ends in a digit, computed with Python's integers."""
     first, *others = (int(digit) for digit in word.split("-"))
     return "digit", first - sum(others)
 

@@ -1,4 +1,4 @@
-"""T3 against every layer whose numbers come from a grid, on every small machine (`verify.brute_force`)."""
+"""T3 against every layer whose entries come from a grid, on every small machine (`verify.brute_force`)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verify.propositions.registry import Answer, Effort, Proposition, Proved, re
 
 
 def no_layer_of_a_grid_contradicts(effort: Effort, decide: Callable[[MooreMachine, str], Verdict] = by_T3) -> Answer:
-    """All tables of few states over two letters, in every family that T3 decides."""
+    """Compare T3 with the grid on all tables of few states over two letters, in every family that T3 decides."""
     machines, found, cases = 0, 0, [(family, n) for family in FORCED for n in range(1, effort.exhaustive + 1)]
     for family, n_states in effort.track(cases):
         seen = compare(family, n_states, decide=decide)

@@ -1,4 +1,4 @@
-"""What the paper says of other layers, and its Table 2, held against the layers themselves and against guessing."""
+"""The paper's claims on other layers and its Table 2, compared with the layers themselves and with constant answers."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ _TRIES = 20
 
 @contextmanager
 def _drawn(seed: int) -> Generator[None]:
-    """Random numbers from a seed, and as before afterwards."""
+    """Seed torch's random numbers within the context and restore them afterwards."""
     with torch.random.fork_rng(devices=[]):  # pyright: ignore[reportUnknownMemberType]
         torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
         yield
 
 
 def new_layer(config: Any) -> Layer:
-    """A layer of that configuration in double precision, its weights drawn."""
+    """Return a layer of that configuration in double precision with random weights."""
     return layers.LAYERS[layers.name_of(config)](WIDTH, config).double()
 
 
 def input_independent(effort: Effort, configs: Mapping[str, Any] = FIXED) -> Answer:
-    """What a step does to the difference of two states is the same linear map, whatever the input."""
+    """Check that a step moves the difference of two states by the same linear map, whatever the input."""
     cases = 0
     for name, config in effort.track(list(configs.items())):
         for k in range(_TRIES):
@@ -73,7 +73,7 @@ def _moved_by_input(layer: Layer) -> float:
 
 
 def released_liquid(effort: Effort, kernels: Sequence[str] = ("polyb", "kb")) -> Answer:
-    """Whether what was released is a recurrence: then no output depends on a later input."""
+    """Check whether the published computation is a recurrence: no output may depend on a later input."""
     for kernel in effort.track(kernels):
         with _drawn(effort.seed):
             change = _change_of_first(new_layer(baselines.LiquidS4Config(WIDTH, d_state=8, kernel=kernel)))
@@ -95,7 +95,7 @@ def _change_of_first(layer: Layer) -> float:
 def only_blocks(
     effort: Effort, machine: MooreMachine | None = None, families: Sequence[str] = tuple(FAMILIES)
 ) -> Answer:
-    """Whether blocks alone compute Sum(5) at every length; a witness of another family is one exact LRNN more."""
+    """Check whether only blocks compute Sum(5) at every length; a witness of another family refutes this."""
     machine = zoo.sum_mod(5) if machine is None else machine
     for family in effort.track([family for family in families if not family.startswith("block")]):
         verdict = represent(machine, family, short_words=False)
@@ -106,7 +106,7 @@ def only_blocks(
 
 
 def levels(effort: Effort, tasks: Sequence[str]) -> dict[str, ChanceLevel]:
-    """What the best constant answer scores under the paper's protocol, exactly."""
+    """Return the exact accuracy of the best constant answer under the paper's protocol, by task."""
     return {task: level(task, LETTERS_TESTED[task]) for task in effort.track(tasks)}
 
 
@@ -115,7 +115,7 @@ def at_chance(
     table: Mapping[str, Sequence[float]] = TABLE_2,
     levels: Callable[[Effort, Sequence[str]], Mapping[str, ChanceLevel]] = levels,
 ) -> Answer:
-    """On Sum(5) and ModArith(5), the printed numbers lie where 95 % of all tables of guesses do."""
+    """Check that the printed numbers on Sum(5) and ModArith(5) lie where 95 % of all tables of guesses do."""
     tasks = ("task:sum_mod(5)", "task:mod_arith(5)")
     shown = list[str]()
     for task, found in levels(effort, tasks).items():
@@ -134,7 +134,7 @@ def above_constant(
     table: Mapping[str, Sequence[float]] = TABLE_2,
     levels: Callable[[Effort, Sequence[str]], Mapping[str, ChanceLevel]] = levels,
 ) -> Answer:
-    """On EvenPair(5), each printed number lies above what a constant answer scores."""
+    """Check that each printed number on EvenPair(5) exceeds the accuracy of a constant answer."""
     task = "task:even_pair(5)"
     found = levels(effort, (task,))[task]
     if below := [x for x in table[task] if x <= found.best_of_looks]:

@@ -1,4 +1,4 @@
-"""What a proposition is, what a checker may answer, and the runner that compares answers with expectations."""
+"""The types of propositions and answers, and the runner that compares answers with expectations."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _NO_HEALTH_CHECK = (
 
 @dataclass(frozen=True)
 class Proved(Verdict):
-    """True of every case that the statement covers.
+    """The answer that the statement holds in every case that it covers.
 
     Args:
-        how: the argument, or what was exhausted.
-        cases: computations made on the way, all of them as the statement says.
+        how: the argument, or the set that was exhausted.
+        cases: the number of computations made, each of which agreed with the statement.
     """
 
     how: str
@@ -38,11 +38,11 @@ class Proved(Verdict):
 
 @dataclass(frozen=True)
 class Tested(Verdict):
-    """True of every case that was drawn; no more is said.
+    """The answer that the statement holds in every case that was drawn; no further claim is made.
 
     Args:
         how: what was drawn.
-        cases: how many.
+        cases: the number of cases.
         seed: of the generator that drew them.
     """
 
@@ -55,11 +55,11 @@ class Tested(Verdict):
 
 @dataclass(frozen=True)
 class Refuted(Verdict):
-    """False, with a witness.
+    """The answer that the statement is false, with a witness.
 
     Args:
-        witness: in words, for a reader to check.
-        data: the same for a program; JSON can hold it.
+        witness: text that a reader can check.
+        data: the same as JSON values.
     """
 
     witness: str
@@ -68,7 +68,7 @@ class Refuted(Verdict):
 
 @dataclass(frozen=True)
 class Undecided(Verdict):
-    """No answer within the budget, which is named."""
+    """The absence of an answer within the stated budget."""
 
     budget: str
 
@@ -77,7 +77,7 @@ Answer = Proved | Tested | Refuted | Undecided
 
 
 def refuted(witness: str, **data: Any) -> Refuted:
-    """`Refuted` with its data as keywords."""
+    """Return `Refuted` with its data as keywords."""
     return Refuted(witness, data)
 
 
@@ -87,14 +87,14 @@ def _nothing(done: int, total: int) -> None:
 
 @dataclass(frozen=True)
 class Effort:
-    """How much work a checker may do.
+    """The amount of work that a checker may do.
 
     Args:
-        name: "fast" or "deep", or a name of your own.
-        examples: hypothesis examples a property.
+        name: "fast" or "deep", or a user-defined name.
+        examples: hypothesis examples per property.
         exhaustive: every machine of at most this many states over two letters is tried.
         seed: of every generator.
-        progress: called with a count of cases done and of those to do, while a checker works.
+        progress: called with the number of finished cases and of all cases while a checker works.
     """
 
     name: str
@@ -104,7 +104,7 @@ class Effort:
     progress: Callable[[int, int], None] = field(default=_nothing, compare=False)
 
     def track(self, cases: Sequence[T]) -> Iterator[T]:
-        """The cases one by one, progress told before each."""
+        """Yield the cases one by one, and report the progress before each."""
         for done, case in enumerate(cases):
             self.progress(done, len(cases))
             yield case
@@ -119,13 +119,13 @@ class Proposition:
     """A statement, and a checker that decides or tests it.
 
     Args:
-        id: what `--only` takes.
-        statement: in words, complete as it stands.
-        hypotheses: what it takes for granted.
-        source: the paper's place or that of docs/theory.md.
-        check: `check(effort)` judges the real object; by keyword it takes another, such as a broken one.
-        expects: the kind of answer that is no surprise.
-        instead: where that is `Refuted`, what holds in its place.
+        id: the value for `--only`.
+        statement: a complete sentence.
+        hypotheses: its assumptions.
+        source: the place in the paper or in docs/theory.md.
+        check: `check(effort)` judges the real object; a keyword replaces it by another, such as a broken one.
+        expects: the expected kind of answer.
+        instead: if that is `Refuted`, the statement that holds instead.
     """
 
     id: str
@@ -138,13 +138,13 @@ class Proposition:
 
     @property
     def is_of_paper(self) -> bool:
-        """Whether the paper, or the code released with it, says so or leaves it open."""
+        """Whether the paper, or its published code, makes the statement or leaves it open."""
         return self.source.startswith(("the paper", "the code released with the paper"))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A proposition with the answer that its checker gave."""
+    """A proposition with the answer of its checker."""
 
     proposition: Proposition
     answer: Answer
@@ -156,15 +156,15 @@ class Outcome:
 
 
 def run(propositions: Iterable[Proposition], effort: Effort = FAST) -> Iterator[Outcome]:
-    """Check one proposition after the other; each outcome comes as soon as it is there."""
+    """Check one proposition after the other; yield each outcome as soon as it exists."""
     for proposition in propositions:
         yield Outcome(proposition, proposition.check(effort))
 
 
 def select(propositions: Iterable[Proposition], ids: Iterable[str]) -> list[Proposition]:
-    """Those with the given ids, in the registry's order; all where none is given.
+    """Return the propositions with the given ids, in the registry's order, or all without ids.
 
-    Raises `UnsupportedFormat` for an id that is not there.
+    Raises `UnsupportedFormat` for an unknown id.
     """
     known = {proposition.id: proposition for proposition in propositions}
     wanted = set(ids)
@@ -180,9 +180,9 @@ class _Broken(Exception):
 def trial(
     how: str, strategy: SearchStrategy[T], fault: Callable[[T], str | None], effort: Effort, data: str = "case"
 ) -> Tested | Refuted:
-    """Draw cases until one has a fault, then shrink it: `Tested` with the count, or `Refuted` with the smallest.
+    """Draw cases until one has a fault, then shrink it: `Tested` with the count, or `Refuted` with the smallest case.
 
-    `fault` says what is wrong with a case, or None. The same effort draws the same cases.
+    `fault` returns the fault of a case, or None. The same effort draws the same cases.
 
     >>> from hypothesis import strategies as st
     >>> trial("small integers", st.integers(0, 99), lambda n: f"{n} > 6" if n > 6 else None, FAST).witness

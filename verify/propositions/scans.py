@@ -1,4 +1,4 @@
-"""The parallel scan: equal to the sequential one at every length, its schedule, and what it costs."""
+"""The parallel scan: equality with the sequential one at every length, its schedule, and its cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Scan = Callable[..., Any]  # of tensors, or of ring tensors
 
 
 def equal_over_every_ring(effort: Effort, scan: Scan = pscan, reference: Scan = sequential) -> Answer:
-    """The scan's own code on distinct non-commuting letters, at every length."""
+    """Compare the scan's own code with the sequential one on distinct non-commuting letters, at every length."""
     wanted = reference(*words_of(LONGEST)).entries.flatten().tolist()
     for length in effort.track(range(LONGEST + 1)):
         given = scan(*words_of(length)).entries.flatten().tolist()
@@ -46,7 +46,7 @@ def equal_over_every_ring(effort: Effort, scan: Scan = pscan, reference: Scan = 
 
 
 def equal_in_floats(effort: Effort, methods: Mapping[str, Scan] = METHODS) -> Answer:
-    """Every method beside the sequential one in float64, on integers that cannot round, at every length."""
+    """Compare every method with the sequential one in float64, on integers that cannot round, at every length."""
     generator = torch.Generator().manual_seed(effort.seed)
     lengths = range((LONGEST if effort.examples < 1_000 else 4 * LONGEST) + 1)
     others = {name: method for name, method in methods.items() if name != "sequential"}
@@ -64,7 +64,7 @@ def equal_in_floats(effort: Effort, methods: Mapping[str, Scan] = METHODS) -> An
 
 
 def equal_on_index_tables(effort: Effort, methods: Mapping[str, Scan] = index.METHODS) -> Answer:
-    """The scans that compose maps in place of one-hot matrices."""
+    """Compare the scans that compose maps instead of one-hot matrices."""
     generator = torch.Generator().manual_seed(effort.seed)
     others = {name: method for name, method in methods.items() if name != "sequential"}
     for length in effort.track(range(LONGEST + 1)):
@@ -81,9 +81,9 @@ def equal_on_index_tables(effort: Effort, methods: Mapping[str, Scan] = index.ME
 def signed_permutations(
     batch: int, length: int, heads: int, b: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """A (B,T,H,b,b) with one ±1 a column, v (B,T,H,b) and x₀ (B,H,b) of integers in −4 … 4; float64.
+    """Return A (B,T,H,b,b) with one ±1 per column, v (B,T,H,b) and x₀ (B,H,b) of integers in −4 … 4; float64.
 
-    They do not commute, and products of them have one ±1 a column again, so that every sum is a small integer.
+    The matrices do not commute, and their products have one ±1 per column again, so that every sum is a small integer.
     """
     shape = (batch, length, heads)
     places = torch.rand(*shape, b, b, generator=generator).argsort(-1)
@@ -98,7 +98,7 @@ def schedule_is_as_printed(
     names: Callable[[int], list[list[list[str]]]] = schedule,
     round_of: Callable[[Any], tuple[Any, Any]] = spt,
 ) -> Answer:
-    """The names that `schedule` gives and the products that `spt` computes, against the closed form, for 2^k − 1."""
+    """Compare the names from `schedule` and the products of each round with the closed form, for lengths 2^k − 1."""
     if names(7) != _EXAMPLE:
         return refuted(f"the schedule for length 7 is {names(7)}, the paper prints {_EXAMPLE}", T=7)
     cases, largest = 0, 9 if effort.examples < 1_000 else 11
@@ -117,7 +117,7 @@ def schedule_is_as_printed(
 
 
 def depth_is_logarithmic(effort: Effort, scan: Scan = pscan, reference: Scan = sequential) -> Answer:
-    """Multiplications that wait for one another, counted as the scan runs on depths."""
+    """Count the longest chain of multiplications by running the scan on depths."""
     if (deepest := int(reference(*depths_of(LONGEST)).entries.max())) != LONGEST:
         return refuted(f"at T = {LONGEST} the sequential scan has depth {deepest}, not T", T=LONGEST)
     for length in effort.track(range(1, LONGEST + 1)):
@@ -129,7 +129,7 @@ def depth_is_logarithmic(effort: Effort, scan: Scan = pscan, reference: Scan = s
 
 
 def work_is_counted(effort: Effort, scan: Scan = pscan) -> Answer:
-    """Scalar multiplications that torch performs, against the closed form."""
+    """Compare the number of scalar multiplications in torch with the closed form."""
     few = [(length, n_heads, b) for length in (1, 2, 3, 7, 8, 31, 64) for n_heads, b in _SIZES]
     cases = [(length, 2, 3) for length in range(1, LONGEST + 1)] + few
     for length, n_heads, b in effort.track(cases):
@@ -146,7 +146,7 @@ def work_is_counted(effort: Effort, scan: Scan = pscan) -> Answer:
 
 
 def work_is_cubic_times_logarithm(effort: Effort, scan: Scan = pscan) -> Answer:
-    """The paper's O(b³ h log T), read as work: the ratio to it, at lengths that double."""
+    """Compare the work with the paper's O(b³ h log T) at lengths that double."""
     n_heads = b = 8
     ratios = {
         length: multiplications(scan, length, n_heads, b) / (b**3 * n_heads * length.bit_length())
@@ -163,7 +163,7 @@ def work_is_cubic_times_logarithm(effort: Effort, scan: Scan = pscan) -> Answer:
 
 
 def work_is_quadratic_in_b(effort: Effort, scan: Scan = pscan) -> Answer:
-    """With b·h fixed, work = αb² + βb: α and β from b = 1, 2, checked at 4, 8, 16."""
+    """Check that with b·h fixed, work = αb² + βb: α and β from b = 1, 2, compared at 4, 8, 16."""
     cases = 0
     for length in effort.track([2**k - 1 for k in range(2, 9)]):
         one, two = (multiplications(scan, length, 16 // b, b) for b in (1, 2))
@@ -176,7 +176,10 @@ def work_is_quadratic_in_b(effort: Effort, scan: Scan = pscan) -> Answer:
 
 
 def multiplications(scan: Scan, length: int, n_heads: int, b: int) -> int:
-    """Scalar multiplications in the matrix products of one call, as torch counts them (two operations each)."""
+    """Return the scalar multiplications in the matrix products of one call, as torch counts them.
+
+    Torch counts each as two operations.
+    """
     A, v, x0 = torch.zeros(1, length, n_heads, b, b), torch.zeros(1, length, n_heads, b), torch.zeros(1, n_heads, b)
     with FlopCounterMode(display=False) as counter:
         scan(A, v, x0)
@@ -184,7 +187,7 @@ def multiplications(scan: Scan, length: int, n_heads: int, b: int) -> int:
 
 
 def pscan_work(length: int, n_heads: int, b: int) -> int:
-    """H·((kL/2 − L + 1)·b³ + (kL/2)·b²) with L = 2^k ≥ T + 1: matrix products, then products with a state.
+    """Return H·((kL/2 − L + 1)·b³ + (kL/2)·b²) with L = 2^k ≥ T + 1: matrix products, then products with a state.
 
     The leading term is (T/2)·log₂T·H·b³.
 

@@ -1,4 +1,4 @@
-"""What a bound on column norms guarantees: the paper's Eqs. 6 and 7, and its choice p = 1.2."""
+"""The guarantees of a bound on column norms: the paper's Eqs. 6 and 7, and its choice p = 1.2."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ONE_NORM = Ball("1-norm", _signed_units, lambda v: sum(map(abs, v), Fraction(0))
 
 
 def closed_under_products(effort: Effort, ball: Ball = ONE_NORM) -> Answer:
-    """Eq. 7 by extreme points, then on random rational matrices.
+    """Check Eq. 7 on extreme points, then on random rational matrices.
 
     ‖column of AB‖ is convex in A and in B, so over the set of admissible matrices, a polytope, it is largest where the
     columns of both are extreme points of the ball.
@@ -88,7 +88,7 @@ def _within(column: list[int], ball: Ball) -> list[Fraction]:
 
 
 def growth_is_bounded(effort: Effort, bound: Callable[[int, float], float] = growth_bound) -> Answer:
-    """‖A x‖_p ≤ b^{1−1/p} ‖x‖_p on random blocks, with equality on the witness."""
+    """Check ‖A x‖_p ≤ b^{1−1/p} ‖x‖_p on random blocks, with equality on the witness."""
     for b, p in effort.track(list(itertools.product((1, 2, 3, 5, 8, 64), (1.0, 1.2, 1.5, 2.0, 4.0)))):
         A, s = witness(b, p)
         reached = _norm(A @ s, p) / _norm(s, p)
@@ -117,7 +117,7 @@ def _cases(draw: st.DrawFn) -> tuple[float, Tensor, list[int]]:
 def no_state_grows(
     effort: Effort, p: float = 1.2, rule: str = "clip", apply: Rule = normalise, block: Block = witness
 ) -> Answer:
-    """Look for a block that the rule leaves as it is and that stretches a vector at every step; then run it.
+    """Search for a block that the rule leaves unchanged and that stretches a vector at every step; then run it.
 
     `Refuted` if there is one, with the length at which each float format overflows; `Undecided` if none was found.
     """
@@ -146,12 +146,12 @@ def no_state_grows(
 def no_state_grows_when_centred(
     effort: Effort, p: float = 1.2, apply: Rule = normalise, block: Block = witness
 ) -> Answer:
-    """The same for the rule of the released code."""
+    """Search for such a block under the rule of the published code."""
     return no_state_grows(effort, p, "released", apply, block)
 
 
 def norms_fall_with_p(effort: Effort, norm: Callable[[Tensor, float], float] | None = None) -> Answer:
-    """‖v‖_p ≥ ‖v‖_q for p ≤ q."""
+    """Check ‖v‖_p ≥ ‖v‖_q for p ≤ q."""
     measure = norm or _norm
 
     def fault(case: tuple[list[int], list[float]]) -> str | None:
@@ -165,7 +165,7 @@ def norms_fall_with_p(effort: Effort, norm: Callable[[Tensor, float], float] | N
 
 
 def clip_meets_the_bound(effort: Effort, apply: Rule = normalise) -> Answer:
-    """v / max(1, ‖v‖_p) has p-norm at most 1, and is v where that already holds."""
+    """Check that v / max(1, ‖v‖_p) has p-norm at most 1, and equals v where that already holds."""
 
     def fault(case: tuple[float, list[list[int]]]) -> str | None:
         p, rows = case

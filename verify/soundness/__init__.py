@@ -1,1 +1,1 @@
-"""Does any verdict say more than is so? Models are drawn, judged, and run in every way that the verdict covers."""
+"""A test that no verdict claims too much: random models are verified, and run in every way that the verdict covers."""

@@ -1,7 +1,7 @@
-"""`python -m verify.soundness [COUNT] [FIRST]`: models drawn, judged and run; exit 1 where an output was wrong.
+"""`python -m verify.soundness [COUNT] [FIRST]`: verify and run random models; exit 1 if an output was wrong.
 
-The counts stand in counts.json, written every few models: a second call goes on where the first ended, for as many
-models in all. After a change to a judge, remove the file.
+The counts are stored in counts.json, written every few models: a second call continues where the first ended, up to
+COUNT models in total. After a change to a verifier, remove the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ COUNTS = Path(__file__).parent / "counts.json"
 
 
 def main(count: int, first: int = 0, path: Path = COUNTS) -> Counter[str]:
-    """Counts of so many models from seed `first` on, those that stand in the file among them."""
+    """Return the counts of so many models from seed `first` on, including those in the file."""
     counts = Counter[str]()
     if path.exists():
         known = json.loads(path.read_bytes())

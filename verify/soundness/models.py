@@ -1,7 +1,7 @@
-"""Models whose gates add up large numbers that nearly cancel, so that their tables depend on the order of the sums.
+"""Models whose gates sum large numbers that nearly cancel, so that their tables depend on the order of the sums.
 
-A gate reads one-hot letters. One hidden unit a letter holds what is to come out, less what the others add: units of
-random weights up to `weight`, whose sum the first one takes away again. In real numbers the weight makes no difference.
+A gate reads one-hot letters. One hidden unit per letter holds the result minus the contribution of the others: units of
+random weights up to `weight`, whose sum the first unit cancels. In real numbers the weight makes no difference.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _NOISE = 24  # hidden units that cancel
 
 @dataclass(frozen=True)
 class Drawn:
-    """What a model is drawn by.
+    """The parameters of a random model.
 
     Args:
         rule: one of `RULES`.
-        weight: the largest of its gates' weights, about.
+        weight: the approximate largest weight of its gates.
         cancelling: False for look-ups: the same tables without the sums.
-        noise: by which the tables differ from those that compute the machine.
+        noise: the difference between its tables and those that compute the machine.
         layer_norm: whether the read-out has one.
-        double: float64 in place of float32.
+        double: whether it is in float64 instead of float32.
         seed: of all random numbers.
     """
 
@@ -46,7 +46,7 @@ class Drawn:
 
 
 def model(drawn: Drawn, machine: MooreMachine) -> LRNN:
-    """A model of one layer of one block that computes the machine for a while, or for ever."""
+    """Return a model of one layer of one block that computes the machine on short words, or on all."""
     rng, machine = np.random.default_rng(drawn.seed), minimise(machine)
     n, letters = machine.n_states, len(machine.alphabet)
     outputs = tuple(dict.fromkeys(machine.outputs))
@@ -84,7 +84,7 @@ def _tensor(x: np.ndarray) -> torch.Tensor:
 
 
 def _gate(table: np.ndarray, drawn: Drawn, rng: np.random.Generator) -> Values:
-    """A gate that gives row a of a table (|Σ|, n) for the one-hot letter a."""
+    """Return the weights of a gate whose output for the one-hot letter a is row a of a table (|Σ|, n)."""
     letters = len(table)
     if not drawn.cancelling:
         return {"W1": torch.eye(letters).double(), "W2": _tensor(table.T)}
@@ -107,7 +107,7 @@ _Parts = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]
 
 
 def _blocks(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
-    """A_a = S P_a S⁻¹ with the one-hot maps P_a, in a random basis S that is not far from orthogonal; or P_a itself."""
+    """Return A_a = S P_a S⁻¹ with the one-hot maps P_a in a random, nearly orthogonal basis S; or P_a itself."""
     if rng.random() < 0.5:
         return _one_hot(machine)
     n, letters = machine.n_states, len(machine.delta)
@@ -121,7 +121,7 @@ def _blocks(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
 
 
 def _clipped(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
-    """One-hot maps, written larger in some columns: the rule makes them one-hot again."""
+    """Return one-hot maps with some columns scaled up, which the column rule makes one-hot again."""
     parts, v, x0, read = _one_hot(machine)
     A = parts["transition"].reshape(len(v), len(x0), len(x0)) * np.exp(rng.uniform(0, 3, (len(v), 1, len(x0))))
     return {"transition": A.reshape(len(v), -1)}, v, x0, read
@@ -136,7 +136,7 @@ def _one_hot(machine: MooreMachine) -> _Parts:
 
 
 def _released(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
-    """One-hot maps on vectors of sum zero, which the rule scales; with resets instead where columns coincide."""
+    """Return one-hot maps on vectors of sum zero, which the rule scales; with resets instead where columns coincide."""
     parts, v, x0, read = _one_hot(machine)
     n = len(x0)
     maps = parts["transition"].reshape(-1, n, n)
@@ -148,7 +148,7 @@ def _released(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
 
 def _householder(unit: bool) -> Callable[[MooreMachine, np.random.Generator], _Parts]:
     def parts(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
-        """Exchanges of two states as reflections, one after the other; a letter that is no permutation does nothing."""
+        """Return exchanges of two states as successive reflections; a letter that is not a permutation does nothing."""
         n, letters = machine.n_states, len(machine.delta)
         keys, rates = rng.normal(size=(letters, n, n)), np.zeros((letters, n))
         for a, row in enumerate(machine.delta.tolist()):
@@ -163,7 +163,7 @@ def _householder(unit: bool) -> Callable[[MooreMachine, np.random.Generator], _P
 
 
 def _exchanges(row: list[int]) -> list[tuple[int, int]]:
-    """Exchanges whose product, the first one first, is a permutation; none for other maps."""
+    """Return exchanges whose product, the first one first, is a permutation; none for other maps."""
     if len(set(row)) < len(row):
         return []
     now = list(range(len(row)))

@@ -1,6 +1,6 @@
-"""Many models, judged and run: is an output within what a verdict covers ever wrong?
+"""Verify and run many models: is an output within the scope of a verdict ever wrong?
 
-Each model is judged as it was drawn, and then tampered with, once of each kind, as are compiled models of its machine.
+Each model is verified as drawn, and then after each kind of tampering; so are compiled models of its machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PERMUTING = ("released", "householder", "unit keys")
 
 
 def drawn(seed: int) -> tuple[Drawn, MooreMachine]:
-    """The model of a seed: what it is drawn by, and the machine that it computes for a while."""
+    """Return the model parameters of a seed, and the machine that the model computes on short words."""
     rng = np.random.default_rng(seed)
     rule = RULES[seed % len(RULES)]
     machines = [zoo.parity(), zoo.sum_mod(3), zoo.sum_mod(4)]
@@ -60,7 +60,7 @@ def drawn(seed: int) -> tuple[Drawn, MooreMachine]:
 
 @torch.no_grad()
 def examine(seed: int) -> Counter[str]:
-    """Judge one model, and run it: return counts, those of "wrong …" to be zero."""
+    """Verify and run one model; return counts, of which those of "wrong …" must be zero."""
     counts: Counter[str] = Counter()
     choice, machine = drawn(seed)
     made = model(choice, machine)
@@ -98,7 +98,7 @@ Verifier = Callable[[LRNN], Verdict]
 def tamper(
     name: str, how: Tampering, model: LRNN, verifier: Verifier, machine: MooreMachine, counts: Counter[str]
 ) -> None:
-    """Tamper with a copy of a model, judge it, and run what was not refused, with what was smuggled in switched on."""
+    """Tamper with a copy of a model, verify it, and run it with the hidden code active unless it was refused."""
     victim = deepcopy(model)
     try:
         around = tampered_with(victim, how)
@@ -203,7 +203,7 @@ def _threads(count: int) -> Generator[None]:
 
 
 def run(count: int, first: int = 0) -> Counter[str]:
-    """The counts of so many models."""
+    """Return the counts of so many models."""
     counts: Counter[str] = Counter()
     for seed in range(first, first + count):
         counts += examine(seed)
@@ -211,5 +211,5 @@ def run(count: int, first: int = 0) -> Counter[str]:
 
 
 def wrong(counts: Counter[str]) -> dict[str, int]:
-    """Those of the counts that are to be zero, and are not."""
+    """Return the nonzero counts among those that must be zero."""
     return {name: value for name, value in counts.items() if name.startswith("wrong") and value}

@@ -1,8 +1,8 @@
-"""Ways to make a model compute something else than its weights and configuration say, or to make torch do so.
+"""Ways to make a model, or torch, compute something else than the model's weights and configuration state.
 
-Code that is smuggled in lies low until `SWITCH` is on, which it is after the verdict: then it negates what it computes.
-A verifier must refuse the model, or the verdict must hold with the switch on. Some tampering is harmless: a verifier
-may accept it, and the runs show that it was right to.
+Hidden code is inactive until `SWITCH` is on, which happens after the verdict: then it negates its results. A verifier
+must refuse the model, or the verdict must hold with the switch on. Some tampering is harmless: a verifier may accept
+it, and the runs confirm that its verdict was correct.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SWITCH = _Switch()
 
 
 def tampered_with(model: LRNN, how: Tampering) -> AbstractContextManager[Any]:
-    """Tamper with a model at once, or with what surrounds it as long as the context lasts. Raises `LookupError`."""
+    """Tamper with a model at once, or with its environment within the context. Raises `LookupError`."""
     found = how(model)
     return found if hasattr(found, "__exit__") else nullcontext()
 
@@ -53,7 +53,7 @@ def _negating(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _first(model: LRNN) -> Any:
-    """The model's first linear map."""
+    """Return the model's first linear map."""
     linears = [module for module in model.modules() if type(module) is nn.Linear]
     return linears[0]
 
@@ -150,7 +150,7 @@ def _hook_of_all_modules(model: Any) -> Generator[None]:
 
 
 def _weight(make: Callable[[Tensor], Tensor], kind: Callable[[Tensor], Any] | None = None) -> Tampering:
-    """The same numbers, or others, in another place or form."""
+    """Return a tampering that replaces the first weight by the result of `make`, of type `kind`."""
 
     def change(model: LRNN) -> None:
         parameters = _first(model)._parameters
@@ -179,7 +179,7 @@ def _entry(buffer: str, entry: int) -> Tampering:
 
 
 def _put(put: Callable[[Any], Any], value: Any, back: Any) -> Tampering:
-    """A setting of torch as long as the context lasts."""
+    """Return a tampering that changes a setting of torch within the context."""
 
     @contextmanager
     def tampering(_: LRNN) -> Generator[None]:

@@ -1,1 +1,1 @@
-"""Random regular languages, as Valvoda et al. (2022) ask: each layer as trained, beside what theory says."""
+"""Random regular languages after Valvoda et al. (2022): each trained layer compared with the prediction of theory."""

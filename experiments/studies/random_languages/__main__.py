@@ -74,7 +74,7 @@ def main(
 
 
 def plan(machines: int, seeds: int) -> Iterator[tuple[Drawn, str, int]]:
-    """The cells in the order in which they are run."""
+    """Yield the cells in the order of the runs."""
     for seed in range(seeds):
         for number in range(machines):
             found = drawn(number)
@@ -82,8 +82,10 @@ def plan(machines: int, seeds: int) -> Iterator[tuple[Drawn, str, int]]:
 
 
 def describe(found: Drawn) -> dict[str, Any]:
-    """A machine's row: what it is, how many last letters decide its state (None where no number of them does), what a
-    constant answer scores, and what theory says of each layer."""
+    """Return a machine's row: its properties, the accuracy of a constant answer, and theory's prediction per layer.
+
+    The definite order is the number of last letters that determine the state, None if no number does.
+    """
     machine = found.machine
     size = {"states": machine.n_states, "letters": len(machine.alphabet)}
     size |= {"definite_order": classify(machine, MONOID).definite_order}

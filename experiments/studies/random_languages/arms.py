@@ -1,4 +1,4 @@
-"""The layers and column rules of the study: how each is trained, and what theory says of it and a machine."""
+"""The layers and column rules of the study: how each is trained, and theory's prediction for a machine."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Arm(NamedTuple):
 
 
 def settings(arm: str, source: str, seed: int) -> Settings:
-    """A run's settings. Not for "onehot", which `learn` trains by its own recipe."""
+    """Return a run's settings, except for "onehot", which `learn` trains by its own recipe."""
     changes = ARMS[arm].changes
     assert changes is not None
     return preset("quick", source, seed=seed, **TRAINING, **changes)
@@ -53,13 +53,13 @@ def _blocks(machine: MooreMachine) -> tuple[str, str]:
 
 
 def _released(machine: MooreMachine) -> tuple[str, str]:
-    """The family's "no" holds of its columns too; centred and bounded, they are not all of the family."""
+    """Return the family's answer: its "no" holds for centred columns too, but they are not the whole family."""
     answer, why = _blocks(machine)
     return (NO, why) if answer == NO else (NOT_EXCLUDED, f"{why}; centred columns are a part of it")
 
 
 def _clipped(machine: MooreMachine) -> tuple[str, str]:
-    """One-hot columns are within the bound, so that a machine that fits into a block is represented."""
+    """Return the answer for bounded columns: one-hot columns meet the bound, so machines that fit are represented."""
     if machine.n_states <= BLOCK:
         return YES, f"{machine.n_states} states fit into a block with one-hot columns (T1)"
     answer, why = _blocks(machine)

@@ -1,4 +1,4 @@
-"""One cell of the study: a machine, a layer and a seed, trained and judged."""
+"""One cell of the study: a machine, a layer and a seed, trained and assessed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _SEED = 1 << 20  # of the words that models are judged on: no run's own
 
 
 def theory(found: Drawn) -> dict[str, dict[str, str]]:
-    """What theory says of each layer and the machine."""
+    """Return the prediction of theory for each layer and the machine."""
     said = {arm: ARMS[arm].theory(found.machine) for arm in ARMS}
     return {arm: {"answer": answer, "why": why} for arm, (answer, why) in said.items()}
 
 
 def constant_answer(machine: MooreMachine, length: int) -> float:
-    """How often the best constant answer is right at the end of a word of that length, all words equally likely.
+    """Return the accuracy of the best constant answer at the end of uniformly random words of that length.
 
     >>> from fsa2lrnn.automata import zoo
     >>> constant_answer(zoo.parity(), 40), constant_answer(zoo.length_mod(2), 40)
@@ -94,6 +94,6 @@ def judged(model: LRNN, found: Drawn) -> dict[str, Any]:
 
 
 def failing_length(model: LRNN, found: Drawn, budget: Budget) -> int | None:
-    """The letters of the shortest failing word that a search finds, None for none."""
+    """Return the length of the shortest counterexample that a search finds, or None."""
     verdict = falsify(model, found.machine, budget)
     return len(verdict.word) if isinstance(verdict, Refuted) else None

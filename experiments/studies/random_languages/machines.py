@@ -42,12 +42,12 @@ class Drawn(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tables call it: class and number."""
+        """The name of the machine in tables: class and number."""
         return f"{self.kind} {self.number}"
 
 
 def drawn(number: int) -> Drawn:
-    """The machine of that number: the classes in turn, the sizes in turn within a class.
+    """Return the machine of that number: the classes in turn, the sizes in turn within a class.
 
     >>> [(m.kind, m.machine.n_states, len(m.machine.alphabet)) for m in map(drawn, range(4))]
     [('group', 4, 2), ('aperiodic', 4, 2), ('mixed', 4, 2), ('group', 9, 3)]
@@ -85,7 +85,7 @@ def _order_keeping(n: int, k: int, generator: np.random.Generator) -> np.ndarray
 
 
 def _memories(n: int, k: int, generator: np.random.Generator) -> np.ndarray | None:
-    """A cascade of bits with at least `n` states; None where another number of them is reached."""
+    """Return a cascade of bits with `n` reachable states, or None if another number is reached."""
     n_bits = int(np.ceil(np.log2(n)))
     states = np.arange(1 << n_bits)
     delta = np.zeros((k, len(states)), np.int64)

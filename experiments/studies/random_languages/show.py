@@ -22,7 +22,7 @@ Run = Mapping[str, Any]
 
 
 def table(document: Document) -> str:
-    """All that the study says: the tables, how much has been run, and every exception by name."""
+    """Return the results of the study: the tables, the number of runs, and every exception by name."""
     return tables(document) + notes(document)
 
 
@@ -32,7 +32,7 @@ def tables(document: Document) -> str:
 
 
 def answers(document: Document) -> str:
-    """A line a layer: learned, of those run, where theory says yes, no or neither, and how long it lasts."""
+    """Return one line per layer: learned and run where theory says yes, no or neither, and the lengths reached."""
     said, words, rows = _theory(document), document["protocol"]["words"], list[list[str]]()
     for arm in document["asked"]["arms"]:
         runs = [run for run in document["runs"] if run["arm"] == arm]
@@ -55,7 +55,7 @@ def answers(document: Document) -> str:
 
 
 def classes(document: Document) -> str:
-    """A line a layer: in each class how many were learned, and the mean share of words right at their last letter."""
+    """Return one line per layer: learned machines per class, and the mean share of words right at the last letter."""
     kinds, words = {row["number"]: row["kind"] for row in document["machines"]}, document["protocol"]["words"]
 
     def means(runs: list[Run], names: Iterable[str], whole: int) -> str:
@@ -79,7 +79,7 @@ def classes(document: Document) -> str:
 
 
 def protocol(document: Document) -> str:
-    """How much of what was asked has been run, and what counts as learned."""
+    """Return how many of the planned cells have been run, and the definition of learned."""
     asked, words = document["asked"], document["protocol"]["words"]
     n_cells = asked["machines"] * asked["seeds"] * len(asked["arms"])
     ended = {run["machine"] for run in document["runs"]}
@@ -99,7 +99,7 @@ def protocol(document: Document) -> str:
 
 
 def notes(document: Document) -> str:
-    """Every exception by name: what was learned though theory says no, and what was not though it says yes."""
+    """Return every exception by name: learned against theory's no, and not learned despite its yes."""
     text = "\nNo run has learned what theory says its layer cannot represent.\n"
     if learned := exceptions(document):
         text = "\nLearned, though theory says that the layer cannot represent the machine:\n\n"
@@ -115,7 +115,7 @@ def notes(document: Document) -> str:
 
 
 def missed(document: Document) -> list[str]:
-    """A line a layer: the machines that it can represent and has not learned, with the seeds where some have."""
+    """Return one line per layer: the machines that it can represent and has not learned, with seeds."""
     said, words = _theory(document), document["protocol"]["words"]
     rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
     for arm in document["asked"]["arms"]:
@@ -137,7 +137,7 @@ def missed(document: Document) -> list[str]:
 
 
 def exceptions(document: Document) -> list[str]:
-    """The runs that learned at 40 letters what theory says the layer cannot represent, each with how long it lasts."""
+    """Return the runs that learned, at 40 letters, a machine that the layer cannot represent by theory."""
     words = document["protocol"]["words"]
     rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
     for run in _beyond(document):
@@ -154,14 +154,14 @@ def exceptions(document: Document) -> list[str]:
 
 
 def _beyond(document: Document) -> list[Run]:
-    """The runs that learned what theory says no to, machine by machine."""
+    """Return the runs that learned against theory's no, machine by machine."""
     said, words = _theory(document), document["protocol"]["words"]
     runs = [run for run in document["runs"] if said[run["machine"], run["arm"]] == "no" and is_learned(run, words)]
     return sorted(runs, key=lambda run: run["machine"])
 
 
 def is_learned(run: Run, words: int) -> bool:
-    """Whether all words of 40 letters were right at every letter; a run that diverged or had no time was not."""
+    """Return whether all words of 40 letters were right at every letter; False for diverged and unfinished runs."""
     return run.get("whole_40") == words
 
 
@@ -171,7 +171,7 @@ def _theory(document: Document) -> dict[tuple[int, str], str]:
 
 
 def figure(document: Document, path: Path) -> None:
-    """Steps by size and class where a run was learned; and how long each run stays right. An SVG file.
+    """Write an SVG figure: steps until learned by size and class, and the length up to which each run is right.
 
     Raises `MissingPackage` without matplotlib.
     """

@@ -1,1 +1,1 @@
-"""Table 2 of the paper, whole: every layer on every task, and what guessing scores under the same protocol."""
+"""Table 2 of the paper: every layer on every task, and chance levels under the same protocol."""

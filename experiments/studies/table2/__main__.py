@@ -63,7 +63,7 @@ def _check(given: Iterable[str], known: Iterable[str], kind: str) -> None:
 
 
 def _say(console: Console, folder: Path, line: str) -> None:
-    """What a sweep reports of a run, after which the table is written anew."""
+    """Print a sweep's report of a run, and write the table anew."""
     write(folder, draws=False)
     console.print(line)
 
@@ -71,9 +71,9 @@ def _say(console: Console, folder: Path, line: str) -> None:
 def _rounds(
     folder: Path, names: list[str], tasks: list[str], rates: Sequence[str] | None = None, device: str = "cpu"
 ) -> Iterator[list[Trial]]:
-    """What to run, at once or in this order: first seeds, then the others, when it is known at which rate.
+    """Yield the trials to run at once: first seeds, then the others, once their rate is known.
 
-    With `rates`, the first seed with these alone.
+    With `rates`, yield the first seeds with these rates only.
     """
     found = sorted(product(tasks, names), key=lambda cell: columns.COLUMNS[cell[1]].paper is None)
     first = [
@@ -96,7 +96,7 @@ def _rounds(
 def _missing(
     records: Sequence[cells.Record], wanted: Iterable[tuple[str, str, str, tuple[int, ...]]], device: str
 ) -> list[Trial]:
-    """The trials that have no record yet, of tasks, columns, rates and seeds."""
+    """Return the trials without a record, of tasks, columns, rates and seeds."""
     trials: list[Trial] = []
     for task, name, rate, seeds in wanted:
         if left := tuple(seed for seed in seeds if cells.find(records, task, name, rate, seed) is None):
@@ -119,8 +119,7 @@ def take_over(folder: Path) -> None:
 
 
 def write(folder: Path, draws: bool = True) -> dict[str, Any]:
-    """The document of what has ended in a folder, written among the results, and the runs themselves beside it; with
-    the figure if it `draws`."""
+    """Write the document of the finished runs in a folder and the runs themselves, with the figure if it `draws`."""
     results_io.RESULTS.mkdir(exist_ok=True)
     kept = Ledger(results_io.RESULTS / RUNS)
     for record in Ledger(folder / RESULTS).records:

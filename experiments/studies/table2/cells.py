@@ -16,8 +16,11 @@ ENDED = ("steps", "stop_at", "diverged")  # how runs end that went as far as the
 
 
 def choice(records: Sequence[Record], task: str, name: str) -> str | None:
-    """The rate of a cell: that with which the first seed's last checkpoint is right more often at the length trained
-    on; the layer's own among equals. None as long as not all have been tried."""
+    """Return the rate of a cell, or None until all rates have been tried.
+
+    It is the rate whose first seed's last checkpoint is more often right at the training length; on ties the layer's
+    own.
+    """
     rates = rates_of(name)
     found = {rate: find(records, task, name, rate, FIRST_SEED) for rate in rates}
     if len(rates) == 1:
@@ -28,14 +31,14 @@ def choice(records: Sequence[Record], task: str, name: str) -> str | None:
 
 
 def find(records: Sequence[Record], task: str, name: str, rate: str, seed: int) -> Record | None:
-    """The record of a run that has ended."""
+    """Return the record of a run that has ended, or None."""
     wanted = (task, name, rate, seed)
     names = ("task", "network", "setting", "seed")
     return next((r for r in records if tuple(r[n] for n in names) == wanted and r["end"] in ENDED), None)
 
 
 def trained_before(results: Sequence[Record]) -> list[Record]:
-    """Records of our column, from what results/training.json holds of the same protocol."""
+    """Return records of our column from results/training.json, which has the same protocol."""
     return [
         {**seed, "task": task["task"], "network": "ours", "setting": "paper", "settings": task["settings"]}
         for task in results
@@ -51,7 +54,7 @@ def _short(record: Record | None) -> float:
 
 
 def document(records: Sequence[Record]) -> dict[str, Any]:
-    """What results/table2.json holds: chance levels by task, columns, and a cell for each task and column."""
+    """Return the content of results/table2.json: chance levels by task, columns, and a cell per task and column."""
     chance = {task: level(task, LENGTHS[-1]).to_json() for task in TASKS}
     columns = {
         name: {"title": column.title, "note": column.note, "seeds": column.seeds} for name, column in COLUMNS.items()
@@ -61,9 +64,9 @@ def document(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def cell(records: Sequence[Record], task: str, name: str) -> dict[str, Any]:
-    """One cell: the paper's number, the rate that was chosen, and each seed that has ended.
+    """Return one cell: the paper's number, the chosen rate, and each seed whose run has ended.
 
-    As long as none is chosen, the cell shows the better of those that were tried.
+    Before a rate is chosen, the cell shows the better of those that were tried.
     """
     column, chosen = COLUMNS[name], choice(records, task, name)
     tried = {r: record for r in rates_of(name) if (record := find(records, task, name, r, FIRST_SEED))}

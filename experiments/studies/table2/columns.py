@@ -94,12 +94,12 @@ COLUMNS: dict[str, Column] = {
 
 
 def rates_of(name: str) -> tuple[str, ...]:
-    """The rates that are tried for a column."""
+    """Return the rates that are tried for a column."""
     return RATES if COLUMNS[name].own_rate is not None else ("paper",)
 
 
 def sweep(task: str, name: str, rates: tuple[str, ...], seeds: tuple[int, ...], device: str = "cpu") -> Sweep:
-    """The runs of one cell with these rates and seeds; on a GPU by CUDA graphs."""
+    """Return the runs of one cell with these rates and seeds; on a GPU with CUDA graphs."""
     where: dict[str, Any] = {} if device == "cpu" else {"device": device, "cuda_graph": True}
     own = COLUMNS[name].own_rate
     changes = {"own": {} if own is None else {"learning_rate": own}, "paper": {}}

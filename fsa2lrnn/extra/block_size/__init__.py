@@ -48,7 +48,7 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Dea
     """Return the least block size over a field, or an interval.
 
     Args:
-        machine: any machine; its minimal machine is what gets represented, one vector a state.
+        machine: any machine; its minimal machine is represented, with one vector per state.
         field: "Q", "R" or "C". Floats are rational: blocks that are exact in them need the size over "Q".
         budget: seconds after which no further step is begun; what is proved by then is the answer.
 

@@ -21,17 +21,17 @@ FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
 class MinimalBlock(Brief):
     """The least b for which one layer of blocks of size at most b represents the machine, or an interval containing it.
 
-    One vector a state of the minimal machine, exact arithmetic, any norm (docs/theory.md §9 says what other notions of
-    representation there are, and that they can do with less).
+    The size is that for one vector per state of the minimal machine, exact arithmetic, and any norm. docs/theory.md §9
+    describes other notions of representation, for which smaller blocks can suffice.
 
     Args:
         machine: the minimal machine.
-        field: which numbers the blocks may have.
+        field: the field of the blocks' entries.
         lower: no layer with smaller blocks represents the machine.
         upper: a size that suffices.
         impossible: the certificate of `lower`; None where it is 0 or 1, which needs none.
         found: blocks that prove `upper`; None for the one block of all n − 1 functions.
-        note: why the bounds don't meet, if they don't.
+        note: why the bounds do not meet, if they do not.
     """
 
     machine: MooreMachine
@@ -55,7 +55,7 @@ class MinimalBlock(Brief):
         return (whole_block(self.machine.delta.tolist()),) if self.machine.n_states > 1 else ()
 
     def check(self) -> str:
-        """Re-verify both bounds by `recheck`, which shares no code with the search; return the result in one line.
+        """Check both bounds by `recheck`, which shares no code with the search; return the result in one line.
 
         Raises `recheck.RejectedCertificate` if one is not proved.
         """

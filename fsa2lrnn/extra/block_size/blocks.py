@@ -22,7 +22,7 @@ Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
 
 @dataclass(frozen=True)
 class StateBlock:
-    """x_q = (f_1(q) … f_b(q)) with f_i(δ(q, a)) = Σ_j A_a[i, j] f_j(q) + v_a[i], in numbers of Q[t]/(h).
+    """A block x_q = (f_1(q) … f_b(q)) with f_i(δ(q, a)) = Σ_j A_a[i, j] f_j(q) + v_a[i], in numbers of Q[t]/(h).
 
     Args:
         polynomial: h, irreducible; `RATIONAL` for rational numbers.
@@ -43,7 +43,11 @@ class StateBlock:
 
     @property
     def real_size(self) -> int:
-        """The size over the reals: where h has no real root, functions that are not rational have two parts."""
+        """The size over the reals.
+
+        If h has no real root, each function with a coefficient that is not rational counts twice, for its real and
+        imaginary parts.
+        """
         return sum(len(parts) for parts in self._parts)
 
     @property
@@ -55,7 +59,7 @@ class StateBlock:
 
     @property
     def is_rational(self) -> bool:
-        """Whether all numbers are integers."""
+        """Whether all entries are integers."""
         return len(self.polynomial) == 2
 
     @cached_property
@@ -84,8 +88,8 @@ class StateBlock:
     def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
 
-        t is the largest real root of h, or else any root, and then functions are given by their parts. Each number is
-        the float nearest to the true one, or next to it.
+        t is the largest real root of h, or any root if no real root exists; then functions are given by their real and
+        imaginary parts. Each number is the float nearest to the true one, or next to it.
         """
 
         def value(numbers: object) -> tuple[np.ndarray, np.ndarray]:
@@ -133,7 +137,7 @@ def field_block(
         polynomial: h.
         delta: the table of the machine.
 
-    Raises `ArithmeticError` if they don't span a submodule of dimension b.
+    Raises `ArithmeticError` if they do not span a submodule of dimension b.
     """
     k, (b, d) = len(polynomial) - 1, (coefficients[0].nrows(), coefficients[0].ncols())
     multiples = [coefficients]

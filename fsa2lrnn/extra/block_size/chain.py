@@ -1,8 +1,8 @@
 """The chain of submodules that contains all blocks of bounded size (T31 of docs/theory.md).
 
-U_c holds every submodule over K of dimension at most c: it is the sum, over the kinds, of the copies of each in V/U_j,
-j = c less the kind's weight over K. Where U_c does not tell two states apart, no block of size c does. All U_c are
-rational, whatever K is: only the weights depend on K.
+U_c contains every submodule over K of dimension at most c. It is the sum, over the kinds, of the copies of each in
+V/U_j, where j is c minus the kind's weight over K. If U_c does not separate two states, no block of size c does. All
+U_c are rational for every K: only the weights depend on K.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KindCopy:
     Args:
         kind: its number.
         base: how many rows, from the first, span U_base.
-        level: c, the first with the copy in U_c.
+        level: the least c with the copy in U_c.
         rows: functions whose classes modulo U_base are the rows of the kind.
         late: why it is not in U_c for c = the level of the base plus its weight, if it is not.
     """
@@ -41,7 +41,7 @@ class KindCopy:
 
 @dataclass(frozen=True)
 class SubmoduleChain:
-    """U_0 ⊆ U_1 ⊆ … up to all of V, as copies of kinds, one after the other.
+    """A chain U_0 ⊆ U_1 ⊆ … up to all of V, as copies of kinds, one after the other.
 
     Args:
         copies: in the order of their levels; their rows together are a basis of V.

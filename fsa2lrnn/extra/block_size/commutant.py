@@ -76,7 +76,7 @@ class ZeroDivisor:
 
 @dataclass(frozen=True)
 class Algebra:
-    """C by structure constants: `products[j]` takes the coordinates of c to those of "c, then the j-th basis map"."""
+    """The algebra C by structure constants: `products[j]` maps coordinates of c to those of c followed by map j."""
 
     basis: fmpq_mat
     products: tuple[fmpq_mat, ...]
@@ -87,7 +87,7 @@ class Algebra:
         return self.basis.nrows()
 
     def times(self, coordinates: fmpq_mat) -> fmpq_mat:
-        """Return the matrix of "then c" on coordinates."""
+        """Return the matrix that maps the coordinates of a map to those of its composition with c."""
         total = fmpq_mat(self.dimension, self.dimension)
         for j, product in enumerate(self.products):
             total = total + product * coordinates[0, j]
@@ -95,7 +95,7 @@ class Algebra:
 
     @property
     def center(self) -> fmpq_mat:
-        """The coordinates, as rows, of a basis of the maps that commute with all."""
+        """A basis of the maps that commute with all maps of the algebra, as rows of coordinates."""
         e = self.dimension
         sides = [
             [

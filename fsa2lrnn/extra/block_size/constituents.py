@@ -90,7 +90,8 @@ def _norton(
 ) -> tuple[fmpq_mat | ModuleKind | None, int]:
     """Return rows that span a proper submodule, or the module as a kind, or None if this element decides nothing.
 
-    With it comes the dimension of all maps that commute with the letters, 0 for not known yet, as it is given.
+    The second result is the dimension of the space of maps that commute with the letters; it is `n_maps` if unchanged,
+    and 0 if still unknown.
     """
     d = module.dimension
     vector = linear.rows_of(kernel, [0])
@@ -121,10 +122,10 @@ def _norton(
 
 
 def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule:
-    """Return the same basis with an element that kills v and little else, composed of the relations of v.
+    """Return the same basis with an element that annihilates v and little else, composed of the relations of v.
 
-    Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j kills v. In an irreducible module most sums of such
-    relations, followed by words, kill nothing but v·C.
+    Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j annihilates v. In an irreducible module most sums of such
+    relations, followed by words, have the kernel v·C.
     """
     rng, d, letters = random.Random(1), form.dimension, form.module.modular
     start, first, relations = form.element, form.module.residue(form.element), list[tuple[Element, nmod_mat]]()

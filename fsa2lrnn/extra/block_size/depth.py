@@ -1,4 +1,4 @@
-"""The block size that any number of layers needs: the composition factors of the groups in the monoid decide (T37)."""
+"""The least block size for any number of layers, determined by the composition factors of the monoid's groups (T37)."""
 
 from __future__ import annotations
 

@@ -16,11 +16,11 @@ _TRIED = 30
 
 
 def splitting_map(kind: ModuleKind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
-    """A map that commutes with the letters, whose eigenspaces are constituents over "R" or "C"; its polynomial first.
+    """Return a map that commutes with the letters and its polynomial, first the polynomial, or None.
 
-    Over "R" it has no real root where a real constituent is to be taken as the two parts of a complex one.
-    None if the kind does not split, or into spaces that are rational, or if no polynomial with a short proof of
-    irreducibility was found.
+    The eigenspaces of the map are constituents over "R" or "C". Over "R" the polynomial has no real root where a real
+    constituent is to be taken as the two parts of a complex one. The result is None if the kind does not split, or
+    splits into rational spaces, or if no polynomial with a short proof of irreducibility was found.
     """
     commutant = kind.commutant
     if field == "Q" or kind.weight(field) == kind.dimension:
@@ -64,9 +64,10 @@ def value_at(coefficients: tuple[fmpq, ...], matrix: fmpq_mat) -> fmpq_mat:
 
 
 def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
-    """The polynomial c with c(r) the complex conjugate of r, at each root r; None if there is none over the rationals.
+    """Return the polynomial c with c(r) the complex conjugate of r, at each root r, or None.
 
-    It is found in floating point, as its coefficients times the discriminant are integers, and then checked.
+    The result is None if no such polynomial over the rationals exists. It is computed in floating point, because its
+    coefficients times the discriminant are integers, and then checked.
 
     >>> complex_conjugation((1, 1, 1)), complex_conjugation((2, 0, 0, 1))
     ((-1, -1), None)

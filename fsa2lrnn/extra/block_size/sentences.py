@@ -23,12 +23,12 @@ MAX_SUBGROUPS = 3_000
 
 @dataclass(frozen=True)
 class SignedBlocks:
-    """Blocks whose columns have 1-norm at most 1, the paper's stable rule, for permutation machines (T39).
+    """Bounds for blocks whose columns have 1-norm at most 1, the paper's stable rule, for permutation machines (T39).
 
     Args:
-        lower: no blocks smaller than that do under this norm.
+        lower: no smaller blocks represent the machine under this norm.
         upper: blocks of this size do, by permutations with signs.
-        note: why the bounds don't meet, if they don't.
+        note: why the bounds do not meet, if they do not.
     """
 
     lower: int
@@ -42,9 +42,10 @@ class SignedBlocks:
 
 
 def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
-    """Return the least block size under the norm, by all subgroups, or None if a letter does not permute the states.
+    """Return the least block size under the norm, or None if a letter does not permute the states.
 
-    States are separated by functions that a subgroup H of index at most b moves up to sign only, f∘h = χ(h) f.
+    All subgroups are enumerated. States are separated by functions that a subgroup H of index at most b changes only in
+    sign, f∘h = χ(h) f.
 
     >>> from fsa2lrnn.automata import zoo
     >>> [signed_blocks(zoo.sum_mod(n)).value for n in (2, 3, 4, 5, 6, 8, 10)]
@@ -126,7 +127,7 @@ class BlockNeeds:
     factors: FactorBounds
 
     def sentences(self) -> list[tuple[str, str]]:
-        """What is asked and the answer, a line each.
+        """Return each question with its answer, one pair per line.
 
         >>> from fsa2lrnn.automata import zoo
         >>> for question, answer in needs(zoo.sum_mod(5)).sentences():

@@ -1,4 +1,4 @@
-"""Machines whose functions form a simple module: only all n − 1 dimensions will do, over every field (T32)."""
+"""Machines whose functions form a simple module: all n − 1 dimensions are necessary, over every field (T32)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DRAWN = 60
 
 
 class SimplicityWitness(NamedTuple):
-    """An element that kills one row and one column, each of which generates the whole module."""
+    """An element that annihilates one row and one column, each of which generates the whole module."""
 
     element: Element
     function: fmpq_mat

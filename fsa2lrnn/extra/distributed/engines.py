@@ -70,8 +70,11 @@ def serial(stop: Stop) -> Iterator[Run]:
 
 @contextmanager
 def stacked(stop: Stop) -> Iterator[Run]:
-    """Return an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.extra.distributed.stacked`): jobs that
-    differ only in the seed, or all jobs with CUDA graphs. No group starts after `stop`."""
+    """Return an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.extra.distributed.stacked`).
+
+    A group consists of jobs that differ only in the seed, or of all jobs with CUDA graphs. No group starts after
+    `stop`.
+    """
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         groups: dict[Any, list[Job]] = {}

@@ -168,10 +168,11 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
-        """Return the sweep in the content of a file: tasks, networks (names in `NETWORKS`, or tables of changes by
-        name), settings (tables of changes by name), seeds, preset, lengths, words, letters.
+        """Return the sweep in the content of a file.
 
-        Raises `UnsupportedFormat` with every entry that is unknown or of another type.
+        The entries are tasks, networks (names in `NETWORKS`, or tables of changes by name), settings (tables of changes
+        by name), seeds, preset, lengths, words, letters. Raises `UnsupportedFormat` with every entry that is unknown or
+        of another type.
         """
         faults = [f"{name!r} is none of {', '.join(_FIELDS)}" for name in values if name not in _FIELDS]
         faults += [

@@ -66,8 +66,10 @@ def _tensorboard(_settings: Settings, folder: Path, _resume: bool) -> Iterator[W
 
 @contextmanager
 def _wandb(settings: Settings, folder: Path, resume: bool) -> Iterator[Write]:
-    """Yield a writer to a separate W&B run, also if several runs are trained in parallel. The variables WANDB_MODE,
-    WANDB_PROJECT and WANDB_ENTITY give the destination; "offline" writes to the folder."""
+    """Yield a writer to a separate W&B run, also if several runs are trained in parallel.
+
+    The variables WANDB_MODE, WANDB_PROJECT and WANDB_ENTITY give the destination; "offline" writes to the folder.
+    """
     wandb, path = require("wandb", "wandb", "wandb=True"), folder / _ID
     if not (resume and path.exists()):
         write_atomically(path, f"{secrets.token_hex(4)}\n".encode())

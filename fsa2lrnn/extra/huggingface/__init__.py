@@ -1,8 +1,8 @@
 """External layers: automata written into whole models of other packages, run and proved on the external code.
 
 A layer is one file, which declares what it executes, and an entry in `LAYERS`. `export.export` writes a folder,
-`folder.load` loads it as any user of its package would, `proof.prove` walks their one-token step until nothing new
-turns up.
+`folder.load` loads it as any user of its package would, and `proof.prove` enumerates the states of the model's
+one-token step until no new state appears.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ LAYERS = {
 def layer_file(name: str) -> Any:
     """Return the module of a layer: `LAYER`, its declaration, `CODE`, the interface to run it, `plan` and `build`.
 
-    Where no whole model runs on a CPU, `CODE` is None, and plans have `closed` in the place of `build`.
+    If no whole model of the layer runs on a CPU, `CODE` is None, and plans have `closed` instead of `build`.
 
-    Raises `UnsupportedFormat` for others.
+    Raises `UnsupportedFormat` for other names.
 
     >>> layer_file("olmo-hybrid").LAYER.name
     'olmo-hybrid'

@@ -1,4 +1,4 @@
-"""The model card of an exported folder: what was compiled, what is proved, how to check it again."""
+"""The model card of an exported folder: what was compiled, what is proved, how to check the proof."""
 
 from __future__ import annotations
 

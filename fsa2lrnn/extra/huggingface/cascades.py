@@ -1,13 +1,13 @@
 """A machine as a cascade through the layers of a model, with components that are registers or move by transpositions.
 
-Component i moves at a letter by a map that the letter and components below it choose, as these were before the letter.
-Hence a layer of components is followed by a layer with their states one letter ago, and its units, which see that
-and the letter, write what the next components are to do. By Krohn & Rhodes every machine without groups is a cascade of
-registers; where a layer has reflections, `counters` makes transpositions of other groups too.
+At each letter, component i moves by a map that the letter and the previous states of the components below determine.
+Therefore a layer of components is followed by a layer that holds their states one letter ago; its units read these
+states and the letter, and write the symbols that the next components follow. By Krohn & Rhodes every machine without
+groups is a cascade of registers; where a layer has reflections, `counters` makes transpositions of other groups too.
 
-Where the norm of the stream depends on what is in it, the values of later layers are not exact. A register is written
-anew then by each reset and only kept in between, which does not round. At the first letter the components before show
-nothing, so that units know it and write every register.
+Where the norm of the stream depends on its content, the values of later layers are not exact. In these layers each
+reset writes a register anew, and between resets the register is unchanged, which does not round. At the first letter
+the components before show zero, so that units recognise it and write every register.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Stages:
     cascade: Cascade
 
     def plan(self) -> StagePlan:
-        """Return the plan; raise `BudgetExceeded` if a layer would need too many units."""
+        """Return the plan. Raises `BudgetExceeded` if a layer would need too many units."""
         cascade, stages, n_orbits = self.cascade, list[Stage](), 0
         orbits_of = dict[int, range]()  # the orbits of each component
         before = dict[int, int]()  # the orbit of a cascade's layer one letter ago
@@ -178,8 +178,8 @@ class _Stages:
 def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbit, ...]:
     """Return heads for a component whose map number a is that of symbol a.
 
-    Of a register mark number q is state q. In the first layer its start is the zero that S is at first; in later ones a
-    symbol has always been written.
+    Mark number q of a register is state q. In the first layer the start of a register is the initial zero of S; in
+    later layers a symbol has always been written.
     """
     if not is_register(component):
         return transposition_heads(maps, component.start)

@@ -29,8 +29,8 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
 
     Raises:
         NotExpressible: if no stack of the constructions is found. This does not prove that none exists.
-        BudgetExceeded: for a machine with more than `MAX_STATES` states, or if a limit on windows or units was what
-            left none.
+        BudgetExceeded: for a machine with more than `MAX_STATES` states, or if every construction exceeded a limit on
+            windows or units.
 
     >>> from fsa2lrnn.automata import zoo
     >>> construct(zoo.parity(), has_reflections=True).how

@@ -41,8 +41,9 @@ def is_register(component: Component) -> bool:
 
 
 def with_transpositions(cascade: Cascade) -> Cascade | None:
-    """Return a cascade of the same machine whose components are registers or move by transpositions; None if none is
-    found.
+    """Return a cascade of the same machine whose components are registers or move by transpositions, if one is found.
+
+    The result is None if none is found.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.decomposition.search import decompose
@@ -94,7 +95,8 @@ def counter_cover(maps: np.ndarray, start: int) -> Cover | None:
 def _additions(permutations: list[Permutation], modulus: int) -> list[tuple[int, ...]]:
     """List the numbers that each permutation may add, small ones first; the w-th power of another adds w times as much.
 
-    As p can be multiplied by any odd number, the first that is odd is 1; were all even, half the modulus would do.
+    The first odd number is 1, because p can be multiplied by any odd number. If all were even, half the modulus would
+    be enough.
     """
     known = dict[Permutation, tuple[int, int]]()  # which free permutation each is a power of, and the exponent
     n_free = 0
@@ -169,8 +171,10 @@ class _Search:
         return two_sides(len(c[0]), self._start, pairs, self._targets) is not None
 
     def _length(self, f: Permutation) -> int:
-        """Return the number of transpositions in f: points minus cycles, and two more for each cycle without the start,
-        if all transpositions are with it."""
+        """Return the number of transpositions in f if all of them involve the start.
+
+        It is the number of points minus that of cycles, plus two for each nontrivial cycle without the start.
+        """
         seen, length = set[int](), len(f)
         for q in (self._start, *range(len(f))):
             if q not in seen:
@@ -205,9 +209,11 @@ def _pairs(rows: list[Permutation], start: int, c: list[Permutation], adds: dict
 
 
 def series_cover(maps: np.ndarray, start: int) -> Cover | None:
-    """Return a cover of permutations and constants, int (L, n), by its group's elements, with a coordinate for each
-    step of a series of normal subgroups of prime index; None if the group is too large, has no such series, or is of
-    prime order."""
+    """Return a cover of permutations and constants, int (L, n), by the elements of its group, or None.
+
+    It has one coordinate for each step of a series of normal subgroups of prime index. The result is None if the group
+    is too large, has no such series, or is of prime order.
+    """
     try:
         elements, _ = regular(maps)
     except (BudgetExceeded, InvalidMachine):

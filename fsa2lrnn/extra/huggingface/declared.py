@@ -14,12 +14,12 @@ State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far
 
 @dataclass(frozen=True)
 class ExternalLayer:
-    """An external layer; its file's docstring says what its own code executes.
+    """An external layer; the docstring of its file describes what its own code executes.
 
     Args:
-        name: as users write it.
-        tried: the versions of the package that it was tried with.
-        layers_a_stage: how many of them a stage of a plan takes.
+        name: the name of the layer on the command line.
+        tried: the versions of the package with which it was tested.
+        layers_a_stage: the number of layers per stage of a plan.
     """
 
     name: str
@@ -30,7 +30,8 @@ class ExternalLayer:
 class Code(Protocol):
     """The interface to write, load and run whole models of a package, with their state between letters.
 
-    A cache is what their code goes on from, None before a word; a state is what of it may be read again.
+    A cache is the object from which the package's code continues a word, None before a word; a state is the part of it
+    that later calls may read.
     """
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path, /) -> None:

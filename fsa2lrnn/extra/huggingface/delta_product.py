@@ -1,7 +1,7 @@
 """DeltaProduct: several delta steps per letter, so that a letter can be any permutation, by exchanges of neighbours.
 
 Its published layers run on GPUs only. All claims here are on the published recurrence, run in float32, not on a module:
-there is no whole model to export. With one step per letter it is the recurrence of `olmo-hybrid`.
+a whole model cannot be exported. With one step per letter it is the recurrence of `olmo-hybrid`.
 
 What one step executes: S ← αS, and then n times S ← S + β_j k_j(v_j − Sᵀk_j)ᵀ; y = Sᵀq. Transition: α·Π(I − β_j k_j
 k_jᵀ) with α in [0, 1], β_j in [0, 2], ‖k_j‖ = 1: with factors enough any rotation. A word starts from S = 0; convolved:
@@ -76,7 +76,7 @@ class Product(OneLayerPlan):
         """Return the number of reachable states of the heads, compared bit for bit and enumerated completely.
 
         Raises:
-            NotExpressible: if one of them would have to put out two things.
+            NotExpressible: if a state would need two different outputs.
             BudgetExceeded: beyond `MAX_STATES`.
         """
         first = self.start(), self.machine.start
@@ -183,11 +183,11 @@ def _sinks(minimal: MooreMachine) -> list[int | None]:
 
 
 def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
-    """Return a layer for letters that are one to one except into the sink, which is 0, or None for other letters.
+    """Return a layer for letters that are one-to-one except into the sink, which is 0, or None for other letters.
 
-    C − S is a state: 64 on two entries of its own, the start's being C. A letter erases those entries (β = 1) of states
-    that it leads to the sink. Half of four entries as a key exchanges two states, and turns their signs, which each of
-    the four turns back.
+    C − S represents a state as 64 on two entries of its own; C is the matrix of the start. A letter erases the entries
+    (β = 1) of the states that it leads to the sink. A key of ½ on four entries exchanges two states and changes the
+    sign of their entries; each of the four is changed twice.
     """
     places = {q: i for i, q in enumerate(q for q in range(minimal.n_states) if q != sink)}
     if sink == minimal.start or not 2 <= len(places) <= _MOST_STATES:

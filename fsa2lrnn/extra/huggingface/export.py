@@ -20,7 +20,7 @@ from fsa2lrnn.verdicts import Proved
 
 @dataclass(frozen=True, eq=False)
 class ExportResult(Brief):
-    """The exported model, and the proof on the model as read back."""
+    """The exported model, and the proof of the model as loaded from the folder."""
 
     plan: Any
     verdict: Proved
@@ -33,14 +33,14 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
     `folder` is unchanged until the proof has succeeded.
 
     Raises:
-        NotExpressible: if no stack of the layer can hold the machine, or no construction is known here; the message
+        NotExpressible: if no stack of the layer can represent the machine, or no construction is known; the message
             says which.
         BudgetExceeded: if the machine is too large for a whole model.
-        UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer can't tell.
-        CheckpointError: if the folder holds other files, which a package may read in place of those written.
+        UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer cannot distinguish.
+        CheckpointError: if the folder holds other files, which a package may read instead of those written.
         MissingPackage: without the package that has the layer.
-        NotExact: if the proof fails on the code that is installed, so that nothing is claimed.
-        OSError: where the folder can't be written.
+        NotExact: if the proof fails on the installed code; then no claim is made.
+        OSError: if the folder cannot be written.
     """
     if dtype not in DTYPES:
         raise UnsupportedFormat(

@@ -1,8 +1,8 @@
 """Folders of whole models, loaded by their own packages; `fsa2lrnn.json` records the automaton that they implement.
 
-A folder may come from an untrusted source. `load` therefore writes the recorded automaton again with the code
-that is installed and compares the folder with that: which files there are, every field of every JSON file, the names,
-shapes and types of the weights, and what the package's own loaders make of the configuration and the tokenizer.
+A folder may come from an untrusted source. `load` therefore writes the recorded automaton again with the installed code
+and compares the folder with the result: the set of files, every field of every JSON file, the names, shapes and dtypes
+of the weights, and the values that the package's own loaders read from the configuration and the tokenizer.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class ExportedModel:
     Args:
         model: in evaluation mode.
         layer: its name in `released.LAYERS`.
-        machine: minimal; tokens are its letters and then `outputs`.
-        outputs: each once.
-        code: how the model is run.
-        digest: SHA-256 of the folder's files that a package reads, by their names, when it was loaded.
-        changed: the names of the weights that are not those that `export` writes for the machine.
+        machine: minimal; tokens are its letters, followed by `outputs`.
+        outputs: the distinct outputs.
+        code: the interface that runs the model.
+        digest: SHA-256 of the names and contents of the files that a package reads, at the time of loading.
+        changed: the names of the weights that differ from those that `export` writes for the machine.
     """
 
     model: Any
@@ -106,11 +106,11 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
 
     Args:
         folder: written by `save`, or by anyone else.
-        expected: the machine that the model is to be compared with. Writing a machine again can take minutes, so the
+        expected: the machine with which the model is to be compared. Writing a machine again can take minutes, so the
             recorded machine must be equivalent to this one, or have at most `MOST_OTHER_STATES` states.
 
     Raises:
-        CheckpointError: where anything but the values of the weights is not as `export` writes it today, or the
+        CheckpointError: if anything but the values of the weights differs from what `export` writes today, or the
             recorded machine is too large.
     """
     machine, layer = described(folder)
@@ -178,8 +178,8 @@ def check_files(folder: Path, names: Iterable[str]) -> None:
 def _check_fields(folder: Path, reference: Path) -> None:
     """Raise `CheckpointError` if a JSON file has a field that `export` does not write, or another value.
 
-    A field may be missing, as versions of a package differ in which they write; what its loader takes instead is
-    compared afterwards, by `Code.settings`.
+    A field may be missing, because versions of a package differ in which fields they write; the default that its loader
+    uses instead is compared afterwards, by `Code.settings`.
     """
     for path in sorted(reference.glob("*.json")):
         file = folder / path.name
@@ -245,11 +245,11 @@ def _digest(folder: Path) -> str:
 
 @torch.no_grad()
 def run(exported: ExportedModel, tokens: Any, chunk: int = 2_048, cache: Any = None) -> tuple[Any, Any]:
-    """Return the output token after each letter, (T,), and the cache; `chunk` letters at a time, 1 for decoding.
+    """Return the output token after each letter, (T,), and the cache; `chunk` letters per call, 1 for decoding.
 
     Args:
         tokens: int64 tensor (T,).
-        cache: of an earlier call, to go on from.
+        cache: the cache of an earlier call, from which to continue.
     """
     if not len(tokens):
         return tokens, cache

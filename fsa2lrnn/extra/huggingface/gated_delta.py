@@ -1,11 +1,11 @@
 """Weights of a whole model around gated delta layers: embedding, heads, units, head; everything else is zero.
 
-Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/constructions.md has from where that is exact).
+Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/constructions.md states where this is exact).
 
-Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish next to a letter's in float32: RMSNorm multiplies
-by the same power of two in every layer and in every state. So symbols are powers of two in all layers, as long as the
-marks of those before are −1, 0 and 1, and a head of any layer runs through the very matrices of its `Orbit`, times
-√(d_k·d_v).
+Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish compared with a letter's in float32: RMSNorm
+multiplies by the same power of two in every layer and in every state. So symbols are powers of two in all layers, as
+long as the marks of those before are −1, 0 and 1, and a head of any layer has exactly the matrices of its `Orbit`,
+times √(d_k·d_v).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAST_SILU = 0.25  # SiLU is above −0.278
 
 @dataclass(frozen=True, eq=False)
 class Mixer:
-    """The weights of one layer, before a model's order of them; rows are outputs, columns the stream, float64.
+    """The weights of one layer, before they are arranged for a model; rows are outputs, columns the stream, float64.
 
     q, k are (n_heads, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v), and
     taps (n_heads, d_v, w) the convolution of v, whose last tap is the current letter's.
@@ -44,12 +44,12 @@ class Mixer:
 
 
 def sizes(plan: StagePlan) -> tuple[int, int]:
-    """Return d_k and d_v of a layer: powers of 4, so that their square roots round nothing."""
+    """Return d_k and d_v of a layer: powers of 4, so that their square roots are exact."""
     return power_of_four(plan.d_k), power_of_four(plan.d_v)
 
 
 def power_of_four(size: int) -> int:
-    """Return the least power of 4 that is not smaller.
+    """Return the least power of 4 that is at least `size`.
 
     >>> [power_of_four(size) for size in (1, 2, 4, 5, 16)]
     [1, 4, 4, 16, 16]
@@ -74,7 +74,7 @@ def model_settings(plan: StagePlan) -> dict[str, Any]:
 
 
 def head_settings(plan: StagePlan) -> dict[str, int]:
-    """Return the settings that say how many heads a gated delta layer has, and how wide they are."""
+    """Return the settings for the number and the width of the heads of a gated delta layer."""
     d_k, d_v = sizes(plan)
     return {
         "linear_num_key_heads": plan.n_heads,

@@ -1,12 +1,13 @@
 """Whole models of transformers: folders that `AutoModelForCausalLM` loads, run with caches as transformers makes them.
 
-What such a model keeps is, of each of its linear layers, the recurrent state and the window of the convolution, of
-which letters count that a tap other than 0 will read. Layers that attend are of zeros, so that they add zeros to the
-stream however long their cache is: q and k too, as a score that overflows makes NaN of the zeros that it weighs.
+The state of such a model consists, for each of its linear layers, of the recurrent state and the window of the
+convolution; of the window, only the letters count that a nonzero tap will read. The weights of attention layers are
+zeros, so that they add zeros to the stream however long their cache is. This includes q and k, because a score that
+overflows makes NaN of the zeros that it weighs.
 
-A position enters through rotary angles alone. At frequencies of at most 1 each position of int64 gives a finite angle,
-so cos and sin are at most 1, queries and keys stay zeros, and no output depends on the position: not beyond
-`max_position_embeddings` either, at which the plain frequencies do not change.
+A position enters through rotary angles only. At frequencies of at most 1 each position of int64 gives a finite angle,
+so cos and sin are at most 1, queries and keys stay zeros, and no output depends on the position. This includes
+positions beyond `max_position_embeddings`, at which the plain frequencies do not change.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _NO_SETTINGS = {
 
 @dataclass(frozen=True)
 class HuggingFace(Code):
-    """One architecture of transformers.
+    """The interface to one architecture of transformers.
 
     Args:
         kind: the class of the whole model.
         stack: the attribute of the whole model that has `layers`.
-        mixer: the attribute of a layer that has a convolution and a state; it may be that of layers that attend too.
-        cache_name: what the model calls its cache.
-        continues_by_pieces: whether a call of more than one token goes on from a cache; where it starts anew, letters
+        mixer: the attribute of a layer that has a convolution and a state; attention layers may have it too.
+        cache_name: the name of the cache argument of the model.
+        continues_by_pieces: whether a call of more than one token continues from a cache; where it starts anew, letters
             after the first call are read one by one.
     """
 
@@ -66,7 +67,7 @@ class HuggingFace(Code):
     def settings(self, folder: Path) -> dict[str, str]:
         """Return the values that transformers reads from the JSON files: configuration, generation settings, tokenizer.
 
-        Raises `CheckpointError` where it fails on them.
+        Raises `CheckpointError` if transformers fails on them.
         """
         with transformers() as package:
             try:

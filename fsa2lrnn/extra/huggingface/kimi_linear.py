@@ -1,6 +1,7 @@
 """Kimi Delta Attention, `transformers.models.kimi_linear`: a Gated DeltaNet with a decay for each entry of the key.
 
-All decays of a layer come through as many numbers as a head has entries, so heads are as wide as there are heads.
+All decays of a layer are computed from as many numbers as a head has entries, so the width of a head is the number of
+heads.
 
 What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); log α = −exp(A_log)·log(1
 + exp(W_f W_e x + b)), one an entry of k; S ← diag(α)S, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d)·σ(W_g x)).

@@ -1,9 +1,10 @@
 """Mamba, `transformers.models.mamba`: each channel keeps or forgets, all gates are read after the convolution.
 
-Two things are otherwise than in Mamba-2. Δ comes of convolved channels, so some channels hold the symbols of the moment
-for it to read. And no norm follows the state: what a head shows is as long as what it was fed, which is a product of
-five numbers of the stream. So each head fills one more coordinate where it shows zero, which keeps the stream's norm
-the same for all states, and a unit is the difference of two ramps, which is flat and so carries no error on.
+There are two differences from Mamba-2. Δ depends on convolved channels, so some channels hold the current symbols for
+it to read. And no norm follows the state: the size of a head's output is that of its input, a product of five numbers
+of the stream. So each head fills one more coordinate where it shows zero, which makes the stream's norm the same for
+all states, and a unit is the difference of two ramps, which is constant outside an interval and so does not propagate
+errors.
 
 What one step executes: x = SiLU(conv4(W_x u)); Δ = softplus(W_Δ W_r x + b), B = W_B x, C = W_C x; h ←
 exp(−Δ∘exp(A_log))∘h + Δ∘x Bᵀ; out = W_o((hC + D∘x)∘SiLU(W_z u)). Transition: diagonal, exp(−Δ∘exp(A_log)) in [0, 1],
@@ -56,7 +57,7 @@ def plan(machine: MooreMachine) -> StagePlan:
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `MambaForCausalLM` with two layers per stage.
 
-    Raises `NotExpressible` for a plan whose heads do more than to keep one value of 64 or to write it anew.
+    Raises `NotExpressible` for a plan whose heads do more than keep one value of 64 or write it anew.
     """
     code, plan = modeling("mamba"), _completed(plan)
     where = layout(plan)

@@ -1,6 +1,7 @@
 """Mamba-2, `transformers.models.mamba2`: a head keeps or forgets its whole state, and layers have no MLP.
 
-So a stage of a plan is two layers: heads, and then its units, as a layer that keeps nothing and passes x through D.
+So a stage of a plan is two layers: one for the heads, and one for the units, whose state stays 0 and which passes x
+through D.
 
 What one step executes: x, B, C = SiLU(conv4(Wu)); Δ = softplus(W_Δ u + b); h ← exp(−Δ·exp(A_log))·h + Δ·x·Bᵀ; out = W_o
 RMSNorm((hC + Dx)·SiLU(W_z u)). Transition: a number a head, exp(−Δ·exp(A_log)) in [0, 1], ends included; writing needs
@@ -39,7 +40,7 @@ def plan(machine: MooreMachine) -> StagePlan:
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `Mamba2ForCausalLM` with two layers per stage.
 
-    Raises `NotExpressible` for a plan whose heads do more than to keep what they hold or to write it anew.
+    Raises `NotExpressible` for a plan whose heads do more than keep their state or write it anew.
     """
     code, where = modeling("mamba2"), layout(plan)
     most = max(len(stage.units) for stage in plan.stages)
@@ -98,7 +99,7 @@ def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
 
 
 def _write_units(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Units as a gate before D·x, the state staying 0; the norm makes the one that fires a symbol."""
+    """Write the units of a stage as a gate before D·x, with a state of 0; the norm makes the firing unit a symbol."""
     where, stage = layout(plan), plan.stages[number]
     n, d, H = mixer.num_heads, mixer.head_dim, where.width
     r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)

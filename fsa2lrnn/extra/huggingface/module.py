@@ -11,10 +11,10 @@ Parts = tuple[Tensor, ...]
 
 
 class SteppedModule(nn.Module):
-    """A module from letters, int64 (B, T), to 1 for the output of the model and 0 for others, (B, T, |Γ|).
+    """A module from letters, int64 (B, T), to one-hot outputs of the model, (B, T, |Γ|).
 
-    A letter in place of an output gives NaN. Words of a batch are read one after the other, by the model's own
-    calls; a state is what its `Code` says that it keeps, and before a word a flag of 0.
+    If the model outputs a letter instead of an output, the result is NaN. Words of a batch are read one after the
+    other, by the model's own calls. A state is the state of the model's `Code`, with a flag that is 0 before a word.
     """
 
     def __init__(self, exported: ExportedModel) -> None:

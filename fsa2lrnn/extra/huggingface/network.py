@@ -10,7 +10,7 @@ from fsa2lrnn.extra.huggingface.folder import ExportedModel, run
 
 
 class ExportedNetwork(nn.Module):
-    """Tokens of letters, int64 (B, T), in; one-hot logits of the model's output tokens, (B, T, |Γ|), out."""
+    """A module from letters, int64 (B, T), to one-hot logits of the model's output tokens, (B, T, |Γ|)."""
 
     def __init__(self, exported: ExportedModel) -> None:
         super().__init__()

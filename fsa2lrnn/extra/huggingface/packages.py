@@ -37,8 +37,8 @@ def transformers() -> Iterator[Any]:
 def modeling(name: str) -> Any:
     """Import the file of a model in transformers so that it runs on a CPU.
 
-    Where `fla` and triton are installed, transformers takes their kernels as it imports the file, and these run on GPUs
-    alone; so fla is out of sight for that moment.
+    Where `fla` and triton are installed, transformers takes their kernels while it imports the file, and these run on
+    GPUs only. Therefore fla is hidden during the import.
     """
     if not is_installed(f"transformers.models.{name}"):
         raise UnsupportedFormat(f"transformers {version('transformers')} has no {name}: install transformers=={TRIED}")

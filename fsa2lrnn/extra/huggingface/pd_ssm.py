@@ -1,8 +1,8 @@
 """PD-SSM, from IBM's repository expressive-sparse-state-space-model: rows of P are one-hot, so any machine's dual fits.
 
-Its `models/pdssm.py` is a file, no package: it is imported from where the user has it, and never copied. A model
-always starts at h = e₁ and gives no state back. So a state is read from what the block hands to its dropout, and a word
-is gone on with by a letter of its own that adds the state to e₁; that it does is looked at in each such call.
+Its `models/pdssm.py` is a file, not a package: it is imported from the user's copy and never distributed. A model
+always starts at h = e₁ and does not return its state. So a state is read from the block's input to its dropout, and a
+word is continued by a special letter that adds the state to e₁; each such call checks that it does.
 
 What one step executes: P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) +
 B x; out = LayerNorm(W[Re h, Im h] + D x). Transition: D·P with rows of P one-hot and |D| in [0, 1]: any map of
@@ -118,8 +118,8 @@ class PdSsm(Code):
     def check(self, model: Any) -> None:
         """Raise `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks.
 
-        What a row copies is the largest entry of a mean of the dictionary's, weighted by a softmax. Where in each of
-        these all entries for letters are less than the mean of the others, none of them is the largest of any mean.
+        A row copies the largest entry of a mean of the dictionary's rows, weighted by a softmax. If in each of these
+        all entries for letters are less than the mean of the others, none of them is the largest of any weighted mean.
         """
         k, block = model.embedding.num_embeddings, model.blocks[0]
         first = block.hidden_size - 1 - k
@@ -170,19 +170,19 @@ ONE, ZERO = 0, 1  # coordinates that always hold these
 
 @dataclass(frozen=True, eq=False)
 class Dual(OneLayerPlan):
-    """A machine as copies and sums of small integers, for layers h ← P h + b with one-hot rows of P; h is e₁ at the
-    start.
+    """A machine as copies and sums of small integers, for layers h ← P h + b with one-hot rows of P.
 
-    A new coordinate is an old one plus a number, so coordinates are functions of the state: an indicator of an output,
-    φ(q) = [ω(q) = γ], and whatever words make of it, φ∘a. What h holds of φ is φ(q) − φ(q₀). There are as many as the
-    reversed machine has states once it is deterministic: at worst 2ⁿ, for a group no more than its order per output.
+    h is e₁ at the start. A new coordinate is an old one plus a number, so coordinates are functions of the state: an
+    indicator of an output, φ(q) = [ω(q) = γ], and its compositions with words, φ∘a. The entry of h for φ is φ(q) −
+    φ(q₀). There are as many coordinates as the determinised reversed machine has states: at worst 2ⁿ, for a group at
+    most its order per output.
 
     Args:
         machine: the minimal machine.
         sources: the coordinate that each copies at a letter, int64 (|Σ|, N).
         added: what is added to it, −1, 0 or 1, int64 (|Σ|, N).
         shown: of each output but the first, its coordinate, int64 (|Γ| − 1,).
-        at_start: whether these are what the machine puts out at the start, 0 or 1, int64 (|Γ| − 1,).
+        at_start: whether each of these is the machine's output at the start, 0 or 1, int64 (|Γ| − 1,).
     """
 
     machine: MooreMachine

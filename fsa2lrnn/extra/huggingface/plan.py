@@ -1,15 +1,15 @@
 """Plans of weights for external layers, independent of the external code: heads, and the units that read them.
 
-A head is a matrix S, 0 at first, that a symbol a moves by the gated delta rule,
+A head is a matrix S, 0 at first, that a symbol a changes by the gated delta rule,
 
-    S ← α_a S,    S ← S + β_a k_a (v_a − Sᵀ k_a)ᵀ,
+    S ← α_a S,    S ← S + β_a k_a (v_a − Sᵀ k_a)ᵀ.
 
-and shows as the direction of Sᵀq, no more than that: the layers normalise what they show. Its keys are unit vectors
-with entries 0, ½ and 1, its values whole multiples of 32, α is 0 or 1 and β 0, 1 or 2, all of which the layers reach
-without rounding (docs/constructions.md). So S has finitely many values, dyadic matrices, which are listed here.
+Its output is only the direction of Sᵀq, because the layers normalise it. Its keys are unit vectors with entries 0, ½
+and 1, its values integer multiples of 32, α is 0 or 1 and β 0, 1 or 2; the layers reach all of these without rounding
+(docs/constructions.md). So S has finitely many values, dyadic matrices, which are enumerated here.
 
-A stage is one layer: heads side by side that read symbols, and units that each fire on one combination of a letter and
-of marks, the directions that heads show. What units write are the symbols of the next stage, or the outputs.
+A stage is one layer: parallel heads that read symbols, and units that each fire on one combination of a letter and of
+marks, the directions of the heads' outputs. The units write the symbols of the next stage, or the outputs.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ class StageHead:
 
     Args:
         keys: (n, d_k), unit vectors or zero.
-        values: (n, d_v), whole and non-negative.
+        values: (n, d_v), non-negative integers.
         alphas, betas: (n,).
-        query: (d_k,), the direction that S is read in.
-        towards: (d_v,), has a positive product with each mark but zero.
-        lags: (d_v,), how many letters ago the letter was whose value a column takes; None for now.
+        query: (d_k,), the direction in which S is read.
+        towards: (d_v,), has a positive product with each nonzero mark.
+        lags: (d_v,), how many letters ago the letter was whose value a column takes; None for the current letter.
     """
 
     keys: np.ndarray
@@ -93,7 +93,7 @@ class StageHead:
         return np.full(len(self.keys), is_one) & ((self.keys == 1).all(axis=1) | (self.betas == 0))
 
     def mark(self, S: np.ndarray) -> np.ndarray:
-        """Return the direction of the output of S, (d_v,): zero where Sᵀq is."""
+        """Return the direction of the output of S, (d_v,); zero if Sᵀq is zero."""
         y = S.T @ (self.query / np.linalg.norm(self.query))
         norm = float(np.linalg.norm(y))
         return np.round(y / norm, DECIMALS) + 0.0 if norm > _SAME * UNIT else np.zeros_like(y)
@@ -163,7 +163,7 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class StagePlan(MachinePlan):
-    """A machine as stages; the last one's symbols are positions in `outputs`.
+    """A machine as stages; the symbols of the last stage are positions in `outputs`.
 
     Args:
         machine: the minimal machine.
@@ -199,7 +199,7 @@ def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> St
     """Return one stage: heads that read the letters, and units for the machine's outputs.
 
     Raises:
-        NotExpressible: if what the heads show does not determine the output.
+        NotExpressible: if the marks of the heads do not determine the output.
         BudgetExceeded: beyond `MAX_STATES` combinations.
     """
     outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}

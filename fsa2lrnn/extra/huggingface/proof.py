@@ -1,8 +1,8 @@
 """A proof on the external code: all states that a model reaches, one token at a time, compared bit for bit.
 
-The first letter goes through a call without a cache, every other through a call of one token from a state. When no new
-state turns up, what was computed is all that can ever be computed that way, whatever the length of the word. That a
-state holds all that may be read again, the layer's `Code` looks at beforehand.
+The first letter is read by a call without a cache, every other letter by a call of one token from a state. When no new
+state appears, every computation that is possible in this way has been done, whatever the length of the word. The
+layer's `Code` checks beforehand that a state contains everything that later calls may read.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ def prove(
     """Prove that the model has the machine's output after every word, with letters read one at a time.
 
     Args:
-        machine: that it is judged by; None for the one that it was written from.
-        budget: nodes after which to give up.
+        machine: the target; None for the machine from which the model was written.
+        budget: the number of nodes after which to give up.
         seconds: the time limit after which to give up; by default there is none.
 
     Raises:
         InvalidMachine: if the machine has other letters.
-        UnsupportedFormat: for a model of which states do not tell all that follows.
-        CheckpointError: if no word fails, but weights are not those that `export` writes. What its code computes when
-            it reads several letters in one call is then neither proved nor tested.
+        UnsupportedFormat: for a model whose states do not determine all later outputs.
+        CheckpointError: if no counterexample exists, but weights differ from those that `export` writes. The result of
+            reading several letters in one call is then neither proved nor tested.
     """
     target = minimise(exported.machine if machine is None else machine)
     order = align(exported.machine.alphabet, target.alphabet)

@@ -36,7 +36,7 @@ class Refusal(Brief):
     after: tuple[int, ...]
 
     def check(self) -> str:
-        """Return what `recheck` proves, in one line; raise `recheck.RejectedRefusal` if nothing."""
+        """Return what `recheck` proves, in one line. Raises `recheck.RejectedRefusal` if it proves nothing."""
         return recheck(self.to_json())
 
     @property
@@ -134,13 +134,13 @@ def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class LayerAnswer(Brief):
-    """The answer on a layer and a machine.
+    """The answer to the question whether a layer can represent a machine.
 
     Args:
         kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal of all stacks
             of the layer, which was checked; "unknown".
-        why: in a sentence.
-        refusal: of all stacks for a "no"; else, if there is one, of one layer alone.
+        why: a sentence.
+        refusal: for "no", the refusal of all stacks; otherwise that of a single layer, if one is found.
     """
 
     kind: str

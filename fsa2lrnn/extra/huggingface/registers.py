@@ -1,8 +1,9 @@
 """Registers: heads that store the last written value, and machines that are a register behind a window of letters.
 
-A machine whose letters each lead everywhere to one state or change nothing is one register: unit key, β = 1. With
-windows, a machine need only do so for those who know its last letters: in (ab)*, whose letters lead to two states each,
-two letters alike say that the word is lost, and two that differ change nothing.
+A machine each of whose letters either leads everywhere to one state or changes nothing is one register: unit key, β =
+1. With windows, this need only hold among the states that are possible after the last letters. Example: in (ab)*, each
+letter leads to two states, but two equal letters in sequence lead to the sink, and two different letters change
+nothing.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ class WindowRegister:
     """A register behind a window of the last letters.
 
     Args:
-        length: of the windows; shorter ones are at the beginning of a word.
+        length: of the windows; shorter ones occur at the beginning of a word.
         windows: all, in order.
         values: the register's value for each window and state that can follow it.
-        writes: for each window and letter what is written, None where the register keeps its value.
+        writes: for each window and letter the value that is written, None where the register keeps its value.
         n_values: the number of values.
     """
 
@@ -58,8 +59,9 @@ class WindowRegister:
 
 
 def windowed(machine: MooreMachine, length: int) -> WindowRegister | None:
-    """The machine as a register behind windows of that many letters; None where a window's step neither keeps the
-    states apart nor merges them all.
+    """Return the machine as a register behind windows of that many letters, or None.
+
+    The result is None if the step of a window neither keeps the states apart nor merges them all.
 
     >>> from fsa2lrnn.automata import zoo
     >>> windowed(zoo.ab_star(), 0) is None, windowed(zoo.ab_star(), 1).n_values
@@ -119,7 +121,7 @@ def _numbered(together: list[set[int]]) -> dict[int, int]:
 
 
 def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | None:
-    """Return two layers: the first has the previous letters, the second the register, with one head per value.
+    """Return two layers: the first holds the previous letters, the second the register, with one head per value.
 
     Returns None if there are more values than heads that a layer should have.
     """
@@ -149,7 +151,7 @@ def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | Non
 
 
 def letter_ago(n: int, lag: int) -> Orbit:
-    """Return a head with the symbol read `lag` letters before; mark 0 is none, mark 1 + a symbol a."""
+    """Return a head with the symbol read `lag` letters before: mark 0 for none, mark 1 + a for symbol a."""
     head = StageHead(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
     states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
     table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))

@@ -1,7 +1,7 @@
-"""RWKV-7 of the package `rwkv`: a key can be erased whole and written anew, and no eigenvalue is below −0.455.
+"""RWKV-7 of the package `rwkv`: a key can be erased completely and written anew, and no eigenvalue is below −0.455.
 
-LayerNorm and GroupNorm take the mean away, so all that is written here comes twice, once with its sign turned: what a
-model holds adds up to 0 but for what their sums round. The FFN's relu(kx)² makes units, of which one fires.
+LayerNorm and GroupNorm subtract the mean, so every value is written twice, the second time with the opposite sign: the
+entries of a stream sum to 0 except for rounding. The FFN's relu(kx)² implements units, of which one fires.
 
 What one step executes: each branch reads x + μ(x₋₁ − x); w = exp(−0.606531·σ(w₀ + lora)); a = σ(a₀ + lora); κ =
 k·k_k/‖k·k_k‖; S ← S·diag(w) − (Sκ)(κ∘a)ᵀ + v(k(1 + (a − 1)k_a))ᵀ; out = W_o(GroupNorm(S r)·g). Transition: diag(w) −

@@ -1,7 +1,7 @@
-"""Whole models of the package `rwkv`: a `.pth` file, and states that go in and out of each call.
+"""Whole models of the package `rwkv`: a `.pth` file, and states that each call takes and returns.
 
-It reads RWKV_V7_ON as it is imported and prints as it loads. What a layer keeps is S and the letters before it in two
-places, of which coordinates count that a branch mixes in.
+The package reads RWKV_V7_ON on import and prints while it loads a model. The state of a layer is S and the previous
+inputs of its two halves, of which only the coordinates count that a branch mixes in.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """sLSTM of the package `xlstm`: its output feeds back into its gates, so that it is not a linear recurrence.
 
-Its gates forget all (f = 0), take all that is new (i = 1) and show it (o = 1), so y = tanh(z) with z read from the
-letter and from y a letter ago: a recurrent network of threshold units, which holds any machine. A unit stands for a
-letter and a state that it leads to, and fires where the letter is read and the state before is one that it takes there.
-Two more units are always 1 and always −1 once a letter was read; at the start y is 0.
+Its gates forget all (f = 0), take all new input (i = 1) and output it (o = 1), so y = tanh(z), where z depends on the
+letter and on the previous y: a recurrent network of threshold units, which can represent any machine. A unit stands for
+a letter and its target state; it fires if the letter is read in a state from which it leads to this target. Two more
+units are always 1 and always −1 after a letter; at the start y is 0.
 
 What one step executes: i, f, z, o = Wx + R y₋₁ + b; m = max(i, m₋₁ + log σ(f)), m = i at first; c ← e^(m₋₁ + log σ(f) −
 m) c + e^(i − m) tanh z; n ← e^(m₋₁ + log σ(f) − m) n + e^(i − m); y = σ(o) c/n; out = GroupNorm(y). Transition: none:
@@ -39,9 +39,9 @@ _BLOCK, _KEPT = "block_0", "slstm_state"  # their names
 
 
 class XlstmPackage(Code):
-    """How `xLSTMLMModel` is written, loaded and run; a cache is what its `step` gives back.
+    """The interface to write, load and run `xLSTMLMModel`; a cache is the state that its `step` returns.
 
-    Its `forward` gives no state back, so words are read one token per call, by the cell that the package calls
+    Its `forward` does not return a state, so words are read one token per call, by the cell that the package calls
     "vanilla".
     """
 
@@ -91,7 +91,7 @@ class XlstmPackage(Code):
 
 
 def made(n_tokens: int, width: int) -> Any:
-    """An `xLSTMLMModel` of one sLSTM block with one head, in evaluation mode."""
+    """Return an `xLSTMLMModel` of one sLSTM block with one head, in evaluation mode."""
     code = _module()
     layer = code.sLSTMLayerConfig(
         backend="vanilla",
@@ -111,7 +111,7 @@ def made(n_tokens: int, width: int) -> Any:
 
 
 def _module() -> Any:
-    """The package. Raises `MissingPackage` with the line that installs it."""
+    """Return the package. Raises `MissingPackage` with the command that installs it."""
     if not is_installed("xlstm"):
         raise MissingPackage(
             "the layer slstm needs xlstm, which is not installed: pip install --no-deps xlstm==2.0.6 "

@@ -1,7 +1,7 @@
-"""The stream of a whole model: which coordinate holds what, and rows that recognise what it holds.
+"""The stream of a whole model: the use of each coordinate, and rows of weights that recognise its content.
 
-It has a coordinate a letter, one for each entry of a mark, and one a symbol that units write. A letter is 1,024 in its
-coordinate and the width H is a power of 4, so that RMSNorm gives exactly √H: its 1e-6 is less than half an ulp.
+It has one coordinate per letter, one for each entry of a mark, and one per symbol that units write. A letter is 1,024
+in its coordinate and the width H is a power of 4, so that RMSNorm gives exactly √H: its 1e-6 is less than half an ulp.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MAX_WIDTH = 4_096
 
 @dataclass(frozen=True)
 class StreamLayout:
-    """Where in the stream things are: the first coordinate of each orbit's mark and of each stage's symbols."""
+    """The layout of the stream: the first coordinate of each orbit's mark and of each stage's symbols."""
 
     n_letters: int
     marks: tuple[int, ...]
@@ -34,7 +34,7 @@ class StreamLayout:
 
 
 def layout(plan: StagePlan) -> StreamLayout:
-    """The stream's coordinates. Raises `NotExpressible` beyond `MAX_WIDTH`."""
+    """Return the layout of the stream. Raises `NotExpressible` beyond `MAX_WIDTH`."""
     n = used = len(plan.machine.alphabet)
     marks, symbols = list[int](), list[int]()
     for stage in plan.stages:
@@ -56,7 +56,10 @@ def layout(plan: StagePlan) -> StreamLayout:
 
 
 def length(plan: StagePlan, number: int, with_marks: bool = False) -> float:
-    """A letter after RMSNorm before stage `number`, or before its units; exactly √H where no mark is in the stream."""
+    """Return the size of a letter after RMSNorm before stage `number`, or `with_marks` before its units.
+
+    It is exactly √H if the stream holds no mark.
+    """
     held = 1 + sum(len(stage.orbits) + 1 for stage in plan.stages[:number])
     return math.sqrt(layout(plan).width / (held + (len(plan.stages[number].orbits) if with_marks else 0)))
 
@@ -73,13 +76,13 @@ def gates(plan: StagePlan, number: int, r: float | None = None) -> np.ndarray:
 
 
 def write(parameter: torch.Tensor, values: np.ndarray) -> None:
-    """Put numbers into the first rows and columns of a parameter."""
+    """Write values into the first rows and columns of a parameter."""
     with torch.no_grad():
         parameter[tuple(slice(0, size) for size in values.shape)] = torch.from_numpy(values).to(parameter.dtype)
 
 
 def blank(model: Any) -> None:
-    """Every parameter 0: what is not written afterwards adds nothing to the stream."""
+    """Set every parameter to 0, so that parameters without a later value add nothing to the stream."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
@@ -88,7 +91,7 @@ def blank(model: Any) -> None:
 def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LETTER) -> None:
     """Write letters into the embedding, and into the head rows that read the last stage's symbols.
 
-    `symbol`: how large a symbol is in the stream.
+    `symbol` is the size of a symbol in the stream.
     """
     where = layout(plan)
     with torch.no_grad():
@@ -99,8 +102,10 @@ def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LET
 
 
 def _match(unit: Unit, orbits: list[Orbit], where: StreamLayout) -> np.ndarray:
-    """½ plus terms that are 0 where the unit's letter and marks are met and at most −1 each where not, of a stream that
-    is divided by `LETTER`."""
+    """Return weights of ½ plus one term for each of the unit's letter and marks, for a stream divided by `LETTER`.
+
+    A term is 0 if its condition is met and at most −1 otherwise.
+    """
     row, constant = np.zeros(where.width), 0.5
     if unit.letter is not None:
         row[unit.letter] += 1

@@ -20,7 +20,7 @@ PADDING = 1  # tokens of a model beyond letters and outputs; embedding and logit
 
 
 def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> list[str]:
-    """Return the tokens as text, letters first; raise `UnsupportedFormat` where text does not tell letters apart.
+    """Return the tokens as text, letters first. Raises `UnsupportedFormat` if the text does not distinguish letters.
 
     >>> vocabulary("ab", [False, True])
     ['a', 'b', '=reject', '=accept', '<pad>', '<unk>']
@@ -37,7 +37,7 @@ def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> lis
 
 
 def is_prefix_free(letters: Sequence[str]) -> bool:
-    """Return whether no letter begins with another one, so that a text without spaces is read in one way.
+    """Return whether no letter is a prefix of another one, so that a text without spaces has a single reading.
 
     >>> is_prefix_free(["(1,2)", "(1,2,3)"]), is_prefix_free(["a", "ab"])
     (True, False)
@@ -47,11 +47,11 @@ def is_prefix_free(letters: Sequence[str]) -> bool:
 
 
 def tokenizer(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> Any:
-    """Make a tokenizer of transformers: letters together or separated by spaces, which give the same tokens.
+    """Return a tokenizer of transformers: letters together or separated by spaces, which give the same tokens.
 
-    Where one letter begins with another one, letters of several characters are separated by spaces alone.
+    If one letter is a prefix of another one, letters of several characters must be separated by spaces.
 
-    Raises `UnsupportedFormat` where it does not read every letter as its number and write every output as its text.
+    Raises `UnsupportedFormat` if it does not encode every letter as its number and decode every output as its text.
     """
     tokenizers = require("tokenizers", "hf", "a tokenizer")
     fast = require("transformers", "hf", "a tokenizer").PreTrainedTokenizerFast

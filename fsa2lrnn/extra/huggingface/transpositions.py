@@ -64,10 +64,9 @@ def moves_by_transpositions(maps: np.ndarray, start: int) -> np.ndarray | None:
 
 
 def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
-    """Return one head for each point but the start; its mark 1 says that the component is there, its mark 0 that it
-    is elsewhere.
+    """Return one head for each point but the start; its mark is 1 if the component is at that point, otherwise 0.
 
-    `maps`: what each symbol does, int (n_symbols, n), as `moves_by_transpositions` accepts it.
+    `maps` holds the map of each symbol, int (n_symbols, n), as `moves_by_transpositions` accepts it.
     """
     n_symbols, n = maps.shape
     side = moves_by_transpositions(maps, start)

@@ -3,8 +3,8 @@
 `methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
 `mending` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
 produces both. `distilling` learns from a trained model. Layers whose heads implement a machine together are verified as
-a `whole`: hard lanes and reflections, whose limits `theory` predicts, and several layers of blocks (`deep`), into which
-`cascades` distils a machine's components.
+a `whole`: hard diagonal layers and reflections, whose limits `theory` predicts, and several layers of blocks (`deep`),
+into which `cascades` distils a machine's components.
 
 The names of `public` are loaded at first use: the command line shows its help without torch.
 """

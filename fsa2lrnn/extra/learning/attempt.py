@@ -113,14 +113,14 @@ class LearningStart:
 
     @property
     def is_settled(self) -> bool:
-        """Whether training has nothing left to learn from the labels."""
+        """Whether training cannot learn more from the labels."""
         if self.recipe.is_clean:
             return self.at.faultless >= FAULTLESS
         return self.at.full is not None and self.at.step - self.at.full >= self.recipe.settle
 
     @property
     def is_stuck(self) -> bool:
-        """Whether words have not grown for too long, or the rate has fallen and errors are left."""
+        """Whether words have not grown for too long, or the learning rate has fallen and errors are left."""
         if self.is_full and not self.recipe.is_clean:
             return False
         if self.at.full is not None:
@@ -181,11 +181,11 @@ class LearningStart:
             at.window_before, at.window = at.window, 0.0
 
     def _threshold(self) -> float:
-        """Return the error below which words grow; even a perfect network misses the wrong labels."""
+        """Return the error below which words grow; even a perfect network has errors on wrong labels."""
         return self.recipe.threshold + 1.15 * (self.recipe.noise or 0.0)
 
     def _has_ceased(self) -> bool:
-        """Whether the error has stopped falling at a level that is no worse than on shorter words."""
+        """Return whether the error has stopped falling at a level that is no worse than on shorter words."""
         at = self.at
         if at.window > _LEARNING * at.guess or at.window < 0.95 * at.window_before:
             return at.window < self.recipe.threshold
@@ -219,14 +219,15 @@ def network(
 def _until_first_error(labels: Tensor, is_wrong: Tensor) -> Tensor:
     """Return labels (B, T+1) without those after the first error of each word.
 
-    There a head is in the state of another word, and the labels would teach it that word's transitions.
+    After its first error a head is in the state of another word, and the labels would train the transitions of that
+    word.
     """
     return labels.masked_fill(is_wrong.cumsum(1) > is_wrong.long(), UNCOUNTED)
 
 
 @torch.no_grad()
 def _own_states(model: LRNN, heads: int) -> None:
-    """Let the read-out begin with one state per label: hidden unit c reads state c of each head, for label c alone."""
+    """Initialise the read-out with one state per label: hidden unit c reads state c of each head, for label c only."""
     W1, b1, W2 = (model.readout.get_parameter(name) for name in ("0.weight", "0.bias", "2.weight"))
     by_head = W1.view(len(W1), heads, -1)
     n = min(len(W2), by_head.shape[2])

@@ -1,8 +1,8 @@
 """Distillation of a machine's cascade into layers of blocks, component by component, then joint training and a proof.
 
-`decompose` gives the states of a component along a word. Each layer is trained separately while the layers below take
-the states of their components (teacher forcing), so that errors do not accumulate. A column is correct if the largest
-of its logits is the component's next state. Heads without a component learn the identity.
+`decompose` computes the states of a component along a word. Each layer is trained separately while the layers below are
+set to the states of their components (teacher forcing), so that errors do not accumulate. A column is correct if the
+largest of its logits is the component's next state. Heads without a component learn the identity.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FINE = 0.003  # learning rate of the joint training
 
 @dataclass(frozen=True, eq=False)
 class CascadePlan:
-    """A cascade and the network that it is distilled into.
+    """A cascade and the network into which it is distilled.
 
     Args:
         places: the component of each head of each layer; None for a head without one.
@@ -133,7 +133,7 @@ class DistilledRun(WholeRun):
     def go(
         self, report: Callable[[Record], None] | None = None, after_step: Callable[[LearningRun], None] | None = None
     ) -> LearnedCandidate | None:
-        """Distil the layers that are left, then train the network as a whole unless it is proved already."""
+        """Distil the remaining layers, then train the network as a whole unless it is proved already."""
         begun, before = time.monotonic(), self.seconds
         deadline = self._deadline()
         distillation = LayerDistillation(
@@ -202,9 +202,10 @@ def distil_cascade(
 
 
 def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[int | None]]:
-    """Return the component of each head of each layer, None for a head without one; each is above those that it reads.
+    """Return the component of each head of each layer, None for a head without one.
 
-    A component goes to the layer with the fewest used heads. Raises `NotExpressible` if they do not fit.
+    Each component is above those that it reads, in the layer with the fewest used heads. Raises `NotExpressible` if
+    they do not fit.
     """
     heads: list[list[int | None]] = [[None] * len(blocks) for _ in range(layers)]
     layer_of: dict[int, int] = {}

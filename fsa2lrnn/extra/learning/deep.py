@@ -1,4 +1,4 @@
-"""Stacked layers of one-hot blocks: a cascade that can be learned.
+"""Stacked layers of one-hot blocks, which can learn a cascade.
 
 The gates of each layer read the one-hot letter and the states of all layers below, current and previous; the read-out
 reads all layers. T8 of docs/theory.md: such a network has finitely many states, so it is verified like any other.

@@ -25,7 +25,7 @@ from fsa2lrnn.training.train import use_threads
 class DistillationWords(FreshWords):
     """Fresh words of a task, labelled with the outputs of a model at the counted positions.
 
-    The output on the empty word is the task's, because models are seldom trained on it.
+    The output on the empty word is that of the task, because models are seldom trained on it.
     """
 
     def __init__(self, model: LRNN, machine: MooreMachine, sampler: str = "task", source: str = "") -> None:

@@ -18,7 +18,7 @@ from fsa2lrnn.training.train import Stop
 
 
 def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record], None] | None) -> CandidateMachine:
-    """Return the candidate that a run ends with; an interrupted run resumes from its folder.
+    """Return the candidate at the end of a run; an interrupted run resumes from its folder.
 
     Raises `BudgetExceeded` if no machine is small enough to list.
     """
@@ -37,7 +37,7 @@ def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record]
 
 
 def _save_between(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
-    """Save when it is due and when a stop is requested, which then ends the run."""
+    """Save the run at intervals and when a stop is requested, which then ends the run."""
     if stop.asked:
         saved.save(run)
         raise KeyboardInterrupt

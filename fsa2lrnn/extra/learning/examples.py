@@ -29,7 +29,7 @@ _AT_ONCE = 4  # counterexamples per batch
 
 
 class Examples(Protocol):
-    """The source of the words that a start is trained on."""
+    """The source of the training words of a start."""
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
@@ -43,7 +43,7 @@ class Examples(Protocol):
         ...
 
     def evaluation_words(self, length: int, generator: torch.Generator) -> Batch:
-        """Return the words that a candidate has to agree with before it is verified."""
+        """Return the words with which a candidate must agree before it is verified."""
         ...
 
     def many(self, length: int, generator: torch.Generator) -> Batch:

@@ -11,12 +11,12 @@ from fsa2lrnn.training.data import Sampler
 
 
 def is_restricted(sampler: Sampler) -> bool:
-    """Whether some word is illegal, or some position does not count."""
+    """Return whether some word is illegal, or some position does not count."""
     return not (sampler.choices.all() and all(sampler.scored))
 
 
 def free_output(outputs: tuple[Hashable, ...]) -> Hashable:
-    """Return a symbol for "does not count" that is not an output: None, or else a tuple."""
+    """Return a symbol for "does not count" that is not an output: None, or a tuple if None is an output."""
     free: Hashable = None
     while free in outputs:
         free = ("free", free)

@@ -164,8 +164,11 @@ def _count(f, start, tokens, labels, n_outputs):
 
 @njit(cache=True)
 def _gains(f, start, tokens, labels, cost):
-    """Return Σ V_k[i] − V_k[q_k] over the visits of each column (|Σ|, b, b), and of each column and next letter, whose
-    column leads to i (|Σ|, b, |Σ|, b), from costs (C, b) of labels in states."""
+    """Return Σ V_k[i] − V_k[q_k] over the visits of each column, from costs (C, b) of labels in states.
+
+    The first array is (|Σ|, b, b), by column and new target i; the second (|Σ|, b, |Σ|, b) is by column, next letter
+    and new target i of the next letter's column.
+    """
     b, length, n_letters = f.shape[1], tokens.shape[1], f.shape[0]
     direct, split = np.zeros((n_letters, b, b)), np.zeros((n_letters, b, n_letters, b))
     states = np.empty(length + 1, np.int64)

@@ -1,4 +1,4 @@
-"""The public names of this extra, and what a page on a run of `learn` needs."""
+"""The public names of this extra, and the names that a page on a run of `learn` needs."""
 
 from fsa2lrnn.extra.learning.cascades import CascadePlan, distil_cascade, plan_cascade
 from fsa2lrnn.extra.learning.distilling import distil

@@ -119,7 +119,7 @@ class Recipe:
 
     @property
     def is_clean(self) -> bool:
-        """Whether every label is right."""
+        """Whether every label is correct."""
         return self.noise == 0
 
     def block_for(self, n_states: int | None, start: int) -> int:

@@ -1,8 +1,8 @@
-"""Labels and letters with which a machine is learned: outputs after suffixes, and one letter per class of letters.
+"""Refined labels and classes of letters for learning: outputs after suffixes, and one letter per class of letters.
 
-Both are questions that L* asks of its teacher. The label of a word w is what tells the outputs after w·s apart from
-those of other words, for all suffixes s up to a length (membership queries). Letters that act alike in the minimal
-machine share one gate. What is learned is the refined machine; `original` maps it back to the letters and outputs.
+Both correspond to queries of L*. The label of a word w distinguishes the outputs after w·s from those of other words,
+for all suffixes s up to a length (membership queries). Letters that act alike in the minimal machine share one gate.
+The refined machine is learned; `original` maps it back to the letters and outputs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fsa2lrnn.compile.onehot import share_cells
 
 
 class RefinedMachine(NamedTuple):
-    """The machine that is learned, and what maps it back: the class of each letter, the output of each label."""
+    """The machine to be learned, with the class of each letter and the output of each label."""
 
     machine: MooreMachine
     alphabet: tuple[Hashable, ...]
@@ -35,7 +35,7 @@ class RefinedMachine(NamedTuple):
 def refine(machine: MooreMachine, length: int) -> RefinedMachine:
     """Return a minimal machine with labels refined by suffixes of up to `length` letters, and one letter per class.
 
-    An output that stays whole is its own label, the parts of any other are pairs (output, number).
+    An output that is not split is its own label; the parts of any other are pairs (output, number).
 
     >>> refined = refine(MooreMachine.from_source("regex:(a|b)*c(a|b)"), 2)
     >>> refined.machine.outputs, refined.machine.alphabet

@@ -1,4 +1,4 @@
-"""The loop of `learn`: training starts in sequence, evaluated as they go, until a machine holds or the budget ends.
+"""The loop of `learn`: training starts in sequence, with evaluations, until a machine holds or the budget ends.
 
 The seed determines the whole run. `LearningState` and the tensors hold all that persists between steps, so a resumed
 run reproduces the uninterrupted one bit for bit.
@@ -68,7 +68,7 @@ class LearningState:
 
 
 class LearnedCandidate(NamedTuple):
-    """The machine that a run ends with; `holds` is false if the target or the labels contradict it."""
+    """The machine at the end of a run; `holds` is false if the target or the labels contradict it."""
 
     candidate: CandidateMachine
     holds: bool
@@ -107,7 +107,7 @@ class LearningRun:
                 after_step(self)
 
     def standing(self) -> LearningState:
-        """Return all that resuming needs except the tensors."""
+        """Return the state that resuming needs, without the tensors."""
         failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
         one = self.attempt
         return LearningState(
@@ -120,7 +120,7 @@ class LearningRun:
         return self.attempt.trainer.tensors(words=self.generator)
 
     def begin_again(self, standing: LearningState) -> Shapes:
-        """Take over the state of an earlier call; return the shapes of the tensors that `restore` expects.
+        """Restore the state of an earlier call; return the shapes of the tensors that `restore` expects.
 
         Raises `UnsupportedFormat` for a state that a run of this recipe cannot have.
         """

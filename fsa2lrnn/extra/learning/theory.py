@@ -23,7 +23,7 @@ class LearnabilityPrediction(NamedTuple):
 def foresee(
     machine: MooreMachine, layer: str, ignore: Collection[Hashable] = (), deadline: Deadline = NEVER
 ) -> LearnabilityPrediction | None:
-    """Return what theory says of a hard layer and a minimal machine; None for those of which it says nothing.
+    """Return the prediction of theory for a hard layer and a minimal machine, or None for layers without a theorem.
 
     T51: `hard_lanes` compute a machine if and only if it has one output on all words that are alike to them. For
     reflections the answer assumes one vector per state (T7, T36), so "no" leaves several vectors per state open.

@@ -1,6 +1,7 @@
 """The loop of `learn` for layers whose heads implement a machine together: the network is verified as a whole.
 
-It is evaluated on fresh words. If it makes no mistake on them, it is verified, and a counterexample joins the words.
+The network is evaluated on fresh words. If it makes no error on them, it is verified, and a counterexample joins the
+words.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the verif
 
 @torch.no_grad()
 def without_head(model: LRNN, head: int) -> LRNN:
-    """Return a copy of a network of one layer from gates in which a head stands still and is not read."""
+    """Return a copy of a network of one layer in which a head is constant and not read."""
     copy = deepcopy(model)
     layer, readout = copy.recurrences[0], cast("Gate", copy.readout)
     parts = [layer.get_parameter("x0"), readout.weights.W1.T]
@@ -86,7 +87,7 @@ class WholeRun(LearningRun):
         return None if wrong else self._verified(labels)
 
     def _faults(self) -> tuple[int, int]:
-        """Return how many labels of fresh words the network misses, and how many labels there are."""
+        """Return the number of wrong labels on fresh words, and the number of labels."""
         batch = self.examples.evaluation_words(self.attempt.full_length, self.generator)
         with torch.no_grad():
             predicted = self.attempt.model(batch.tokens, empty_word=True).argmax(-1)
@@ -108,7 +109,7 @@ class WholeRun(LearningRun):
         return None
 
     def _with_fewer_heads(self) -> LRNN:
-        """Return a copy of the network in which each head stands still that no output of fresh words depends on."""
+        """Return a copy of the network in which heads that no output of fresh words depends on are constant."""
         batch, model = self.examples.evaluation_words(self.attempt.full_length, self.generator), self.attempt.model
         counts, still = batch.labels != UNCOUNTED, 0
         for head in range(self.attempt.n_heads):

@@ -55,7 +55,7 @@ class InexactKernel(AssertionError):
 
 @dataclass
 class ProbeReport:
-    """What was compared, and what was not.
+    """The cases that were compared, and those that were left out.
 
     Args:
         op: name of the operator.
@@ -204,7 +204,7 @@ def _cases(
 
 
 def _check(caller: Caller, case: Case, dtype: torch.dtype, borders: Sequence[int]) -> None:
-    """Raise `InexactKernel` where the kernel computes a wrong value on a case."""
+    """Raise `InexactKernel` if the kernel computes a wrong value on a case."""
     op = caller.op
     if case.kind == bounds.KIND:
         _check_gates(caller, case, dtype)
@@ -233,7 +233,7 @@ def _check(caller: Caller, case: Case, dtype: torch.dtype, borders: Sequence[int
 
 
 def _check_gates(caller: Caller, case: Case, dtype: torch.dtype) -> None:
-    """Raise `InexactKernel` where a value is outside of the certified bound."""
+    """Raise `InexactKernel` if a value is outside the certified bound."""
     try:
         sentence = bounds.outside(caller.op, case, caller.run(case, dtype), dtype)
     except WrongResult as error:

@@ -1,6 +1,6 @@
-"""Probes of another kind: gates that no float format holds exactly, with certified bounds instead of equality.
+"""Probes with gates that no float format represents exactly, with certified bounds instead of equality.
 
-Exact probes use the gates 1 and 0 alone, exp of 0 and of `RESET`. So they do not see the base of the exponential or
+Exact probes use only the gates 1 and 0, exp of 0 and of `RESET`. So they do not test the base of the exponential or
 the size of a gate. Here every coordinate is written once, with a unit key: no two keys overlap, the triangular inverse
 is the identity, and each output is one product q · v · exp(Σ g). The gates are multiples of 1/64: their sums are exact.
 
@@ -67,7 +67,7 @@ def _size(shape: tuple[int, ...]) -> int:
 
 
 def bound(op: Operator, case: Case, dtype: torch.dtype) -> float:
-    """Return the relative error that no order of operations exceeds, see above.
+    """Return the bound on the relative error in any order of operations; the module's docstring derives it.
 
     >>> from .operators import OPERATORS
     >>> op = OPERATORS["simple_gla"]

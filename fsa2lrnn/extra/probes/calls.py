@@ -20,14 +20,14 @@ class WrongResult(Exception):
 
 
 class Caller:
-    """A kernel with what its signature says of it.
+    """A kernel with the properties of its signature.
 
     Args:
         op: the operator.
         kernel: a function with the operator's arguments: the tensors by name where it names them, by position where
             it takes `*args`; `scale`, `initial_state` and `output_final_state` by name.
-        device: where the tensors go.
-        chunk_size: passed on where it is given.
+        device: the device of the tensors.
+        chunk_size: the chunk size to pass, if any.
     """
 
     def __init__(self, op: Operator, kernel: Kernel, device: str = "cpu", chunk_size: int | None = None) -> None:

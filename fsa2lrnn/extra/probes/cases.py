@@ -1,4 +1,4 @@
-"""Cases of a probe: what a kernel is called with, and the one result that is correct."""
+"""Cases of a probe: the arguments of a call, and the one result that is correct."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def zero_state(op: Operator, case: Case) -> Tensor:
 
 
 def expected(op: Operator, case: Case) -> dict[str, Tensor]:
-    """Return outputs `o`, `state` and the gradients of a case, in float64: every operation on the way is exact."""
+    """Return outputs `o`, `state` and the gradients of a case, in float64, computed by exact operations only."""
     S = zero_state(op, case) if case.state is None else case.state
     if case.upstream is not None:
         return _gradients(op, case, S)
@@ -77,7 +77,7 @@ def _pairs(starts: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _periodic(op: Operator, case: Case, S: Tensor) -> tuple[Tensor, Tensor]:
-    """Run two periods: where both end in one state, so does each later one, with the outputs of the second."""
+    """Run two periods: if both end in one state, so does each later one, with the outputs of the second."""
     T, P = op.length(case.inputs), case.period
     first, S1 = sequential(op, op.cut(case.inputs, 0, P), S)
     again, S2 = sequential(op, op.cut(case.inputs, P, 2 * P), S1)
@@ -111,7 +111,7 @@ def backward(leaves: dict[str, Tensor], S: Tensor | None, o: Tensor, final: Tens
 
 
 def word(op: Operator, seed: int, size: Magnitudes, T: int, *, batch: int, heads: int, state: bool) -> Case:
-    """Return a case of `batch` sequences of T tokens with `heads` heads, each with a word of its own."""
+    """Return a case of `batch` sequences of T tokens with `heads` heads, each with a different word."""
     heads = heads if op.heads else 1
     seeds = [[seed + 1009 * (b * heads + h) for h in range(heads)] for b in range(batch)]
     states = [[draw_state(op.state, s + 7, size) if state else None for s in row] for row in seeds]

@@ -1,4 +1,4 @@
-"""Compare what a kernel computed with the one correct result, value by value, and say where they differ first."""
+"""Comparison of a kernel's results with the one correct result, value by value, up to the first difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guess the fault of a kernel from a failing case: compare its result with those of wrong definitions."""
+"""Diagnosis of a kernel's fault from a failing case: comparison with the results of wrong definitions."""
 
 from __future__ import annotations
 

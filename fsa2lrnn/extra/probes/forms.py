@@ -89,7 +89,7 @@ def conv_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 
 def state_passing_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return h ← exp(g) h + s, and the state *before* it: what a chunk of Mamba-2 starts from."""
+    """Return h ← exp(g) h + s, and the state *before* it, from which a chunk of Mamba-2 starts."""
     return S * x["g"].exp()[..., None] + x["states"], S
 
 

@@ -55,12 +55,12 @@ class Operator:
 
     @property
     def queries(self) -> str:
-        """The name of the tensor that only reads: `q` or `r`; "" for scans, which return their states."""
+        """The name of the tensor that only reads the state: `q` or `r`; "" for scans, which return their states."""
         return next((name for name in ("q", "r") if name in self.tensors), "")
 
     @property
     def pads(self) -> bool:
-        """Whether a padding token leaves the state as it is."""
+        """Whether a padding token leaves the state unchanged."""
         return not self.static
 
     def length(self, inputs: Inputs) -> int:
@@ -186,7 +186,7 @@ ALIASES = {
 
 
 def operator(name: str) -> Operator:
-    """Return the operator of a name; raise `ValueError` with the names otherwise."""
+    """Return the operator of a name. Raises `ValueError` with the known names for another name."""
     try:
         return OPERATORS[ALIASES.get(name, name)]
     except KeyError:

@@ -1,7 +1,7 @@
 """A pytest plugin with the fixture `assert_exact`.
 
-Write `pytest_plugins = ["fsa2lrnn.extra.probes.plugin"]` in a conftest.py. It is not an entry point: pytest would load
-it in every run of every project, and fail where this extra is deleted.
+Write `pytest_plugins = ["fsa2lrnn.extra.probes.plugin"]` in a conftest.py. The plugin is not an entry point, because
+pytest would load that in every run of every project, and fail if this extra is deleted.
 """
 
 from __future__ import annotations

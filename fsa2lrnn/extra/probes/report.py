@@ -1,4 +1,4 @@
-"""Describe a wrong result for people: the first wrong bit, the shortest word, and a script that shows it."""
+"""Text that describes a wrong result: the first wrong bit, the shortest word, and a script that reproduces it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def describe(
 
 
 def letters(op: Operator, case: Case) -> list[str]:
-    """Return one line per token of the first sequence and head, entries that are not zero alone, after the state."""
+    """Return one line per token of the first sequence and head after the state, with nonzero entries only."""
     lines = [f"scale {case.scale}" + (f", cut before tokens {list(case.cuts)}" if case.cuts else "")]
     if case.lengths:
         lines[0] += f", packed lengths {list(case.lengths)}"

@@ -58,7 +58,7 @@ def is_exact(op: Operator, case: Case, dtype: torch.dtype) -> bool:
 
 
 def simpler(op: Operator, case: Case) -> Iterator[Case]:
-    """Yield simpler cases, the boldest first."""
+    """Yield simpler cases, those with the largest simplification first."""
     T = op.length(case.inputs)
     first = case.inputs[next(iter(op.tensors))]
     if case.lengths:
@@ -121,7 +121,7 @@ def _without(op: Operator, inputs: dict[str, Tensor], start: int, stop: int) -> 
 
 
 def _shorter(op: Operator, case: Case, start: int, stop: int) -> Case:
-    """Return the case without the tokens from `start` up to `stop`; cuts move with the tokens they stand before."""
+    """Return the case without the tokens from `start` up to `stop`; cuts move with the tokens that follow them."""
     moved = {c if c <= start else max(start, c - (stop - start)) for c in case.cuts}
     inputs = _without(op, case.inputs, start, stop)
     T, upstream = op.length(inputs), case.upstream

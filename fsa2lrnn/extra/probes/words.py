@@ -111,7 +111,7 @@ class Source:
         return letter(unit(i), [0.0] * VALUES, 0.5 if kind == "half" else 1.5)
 
     def reset_here(self) -> bool:
-        """Return whether the next token resets, more often at borders of chunks: of 64 tokens, and of 16."""
+        """Return whether the next token resets, which is more likely at borders of chunks of 64 tokens and of 16."""
         self.tokens += 1
         at_border = [self.tokens % c in (0, 1) for c in (64, 16)]
         return self.rng.random() < (0.3 if at_border[0] else 0.06 if at_border[1] else 0.015)

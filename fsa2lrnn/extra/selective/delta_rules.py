@@ -24,7 +24,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 @dataclass(frozen=True)
 class DeltaRuleConfig(MatrixConfig):
-    """What the three layers share.
+    """The configuration shared by the three layers.
 
     Args:
         neg_eigval: whether β reaches 2, so that a factor has an eigenvalue in (−1, 1) (`allow_neg_eigval`).
@@ -36,7 +36,7 @@ class DeltaRuleConfig(MatrixConfig):
 
     @property
     def factors(self) -> int:
-        """n, the factors per letter."""
+        """n, the number of factors per letter."""
         return 1
 
     @property
@@ -74,7 +74,7 @@ class DeltaProductConfig(_ProductConfig):
 
     @property
     def has_decay(self) -> bool:
-        """False: only factors erase."""
+        """False, because the state is erased by factors only."""
         return False
 
 
@@ -100,12 +100,12 @@ class DeltaRuleLayer(MatrixLayer):
 
     @property
     def family(self) -> str | None:
-        """Products of Householder factors, if nothing decays and each depends on one letter."""
+        """The family of Householder products, if nothing decays and each factor depends on one letter."""
         config = self.config
         return None if config.has_decay or config.conv else f"householder({config.factors})"
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Return no weight decay for A_log and dt_bias, as their code asks."""
+        """Return no weight decay for A_log and dt_bias, as in the published code."""
         return {name: Hint(decay=0.0) for name in ("A_log", "dt_bias")} if self.config.has_decay else {}
 
     def _weight(self) -> Tensor:
@@ -119,7 +119,7 @@ class DeltaRuleLayer(MatrixLayer):
         return x[..., : self.channels], x[..., self.channels :]
 
     def _parts(self, x: Any, rest: Any) -> tuple[Any, Any, Any, Any]:
-        """Return k (…, n, H, K), v (…, n, H, V), rates (…, n, H, 1) and decays (…, H), of numbers or bounds of them."""
+        """Return k (…, n, H, K), v (…, n, H, V), rates (…, n, H, 1) and decays (…, H), from numbers or their bounds."""
         config = self.config
         n, H, size = config.factors, config.heads, config.factors * config.heads * config.block
         first = self.convolved.get("q", 0)

@@ -1,4 +1,4 @@
-"""Layers of flash-linear-attention as layers of this library, and back: the same weights by the same names.
+"""Conversion between layers of flash-linear-attention and layers of this library, with the same weight names.
 
 Neither direction imports that package or runs its kernels: a module is read by its class name, its settings and its
 `state_dict`.
@@ -19,7 +19,7 @@ from fsa2lrnn.lrnn.layers.base import Layer
 
 
 class _Counterpart(NamedTuple):
-    """The name of our layer, our options by the names of fla's settings, and the settings that have one value only."""
+    """The name of our layer, our options by the names of fla's settings, and the settings with a fixed value."""
 
     layer: str
     options: Mapping[str, str]

@@ -1,10 +1,11 @@
-"""PD-SSM, DeltaProduct and SLiCE with transitions chosen from finitely many, trained straight through, then proved.
+"""PD-SSM, DeltaProduct and SLiCE with transitions from a finite set, trained straight through and then proved.
 
-Forward the values are those of the largest logits, backward those of a softmax or of Sinkhorn's iteration (`HardLayer`,
-docs/theory.md T51). All numbers are −1, 0 and 1, no sum has two terms that are not zero, and no scan rounds.
+The forward pass uses the values of the largest logits, the backward pass those of a softmax or of Sinkhorn's iteration
+(`HardLayer`, docs/theory.md T51). All numbers are −1, 0 and 1, each sum has at most one nonzero term, and no scan
+rounds.
 
 - `hard_pd_ssm`: rows of P one-hot, D of −1 and 1, no additive term.
-- `hard_deltaproduct`: exchanges of coordinates, then each coordinate as it is or −1, 0 or 1 written over it. A
+- `hard_deltaproduct`: exchanges of coordinates, then each coordinate is unchanged or replaced by −1, 0 or 1. A
   permutation with c cycles is n − c factors I − 2 k kᵀ with k = (e_i − e_j)/√2, and a write is a factor with k = e_i.
 - `hard_slice`: the blocks I + A are permutations.
 """
@@ -30,37 +31,37 @@ _KEEPS = 2.0  # added to the first logits of keeping a number
 class _HardMatrixConfig(SizedHardConfig):
     @property
     def logits(self) -> int:
-        """One for each entry of a block."""
+        """The number of logits: one for each entry of a block."""
         return self.size**2
 
 
 @dataclass(frozen=True)
 class HardPDSSMConfig(_HardMatrixConfig):
-    """`heads` blocks of `size` states; with `signs`, D has entries −1 and 1, else it is the identity."""
+    """A configuration with `heads` blocks of `size` states; with `signs`, D has entries −1 and 1, otherwise D = I."""
 
     signs: bool = False
 
     @property
     def logits(self) -> int:
-        """One for each entry of P, and two for each of D."""
+        """The number of logits: one for each entry of P, and two for each of D."""
         return self.size**2 + 2 * self.size * self.signs
 
 
 @dataclass(frozen=True)
 class HardDeltaProductConfig(_HardMatrixConfig):
-    """`heads` blocks of `size` numbers; with `writes` each coordinate may be written over."""
+    """A configuration with `heads` blocks of `size` numbers; with `writes` each coordinate may be overwritten."""
 
     writes: bool = True
 
     @property
     def logits(self) -> int:
-        """One for each entry of a permutation, and four for what each coordinate becomes."""
+        """The number of logits: one for each entry of a permutation, and four for the value of each coordinate."""
         return self.size**2 + (len(_WRITES) + 1) * self.size * self.writes
 
 
 @dataclass(frozen=True)
 class HardSliceConfig(_HardMatrixConfig):
-    """`heads` blocks of `size` numbers."""
+    """A configuration with `heads` blocks of `size` numbers."""
 
 
 class _HardMatrixLayer(HardLayer):
@@ -77,7 +78,7 @@ class _HardMatrixLayer(HardLayer):
 
 
 class HardPDSSMLayer(_HardMatrixLayer):
-    """x_k = D P x_{k−1}: each coordinate becomes that of the largest logit in its row of P, with the sign of D."""
+    """A layer x_k = D P x_{k−1}: row i of P copies the coordinate of its largest logit, D sets the sign."""
 
     Config = HardPDSSMConfig
 
@@ -104,7 +105,7 @@ class _PermutingLayer(_HardMatrixLayer):
         super().__init__(width_in, config)
 
     def options(self, logits: Tensor) -> tuple[Tensor, ...]:
-        """Return the logits of what each coordinate becomes (…, H, n, 4), if there are any."""
+        """Return the logits of the value of each coordinate (…, H, n, 4), if there are any."""
         n = self.mask.shape[1]
         return (logits[..., n * n :].unflatten(-1, (n, -1)),) if self._has_writes else ()
 
@@ -127,7 +128,7 @@ class _PermutingLayer(_HardMatrixLayer):
 
 
 class HardDeltaProductLayer(_PermutingLayer):
-    """x_k = A x_{k−1} + v with a permutation for A, of which rows are zero where v writes; x₀ is one-hot."""
+    """A layer x_k = A x_{k−1} + v with a permutation A, whose rows are zero where v writes; x₀ is one-hot."""
 
     Config = HardDeltaProductConfig
 
@@ -141,23 +142,23 @@ class HardDeltaProductLayer(_PermutingLayer):
 
     @property
     def family(self) -> str | None:
-        """Products of Householder factors."""
+        """The family of Householder products."""
         return "householder"
 
 
 class HardSliceLayer(_PermutingLayer):
-    """x_k = P x_{k−1} with a permutation P in each block; x₀ is one-hot."""
+    """A layer x_k = P x_{k−1} with a permutation P in each block; x₀ is one-hot."""
 
     Config = HardSliceConfig
 
     @property
     def family(self) -> str | None:
-        """Blocks of their size."""
+        """The family of blocks of this size."""
         return f"block({self.mask.shape[1]})"
 
 
 def permutation(logits: Tensor, temperature: float) -> Tensor:
-    """Return the permutation that takes the largest entry again and again, each row and column once: (…, n, n).
+    """Return the permutation chosen greedily by largest entries, each row and column once: (…, n, n).
 
     The gradient is that of Sinkhorn's iteration on exp(logits / temperature), a nearly doubly stochastic matrix.
 

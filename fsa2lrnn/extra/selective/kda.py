@@ -1,8 +1,8 @@
-"""Kimi Delta Attention and Gated DeltaNet 2: delta rules in which each column of a state decays by itself.
+"""Kimi Delta Attention and Gated DeltaNet 2: delta rules in which each column of a state has its own decay.
 
-S ← S diag(exp g), then S ← S (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ. KDA has one number β = σ(·) per head for b and w, GDN-2
-has its own for each key and value. g = −exp(A_log)·softplus(f_proj u + dt_bias). Parameters have the names of
-KimiDeltaAttention and GatedDeltaNet2 in flash-linear-attention.
+S ← S diag(exp g), then S ← S (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ. In KDA b and w are one number β = σ(·) per head, in GDN-2
+they are one number per key and one per value. g = −exp(A_log)·softplus(f_proj u + dt_bias). Parameters have the names
+of KimiDeltaAttention and GatedDeltaNet2 in flash-linear-attention.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 @dataclass(frozen=True)
 class KDAConfig(MatrixConfig):
-    """Kimi Delta Attention; `neg_eigval` doubles the rates of erasing (and in KDA of writing, which are the same)."""
+    """The configuration of Kimi Delta Attention; `neg_eigval` doubles the rates of erasing (in KDA also of writing)."""
 
     neg_eigval: bool = False
 
 
 @dataclass(frozen=True)
 class GDN2Config(KDAConfig):
-    """Gated DeltaNet 2."""
+    """The configuration of Gated DeltaNet 2."""
 
 
 class KDALayer(MatrixLayer):
-    """o_proj(norm(S q) ⊙ σ(g_proj u)); f_proj and g_proj are products of two matrices of rank V at most."""
+    """A layer o_proj(norm(S q) ⊙ σ(g_proj u)); f_proj and g_proj are products of two matrices of rank at most V."""
 
     Config: ClassVar[type[LayerConfig]] = KDAConfig
 
@@ -56,7 +56,7 @@ class KDALayer(MatrixLayer):
         return {"b": config.heads}
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Return no weight decay for A_log and dt_bias, as their code asks."""
+        """Return no weight decay for A_log and dt_bias, as in the published code."""
         return {name: Hint(decay=0.0) for name in ("A_log", "dt_bias")}
 
     def _weight(self, names: dict[str, int]) -> Tensor:
@@ -116,7 +116,7 @@ class KDALayer(MatrixLayer):
 
 
 class GDN2Layer(KDALayer):
-    """KDA with rates of erasing for each key and of writing for each value."""
+    """A KDA layer with one rate of erasing per key and one rate of writing per value."""
 
     Config = GDN2Config
 

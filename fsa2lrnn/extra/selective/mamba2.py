@@ -18,13 +18,13 @@ from fsa2lrnn.lrnn.layers.base import Hint
 
 @dataclass(frozen=True)
 class Mamba2Config(MatrixConfig):
-    """`heads` states of expand_v·block channels (headdim) and `block` numbers each (d_state); width heads·block."""
+    """A configuration with `heads` states of expand_v·block channels (headdim) and `block` numbers each (d_state)."""
 
     expand_v: float = 2.0
 
 
 class Mamba2Layer(MatrixLayer):
-    """out_proj(norm((S C + D x) ⊙ SiLU(z))); x, B and C are convolved, with a bias, and pass a SiLU."""
+    """A layer out_proj(norm((S C + D x) ⊙ SiLU(z))); x, B and C are convolved, with a bias, and pass a SiLU."""
 
     Config = Mamba2Config
 
@@ -44,11 +44,11 @@ class Mamba2Layer(MatrixLayer):
 
     @property
     def family(self) -> str | None:
-        """Diagonal with entries in [0, 1], if each depends on one letter."""
+        """The family of diagonal layers with entries in [0, 1], if each entry depends on one letter."""
         return None if self.config.conv else "diagonal[0,1]"
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Return no weight decay for A_log, dt_bias and D, as their code asks."""
+        """Return no weight decay for A_log, dt_bias and D, as in the published code."""
         return {name: Hint(decay=0.0) for name in ("A_log", "dt_bias", "D") if hasattr(self, name)}
 
     def _conv_bias(self) -> Tensor | None:

@@ -1,8 +1,8 @@
-"""Mamba-3 (SISO): Mamba-2 with a trapezoidal rule, and a rotation of keys and queries by angles that add up.
+"""Mamba-3 (SISO): Mamba-2 with a trapezoidal rule, and a rotation of keys and queries by cumulative angles.
 
 S ← S exp(Δ A) + (1 − λ) Δ exp(Δ A) x⁻ B⁻ᵀ + λ Δ x Bᵀ with the last letter's x⁻ and rotated B⁻, then y = S C: two steps
-of the scan per letter. B and C turn by the sum of Δ π tanh(angle) so far, the same for all heads before Δ: the
-transition of the state that turns along is a decay times a rotation. Parameters have the names of Mamba3 in
+of the scan per letter. B and C are rotated by the sum of Δ π tanh(angle) so far, the same for all heads before Δ: in
+the rotating frame, the transition of the state is a decay times a rotation. Parameters have the names of Mamba3 in
 state-spaces/mamba, with one group, without MIMO and without a norm of the output.
 """
 
@@ -25,9 +25,9 @@ _SLOWEST = 1e-4  # −A is at least this
 
 @dataclass(frozen=True)
 class Mamba3Config(MatrixConfig):
-    """`heads` states of expand_v·block channels and `block` numbers each, of which a share `rope` turns, in pairs.
+    """A configuration with `heads` states of expand_v·block channels and `block` numbers each; a share `rope` rotates.
 
-    Each transition depends on two letters, so that reads="state" does not exist.
+    The rotated numbers come in pairs. Each transition depends on two letters, so that reads="state" does not exist.
     """
 
     expand_v: float = 2.0
@@ -43,12 +43,12 @@ class Mamba3Config(MatrixConfig):
 
     @property
     def angles(self) -> int:
-        """The pairs of numbers that turn."""
+        """The number of rotated pairs."""
         return int(self.block * self.rope) // 2
 
 
 class Mamba3Layer(MatrixLayer):
-    """out_proj((S C + D x) ⊙ SiLU(z)); the state holds the angles, B and x of the last letter, then S."""
+    """A layer out_proj((S C + D x) ⊙ SiLU(z)); the state holds the angles, B and x of the last letter, then S."""
 
     Config = Mamba3Config
 
@@ -65,12 +65,12 @@ class Mamba3Layer(MatrixLayer):
 
     @property
     def memory(self) -> int:
-        """Angles (H, ·), B (H, N) and x (H, P)."""
+        """The numbers before S: angles (H, ·), B (H, N) and x (H, P)."""
         config = self.config
         return config.heads * (config.angles + config.block + config.values)
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Return no weight decay for dt_bias and D, as their code asks."""
+        """Return no weight decay for dt_bias and D, as in the published code."""
         return {name: Hint(decay=0.0) for name in ("dt_bias", "D")}
 
     def _read(self, u: Tensor, index: Tensor | None, memory: Tensor) -> tuple[RankOneSteps, Tensor, Tensor]:
@@ -106,7 +106,7 @@ class Mamba3Layer(MatrixLayer):
 
 
 def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Turn the first pairs of neighbours by as many angles: (…, N), (…, n) -> (…, N)."""
+    """Rotate the first pairs of adjacent entries by the given angles: (…, N), (…, n) -> (…, N)."""
     n = 2 * cos.shape[-1]
     first, second = x[..., 0:n:2], x[..., 1:n:2]
     turned = torch.stack([first * cos - second * sin, first * sin + second * cos], dim=-1).flatten(-2)

@@ -1,7 +1,7 @@
-"""What layers with a matrix state share: S_t = S_{t−1} (diagonal + rank one) + v kᵀ per head, read by queries.
+"""The base class of layers with a matrix state: S_t = S_{t−1} (diagonal + rank one) + v kᵀ per head, read by queries.
 
 Each layer either computes what its published code does ("gated": convolution, queries, norm, gate and projection), or
-its recurrence alone ("state"): the output is then the matrix state, flattened, so that one layer over letters has
+only its recurrence ("state"): the output is then the matrix state, flattened, so that one layer over letters has
 tables, one block for each row of S.
 """
 
@@ -29,11 +29,11 @@ NORM_EPS = 1e-5
 
 @dataclass(frozen=True)
 class MatrixConfig(LayerConfig):
-    """`heads` matrix states of `block` columns (keys) and expand_v·block rows (values).
+    """A configuration with `heads` matrix states of `block` columns (keys) and expand_v·block rows (values).
 
     Args:
-        conv: letters that the short convolution of queries, keys and values reads, 0 for none.
-        reads: "gated" for the published layer, "state" for its recurrence alone, without convolution, whose output is
+        conv: the number of letters that the short convolution of queries, keys and values reads, 0 for none.
+        reads: "gated" for the published layer, "state" for only its recurrence, without convolution, whose output is
             the state.
         outputs: the width of the published layer, 0 for heads·block.
     """
@@ -61,7 +61,7 @@ class MatrixConfig(LayerConfig):
 
     @property
     def values(self) -> int:
-        """V, the rows of a state."""
+        """V, the number of rows of a state."""
         return int(self.block * self.expand_v)
 
     @property
@@ -71,19 +71,19 @@ class MatrixConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """The outputs per step."""
+        """The number of outputs per step."""
         return self.heads * self.block * self.values if self.is_state else self.outputs or self.heads * self.block
 
     @property
     def entries(self) -> int:
-        """The numbers of H·V blocks A(u), or of a state."""
+        """The largest number of entries per token: those of H·V blocks A(u), or of a state."""
         return self.heads * self.values * self.block * (self.block if self.is_state else 1)
 
 
 class MatrixLayer(Layer):
-    """The base class: subclasses set the sizes, `projected`, `steps`, and `gated`, which ends the published layer.
+    """The base class: subclasses set the sizes, `projected`, `steps`, and `gated`, the end of the published layer.
 
-    The state is (B, memory + H·V·K): what the convolution remembers, then S; with reads="state" it is (B, H·V, K), and
+    The state is (B, memory + H·V·K): the memory of the convolution, then S. With reads="state" it is (B, H·V, K), and
     the first one is the parameter `x0`, zero in a new layer.
     """
 
@@ -103,12 +103,12 @@ class MatrixLayer(Layer):
 
     @property
     def methods(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] - depends on the mode
-        """The scans of states, or of matrices."""
+        """The methods of the scan: those of states, or those of matrices."""
         return tuple(STATE_METHODS) if self.config.is_state else tuple(METHODS)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """One block for each row of a state, if it is the output."""
+        """The block sizes if the state is the output: one block for each row of a state."""
         return (self.config.block,) * (self.config.heads * self.config.values) if self.config.is_state else ()
 
     @property
@@ -122,11 +122,11 @@ class MatrixLayer(Layer):
         return (self.config.conv - 1) * self.channels if self.config.conv else 0
 
     def projected(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the convolution reads, (…, d) -> (…, C), and everything else, (…, R)."""
+        """Return the input of the convolution, (…, d) -> (…, C), and everything else, (…, R)."""
         raise NotImplementedError
 
     def steps(self, x: Tensor, rest: Tensor) -> RankOneSteps:
-        """Return the steps, from what the convolution and SiLU give (…, C), and the rest (…, R)."""
+        """Return the steps from the output of convolution and SiLU (…, C) and the rest (…, R)."""
         raise NotImplementedError
 
     def gated(self, o: Tensor, rest: Tensor, steps: RankOneSteps) -> Tensor:
@@ -142,7 +142,7 @@ class MatrixLayer(Layer):
         return weight.new_zeros(batch, self.memory + config.heads * config.values * config.block)
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return the state, or zeros: the published layer outputs what it adds to its input."""
+        """Return the state, or zeros if the output of the published layer depends on an input."""
         return state.flatten(1) if self.config.is_state else state.new_zeros(len(state), self.config.width)
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
@@ -199,7 +199,7 @@ class MatrixLayer(Layer):
 
 
 class ShortConvolution(nn.Module):
-    """The weights (C, 1, W) of a causal convolution of each channel by itself."""
+    """The weights (C, 1, W) of a depthwise causal convolution."""
 
     def __init__(self, channels: int, length: int) -> None:
         super().__init__()
@@ -222,6 +222,6 @@ def normed(x: Tensor, weight: Tensor, eps: float = NORM_EPS) -> Tensor:
 
 
 def drawn_steps(n: int, shortest: float = 0.001, longest: float = 0.1) -> Tensor:
-    """Return biases whose softplus is between the step sizes given, uniformly in the logarithm: (n,)."""
+    """Return biases whose softplus is log-uniform between the given step sizes: (n,)."""
     dt = torch.exp(torch.rand(n) * (math.log(longest) - math.log(shortest)) + math.log(shortest)).clamp(min=1e-4)
     return dt + torch.log(-torch.expm1(-dt))

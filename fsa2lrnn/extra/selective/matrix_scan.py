@@ -94,12 +94,12 @@ def sequential(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Solve chunks of steps together, in the WY form: what a chunk writes is U with (I − M) U = V + α S₀ᵀ.
+    """Solve chunks of steps together, in the WY form: the updates of a chunk are U with (I − M) U = V + α S₀ᵀ.
 
-    In a chunk with cumulative logarithms G_i = g_1 + … + g_i, M_ij = Σ a_i exp(G_{i−1} − G_j) k_j for j < i and
-    α_i = exp(G_{i−1}) a_i. With one decay per head the exponents are formed as differences, which are never positive.
-    With a decay per column exp(G_i) and exp(−G_j) are multiplied apart; chunks are so short that neither overflows,
-    and decays too fast for chunks of two letters are left to the loop.
+    In a chunk with cumulative logarithms G_i = g_1 + … + g_i, M_ij = Σ a_i exp(G_{i−1} − G_j) k_j for j < i and α_i =
+    exp(G_{i−1}) a_i. With one decay per head the exponents are formed as differences, which are never positive. With a
+    decay per column exp(G_i) and exp(−G_j) are multiplied separately; chunks are so short that neither overflows, and
+    decays too fast for chunks of two letters are computed by the loop.
     """
     assert steps.q is not None
     batch, length, n, heads, _ = steps.k.shape

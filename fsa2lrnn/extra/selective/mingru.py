@@ -21,7 +21,7 @@ from fsa2lrnn.lrnn.scans import METHODS
 
 @dataclass(frozen=True)
 class MinGRUConfig(LayerConfig):
-    """`width` numbers."""
+    """The configuration of a minGRU of `width` numbers."""
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
 
@@ -32,7 +32,7 @@ class MinGRUConfig(LayerConfig):
 
 
 class MinGRULayer(Layer):
-    """The state is (B, H, 1), zero at the start, and the output."""
+    """A minGRU layer, whose output is its state (B, H, 1), zero at the start."""
 
     Config = MinGRUConfig
     takes_index: ClassVar[bool] = True
@@ -45,17 +45,17 @@ class MinGRULayer(Layer):
 
     @property
     def has_tables(self) -> bool:
-        """Always true: A = 1 − z, v = z g(h)."""
+        """True, with A = 1 − z and v = z g(h)."""
         return True
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """All 1."""
+        """The block sizes, all 1."""
         return (1,) * self.width
 
     @property
     def family(self) -> str | None:
-        """Diagonal with entries in [0, 1]."""
+        """The family of diagonal layers with entries in [0, 1]."""
         return "diagonal[0,1]"
 
     def initial_state(self, batch: int) -> Tensor:
@@ -73,7 +73,7 @@ class MinGRULayer(Layer):
         return (-gate).sigmoid()[..., None, None], v.unsqueeze(-1)
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Return bounds; g changes by no more than its argument, up to a jump of the slope at 0."""
+        """Return bounds of the tables; g changes by at most its argument, and its slope jumps at 0."""
         weight = self.to_hidden_and_gate.weight
         x = u.linear(weight, weight.new_zeros(len(weight)))
         h, gate = x[..., : self.width], x[..., self.width :]
@@ -84,5 +84,5 @@ class MinGRULayer(Layer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return the states and the last: u (B, T, d), or rows (N, d) with index (B, T)."""
+        """Return all states and the last state: u (B, T, d), or rows (N, d) with index (B, T)."""
         return scan_states(self, u, state, method, index)

@@ -24,12 +24,12 @@ from fsa2lrnn.lrnn.scans import METHODS
 
 @dataclass(frozen=True)
 class PDSSMConfig(LayerConfig):
-    """heads·block complex states.
+    """A configuration with heads·block complex states.
 
     Args:
-        dictionary: matrices that each letter mixes.
+        dictionary: the number of matrices that each letter mixes.
         multiple: hidden units of the gates of |D| and of its phase, per state.
-        reads: "gated" for the published block, "state" for its states alone, real and imaginary parts.
+        reads: "gated" for the published block, "state" for only its states, real and imaginary parts.
     """
 
     heads: int
@@ -48,22 +48,22 @@ class PDSSMConfig(LayerConfig):
 
     @property
     def states(self) -> int:
-        """N, complex ones."""
+        """N, the number of complex states."""
         return self.heads * self.block
 
     @property
     def width(self) -> int:
-        """N, or 2N."""
+        """The number of outputs: N for the published block, 2N for states."""
         return self.states * (2 if self.reads == "state" else 1)
 
     @property
     def entries(self) -> int:
-        """The numbers of P, or of the real transition."""
+        """The largest number of entries per token: those of P, or of the real transition."""
         return self.width**2
 
 
 class PDSSMLayer(Layer):
-    """LayerNorm(W [Re x, Im x] + D u), or [Re x, Im x]; x₀ = e₁. The state is (B, 1, 2N)."""
+    """A layer LayerNorm(W [Re x, Im x] + D u), or [Re x, Im x]; x₀ = e₁. The state is (B, 1, 2N)."""
 
     Config = PDSSMConfig
     takes_index: ClassVar[bool] = True
@@ -90,7 +90,7 @@ class PDSSMLayer(Layer):
 
     @property
     def family(self) -> str | None:
-        """None: maps of coordinates with complex factors, read backwards, are not a family here."""
+        """None: transposed maps of coordinates with complex factors are not one of the library's families."""
         return None
 
     @property
@@ -110,7 +110,7 @@ class PDSSMLayer(Layer):
         return start
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return the state, or what the block makes of it and a zero input: (B, 1, 2N) -> (B, width)."""
+        """Return the state, or the block's output for it and a zero input: (B, 1, 2N) -> (B, width)."""
         x = state.flatten(1)
         return x if self.has_tables else self._normed(self.to_out(x))
 
@@ -127,7 +127,7 @@ class PDSSMLayer(Layer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return outputs and the last state: u (B, T, d), or rows (N, d) with index (B, T)."""
+        """Return the outputs and the last state: u (B, T, d), or rows (N, d) with index (B, T)."""
         x, state = scan_states(self, u, state, method, index)
         if self.has_tables:
             return x, state

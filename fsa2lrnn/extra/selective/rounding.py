@@ -1,4 +1,4 @@
-"""Bounds on how far two evaluations of a delta rule's tables may be apart (T27 of docs/theory.md)."""
+"""Bounds on the difference between two evaluations of a delta rule's tables (T27 of docs/theory.md)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ _OPERATIONS = 64  # units in the last place that a few elementary functions in a
 
 
 class RoundedSteps(NamedTuple):
-    """Decays, not their logarithms, and rates, (…, n, H, K) or (…, n, H, 1), keys (…, n, H, K) and what is written
-    along them, (…, n, H, V)."""
+    """Bounds of the steps of a delta rule.
+
+    They are decays, not their logarithms, and rates, (…, n, H, K) or (…, n, H, 1), keys (…, n, H, K), and the values
+    written along them, (…, n, H, V).
+    """
 
     decay: RoundedNumbers
     rate: RoundedNumbers
@@ -25,7 +28,7 @@ class RoundedSteps(NamedTuple):
 
 
 def shaped(change: Callable[[Tensor], Tensor], x: RoundedNumbers) -> RoundedNumbers:
-    """Apply a function that moves numbers without computing."""
+    """Apply a function that rearranges numbers without computing."""
     return RoundedNumbers(change(x.mid), change(x.off), x.kind)
 
 

@@ -1,8 +1,9 @@
-"""RWKV-7 (Peng et al. 2025), the time mixing: S ← S (diag(w) − κ̂ (a ⊙ κ̂)ᵀ) + v k̃ᵀ, all from this letter and the last.
+"""RWKV-7 (Peng et al. 2025), the time mixing: S ← S (diag(w) − κ̂ (a ⊙ κ̂)ᵀ) + v k̃ᵀ, from this letter and the last.
 
-The transition removes along κ̂ and adds along a ⊙ κ̂, two vectors per letter, so that each letter takes two steps of the
-scan. Parameters have the names of RWKV7Attention in flash-linear-attention, each layer being the first of a model: it
-does not mix its values with those of a first layer. With reads="state" no letter is mixed with the one before it.
+The transition removes along κ̂ and adds along a ⊙ κ̂, two vectors per letter, so that each letter takes two steps of
+the scan. Parameters have the names of RWKV7Attention in flash-linear-attention. Each layer is built as the first of a
+model: it does not mix its values with those of a first layer. With reads="state" letters are not mixed with their
+predecessors.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ _MIXED = ("r", "w", "k", "v", "a", "g")
 
 @dataclass(frozen=True)
 class RWKV7Config(MatrixConfig):
-    """`heads` states of `block` columns and rows, without a convolution; `rank` of the low-rank gates, and `gate_rank`
-    of that of the output, 0 for the same."""
+    """A configuration with `heads` states of `block` columns and rows, without a convolution.
+
+    `rank` is the rank of the low-rank gates, `gate_rank` that of the output gate, 0 for the same.
+    """
 
     conv: int = 0
     rank: int = 32
@@ -40,7 +43,7 @@ class RWKV7Config(MatrixConfig):
 
 
 class LowRank(nn.Module):
-    """W₂ f(W₁ x) + b; the names are those of fla's LoRA."""
+    """A map W₂ f(W₁ x) + b with the parameter names of fla's LoRA."""
 
     def __init__(self, width_in: int, width: int, rank: int, activation: nn.Module, bias: bool = True) -> None:
         super().__init__()
@@ -52,7 +55,7 @@ class LowRank(nn.Module):
 
 
 class RWKV7Layer(MatrixLayer):
-    """o_proj((norm(S r) + (Σ r ⊙ r_k ⊙ k̃) v) ⊙ g_lora u); the state holds the last input, then S."""
+    """A layer o_proj((norm(S r) + (Σ r ⊙ r_k ⊙ k̃) v) ⊙ g_lora u); the state holds the last input, then S."""
 
     Config = RWKV7Config
 
@@ -78,7 +81,7 @@ class RWKV7Layer(MatrixLayer):
 
     @property
     def memory(self) -> int:
-        """The last input."""
+        """The numbers before S: those of the last input."""
         return 0 if self.config.is_state else self.width_in
 
     def _read(self, u: Tensor, index: Tensor | None, memory: Tensor) -> tuple[RankOneSteps, Tensor, Tensor]:
@@ -105,7 +108,7 @@ class RWKV7Layer(MatrixLayer):
         return RankOneSteps(g, a, k, v, None)
 
     def gated(self, o: Tensor, rest: Tensor, steps: RankOneSteps) -> Tensor:
-        """Return the projection of what is normed per head, corrected by this letter's value, and gated."""
+        """Return the projection of the gated outputs, normed per head and corrected by this letter's value."""
         assert steps.q is not None
         k, v = steps.k[..., 1, :, :], steps.v[..., 1, :, :]
         here = ((steps.q * k * self.r_k).sum(-1, keepdim=True) * v).flatten(-2)

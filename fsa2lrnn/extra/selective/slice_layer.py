@@ -3,7 +3,8 @@
 A is block-diagonal, sparse, diagonal, or a Walsh–Hadamard matrix times a diagonal. Parameters have the names of
 LinearCDE in structured-linear-cdes; that code also limits each change of y to ±10¹¹, which is left out here.
 
-That the first letter resets is a coordinate f of each block, 1 at the start and 0 after: y ← (I + A) y + f (W u + b).
+The reset at the first letter is implemented by a coordinate f of each block, 1 at the start and 0 after:
+y ← (I + A) y + f (W u + b).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ FORMS = ("block", "sparse", "hadamard", "diagonal")
 
 @dataclass(frozen=True)
 class SliceConfig(LayerConfig):
-    """heads·block states.
+    """A configuration with heads·block states.
 
     Args:
         form: "block" for `heads` blocks of `block` states, "diagonal", "sparse" for a share of the entries of one
             matrix, "hadamard" for H diag(·), H the Walsh–Hadamard matrix: heads·block is then a power of two.
-        density: the share of entries of a sparse A that are not always zero.
+        density: the share of entries of a sparse A that are trained.
         dt: the factor of the input.
         std: the standard deviation of the initial weights.
     """
@@ -59,7 +60,7 @@ class SliceConfig(LayerConfig):
 
     @property
     def states(self) -> int:
-        """Numbers of y."""
+        """The number of entries of y."""
         return self.heads * self.block
 
     @property
@@ -69,17 +70,17 @@ class SliceConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """y and f of each block."""
+        """The number of outputs: y and f of each block."""
         return self.states + self.blocks[0]
 
     @property
     def entries(self) -> int:
-        """The numbers of A(u)."""
+        """The number of entries of A(u)."""
         return self.width * (self.blocks[1] + 1)
 
 
 class SliceLayer(Layer):
-    """Blocks (y, f); the output is the state. `mask` holds the entries of a sparse A that are trained."""
+    """A layer of blocks (y, f) whose output is the state. `mask` holds the entries of a sparse A that are trained."""
 
     Config = SliceConfig
     takes_index: ClassVar[bool] = True
@@ -101,12 +102,12 @@ class SliceLayer(Layer):
 
     @property
     def has_tables(self) -> bool:
-        """Always true."""
+        """True for every form."""
         return True
 
     @property
     def family(self) -> str | None:
-        """Blocks of their size, if blocks are the form."""
+        """The family of blocks of their size, if the form is "block"."""
         return f"block({self.config.block + 1})" if self.config.form == "block" else None
 
     @property
@@ -145,7 +146,7 @@ class SliceLayer(Layer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return the states and the last: u (B, T, d), or rows (N, d) with index (B, T)."""
+        """Return all states and the last state: u (B, T, d), or rows (N, d) with index (B, T)."""
         return scan_states(self, u, state, method, index)
 
 

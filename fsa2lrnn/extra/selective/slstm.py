@@ -1,8 +1,8 @@
-"""sLSTM (Beck et al. 2024): exponential gates and a memory of its own outputs: not a linear recurrence.
+"""sLSTM (Beck et al. 2024): exponential gates that read the layer's own outputs, so that it is not a linear recurrence.
 
 c ← f c + i tanh(z), n ← f n + i, y = o c / n with i = exp(·), f = σ(·), o = σ(·), all scaled by exp(−m) so that nothing
-overflows. Gates read the input and, by a matrix per head, y of the letter before. Parameters have the names of
-sLSTMLayer in NX-AI/xlstm. It is here as the nonlinear reference.
+overflows. Gates read the input and, by a matrix per head, the previous y. Parameters have the names of sLSTMLayer in
+NX-AI/xlstm. It serves as the nonlinear reference.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _GATES = ("fgate", "igate", "zgate", "ogate")  # in the order of the cell: its i
 
 @dataclass(frozen=True)
 class SLSTMConfig(LayerConfig):
-    """`heads` heads of `block` cells; `conv`: letters that a convolution before the first two gates reads, 0 for
-    none."""
+    """A configuration with `heads` heads of `block` cells.
+
+    `conv` is the number of letters that a convolution before the first two gates reads, 0 for none.
+    """
 
     heads: int
     block: int
@@ -41,17 +43,20 @@ class SLSTMConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """The cells."""
+        """The number of cells."""
         return self.heads * self.block
 
     @property
     def entries(self) -> int:
-        """Four gates, or four states and what the convolution remembers."""
+        """The largest number of entries per token: four gates, or four states and the memory of the convolution."""
         return self.width * (4 + max(0, self.conv - 1))
 
 
 class SLSTMLayer(Layer):
-    """The norm of y per head. The state is (B, 4 + W − 1, C): y, c, n and m, then the last inputs."""
+    """An sLSTM layer whose output is the norm of y per head.
+
+    The state is (B, 4 + W − 1, C): y, c, n and m, then the last inputs.
+    """
 
     Config = SLSTMConfig
     takes_index: ClassVar[bool] = True
@@ -74,7 +79,7 @@ class SLSTMLayer(Layer):
         self.norm_weight = nn.Parameter(torch.zeros(C))  # the gain less 1
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return zeros."""
+        """Return zeros: (B, 4 + W − 1, C)."""
         return self.bias.new_zeros(batch, 4 + max(0, self.config.conv - 1), self.config.width)
 
     def emit(self, state: Tensor) -> Tensor:
@@ -84,7 +89,7 @@ class SLSTMLayer(Layer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return outputs and the last state: u (B, T, C), or rows (N, C) with index (B, T); one step at a time."""
+        """Return the outputs and the last state, step by step: u (B, T, C), or rows (N, C) with index (B, T)."""
         config = self.config
         length = (u if index is None else index).shape[1]
         if not length:
@@ -121,7 +126,7 @@ class SLSTMLayer(Layer):
 
 
 class HeadwiseLinear(nn.Module):
-    """A matrix (c, c) per head."""
+    """A linear map with a matrix (c, c) per head."""
 
     def __init__(self, heads: int, size: int) -> None:
         super().__init__()
@@ -133,7 +138,7 @@ class HeadwiseLinear(nn.Module):
 
 
 class CausalConv(nn.Module):
-    """A convolution of each channel by itself, with a bias."""
+    """A depthwise causal convolution with a bias."""
 
     def __init__(self, channels: int, length: int) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""Commands of this extra."""
+"""The commands of the distributed extra."""

@@ -1,4 +1,4 @@
-"""`fsa2lrnn export`: an automaton in a layer that others have released."""
+"""`fsa2lrnn export`: an automaton as a model of a published layer."""
 
 from __future__ import annotations
 

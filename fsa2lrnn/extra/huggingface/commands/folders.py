@@ -1,4 +1,4 @@
-"""Folders of models of others: written, run and judged on the command line."""
+"""Folders of external models on the command line: written, run, verified and observed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HEADS = 64  # of which a terminal shows each
 
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
-    """Export a machine and say what was written and proved, or why not."""
+    """Export a machine and print what was written and proved, or why it was not exported."""
     from fsa2lrnn.extra.huggingface.export import export
 
     try:
@@ -62,7 +62,7 @@ def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
 
 
 def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
-    """Whether layers of others can hold a machine, one line each; certificates of refusals into a folder."""
+    """Print for each layer whether it can represent a machine, and write certificates of refusals into a folder."""
     from fsa2lrnn.extra.huggingface.refuse import answer
 
     found = {layer: answer(machine, layer) for layer in layers}
@@ -100,7 +100,7 @@ def as_network(folder: Path) -> Wrapped:
 def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:
     """Run a folder's model on a word, piece by piece with its own cache.
 
-    `given`: options that were given and that nothing here listens to.
+    `given` names the options on the command line that have no effect here.
     """
     import torch
 
@@ -142,9 +142,9 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
 def verify(
     folder: Path, machine: MooreMachine, budget: int, seconds: float | None, as_json: bool, given: list[str]
 ) -> None:
-    """Prove a folder's model on its own code, one token a call, or show a word on which it differs.
+    """Prove a folder's model on its own code, one token per call, or print a counterexample.
 
-    `given`: options that were given and that nothing here listens to.
+    `given` names the options on the command line that have no effect here.
     """
     from fsa2lrnn.extra.huggingface.folder import load
     from fsa2lrnn.extra.huggingface.proof import prove
@@ -165,7 +165,7 @@ def _refuse(given: list[str], folder: Path) -> None:
 
 
 def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
-    """Where gates live, a row a head, or a layer where there are many; a picture into a file."""
+    """Print the values of the gates, one row per head, or per layer if there are many; write a picture into a file."""
     from fsa2lrnn.extra.huggingface.observed.report import merged, svg
 
     if output is not None:

@@ -1,4 +1,4 @@
-"""`fsa2lrnn gates`: where the gates of a model of others live, and whether it uses negative eigenvalues."""
+"""`fsa2lrnn gates`: the values of the gates of an external model, and whether it uses negative eigenvalues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Models of others, with any weights: where their gates live, as their own code computes them.
+"""Observation of external models with any weights: the values of their gates, as their own code computes them.
 
-`read.observe` runs a model over a text or its vocabulary; what a layer's file calls `OBSERVER` says where to look.
+`read.observe` runs a model over a text or its vocabulary; `OBSERVER` in a layer's file defines where the gates are
+read.
 """

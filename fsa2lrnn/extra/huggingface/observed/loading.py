@@ -1,7 +1,7 @@
-"""Models of transformers with any weights, loaded so that no file costs more than it holds.
+"""Loading of transformers models with any weights, with memory bounded by what the files contain.
 
-A model is loaded by the class of its architecture, without code of its own, from safetensors alone; before that it is
-made without memory, and must not need more numbers than its weights are.
+A model is loaded by the class of its architecture, without code of its own, from safetensors only. Before that it is
+built on the meta device, and must not have more numbers than its weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMPUTED = 2**16  # numbers that a small model may have beside its weights
 
 
 def configuration(path: Path) -> dict[str, Any]:
-    """What a config.json holds. Raises `UnsupportedFormat` for what is no object."""
+    """Return the JSON object of a config.json. Raises `UnsupportedFormat` for another JSON value."""
     value = parse_json(read_text(path), str(path))
     if not isinstance(value, dict):
         raise UnsupportedFormat(f"{path} is no object: give the folder of a model")
@@ -33,18 +33,18 @@ def configuration(path: Path) -> dict[str, Any]:
 
 
 def of_folder(folder: Path, kind: str, body: str) -> Any:
-    """The model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
+    """Return the model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
     return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, body), folder, _EAGER)
 
 
 def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, body: str) -> Any:
-    """The model of a configuration and weights, without its head, in evaluation mode. Raises `CheckpointError`."""
+    """Return the model of a configuration and weights, headless and in evaluation mode. Raises `CheckpointError`."""
     numbers, given = (sum(part.numel() for part in weights.values()), len(weights)), {"state_dict": dict(weights)}
     return _made("the weights", dict(config), numbers, _body(kind, body), None, _EAGER | given)
 
 
 def held(folder: Path) -> tuple[int, int]:
-    """How many numbers and tensors the weights of a folder are, by their headers. Raises `CheckpointError`."""
+    """Return the numbers of entries and tensors in a folder's weights, by their headers. Raises `CheckpointError`."""
     names = ["model.safetensors"]
     if (index := folder / _INDEX).is_file():
         table = parse_json(read_text(index), str(index))
@@ -80,7 +80,7 @@ def tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def check_like(origin: str, kind: str, empty: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    """Raises `CheckpointError` unless weights are, by name and shape, those of a model that was made without memory."""
+    """Raise `CheckpointError` unless the weights have the names and shapes of a model on the meta device."""
     wanted = empty.state_dict()
     if wrong := [
         name
@@ -152,5 +152,5 @@ def _made(
 
 
 def said(fault: Exception) -> str:
-    """What an error of others says, in a line; some of theirs repeat a whole configuration."""
+    """Return the message of an external exception, shortened to a line, because some repeat a whole configuration."""
     return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)

@@ -1,4 +1,4 @@
-"""What a layer's file has to offer so that models of others are read: found, loaded, run, with what its gates did."""
+"""The interface through which external models are read: recognised, loaded, run, with the values of their gates."""
 
 from __future__ import annotations
 
@@ -16,50 +16,50 @@ Take = Callable[[int, Mapping[str, np.ndarray]], None]  # a layer's number, and 
 
 
 class Observer(Protocol):
-    """Models of one architecture, whoever made them."""
+    """The interface to external models of one architecture."""
 
     measures: tuple[Measure, ...]
 
     def is_in(self, folder: Path) -> bool:
-        """Whether a folder holds such a model, by its configuration or the name of its weights."""
+        """Return whether a folder holds such a model, by its configuration or the name of its weights."""
         ...
 
     def open(self, folder: Path) -> Any:
-        """The model, in evaluation mode. Raises `CheckpointError` for weights that are not what they say."""
+        """Return the model in evaluation mode. Raises `CheckpointError` if its weights contradict the configuration."""
         ...
 
     def owns(self, model: Any) -> bool:
-        """Whether a model that was loaded elsewhere is of this architecture."""
+        """Return whether a model that was loaded elsewhere is of this architecture."""
         ...
 
     def describe(self, model: Any) -> dict[str, str]:
-        """Class, dtype and versions."""
+        """Return the class, dtype and versions of the model."""
         ...
 
     def n_tokens(self, model: Any) -> int:
-        """How many tokens it knows."""
+        """Return the size of the model's vocabulary."""
         ...
 
     def heads(self, model: Any) -> dict[int, int]:
-        """How many heads each layer with a state has."""
+        """Return the number of heads of each layer that has a state, by layer number."""
         ...
 
     def reach(self, model: Any) -> tuple[float, float]:
-        """The least and the largest eigenvalue that what multiplies the state can have."""
+        """Return the least and the largest eigenvalue that a transition of the layer can have."""
         ...
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
-        """How many words of one token are read together, and how many tokens of a text, at most `longest`."""
+        """Return how many one-token words are read together, and how many tokens of a text, at most `longest`."""
         ...
 
     def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
-        """Words of tokens, int64 (B, T), each from the start; what the gates did is handed over layer by layer."""
+        """Read words of tokens, int64 (B, T), each from the start, and pass the gates to `take` layer by layer."""
         ...
 
 
 @contextmanager
 def replaced(namespace: Any, **functions: Any) -> Iterator[None]:
-    """Functions of a module in place of its own, meanwhile."""
+    """Replace functions of a module within the context."""
     before = {name: getattr(namespace, name) for name in functions}
     try:
         for name, function in functions.items():

@@ -1,4 +1,4 @@
-"""PD-SSM of IBM's file: which coordinate copies which, with which factor, and the eigenvalues along the cycles."""
+"""PD-SSM as in IBM's file: which coordinate copies which, with which factor, and the eigenvalues along the cycles."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class PdSsmObserver:
         return dict.fromkeys(range(len(model.blocks)), 1)
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
-        """Real parts; phases reach every angle."""
+        """Return the range of the real parts; phases reach every angle."""
         return -1.0, 1.0
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
@@ -107,9 +107,10 @@ def _measured(seen: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
 
 
 def longest_and_least(sources: np.ndarray, factors: np.ndarray) -> tuple[float, float]:
-    """The longest cycle of a map, and the least real part of an eigenvalue of h_m ← factors_m · h_sources(m).
+    """Return the length of the longest cycle of a map, and the least real part of its eigenvalues.
 
-    Off cycles the map is nilpotent, so that 0 is an eigenvalue wherever some coordinate is on none.
+    The eigenvalues are those of h_m ← factors_m · h_sources(m). Off cycles the map is nilpotent, so that 0 is an
+    eigenvalue if any coordinate is on no cycle.
     """
     seen = np.zeros(len(sources), np.int64)  # 0 for a coordinate that no walk has come to, else that walk's number
     longest, least, n_on = 0, np.inf, 0
@@ -133,7 +134,7 @@ def longest_and_least(sources: np.ndarray, factors: np.ndarray) -> tuple[float, 
 
 @contextmanager
 def _watched(namespace: Any, block: Any) -> Iterator[dict[str, torch.Tensor]]:
-    """What a block computes on its way: M, magnitudes and phases in turns, (B, T, …)."""
+    """Record the intermediate values of a block: M, magnitudes and phases in turns, (B, T, …)."""
     seen = dict[str, torch.Tensor]()
     product = namespace.einsum
 

@@ -1,4 +1,4 @@
-"""The gates of a model of others, over a text or over each token of its vocabulary."""
+"""The gates of an external model, over a text or over each token of its vocabulary."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ MAX_HEADS = 10_000
 def observe(
     model: Path | str | Any, tokens: Sequence[int] | np.ndarray | None = None, window: int = WINDOW
 ) -> GateObservations:
-    """Where the gates of a model live, layer by layer and head by head, as its own code computes them.
+    """Return the values of a model's gates, layer by layer and head by head, as its own code computes them.
 
     Args:
         model: a folder that `save_pretrained` or `fsa2lrnn export` wrote, or a model that was loaded.
         tokens: a text, read in pieces of at most `window` tokens, each from the start; None for every token of the
-            vocabulary, or every letter of an exported folder, each alone as the first.
+            vocabulary, or every letter of an exported folder, each as a word of one token.
 
     Raises:
         UnsupportedFormat: for another architecture, or gates that are not finite.
         CheckpointError: for a folder that holds no such model.
-        InvalidWord: for a token that the model does not know, or none at all.
+        InvalidWord: for a token outside the model's vocabulary, or no tokens at all.
         BudgetExceeded: for more than 10,000 heads.
 
     >>> from fsa2lrnn.extra.huggingface.packages import modeling
@@ -114,9 +114,10 @@ def _found(model: Path | str | Any) -> tuple[str, Observer, Any, int]:
 
 
 def model_of(layer: str, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
-    """The model of a configuration, as config.json has it, and a state dict, which `observe` takes.
+    """Return the model of a configuration, as in config.json, and a state dict, for `observe`.
 
-    Raises `UnsupportedFormat` for a layer whose models have no configuration, `CheckpointError` where they don't fit.
+    Raises `UnsupportedFormat` for a layer whose models have no configuration, `CheckpointError` if the two do not
+    match.
     """
     observer = layer_file(layer).OBSERVER
     if not isinstance(observer, Architecture):
@@ -125,7 +126,7 @@ def model_of(layer: str, config: Mapping[str, Any], weights: Mapping[str, torch.
 
 
 def letters(folder: Path) -> tuple[Hashable, ...] | None:
-    """The letters of a folder that `fsa2lrnn export` wrote, which are its first tokens; None for another."""
+    """Return the letters of a folder that `fsa2lrnn export` wrote, which are its first tokens; None otherwise."""
     return described(folder)[0].alphabet if (folder / FILE).is_file() else None
 
 
@@ -142,11 +143,11 @@ _FILE = "tokenizer.json"
 
 
 def encode(folder: Path, text: str) -> np.ndarray:
-    """The tokens of a text, int64 (T,).
+    """Return the tokens of a text, int64 (T,).
 
     Raises:
-        InvalidWord: for a text without tokens, or a letter that an exported model does not know.
-        CheckpointError: for a folder without a tokenizer that can be read.
+        InvalidWord: for a text without tokens, or a letter outside an exported model's alphabet.
+        CheckpointError: for a folder without a readable tokenizer.
     """
     alphabet = letters(folder)
     if alphabet is not None:

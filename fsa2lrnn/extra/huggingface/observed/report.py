@@ -1,4 +1,4 @@
-"""Where the gates of a model live: what was found, head by head."""
+"""The observed gates of a model, head by head, as text, JSON and a picture."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ObservedHead(Brief):
     """One head of one layer.
 
     Args:
-        layer, head: numbers from 0, the former as the model counts its layers.
-        negative: at how many tokens its transition has a negative eigenvalue.
-        spreads: by the names of the layer's measures.
+        layer, head: numbers from 0; layers are counted as in the model.
+        negative: the number of tokens at which its transition has a negative eigenvalue.
+        spreads: the distribution of each measure of the layer, by name.
     """
 
     layer: int
@@ -33,26 +33,26 @@ class ObservedHead(Brief):
 
     @property
     def n(self) -> int:
-        """Tokens that were read."""
+        """The number of tokens that were read."""
         return self.spreads[EIGENVALUE].n
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
+        """Return a JSON object."""
         spreads = {name: spread.to_json() for name, spread in self.spreads.items()}
         return {"layer": self.layer, "head": self.head, "negative": self.negative / self.n, **spreads}
 
 
 @dataclass(frozen=True, eq=False)
 class GateObservations(Brief):
-    """What the gates of a model did.
+    """The observed values of a model's gates.
 
     Args:
         layer: its name in `released.LAYERS`.
         model: its class, dtype, versions of packages.
-        read: what it read, in words.
-        n_tokens: how many.
+        read: a description of the tokens that it read.
+        n_tokens: the number of tokens.
         reach: the least and the largest eigenvalue that the layer can have, with the model's configuration.
-        measures: in the order in which they are shown.
+        measures: in the order of display.
         heads: of all layers that have a state.
     """
 
@@ -75,11 +75,11 @@ class GateObservations(Brief):
         return min(head.spreads[EIGENVALUE].least for head in self.heads)
 
     def by_layer(self) -> dict[int, Sequence[ObservedHead]]:
-        """Heads by the number of their layer."""
+        """Return the heads by the number of their layer."""
         return {number: tuple(heads) for number, heads in groupby(self.heads, key=lambda head: head.layer)}
 
     def explain(self) -> str:
-        """The answer in a sentence: whether negative eigenvalues are used."""
+        """Return a sentence on whether negative eigenvalues are used."""
         if self.reach[0] >= 0:
             return f"no eigenvalue can be negative: this layer reaches {_range(self.reach)}"
         using = [head for head in self.heads if head.negative]
@@ -96,7 +96,7 @@ class GateObservations(Brief):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object, all heads in it."""
+        """Return a JSON object with all heads."""
         return {
             "layer": self.layer,
             "model": dict(self.model),
@@ -110,7 +110,7 @@ class GateObservations(Brief):
 
 
 def merged(heads: Sequence[ObservedHead], measures: Sequence[Measure]) -> ObservedHead:
-    """Several heads as one: ranges around all of theirs, quantiles of all their values."""
+    """Return several heads as one, with the range and the quantiles of all their values together."""
     spreads = dict[str, Spread]()
     for measure in measures:
         parts = [head.spreads[measure.name] for head in heads]
@@ -133,9 +133,9 @@ _BELOW, _ABOVE = "#c8472f", "#2c63b8"
 
 
 def svg(found: GateObservations) -> str:
-    """A whole SVG file: of each head how often its least eigenvalue lies where, from the least that is reached to 1.
+    """Return an SVG file with a histogram of the least eigenvalue for each head, from the least reached value to 1.
 
-    A bar's height is the root of its share, so that what is rare can be seen.
+    The height of a bar is the square root of its share, so that rare values are visible.
     """
     rows = {number: tuple(heads) for number, heads in found.by_layer().items()}
     if len(found.heads) > _MOST:

@@ -1,7 +1,7 @@
-"""RWKV-7 of the package rwkv: w, a and the key from what each layer read, by the formula and the weights of its step.
+"""RWKV-7 of the package rwkv: w, a and the key of each layer, computed from the layer's input and its weights.
 
-Their step is compiled, so that nothing can be looked at inside; but the state holds what a layer read last, and from
-two of these and its weights the gates follow by the same operations, bit for bit.
+The package's step is compiled, so its intermediate values cannot be read. But the state contains the last input of
+each layer, and the gates follow from two of these inputs and the weights by the same operations, bit for bit.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Rwkv7Observer:
         return dict.fromkeys(range(model.n_layer), int(model.n_head))
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
-        """w at its least and a = 1 remove the most."""
+        """Return the least and the largest eigenvalue; the least is reached with the least w and a = 1."""
         return _LEAST_W - 1, 1.0
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class Rwkv7Observer:
 def gates(
     z: Mapping[str, torch.Tensor], layer: int, x: torch.Tensor, x_prev: torch.Tensor, n_heads: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """w, a and κ of one step, (heads, N) each, from what a layer reads, (H,), and read a letter before."""
+    """Return w, a and κ of one step, (heads, N) each, from the layer's current and previous input, (H,) each."""
     part = {name: z[f"blocks.{layer}.att.{name}"] for name in
             ("x_w", "x_k", "x_a", "w0", "w1", "w2", "a0", "a1", "a2", "k_k", "key.weight")}  # fmt: skip
     xx = x_prev - x
@@ -111,7 +111,9 @@ def gates(
 
 
 def least_eigenvalue(w: np.ndarray, a: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Of diag(w) − κ(a∘κ)ᵀ, (…, N) each -> (…): where Σ u²/(w − λ) = 1 below the least w, else that one.
+    """Return the least eigenvalue of diag(w) − κ(a∘κ)ᵀ, (…, N) each -> (…).
+
+    It is the λ below the least w with Σ u²/(w − λ) = 1, or the least w if no such λ exists.
 
     >>> float(least_eigenvalue(np.array([0.75, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 0.0])))
     -0.25

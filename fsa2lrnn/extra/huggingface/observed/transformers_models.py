@@ -1,4 +1,4 @@
-"""Models of transformers, of any weights: what their mixers hand to their recurrence as they run."""
+"""Observation of transformers models with any weights: the arguments of their recurrences at run time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Architecture(ABC):
         return loading.of_folder(folder, self.kind, f"{self.prefix}{self.body}")
 
     def made(self, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
-        """The same of a configuration and weights. Raises `CheckpointError`."""
+        """Return the model of a configuration and weights. Raises `CheckpointError`."""
         return loading.of_weights(config, weights, self.kind, f"{self.prefix}{self.body}")
 
     def owns(self, model: Any) -> bool:
@@ -81,9 +81,9 @@ class Architecture(ABC):
 
     @torch.no_grad()
     def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
-        """Their whole model runs, without its head; what a mixer hands to its recurrence is looked at there.
+        """Run the whole model without its head, and observe the arguments that each mixer passes to its recurrence.
 
-        Raises `CheckpointError` where their code fails on the configuration that the model was made of.
+        Raises `CheckpointError` if the package's code fails on the model's configuration.
         """
         body, was_training = model.base_model, model.training
         with transformers(), self._numbered(model) as number:
@@ -127,18 +127,18 @@ class Architecture(ABC):
 
     @abstractmethod
     def reach(self, model: Any) -> tuple[float, float]:
-        """The least and the largest eigenvalue."""
+        """Return the least and the largest eigenvalue."""
 
     @abstractmethod
     def _n_heads(self, mixer: Any) -> int: ...
 
     @abstractmethod
     def _floats(self, mixer: Any) -> int:
-        """How many numbers its recurrence makes for a token."""
+        """Return how many numbers the mixer's recurrence computes per token."""
 
     @abstractmethod
     def _watched(self, file: Any, taken: Any) -> AbstractContextManager[None]:
-        """Their file with a recurrence that hands over measures, each (B, T, heads), and then does what it did."""
+        """Replace the recurrence in `file` by one that also passes measures, each (B, T, heads), to `taken`."""
 
 
 _CHUNK = 64  # letters that their prefill multiplies together
@@ -146,7 +146,7 @@ _CHUNK = 64  # letters that their prefill multiplies together
 
 @dataclass(frozen=True)
 class GatedDeltaObserver(Architecture):
-    """α(I − βkkᵀ): α (d − 1 times) and α(1 − β‖k‖²) are its eigenvalues, the latter the least."""
+    """The observer of α(I − βkkᵀ), with the eigenvalues α (d − 1 times) and α(1 − β‖k‖²), the least one."""
 
     measures: ClassVar = (
         Measure("alpha"),
@@ -156,7 +156,7 @@ class GatedDeltaObserver(Architecture):
     )
 
     def reach(self, model: Any) -> tuple[float, float]:
-        """From −1 where the configuration doubles β."""
+        """Return the range of eigenvalues: from −1 if the configuration doubles β, otherwise from 0."""
         return (-1.0 if getattr(model.config, "linear_allow_neg_eigval", False) else 0.0), 1.0
 
     def _n_heads(self, mixer: Any) -> int:
@@ -198,12 +198,12 @@ _MAMBA_CHUNK = 256  # letters that their prefill multiplies together at most her
 
 @dataclass(frozen=True)
 class Mamba2Observer(Architecture):
-    """exp(−Δ·exp(A_log)) times the identity, a head."""
+    """The observer of exp(−Δ·exp(A_log)), the multiple of the identity that is the transition of a head."""
 
     measures: ClassVar = (Measure("delta", high=math.inf, marks=(0.0,)), Measure(EIGENVALUE))
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
-        """0 to 1, whatever the weights."""
+        """Return 0 and 1, whatever the weights."""
         return 0.0, 1.0
 
     def _n_heads(self, mixer: Any) -> int:

@@ -1,4 +1,4 @@
-"""Values of gates as they come, token after token: kept as counts, so that memory does not grow with a text."""
+"""Running statistics of the values of gates: kept as counts, so that memory does not grow with a text."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity of a layer, one number a head and token.
+    """A quantity of a layer, one number per head and token.
 
     Args:
         name: "beta".
-        low, high: between which its values are counted in bins; infinity for `high` bins x/(1 + x).
-        marks: values at which a gate is exact, counted apart.
+        low, high: the range in which its values are counted in bins; infinity as `high` for bins of x/(1 + x).
+        marks: values at which a gate is exact, counted separately.
     """
 
     name: str
@@ -30,19 +30,19 @@ class Measure:
     marks: tuple[float, ...] = (0.0, 1.0)
 
     def to_unit(self, values: np.ndarray) -> np.ndarray:
-        """Where values lie, 0 for `low` and 1 for `high`."""
+        """Return the positions of values in the range, 0 for `low` and 1 for `high`."""
         if math.isinf(self.high):
             return (values - self.low) / (1 + values - self.low)
         return (values - self.low) / (self.high - self.low)
 
     def from_unit(self, places: np.ndarray) -> np.ndarray:
-        """The values at places from 0 to 1."""
+        """Return the values at positions from 0 to 1, the inverse of `to_unit`."""
         if math.isinf(self.high):
             return self.low + places / np.maximum(1 - places, 1e-12)
         return self.low + places * (self.high - self.low)
 
     def quantiles(self, counts: np.ndarray, least: float, most: float) -> tuple[float, ...]:
-        """The values at `QUANTILES`, of counts in `BINS` bins, between the least and the largest that there was."""
+        """Return the values at `QUANTILES` from counts in `BINS` bins, clipped to the least and the largest value."""
         places = np.concatenate([[0.0], np.cumsum(counts) / max(counts.sum(), 1)])
         edges = self.from_unit(np.arange(BINS + 1) / BINS)
         return tuple(np.clip(np.interp(QUANTILES, places, edges), least, most).tolist())
@@ -50,14 +50,14 @@ class Measure:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How the values of one head are spread.
+    """The distribution of the values of one head.
 
     Args:
         least, most, mean: of all values.
-        quantiles: at `QUANTILES`; right to the width of a bin.
+        quantiles: at `QUANTILES`; accurate to the width of a bin.
         counts: of values in each of `BINS` bins, int64; values outside are in the first and last.
-        exactly: how many are exactly a mark.
-        n: how many values there are.
+        exactly: for each mark, how many values equal it.
+        n: the number of values.
     """
 
     least: float
@@ -69,7 +69,7 @@ class Spread:
     n: int
 
     def to_json(self) -> dict[str, Any]:
-        """Without the counts."""
+        """Return a JSON object without the counts."""
         return {
             "least": self.least,
             "most": self.most,
@@ -98,7 +98,7 @@ class HeadValues:
         self._below = np.zeros(heads, np.int64)
 
     def add(self, values: np.ndarray) -> None:
-        """Of some tokens, (n, heads). Raises `UnsupportedFormat` for values that are not finite."""
+        """Add the values of some tokens, (n, heads). Raises `UnsupportedFormat` for values that are not finite."""
         heads = len(self._counts)
         values = np.asarray(values, np.float64).reshape(-1, heads)
         if not np.isfinite(values).all():
@@ -120,11 +120,11 @@ class HeadValues:
             self._exactly[:, j] += (values == mark).sum(axis=0)
 
     def below_zero(self, head: int) -> int:
-        """How many values of a head are negative."""
+        """Return how many values of a head are negative."""
         return int(self._below[head])
 
     def spread(self, head: int) -> Spread:
-        """What was added for a head."""
+        """Return the distribution of the values that were added for a head."""
         counts, n = self._counts[head], self._n
         least, most = float(self._least[head]), float(self._most[head])
         exactly = {mark: int(k) for mark, k in zip(self.measure.marks, self._exactly[head], strict=True)}

@@ -52,8 +52,10 @@ def check_provable(settings: Settings) -> None:
 
 
 def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> bool:
-    """Prove the machine of each trained network, and add the evidence to the results and the machines to their folders;
-    return whether all are proved."""
+    """Prove the machine of each trained network; return whether all are proved.
+
+    The evidence is added to the results and the machines to their folders.
+    """
     proved = True
     for result in results:
         if "model" not in result:
