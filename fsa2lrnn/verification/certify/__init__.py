@@ -51,9 +51,9 @@ def certify(
         slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
             summation, is always included: it is bounded from their weights (`verification.slack`), and usually limits
             models with wide gates. `as_tables(model)` stores its tables, and needs none.
-        work: the approximate number of multiplications of the search, and again of a last walk; equal work gives equal
-            certificates on any CPU. One step of an enumeration costs as many as the model has numbers, and 20,000 steps
-            are always made.
+        work: the approximate number of multiplications of the search; a last walk takes up to three times as many.
+            Equal work gives equal certificates on any CPU. One step of an enumeration costs as many as the model has
+            numbers, and 20,000 steps are always made.
         seconds: an additional time limit. If it ends the search, the certificate states the length proved so far, a
             `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a

@@ -30,6 +30,7 @@ _DECLINE = 64  # letters after which the decline of the margins is first evaluat
 _MOST_DIRECTIONS = 64
 _UNITS = (20, 10, 5)  # hidden units per machine state that directions bound, as many as the work allows
 _MOST_UNITS = 128
+_LAST = 3.0  # budgets of work for the last walk
 _STORED_BYTES = 3_000_000
 _MOST_STORED = 8
 
@@ -187,11 +188,11 @@ class TubeSearch:
         return float(n_sets * (per_step + self._weights["W1"].size))
 
     def refined(self, walk: TubeWalk) -> TubeWalk:
-        """Return the better of this walk and one along hidden units too, for as much work again as the search's."""
-        tube, steps = walk.tube, 2 * len(walk.margins)
+        """Return the better of this walk and one along hidden units too, for `_LAST` times the work of the search."""
+        tube, steps = walk.tube, len(walk.margins) * 3 // 2
         if tube.tail or len(walk.margins) <= tube.start:
             return walk
-        self._work.renew()
+        self._work.renew(_LAST)
         frame_nodes = nodes(self._target, tube.memory, tube.frame_memory)
         for count in _UNITS:
             if count * self._target.delta.shape[1] > _MOST_UNITS:
