@@ -1,38 +1,47 @@
-"""Folders: written, read, and those that are none of ours."""
+"""Folders: exported, read, refused where something was changed."""
 
 import json
+import os
 import shutil
+import sys
 import time
 
 import pytest
 import torch
-
-pytest.importorskip("transformers")
-
 from safetensors.torch import load_file, save_file
 
 from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.huggingface import export as module
+from fsa2lrnn.extra.huggingface.export import export
 from fsa2lrnn.extra.huggingface.folder import FILE, FORMAT, load, run
 from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import Proved, Scope, Undecided
+from tests.fsa2lrnn.extra.huggingface.mutated_folders import try_all, violations, write_all
+
+pytest.importorskip("transformers")
+
 
 DELTA_PRODUCT = json.dumps(
     {"format": FORMAT, "version": 1, "layer": "delta-product", "machine": json.loads(zoo.parity().to_json())}
 )
 
 
-def test_what_is_loaded_is_what_was_written(exported):
+def test_what_is_loaded_is_what_was_written_and_what_the_auto_class_loads(exported):
     folder, written = exported("parity")
     model = load(folder)
     assert model.machine == zoo.parity()
     assert (model.layer, model.dtype) == ("olmo-hybrid", "float32")
     assert sum(parameter.numel() for parameter in model.model.parameters()) == written.n_parameters
     assert "trust_remote_code" not in (folder / "config.json").read_text()
-
-
-def test_no_letters(exported):
     assert run(load(exported("parity")[0]), torch.zeros(0, dtype=torch.int64))[0].tolist() == []
+    from transformers import AutoModelForCausalLM
+
+    folder = exported("parity")[0]
+    model, theirs = load(folder).model, AutoModelForCausalLM.from_pretrained(folder)
+    assert type(model) is type(theirs)
+    assert model.config.to_dict() == theirs.config.to_dict()
+    assert not model.training
 
 
 @pytest.mark.parametrize(
@@ -180,16 +189,6 @@ def test_weights_that_answer_alike_letter_by_letter_are_not_proved(exported, tmp
         prove(model)
 
 
-def test_the_model_is_what_the_auto_class_loads(exported):
-    from transformers import AutoModelForCausalLM
-
-    folder = exported("parity")[0]
-    model, theirs = load(folder).model, AutoModelForCausalLM.from_pretrained(folder)
-    assert type(model) is type(theirs)
-    assert model.config.to_dict() == theirs.config.to_dict()
-    assert not model.training
-
-
 def test_a_model_on_which_their_code_fails_is_said_to_be(exported):
     model = load(exported("flip_flop", "mamba-2")[0])
     model.model.backbone.layers[0].mixer.chunk_size = 0
@@ -224,3 +223,80 @@ def test_a_larger_machine_is_read_where_it_is_the_expected_one(exported):
     other = MooreMachine(machine.delta, [False, *[True] * 12])
     with pytest.raises(CheckpointError, match="of 13 states"):
         load(folder, other)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("task", ["group(S4, transpositions)", "group(S4)", "group(Z2xZ2)", "shift_register(2)"])
+def test_what_is_written_is_proved(exported, task, dtype):
+    _, written = exported(task, "olmo-hybrid", dtype)
+    assert isinstance(written.verdict, Proved)
+    assert written.verdict.arithmetic == dtype
+
+
+def test_one_letter_is_an_alphabet(tmp_path):
+    written = export(MooreMachine([[1, 0]], [False, True]), "olmo-hybrid", tmp_path / "m")
+    assert written.verdict.pairs == 3
+
+
+@pytest.mark.parametrize(
+    ("machine", "layer", "dtype", "kind", "message"),
+    [
+        (zoo.parity(), "olmo-hybrid", "float16", UnsupportedFormat, "dtype float16: weights are written for float32"),
+        (zoo.parity(), "gpt", "float32", UnsupportedFormat, "layer 'gpt' is not known"),
+        (zoo.length_mod(29), "olmo-hybrid", "float32", NotExpressible, "no stack of the known constructions was found"),
+        (zoo.parity(), "qwen3-next", "float32", NotExpressible, "no stack of qwen3-next layers without attention can"),
+    ],
+)
+def test_bad_input(tmp_path, machine, layer, dtype, kind, message):
+    with pytest.raises(kind, match=message):
+        export(machine, layer, tmp_path / "m", dtype)
+    assert not (tmp_path / "m").exists()
+
+
+def test_nothing_is_written_where_the_proof_fails_or_the_package_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "prove", lambda _: Undecided(3, Scope(2), 10))
+    with pytest.raises(NotExact, match="does not run this machine on the code that is installed"):
+        export(zoo.parity(), "olmo-hybrid", tmp_path / "to" / "m")
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setitem(sys.modules, "rwkv", None)
+    monkeypatch.delitem(sys.modules, "rwkv.model", raising=False)
+    with pytest.raises(MissingPackage, match="pip install rwkv"):
+        export(zoo.flip_flop(), "rwkv-7", tmp_path / "m")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_export_leaves_the_one_before(tmp_path, monkeypatch):
+    export(zoo.parity(), "olmo-hybrid", tmp_path / "m")
+    (tmp_path / "m" / "README.md").write_text("ours")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()}
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "prove", lambda _: Undecided(3, Scope(2), 10))
+        with pytest.raises(NotExact):
+            export(zoo.flip_flop(), "olmo-hybrid", tmp_path / "m")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "m").iterdir()} == before
+    export(zoo.flip_flop(), "mamba-2", tmp_path / "m")
+    model = load(tmp_path / "m")
+    assert (model.layer, model.machine) == ("mamba-2", zoo.flip_flop())
+    assert {path.name for path in (tmp_path / "m").iterdir()} == set(before)
+
+
+def test_a_folder_with_files_that_a_package_may_read_is_not_written_to(tmp_path):
+    (tmp_path / "chat_template.jinja").write_text("x")
+    with pytest.raises(CheckpointError, match=r"chat_template.jinja' is not a file that `export` writes"):
+        export(zoo.parity(), "olmo-hybrid", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["chat_template.jinja"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return write_all(tmp_path_factory.mktemp("mutated"))
+
+
+def test_a_few_mutated_folders(folders):
+    assert violations(try_all(12, 0, folders)) == []
+
+
+@pytest.mark.slow
+def test_mutated_folders(folders):
+    """MUTATED_FOLDERS says how many, 100 if it is not set."""
+    assert violations(try_all(int(os.environ.get("MUTATED_FOLDERS", "100")), 1, folders)) == []
