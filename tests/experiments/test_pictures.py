@@ -1,11 +1,12 @@
-"""The pictures are those of the machine and the results, and what a browser can read."""
+"""Figures and pictures of the documentation."""
 
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from experiments import pictures
+from experiments import figures, pictures, results_io
 from fsa2lrnn import zoo
 
 DRAWN = pictures.pictures()
@@ -67,3 +68,25 @@ def test_what_layers_reach_is_what_gates_at_their_ends_and_between_give():
 def test_parity_is_reached_with_the_factor_alone():
     said = {layer: DRAWN[f"reach_{layer}.svg"].count(": reached") for layer in pictures.REACHED}
     assert said == {"olmo-hybrid": 2, "qwen3-next": 1, "mamba-2": 1, "rwkv-7": 1, "pd-ssm": 4}
+
+
+CHAINS = results_io.read("block_sizes")["results"]["chains"]
+
+
+@pytest.mark.parametrize("source", CHAINS)
+def test_a_figure_is_regenerated_as_it_stands(source):
+    assert figures.path_of(source).read_text(encoding="utf-8") == figures.chain(CHAINS[source])
+
+
+@pytest.mark.parametrize("source", CHAINS)
+def test_every_copy_and_every_class_has_its_box(source):
+    levels = CHAINS[source]["levels"]
+    drawn = ElementTree.fromstring(figures.chain(CHAINS[source]))
+    boxes = [one for one in drawn.iter("{http://www.w3.org/2000/svg}rect") if one.get("rx")]
+    assert len(boxes) == sum(len(level["enters"]) + max(level["classes"]) + 1 for level in levels)
+    assert max(float(box.get("x")) + float(box.get("width")) for box in boxes) <= float(drawn.get("width"))
+    texts = list(drawn.iter("{http://www.w3.org/2000/svg}text"))
+    heads = [(float(text.get("x")), text.text) for text in texts if text.get("y") == "20"]
+    assert all(x + 8 * len(head) < after for (x, head), (after, _) in pairwise(heads))
+    assert max(float(text.get("x")) + 8 * len(text.text) for text in texts) <= float(drawn.get("width"))
+    assert max(float(box.get("y")) + 30 for box in boxes) <= float(drawn.get("height"))

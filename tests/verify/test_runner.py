@@ -1,17 +1,26 @@
-"""The registry on the command line: lines, JSON, the live table, exit codes."""
+"""The runner, its audit and what it measures."""
 
 import io
 import json
+import math
 import subprocess
 import sys
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from fsa2lrnn.cli import console
-from verify import propositions, runner
-from verify.propositions import Outcome, Proved, Undecided
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.scans import sequential
+from verify import audit, free, measured, propositions, runner
+from verify.free import Depth, RingTensor, Word
+from verify.propositions import REGISTRY, Outcome, Proved, Refuted, Undecided
+from verify.stability import FORMATS, growth_bound, measured_overflow, overflow_length, overflow_threshold, witness
 
 QUICK = ["worked-examples", "p-1.2-stable", "liquid-s4-dense"]
 
@@ -98,3 +107,250 @@ def test_an_unknown_proposition_is_refused_in_a_line():
 def test_two_propositions_by_name(capsys):
     runner.main(False, False, ["worked-examples", "prop-1-words"], as_json=False)
     assert "2 propositions: 2 proved, all as expected" in capsys.readouterr().out
+
+
+PROPOSITIONS = {proposition.id: proposition for proposition in REGISTRY}
+
+
+def test_the_page_is_up_to_date():
+    assert audit.FILE.read_text(encoding="utf-8") == audit.page()
+
+
+def test_every_proposition_of_the_paper_belongs_to_a_claim():
+    named = {name for claim in audit.CLAIMS for name in claim.by}
+    assert named <= set(PROPOSITIONS)
+    assert {name for name, proposition in PROPOSITIONS.items() if proposition.is_of_paper} <= named
+
+
+def test_a_claim_is_reproduced_by_what_holds_and_refuted_by_what_does_not():
+    for claim in audit.CLAIMS:
+        refuted = [name for name in claim.by if PROPOSITIONS[name].expects is Refuted]
+        if claim.kind == "reproduced":
+            assert not refuted, claim.text
+        if claim.kind == "refuted":
+            assert refuted, claim.text
+        assert (claim.measured is None) == (claim.command == "")
+
+
+def test_without_results_everything_measured_is_unfinished(monkeypatch, tmp_path):
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+    assert {claim.measured().kind for claim in audit.CLAIMS if claim.measured} == {"unfinished"}
+
+
+letters = st.builds(Word.letter, st.sampled_from("Avx"), st.integers(0, 3))
+elements = st.recursive(letters, lambda e: st.builds(Word.__add__, e, e) | st.builds(Word.__mul__, e, e), max_leaves=4)
+
+
+@given(elements, elements, elements)
+def test_the_laws_of_a_ring(x, y, z):
+    assert (x + y) + z == x + (y + z)
+    assert x + y == y + x
+    assert (x * y) * z == x * (y * z)
+    assert x * (y + z) == x * y + x * z
+    assert (x + y) * z == x * z + y * z
+    assert 0 + x == x + 0 == x
+    assert (0 * x).terms == (x * 0).terms == {}
+
+
+def test_letters_do_not_commute_and_distinct_words_differ():
+    A1, A2 = Word.letter("A", 1), Word.letter("A", 2)
+    assert A1 * A2 != A2 * A1
+    assert repr(A2 * A1 + A1 * A2 + A1 * A2) == "A2A1 + 2A1A2"
+    assert hash(A1 + A2) == hash(A2 + A1)
+
+
+def test_a_depth_counts_multiplications_in_a_row():
+    assert Depth(3) * Depth(1) == 4
+    assert Depth(3) + Depth(1) == Depth(3) + 0 == 3
+    assert (Depth(0) * Depth(0)) * (Depth(0) * Depth(0)) == 2
+
+
+@given(st.integers(1, 3), st.integers(0, 4), st.integers(1, 3))
+def test_integers_in_a_ring_tensor_scan_as_in_torch(b, length, heads):
+    generator = np.random.default_rng(b + 10 * length + 100 * heads)
+    arrays = [
+        generator.integers(-3, 4, shape) for shape in [(2, length, heads, b, b), (2, length, heads, b), (2, heads, b)]
+    ]
+    exact = sequential(*(RingTensor(array.astype(object)) for array in arrays))
+    floating = sequential(*(torch.from_numpy(array).double() for array in arrays))
+    assert exact.shape == floating.shape
+    assert exact.entries.astype(float).tolist() == floating.tolist()
+
+
+def test_every_operation_moves_entries_as_torch_does():
+    array = np.arange(12).reshape(1, 3, 4)
+    ring, tensor = RingTensor(array.astype(object)), torch.from_numpy(array)
+    pairs = [
+        (ring.reshape(2, 6), tensor.reshape(2, 6)),
+        (ring.unsqueeze(1), tensor.unsqueeze(1)),
+        (ring.unsqueeze(1).squeeze(1), tensor),
+        (ring.expand(5, 3, 4), tensor.expand(5, 3, 4)),
+        (ring.unbind(2)[1], tensor.unbind(2)[1]),
+        (ring.clone(), tensor),
+        (torch.cat([ring, ring], dim=1), torch.cat([tensor, tensor], dim=1)),
+        (torch.stack([ring, ring], dim=-1), torch.stack([tensor, tensor], dim=-1)),
+        (torch.nn.functional.pad(ring, (0, 1, 2, 0)), torch.nn.functional.pad(tensor, (0, 1, 2, 0))),
+    ]
+    for given_, wanted in pairs:
+        assert given_.entries.tolist() == wanted.tolist()
+
+
+def test_what_a_ring_cannot_do_is_said():
+    ring = free.words_of(2)[1]
+    with pytest.raises(TypeError, match=r"exp is not known to RingTensor: add it to verify\.free"):
+        torch.exp(ring)
+    with pytest.raises(TypeError, match="padding of mode 'constant' with 1: a ring has no constant but 0"):
+        torch.nn.functional.pad(ring, (0, 1), value=1)
+
+
+TASK = "task:sum_mod(5)"
+WHOLE = {"seeds": 5, "is_finished": True}
+
+
+def cell(column, look, at_40=0.5, seeds=1, is_finished=False):
+    last = [{"length": length, "mean": at_40, "least": at_40, "most": at_40} for length in (40, 500)]
+    own = {"task": TASK, "column": column, "paper": 0.27, "seeds": [0] * seeds, "is_finished": is_finished}
+    return {**own, "best_look": look, "last": last}
+
+
+@pytest.fixture
+def table(monkeypatch, tmp_path):
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+
+    def write(*cells):
+        chance = {TASK: {"interval": [0.264, 0.297], "deviation": 0.02}}
+        columns = {each["column"]: {"title": each["column"], "seeds": 5} for each in cells}
+        results = {"chance": chance, "columns": columns, "cells": list(cells)}
+        (tmp_path / "table2.json").write_text(json.dumps({"results": results}))
+
+    return write
+
+
+def test_what_guessing_may_score_is_at_chance_level_and_more_is_not(table):
+    table(cell("s4", 0.33))
+    assert measured.others().kind == "unfinished"
+    assert "sum_mod(5): s4 0.330 (paper 0.27)" in measured.others().why
+    table(cell("s4", 0.29, **WHOLE))
+    assert measured.others().kind == "at chance level"
+    table(cell("s4", 0.33, **WHOLE))
+    assert measured.others().kind == "not reproduced"
+    table(cell("s4", 0.29, **WHOLE), cell("s4d", 0.5))
+    assert measured.others().kind == "not reproduced"
+
+
+def test_ours_is_held_against_the_printed_number(table):
+    table({**cell("ours", 0.27), "paper": 0.27})
+    assert measured.ours().kind == "reproduced"
+    table({**cell("ours", 0.25), "paper": 0.27})
+    assert measured.ours().kind == "not reproduced"
+
+
+def test_where_layers_fail_at_the_length_trained_on_that_all_succeed_is_not_reproduced(table):
+    table(cell("ours", 1.0, 1.0))
+    assert measured.same_length().kind == "unfinished"
+    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4))
+    assert measured.same_length().kind == "unfinished"
+    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
+    assert measured.same_length().kind == "not reproduced"
+    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
+    assert measured.same_length().why.endswith("Unfinished, seeds that have ended: sum_mod(5): ours 1/5")
+    table(cell("ours", 1.0, 1.0, **WHOLE), cell("s4", 0.3, 1.0, **WHOLE))
+    assert measured.same_length().kind == "reproduced"
+
+
+def test_who_lags_behind(table):
+    table(cell("s4", 0.3), cell("rwkv4", 0.2))
+    assert measured.behind().kind == "unfinished"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3))
+    assert measured.behind().kind == "unfinished"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3, **WHOLE))
+    assert measured.behind().kind == "reproduced"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2), cell("vanilla", 0.4))
+    assert measured.behind().kind == "not reproduced"
+
+
+def test_speeds_on_a_cpu_settle_nothing_and_those_on_a_gpu_do(table, tmp_path):
+    assert table is not None
+    row = {"what": "inference", "block": 8, "sequential_over_pscan": 0.5, "paper_sequential_over_pscan": 1.0}
+
+    def write(name, device, **changes):
+        rows = [{**row, "best_over_ours": 9.0, **changes}]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"results": {"device": device, "rows": rows}}))
+        return measured.speed("inference", 8)().kind
+
+    assert write("paper_speed", "CPU") == "unfinished"
+    assert write("paper_speed_gpu", "card") == "not reproduced"
+    assert write("paper_speed_gpu", "card", sequential_over_pscan=1.2) == "reproduced"
+    assert write("paper_speed_gpu", "card", sequential_over_pscan=9.0) == "not reproduced"
+    faster = {"sequential_over_pscan": 9.0, "paper_sequential_over_pscan": 2.5}
+    assert write("paper_speed_gpu", "card", **faster) == "reproduced"  # what is claimed is that one is the faster
+
+
+@pytest.mark.parametrize("p", [1.0, 1.2, 2.0, 5.0])
+@pytest.mark.parametrize("b", [1, 2, 5, 8])
+def test_the_witness_has_unit_columns_and_attains_the_bound(b, p):
+    A, s = witness(b, p)
+    torch.testing.assert_close(A.abs().pow(p).sum(0), torch.ones(b, dtype=torch.float64))
+    torch.testing.assert_close(A @ s, growth_bound(b, p) * s)
+
+
+@pytest.mark.parametrize("b", [2, 6, 8])
+def test_the_centred_witness_is_left_alone_by_the_released_rule(b):
+    A, s = witness(b, 1.2, centred=True)
+    torch.testing.assert_close(normalise(A, "released", 1.2), A)
+    torch.testing.assert_close(A @ s, growth_bound(b, 1.2) * s)
+
+
+def test_an_odd_size_cannot_be_centred_so():
+    with pytest.raises(ValueError, match="b = 5: the centred witness has as many \\+1 as −1, give an even size"):
+        witness(5, 1.2, centred=True)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_threshold_is_where_a_format_rounds_to_infinity(name):
+    dtype = FORMATS[name]
+    if dtype is torch.float64:
+        with pytest.raises(OverflowError):
+            float(overflow_threshold(dtype))
+        return
+    at = torch.tensor(float(overflow_threshold(dtype)), dtype=torch.float64)
+    assert at.to(dtype).isinf()
+    assert (at * (1 - 2**-20)).to(dtype).isfinite()  # nearer, and torch rounds twice on the way to 16 bits
+
+
+@pytest.mark.parametrize("p", [1.2, 1.5, 2.0])
+@pytest.mark.parametrize("b", [2, 3, 5, 8, 64])
+def test_the_length_is_the_first_power_beyond_the_threshold(b, p):
+    for dtype in FORMATS.values():
+        k = overflow_length(b, p, dtype)
+        exponent = 1 - 1 / Fraction(str(p))
+        steps = math.log2(overflow_threshold(dtype)) / (float(exponent) * math.log2(b))
+        assert k is not None
+        assert k - 1 - 1e-9 < steps <= k + 1e-9
+
+
+def test_the_numbers_of_the_theory():
+    """docs/theory.md, S2: 8^{1/6} ≈ 1.414 a step and 256 steps in float32, within the paper's test length of 500."""
+    assert round(growth_bound(8, 1.2), 3) == 1.414
+    assert overflow_length(8, 1.2, torch.float32) == 256
+
+
+@pytest.mark.parametrize("rule", ["clip", "released"])
+@pytest.mark.parametrize("b", [2, 8, 64])
+def test_running_the_recurrence_overflows_when_the_integers_say(b, rule):
+    for name in ("float16", "float32"):
+        wanted, measured = overflow_length(b, 1.2, FORMATS[name]), measured_overflow(b, 1.2, FORMATS[name], rule)
+        assert wanted is not None
+        assert measured is not None
+        assert abs(measured - wanted) <= 1 + wanted // 50
+
+
+def test_with_p_1_nothing_grows():
+    assert overflow_length(8, 1, torch.float16) is None
+    assert overflow_length(1, 1.2, torch.float16) is None
+    assert measured_overflow(8, 1.0, torch.float16, longest=600) is None
+
+
+def test_both_scans_overflow_on_the_witness():
+    lengths = {measured_overflow(8, 1.2, torch.float32, longest=300, method=m) for m in ("sequential", "pscan")}
+    assert lengths <= {255, 256, 257}

@@ -1,16 +1,21 @@
-"""Exact images are found where they were planted, and nothing is found where there is none."""
+"""Representations of learned models."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import compile_machine
-from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.repairing.observed import BlockObservations, RepairStates
+from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.repairing import repair
+from fsa2lrnn.repairing.observed import BlockObservations, RepairStates, is_right, observe
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
 from fsa2lrnn.repairing.representation import (
     Representation,
     canonical_functions,
@@ -173,3 +178,144 @@ def test_a_constant_form_is_found_where_a_block_keeps_one(disturbed, work):
     assert wider.rank == image.rank + 1
     assert not wider.u.any()
     assert with_constant(image, seen, 0.5 * block.A, block.v) is image
+
+
+def tables_and_states(model, machine):
+    return switched(model).to(torch.float64), RepairStates.of(specification_of(model, machine))
+
+
+def test_states_of_a_constructed_model_are_the_machines():
+    machine = zoo.tomita(4)
+    tables, states = tables_and_states(compile_machine(machine), machine)
+    seen = observe(tables, states)
+    assert np.array_equal(seen.head(0).x.argmax(1), states.numbers[seen.state])
+    shares = np.bincount(seen.state, seen.weights)
+    assert np.allclose(shares, 1 / states.initial)
+
+
+def test_nothing_after_a_mistake_is_kept():
+    machine = zoo.length_mod(3)
+    outputs = [machine.outputs[machine.run(machine.alphabet[:1] * k)] for k in range(6)]
+    other = MooreMachine([[1, 2, 3, 4, 5, 5]] * 2, outputs, 0, machine.alphabet)  # right on five letters
+    tables, states = tables_and_states(compile_machine(other), machine)
+    seen = observe(tables, states)
+    assert len(seen.state) == 1_200 * 5
+    assert len(np.unique(seen.head(0).x, axis=0)) == 5
+
+
+def test_a_model_that_is_never_right_is_refused():
+    machine = zoo.parity()
+    wrong = MooreMachine(machine.delta, [not output for output in machine.outputs], machine.start, machine.alphabet)
+    tables, states = tables_and_states(compile_machine(wrong), machine)
+    with pytest.raises(NotExact, match="train it first"):
+        observe(tables, states)
+
+
+def test_logits_that_are_no_numbers_are_wrong():
+    machine = zoo.parity()
+    tables, states = tables_and_states(compile_machine(machine), machine)
+    x = torch.full((1, 1, *tables.x0.shape), torch.nan, dtype=torch.float64)
+    assert not is_right(tables, states, x, np.array([[0]])).any()
+
+
+@pytest.fixture(scope="module")
+def cycle_of_probe(disturbed, work):
+    machine = zoo.sum_mod(5)
+    block, image, seen = work(disturbed(machine), machine)[0]
+    return block, image, seen, fit(block, image, seen, 1.0)
+
+
+def test_the_probe_tells_the_image(cycle_of_probe):
+    block, image, seen, probe = cycle_of_probe
+    assert image.rank == 4
+    assert explained_share(probe, image, seen) > 0.99
+    assert explained_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
+    assert probe.residual(block, image) < 0.05
+
+
+def test_the_change_makes_the_equations_exact(cycle_of_probe):
+    block, image, _, probe = cycle_of_probe
+    assert probe.residual(block, image) > 1e-4
+    assert probe.residual(least_change(block, image, probe), image) < 1e-14
+
+
+def test_no_smaller_change_does(cycle_of_probe):
+    """What a letter's table may differ by, and stay exact, stands at right angles to the change."""
+    block, image, _, probe = cycle_of_probe
+    changed = least_change(block, image, probe)
+    unread = np.eye(block.A.shape[1]) - np.linalg.pinv(probe.U) @ probe.U
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        free = unread @ rng.standard_normal(block.A.shape)
+        assert probe.residual(Block(changed.A + free, changed.v, changed.x0), image) < 1e-13
+        assert abs((free * (changed.A - block.A)).sum()) < 1e-12
+
+
+def test_stiffness_trades_what_is_observed_for_the_equations(cycle_of_probe):
+    block, image, seen, _ = cycle_of_probe
+    soft, stiff = (fit(block, image, seen, stiffness) for stiffness in (0.01, 30.0))
+    assert stiff.residual(block, image) < soft.residual(block, image)
+    assert explained_share(stiff, image, seen) < explained_share(soft, image, seen)
+
+
+def test_each_fault_is_seen(cycle_of_probe):
+    block, image, _, probe = cycle_of_probe
+    exact = least_change(block, image, probe)
+    for name in ("A", "v", "x0"):
+        parts = {part: getattr(exact, part).copy() for part in ("A", "v", "x0")}
+        parts[name].flat[0] += 1e-3
+        assert probe.residual(Block(**parts), image) > 1e-6
+    assert ReadoutProbe(probe.U, probe.c + 1e-3).residual(exact, image) > 1e-6
+
+
+def test_a_mark_of_the_start_does_not_vary_after_letters(cycle_of_probe):
+    block, image, seen, _ = cycle_of_probe
+    n = len(image.phi)
+    mark = Representation(np.eye(n)[:, -1:], np.zeros((5, 1, 1)), np.zeros((5, 1)), image.delta)
+    assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
+
+
+@given(machines(max_states=6), st.integers(0, 2**32 - 1))
+def test_outputs_along_words_are_the_machines(machine, seed):
+    states = states_of(machine)
+    rng = np.random.default_rng(seed)
+    tokens = states.draw(rng, 3, 12, is_live=bool(seed % 2))
+    outputs = compile_machine(machine).outputs
+    for row, reached in zip(tokens, states.path(tokens), strict=True):
+        word = [machine.alphabet[a] for a in row]
+        assert [outputs[j] for j in states.wanted[reached]] == machine.transduce(word)
+    assert (states.delta != states.initial).all()
+    assert states.counts.tolist() == [True] * states.initial + [False]
+
+
+@given(machines(max_states=6))
+def test_access_words_reach_every_state_and_no_shorter_word_does(machine):
+    states = states_of(machine)
+    reached, lengths = {states.initial}, {}
+    for length in range(1, states.initial + 2):
+        reached = {int(q) for q in states.delta[:, list(reached)].ravel()}
+        for q in reached:
+            lengths.setdefault(q, length)
+    words = states.access_words()
+    assert [len(word) for word in words] == [lengths[q] for q in range(states.initial)]
+    for q, word in enumerate(words):
+        assert states.path(np.array([word]))[0, -1] == q
+
+
+def test_live_words_stay_out_of_the_sink():
+    states = states_of(zoo.tomita(4))
+    sink = next(q for q in range(states.initial) if (states.delta[:, q] == q).all())
+    rng = np.random.default_rng(0)
+    assert (states.path(states.draw(rng, 50, 30, is_live=True)) != sink).all()
+    assert (states.path(states.draw(rng, 50, 30)) == sink).any()
+
+
+def test_a_repair_as_json():
+    machine = zoo.sum_mod(3)
+    found = repair(compile_machine(machine), machine, mode="dyadic")
+    written = json.loads(json.dumps(found.to_json()))
+    assert written["mode"] == "dyadic"
+    assert set(written["places"]) == {"U", "W", "phi"}
+    assert [head["rank"] for head in written["heads"]] == [2]
+    assert len(written["heads"][0]["phi"]) == len(written["states"]) == 4
+    assert set(written["change"]) == {"A", "v", "x0"}

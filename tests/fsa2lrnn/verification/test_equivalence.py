@@ -1,4 +1,4 @@
-"""The proof against brute force, on sound models and on every kind of broken one."""
+"""Proofs of equivalence by enumeration."""
 
 import itertools
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
@@ -19,6 +20,10 @@ from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.specification import specification_of
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
 ASYMMETRIC = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 2]], ["p", "q", "r", "s"], alphabet="ab")
@@ -350,3 +355,39 @@ def test_a_time_limit_that_has_passed_is_said(stacks):
         verdict = prove_equivalent(model, against, seconds=3)
         assert verdict == Undecided(0, verdict.scope, seconds=3)
         assert ("time limit", "3 s, all spent") in verdict.in_words()
+
+
+def test_an_enumeration_ends_before_the_first_wrong_word():
+    machine = zoo.sum_mod(3)
+    config = LRNNConfig(machine.alphabet, (0, 1, 2), (BlockLayerConfig((2,), 4, 4),) * 2, embedding_dim=2)
+    torch.manual_seed(0)
+    model = LRNN(config)
+    certificate = certify(model, machine)
+    words = torch.tensor(list(itertools.product(range(3), repeat=certificate.horizon + 1)))
+    goal = specification_of(model, machine)
+    wrong = model(words, "sequential").argmax(-1).numpy() != goal.wanted[goal.path(words.numpy())]
+    assert wrong[:, -1].any()
+    assert not wrong[:, :-1].any()
+    check(certificate, model)
+
+
+def test_budget_and_length_end_it_and_states_after_which_nothing_counts_are_left_out():
+    machine = zoo.sum_mod(5)
+    model = compile_machine(machine)
+    goal = specification_of(model, machine)
+    assert explore(model, goal, lambda steps: steps <= 4).length == 0
+    assert explore(model, goal, lambda _: True, longest=1).is_closed is False
+    whole = explore(model, goal, lambda _: True)
+    assert (whole.is_closed, whole.pairs, whole.steps) == (True, 5, 25)
+    trap = MooreMachine([[1, 1], [1, 1]], [0, "?"], 0, "ab")
+    small = compile_machine(MooreMachine([[1, 1], [1, 1]], [0, 1], 0, "ab"))
+    left_out = explore(small, specification_of(small, trap, "lacked"), lambda _: True)
+    assert (left_out.pairs, left_out.steps) == (1, 0)
+
+
+def test_a_deadline_ends_it_after_a_whole_length(monkeypatch):
+    machine = zoo.sum_mod(5)
+    model, left = compile_machine(machine), iter([1.0])
+    monkeypatch.setattr(Deadline, "left", lambda _: next(left, 0.0))
+    found = explore(model, specification_of(model, machine), lambda _: True, deadline=Deadline(1.0))
+    assert (found.length, found.is_closed, found.is_wrong) == (1, False, False)

@@ -1,10 +1,15 @@
-"""`compile`: what it prints, writes and refuses."""
+"""`compile`, `convert`, `tasks`, `explain` and `extract`."""
 
 import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
 from fsa2lrnn import load
+from fsa2lrnn.automata import MooreMachine, equivalent
+from fsa2lrnn.automata.zoo import TASKS, ZOO
+from fsa2lrnn.cli.verbs import convert
 
 
 def test_a_model_is_written_and_read(call, tmp_path):
@@ -83,4 +88,188 @@ def test_bad_input_is_one_line(call, arguments, message):
     code, out, err = call("compile", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
+    assert message in err
+
+
+FORMATS = ("m.dot", "m.gv", "m.jff", "m.fst.txt", "m.json")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_acceptors_go_everywhere_and_come_back(call, tmp_path, name):
+    code, out, _ = call("convert", "regex:(ab)*c", "-o", name, "--json")
+    assert (code, json.loads(out)["read_back"]) == (0, "equal")
+    wanted = MooreMachine.from_source("regex:(ab)*c")
+    assert equivalent(MooreMachine.from_source(tmp_path / name), wanted) is None
+    for other in FORMATS:
+        assert call("convert", name, "-o", f"again-{other}")[0] == 0
+        assert equivalent(MooreMachine.from_source(tmp_path / f"again-{other}"), wanted) is None
+
+
+def test_what_a_format_does_not_keep_is_said(call):
+    code, out, _ = call("convert", "task:mod_arith(3)", "-o", "m.jff")
+    assert code == 0
+    assert "reads back  with outputs as text: .json keeps them" in out
+    assert "reads back  as the same automaton" in call("convert", "task:mod_arith(3)", "-o", "m.dot")[1]
+
+
+def test_a_machine_is_minimised_and_widened_if_that_is_asked_for(call):
+    sizes = []
+    for options in ((), ("--minimise",), ("--minimise", "--alphabet", "01234+-*x", "--completion", "sink")):
+        facts = json.loads(call("convert", "task:mod_arith(5)", *options, "-o", "m.json", "--json")[1])
+        sizes.append((facts["machine"]["states"], len(facts["machine"]["letters"])))
+    assert sizes[1] == (51, 8)
+    assert sizes[0][0] >= 51
+    assert sizes[2][1] == 9
+
+
+def test_a_writer_that_writes_another_machine_is_found_out(call, monkeypatch):
+    read = convert.sources.read_machine
+
+    def flipped(source, *rest):
+        machine = read(source, *rest)
+        if source != "m.dot":
+            return machine
+        return MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet)
+
+    monkeypatch.setattr(convert.sources, "read_machine", flipped)
+    code, _, err = call("convert", "regex:(ab)*", "-o", "m.dot")
+    assert code == 2
+    assert "what was written is read back as another automaton" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:parity", "-o", "m.png"), "'m.png' can't be written, its kind is not known: understood are .dot, .gv,"),
+        (("task:parity", "-o", "no/m.dot"), "no/m.dot can't be written (no such folder, make it first)"),
+        (("nowhere.dot", "-o", "m.dot"), "no such file: nowhere.dot"),
+        (("task:parity",), "Missing option '--output' / '-o'"),
+        (("task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
+    ],
+)
+def test_bad_input_is_one_line_of_convert(call, tmp_path, arguments, message):
+    code, out, err = call("convert", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_all_tasks_with_their_reasons(call):
+    code, out, _ = call("tasks")
+    assert code == 0
+    for piece in (
+        "sum_mod(M)",
+        "mod_arith(M, completion=sink)",
+        "Here because it asks for the opposite of Sum",
+        "parity",
+    ):
+        assert piece in out
+    facts = json.loads(call("tasks", "--json")[1])["tasks"]
+    assert [task["name"] for task in facts] == list(TASKS)
+    assert all(task["computes"] and task["why"] for task in facts)
+    by_name = {task["name"]: task for task in facts}
+    assert by_name["tomita"]["parameters"] == [{"name": "i", "required": True}]
+    assert by_name["cycle_navigation"]["parameters"] == [{"name": "n", "default": 5}]
+    assert by_name["group"]["why"].startswith("A letter is the element it multiplies by")
+    examples = [example for task in facts for example in task["examples"]]
+    assert len(examples) == len(ZOO)
+    assert MooreMachine.from_source(examples[0]["source"]).n_states == examples[0]["minimal_states"]
+
+
+def test_one_task_in_full(call):
+    for name in ("mod_arith", "task:mod_arith(5)"):
+        code, out, _ = call("tasks", name)
+        assert code == 0
+        assert '| "register" | M² | 25 |' in out
+        assert "task:mod_arith(5, completion=register)  25 states, mixed" in out
+        assert "sum_mod(M)" not in out
+    assert [task["name"] for task in json.loads(call("tasks", "parity", "--json")[1])["tasks"]] == ["parity"]
+
+
+def test_an_unknown_task(call):
+    code, out, err = call("tasks", "sum")
+    assert (code, out) == (2, "")
+    assert "task 'sum' is not known: did you mean sum_mod? the tasks are sum_mod, even_pair" in err
+
+
+@pytest.mark.extra("report")
+def test_one_family_and_a_drawing(call, tmp_path):
+    code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
+    assert code == 0
+    assert json.loads(out)["families"]["diagonal[-1,1]"]["answer"] == "yes"
+    assert "a signed lane" in (tmp_path / "parity.dot").read_text()
+    code, out, _ = call(
+        "explain", "task:parity", "--family", "lti", "--draw", "again.svg", "--certificates", "new/folder"
+    )
+    assert code == 0
+    assert "cascade drawn in again.svg" in out
+    assert ET.fromstring((tmp_path / "again.svg").read_text()).tag.endswith("svg")
+    assert "signed lane" in (tmp_path / "again.svg").read_text()
+    assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["lti.json"]
+
+
+def test_letters_with_spaces_are_told_apart(call, tmp_path):
+    """'go up down' was of one letter, of two or of three."""
+    machine = MooreMachine([[1, 2, 2], [0, 0, 2]], [False, True, False], alphabet=("go up", "down"))
+    (tmp_path / "lift.json").write_text(machine.to_json())
+    code, out, _ = call("explain", "lift.json", "--family", "diagonal[0,1]", "--json")
+    found = json.loads(out)
+    assert code == 0
+    says = [fact["witness"]["says"] for fact in found["monoid"]["facts"].values() if fact["witness"]]
+    assert any('["go up", "down"]' in text for text in says)
+    assert not any("go up down" in text or "'go up" in text for text in says)
+    assert '["go up"' in found["families"]["diagonal[0,1]"]["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--family", "lstm"), "family 'lstm' is not known"),
+        (("--draw", "parity.pdf"), "a drawing is written to a file ending in .svg or .dot or .gv"),
+        (("--draw", "no/where.dot"), "no such folder, make it first: 'no'"),
+        (("--certificates", "file"), "this is a file, give a folder: 'file'"),
+    ],
+)
+def test_bad_input_is_one_line_of_explain(call, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = call("explain", "task:parity", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+
+
+def test_the_way_back(call, tmp_path):
+    assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
+    assert call("extract", "ab.safetensors", "-o", "ab.json")[0] == 0
+    machine = MooreMachine.from_source(tmp_path / "ab.json")
+    assert equivalent(machine, MooreMachine.from_source("regex:(ab)*")) is None
+    assert json.loads(call("extract", "task:sum_mod(4)", "--json")[1])["machine"]["states"] == 4
+
+
+def test_a_small_machine_is_shown_as_a_table(call):
+    out = call("extract", "task:parity")[1]
+    assert "→ 0" in out
+    assert "output" in out
+
+
+def test_a_learned_model(call):
+    code, out, _ = call("extract", SUM2, "--method", "suffixes", "--json")
+    facts = json.loads(out)
+    assert (code, facts["machine"]["states"]) == (0, 2)
+    assert facts["evidence"]["held_out"]["agreement"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:length_mod(50)", "--max-states", "10"), "more than 10 states are reached"),
+        (("task:parity", "-o", "m.xyz"), "'m.xyz' can't be written, its kind is not known"),
+        (("task:parity", "-o", "no/m.dot"), "no/m.dot can't be written (no such folder, make it first)"),
+    ],
+)
+def test_bad_input_is_one_line_of_extract(call, arguments, message):
+    code, out, err = call("extract", *arguments)
+    assert (code, out) == (2, "")
     assert message in err

@@ -1,10 +1,11 @@
-"""`learn`: from a machine to a proof, from words to evidence; what does not fit is one line."""
+"""`learn`, `train` and `repair`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, load, prove_equivalent
+from fsa2lrnn import MooreMachine, load, prove_equivalent, zoo
 from fsa2lrnn.verdicts import Proved
 
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
@@ -139,3 +140,140 @@ def test_contradictions_are_taken_where_labels_may_be_wrong(call, tmp_path):
     )  # fmt: skip
     assert code == 0
     assert "no words were held out" in out
+
+
+FEW_STEPS = (
+    "--set",
+    "embedding_dim=4",
+    "--set",
+    "block=2",
+    "--set",
+    "heads=2",
+    "--set",
+    "batch=4",
+    "--set",
+    "length=6",
+)
+FEW_STEPS += ("--set", "test_length=9", "--set", "test_words=5", "--set", "evaluate_every=2", "--steps", "4")
+JUDGED = ("--lengths", "3", "--words", "20")
+
+
+def test_settings_by_name_none_among_them(call, tmp_path):
+    out = ("--output", "runs", "--preset", "quick", "--json")
+    code, text, _ = call("train", "task:sum_mod(2)", *out, *FEW_STEPS, "--set", "stop_at=None", *JUDGED)
+    document = json.loads(text)
+    assert code == 0
+    assert (document["settings"]["stop_at"], document["settings"]["steps"]) == (None, 4)
+    assert (tmp_path / "runs" / "seed-0" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--output", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),
+        (("--output", "runs", "--set", "stop_at=nothing"), "stop_at = 'nothing' must be an accuracy above 0, or None"),
+        (("--output", "runs", "--seeds", "a"), "--seeds 'a': give whole numbers separated by commas"),
+        (("--output", "file"), "this is a file, give a folder: 'file'"),
+        (("--output", "file/below"), "this is a file, give a folder: '/"),
+        (("--output", "runs", "--layer", "spiral"), "layer 'spiral' is not known: one of block, householder"),
+        (("--output", "runs", "--layer", "nowhere:Layer"), "nowhere"),
+        ((), "Missing option '--output' / '-o'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = call("train", "task:sum_mod(2)", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+LAYERS = {"s4": "d_state=4", "liquid_s4": "kernel=polyb", "s5": "ssm_size=4", "rwkv4": "seed=1"}
+
+
+@pytest.mark.extra("baselines", "report")
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_of_others_go_through_every_verb(call, layer):
+    options = ("--set", "connection=full-residual", "--set", f"layer={layer}", "--set", LAYERS[layer], "--steps", "2")
+    task = "task:sum_mod(2)"
+    code, _, err = call(
+        "train", task, "--output", "r", "--preset", "quick", *FEW_STEPS, *options, "--lengths", "6", "--words", "9"
+    )
+    assert code == 0, err
+    (model,) = Path("r").glob("**/model.safetensors")
+    code, out, _ = call("compare", str(model), task, "--lengths", "6", "--words", "9", "--max-seconds", "1")
+    assert code == 0
+    assert ("none looked for: layers.0 is of kind liquid_s4 and not causal" in out) == (layer == "liquid_s4")
+    code, _, err = call("falsify", str(model), task, "--max-seconds", "1")
+    assert code == 2 if layer == "liquid_s4" else code in (0, 1)
+    for verb in (["extract"], ["certify"], ["verify"]):
+        code, _, err = call(*verb, str(model), *([] if verb == ["extract"] else [task]))
+        assert code == 2
+        assert f"layers.0 is of kind {layer}" in err.replace("\n", " ")
+
+
+HARD = ("--set", "normalisation=onehot", "--preset", "quick")
+
+
+def test_then_prove_reads_the_automaton_out(call, tmp_path):
+    code, out, _ = call(
+        "train", "task:parity", "--output", "runs", "--json", *FEW_STEPS, *HARD, *JUDGED, "--then-prove"
+    )
+    (result,) = json.loads(out)["seeds"]
+    verdict = result["learned"]["verdict"]["verdict"]
+    assert code == (verdict != "proved")
+    assert (tmp_path / "runs" / "seed-0" / "proved" / "machine.dot").exists()
+
+
+def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
+    code, _, err = call("train", "task:parity", "--output", "runs", "--then-prove")
+    assert code == 2
+    assert "--then-prove with layer = 'block', normalisation = 'released': only layers that are automata" in err
+    assert not (tmp_path / "runs").exists()
+
+
+SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+
+
+def test_repair_writes_a_model_that_is_proved(call, tmp_path):
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
+    facts = json.loads(out)
+    assert (code, facts["accuracy"]) == (0, 1.0)
+    assert facts["change"]["A"] < 1
+    assert isinstance(prove_equivalent(load(tmp_path / "r.safetensors"), zoo.sum_mod(2), empty_word=False), Proved)
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--snap")
+    assert code == 0
+    assert "1.000000 along 500,000" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--snap", "--mode", "dyadic"), "--snap replaces the model"),
+        (("-o", "x.pt"), "a model is written to a file ending in"),
+        (("-o", "no/x.safetensors"), "no such folder, make it first: 'no'"),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_distil_makes_a_layer_that_is_proved(call, tmp_path):
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "-o", "new.safetensors")
+    assert code == 0
+    assert out.startswith("proved: equal on every word of every length")
+    assert load(tmp_path / "new.safetensors").config.normalisation == "onehot"
+    code, _, err = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "--columns", "p<=1")
+    assert code == 2
+    assert "--mode distil makes a layer of one-hot columns: it goes without --columns" in err
+
+
+@pytest.mark.usefixtures("out_of_time")
+@pytest.mark.parametrize("more", [(), ("--columns", "p<=1"), ("--mode", "dyadic")])
+def test_a_time_limit_ends_a_repair_and_is_no_answer(call, more):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *more, "--max-seconds", "3", "-o", "r.safetensors")
+    assert (code, out) == (2, "")
+    assert "error: repair: looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in err
+    assert not Path("r.safetensors").exists()

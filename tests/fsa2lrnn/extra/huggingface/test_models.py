@@ -50,7 +50,7 @@ def both_but_where_there_is_one(layer):
     return ["float32"] if layer in ("slstm", "pd-ssm") else ["float32", "bfloat16"]
 
 
-@pytest.mark.parametrize(("layer", "machine", "dtype"), cases(TASKS, both_but_where_there_is_one))
+@pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases(TASKS, both_but_where_there_is_one)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
     folder, written = exported(machine, layer, dtype)
     assert CLASSES.get(layer, layer_file(layer).CODE.kind) in str(written.verdict.covers)
@@ -62,7 +62,7 @@ def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("layer", "machine", "dtype"), cases(LONG))
+@pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases(LONG)])
 def test_a_hundred_thousand_letters(exported, agrees, layer, machine, dtype):
     model = load(exported(machine, layer, dtype)[0])
     word = np.random.default_rng(2).integers(len(model.machine.alphabet), size=100_000).tolist()

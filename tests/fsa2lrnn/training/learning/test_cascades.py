@@ -1,15 +1,22 @@
-"""Cascades that are taught, component by component."""
+"""Learned cascades and deep models."""
+
+from pathlib import Path
 
 import pytest
 import torch
 
+from fsa2lrnn import compile_machine, load
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.decomposition.search import CascadeSearch
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, OutOfTime, UnsupportedFormat
+from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.scope import EVERY
 from fsa2lrnn.training.learning import Recipe, cascades, learn
 from fsa2lrnn.training.learning.cascades import DistilledRun, distil_cascade, placed, plan_cascade
+from fsa2lrnn.training.learning.deep import begin, deep_network
+from fsa2lrnn.training.learning.distilling import DistillationWords, distil
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.saving import RunFolder, RunRequest
@@ -167,3 +174,92 @@ def test_a_deadline_ends_the_teaching(monkeypatch):
     monkeypatch.setattr(cascades.DistilledRun, "_deadline", lambda _: Deadline(0.0))
     with pytest.raises(OutOfTime, match="teaching layer 1 of 2, 0 batches so far: the limit of 0 s has passed"):
         learn("task:sum_mod(4)", method="cascade", block=2)
+
+
+def network(start):
+    torch.manual_seed(0)
+    recipe = Recipe(layers=3, gate_hidden=8)
+    model = LRNN(deep_network((4, 4), 3, recipe, tuple("ab"), (False, True)))
+    begin(model, start)
+    return model
+
+
+def test_layers_read_the_letter_and_what_is_below_now_and_before():
+    model = network("random")
+    assert [layer.transition.weights.W1.shape[1] for layer in model.recurrences] == [4, 20, 36]
+    assert torch.equal(model.embedding.weight, torch.eye(2))
+    assert not model.embedding.weight.requires_grad
+
+
+def test_states_stay_one_hot_and_the_identity_start_mostly_stays():
+    tokens = torch.randint(2, (50, 20), generator=torch.Generator().manual_seed(1))
+    kept = {}
+    for start in ("random", "identity", "permutations"):
+        model = network(start)
+        read = []
+        model.readout.register_forward_pre_hook(lambda _, given, read=read: read.append(given[0]))
+        model(tokens)
+        x = read[0].unflatten(-1, (6, 4))  # equal rows are read once
+        assert ((x == 1).sum(-1) == 1).all()
+        assert ((x != 0).sum(-1) == 1).all()
+        kept[start] = len(x.flatten(0, -3).unique(dim=0))
+    assert kept["identity"] < min(kept["random"], kept["permutations"])
+
+
+def test_a_permutation_start_permutes_by_the_letter():
+    layer = network("permutations").recurrences[0]
+    maps = layer.maps(torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]))  # (letters, H, b)
+    assert (maps.sort(-1).values == torch.arange(4)).float().mean() > 0.5
+
+
+@pytest.mark.slow
+def test_two_layers_learn_what_one_block_is_too_small_for():
+    found = learn("task:parity", layers=2, heads=1, block=2)
+    assert found.is_proved
+    assert [layer.block_sizes for layer in found.model.recurrences] == [(2,), (2,)]
+
+
+def test_settings_that_do_not_fit():
+    with pytest.raises(UnsupportedFormat, match="start = 'zero' must be one of random, identity, permutations"):
+        Recipe(start="zero")
+    with pytest.raises(UnsupportedFormat, match="layers = 2 of hard_lanes: several layers are of blocks"):
+        Recipe(layers=2, layer="hard_lanes")
+
+
+MODELS = Path(__file__).parents[4] / "experiments" / "models"
+
+
+def test_answers_are_the_models_in_its_own_order_of_letters_and_outputs():
+    task = MooreMachine.from_source("task:mod_arith(2)")
+    order = [4, 2, 0, 3, 1]
+    shuffled = MooreMachine(task.delta[order], task.outputs, task.start, [task.alphabet[a] for a in order])
+    examples = DistillationWords(compile_machine(shuffled), task, source="task:mod_arith(2)")
+    batch = examples.batch(20, 9, torch.Generator().manual_seed(0))
+    for tokens, labels in zip(batch.tokens.tolist(), batch.labels.tolist(), strict=True):
+        wanted = task.transduce([examples.alphabet[a] for a in tokens])
+        given = [wanted[k] if j == UNCOUNTED else examples.outputs[j] for k, j in enumerate(labels[1:])]
+        assert given == wanted
+        assert labels[2::2] == [UNCOUNTED] * 4
+
+
+def test_what_a_model_answers_is_learned_and_proved():
+    learned = load(MODELS / "sum3" / "seed-0.safetensors")
+    found = distil(learned, zoo.sum_mod(3), "task:sum_mod(3)")
+    assert found.is_proved
+    assert isinstance(prove_equivalent(found.model, zoo.sum_mod(3)), Proved)
+
+
+def test_where_the_model_is_wrong_on_short_words_nothing_is_proved():
+    found = distil(compile_machine(zoo.sum_mod(3)), MooreMachine.from_source("task:sum_mod(3)"), length=8, steps=100)
+    assert found.is_proved
+    other = MooreMachine(zoo.sum_mod(3).delta, ("0", "1", "1"), 0, ("0", "1", "2"))
+    assert not distil(compile_machine(other), zoo.sum_mod(3), length=8, steps=100).is_proved
+
+
+@pytest.mark.slow
+def test_three_learned_layers_of_mod_arith_become_one_that_is_right_for_ever():
+    learned = load(MODELS / "arith5" / "seed-0.safetensors")
+    assert len(learned.layers) == 3
+    found = distil(learned, zoo.mod_arith(5), "task:mod_arith(5)")
+    assert found.is_proved
+    assert found.scope == "every legal word, at the positions that count"

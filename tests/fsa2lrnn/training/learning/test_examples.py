@@ -1,13 +1,33 @@
+"""Examples, pruning, refining and judging of learned machines."""
+
+import os
+import signal
+
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
 
-from fsa2lrnn import MooreMachine
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.table_kernels import paths
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.lower.harden import Heads
+from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.training.data import Batch, make_sampler
+from fsa2lrnn.training.learning import learn
+from fsa2lrnn.training.learning.ending import trained
 from fsa2lrnn.training.learning.examples import FreshWords, UserWords, transition_cover
+from fsa2lrnn.training.learning.judging import LearningTarget, agreement
+from fsa2lrnn.training.learning.prune import best_head, candidates, fewest, machine_of, observe
+from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.learning.refining import refine
+from fsa2lrnn.training.learning.run import LearningRun
+from fsa2lrnn.training.learning.saving import RunFolder, RunRequest
+from fsa2lrnn.training.learning.theory import foresee
 from fsa2lrnn.training.learning.word_files import from_pairs
+from fsa2lrnn.verification import Proved, Refuted
 
 
 def checked(examples, batch):
@@ -79,3 +99,169 @@ def test_given_words_are_cut_off_and_padded():
 def test_a_machine_with_one_output_teaches_nothing():
     with pytest.raises(UnsupportedFormat, match=r"has the outputs \(1,\) and no other on these words"):
         FreshWords(MooreMachine([[0]], [1]))
+
+
+# Head 0 counts modulo 2, head 1 modulo 3, head 2 does nothing, all over the letters 0 (stay) and 1 (on).
+NEXT = np.array([[[0, 1, 2], [0, 1, 2], [0, 1, 2]], [[1, 0, 2], [1, 2, 0], [0, 1, 2]]])
+HEADS = Heads(NEXT, np.zeros(3, np.int64))
+
+
+def seen(modulus, wrong=0.0):
+    draw = torch.Generator().manual_seed(0)
+    tokens = torch.randint(2, (64, 12), generator=draw)
+    labels = torch.cat([torch.zeros(64, 1, dtype=torch.int64), tokens.cumsum(1) % modulus], dim=1)
+    labels = torch.where(torch.rand(labels.shape, generator=draw) < wrong, (labels + 1) % modulus, labels)
+    return observe(HEADS, Batch(tokens, labels), (0, 1), tuple(range(modulus)))
+
+
+def count(modulus):
+    return MooreMachine([range(modulus), [(q + 1) % modulus for q in range(modulus)]], range(modulus))
+
+
+def test_one_head_where_one_is_enough():
+    assert best_head(seen(3)) == (1, 0)
+    found = next(candidates(seen(3), 0))
+    assert found.heads == (1,)
+    assert equivalent(found.machine, count(3)) is None
+
+
+def test_two_heads_where_it_takes_two():
+    found = next(candidates(seen(6), 0))
+    assert found.heads == (0, 1)
+    assert equivalent(found.machine, count(6)) is None
+    assert list(candidates(seen(6), 0, most=1)) == []
+
+
+def test_most_labels_decide_where_some_are_wrong():
+    found = fewest(seen(3, wrong=0.2))
+    assert found is not None
+    assert found.heads == (1,)
+    assert found.faults > 50
+    assert equivalent(found.machine, count(3)) is None
+
+
+def test_a_head_swapped_is_another_machine():
+    swapped = seen(3)._replace(heads=Heads(NEXT[:, [1, 0, 2]], HEADS.start))
+    found = machine_of(swapped, (1,))
+    assert found is not None
+    assert equivalent(found.machine, count(3)) is not None
+
+
+def test_words_seen_later_count_too():
+    first, second = seen(6), seen(6)
+    assert len(first.joined(second).labels) == len(first.labels) + len(second.labels)
+
+
+@settings(max_examples=60, deadline=None)
+@given(machines())
+def test_refined_machines_map_back_and_tell_states_apart(machine):
+    minimal = machine.minimise()
+    for length in (0, 1, minimal.n_states):
+        refined = refine(minimal, length)
+        assert equivalent(refined.original(refined.machine), machine) is None
+        assert len(set(map(bytes, refined.machine.delta))) == len(refined.machine.delta)
+    assert len(set(refined.machine.outputs)) == minimal.n_states
+    assert refine(minimal, 0).machine.outputs == minimal.outputs
+
+
+def rare_path(letters: int, length: int) -> MooreMachine:
+    """Return a machine that accepts the words that end in one run of `length` letters, one of many letters."""
+    delta = np.zeros((letters, length + 1), int)
+    delta[letters // 2] = [min(q + 1, length) for q in range(length + 1)]
+    return MooreMachine(delta, [False] * length + [True], alphabet=tuple(range(letters)))
+
+
+def test_a_rare_letter_at_the_end_of_a_long_path_is_learned():
+    # Uniform words of 40 letters reach the accepting state once in 64 ** 9 / 40 words.
+    machine = rare_path(64, 9)
+    learned = learn(machine, steps=1500)
+    assert learned.is_proved
+    assert learned.machine.n_states == machine.n_states
+    assert set(learned.machine.alphabet) == set(machine.alphabet)
+    assert learned.network is not None
+    assert learned.network.alphabet == (0, 32)
+    assert not any(record.get("event") == "mended" for record in learned.trail)  # by gradient alone
+
+
+@pytest.mark.parametrize(
+    ("source", "changes"),
+    [("task:mod_arith(2)", {}), ("task:sum_mod(3)", {"noise": 0.1}), ("task:sum_mod(3)", {"layers": 2})],
+)
+def test_suffixes_need_correct_labels_of_every_word(source, changes):
+    with pytest.raises(UnsupportedFormat, match="suffixes = 3"):
+        learn(source, suffixes=3, **changes)
+
+
+def test_a_wrong_column_is_refuted_by_a_shortest_word():
+    right = zoo.sum_mod(3)
+    target = LearningTarget(right, make_sampler("task", right), (0, 1, 2))
+    assert isinstance(target.judge(right).verdict, Proved)
+    delta = right.delta.copy()
+    delta[1, 2] = 1
+    wrong = MooreMachine(delta, right.outputs, right.start, right.alphabet)
+    verdict = target.judge(wrong).verdict
+    assert isinstance(verdict, Refuted)
+    assert len(verdict.word) == len(target.failing_word(wrong)) == 2
+
+
+def test_agreement_counts_words_and_labels():
+    tokens = torch.tensor([[1, 1], [2, 0]])
+    labels = torch.tensor([[0, 1, 2], [UNCOUNTED, 2, 1]])
+    found = agreement(zoo.sum_mod(3), Batch(tokens, labels), (0, 1, 2))
+    assert (found.words, found.right, found.labels, found.right_labels) == (2, 1, 5, 4)
+    assert found.to_json()["interval"] == found.interval
+    assert agreement(zoo.sum_mod(3), Batch(tokens, labels), (0, 1, 2), 0.1).noise == 0.1
+
+
+def test_what_has_nothing_to_show_is_said(monkeypatch):
+    run = LearningRun(Recipe(steps=7), FreshWords(zoo.parity()), None, 2)
+    monkeypatch.setattr(run, "go", lambda _: None)
+    with pytest.raises(BudgetExceeded, match="after 0 steps and 1 starts every head reaches too many states"):
+        trained(run, None, None)
+
+
+def test_an_end_that_is_asked_for_is_saved_first(tmp_path):
+    recipe = Recipe(steps=40, look=3)
+    folder = RunFolder(tmp_path, RunRequest("s", "d", "train", "task", 0.0, recipe), resume=True)
+    run = LearningRun(recipe, FreshWords(zoo.sum_mod(5)), None, 5)
+    with pytest.raises(KeyboardInterrupt):
+        trained(run, folder, lambda _: os.kill(os.getpid(), signal.SIGINT))
+    again = LearningRun(recipe, FreshWords(zoo.sum_mod(5)), None, 5)
+    folder.restore(again)
+    assert again.steps == run.steps == 3
+
+
+def test_blocks_can_be_any_machine():
+    assert foresee(zoo.ab_star(), "block") is None
+
+
+def test_lanes_by_all_that_they_can_know_of_a_word():
+    assert foresee(zoo.parity(), "hard_lanes").answer == "yes"
+    assert foresee(zoo.sum_mod(3), "hard_lanes").answer == "no"
+
+
+def test_reflections_by_the_points_and_factors_that_do():
+    assert foresee(zoo.group("S3"), "hard_reflections")[2:] == (3, 2)
+    assert foresee(zoo.group("S3", "transpositions"), "hard_reflections")[2:] == (3, 1)
+    assert foresee(zoo.shift_register(3), "hard_reflections").answer == "unknown"
+
+
+def test_words_that_do_not_count_speak_against_nothing():
+    """Of words that can still be in (ab)*, the last letter says whether they are."""
+    marked = MooreMachine([[1, 2, 2], [2, 0, 2]], [True, False, "dead"], 0, "ab")
+    assert foresee(marked, "hard_lanes").answer == "no"
+    assert foresee(marked, "hard_lanes", ("dead",)).answer == "yes"
+
+
+@pytest.mark.extra("block_size")
+def test_a_no_of_reflections_is_of_machines_whose_every_output_counts():
+    machine = MooreMachine([[1, 2, 0], [2, 2, 0]], ["x", "y", "dead"], 0, "ab")
+    assert foresee(machine, "hard_reflections").answer == "no"
+    assert foresee(machine, "hard_reflections", ("dead",)).answer == "unknown"
+
+
+def test_words_of_a_sampler_are_what_is_learned():
+    """All words of (ab)* are more than lanes can do; those that can still be in it are learned."""
+    with pytest.raises(NotExpressible, match="no hard_lanes layer can be this machine, so it is not trained"):
+        learn("regex:(ab)*", layer="hard_lanes")
+    assert learn("regex:(ab)*", sampler="live", layer="hard_lanes").is_proved

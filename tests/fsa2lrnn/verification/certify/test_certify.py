@@ -1,5 +1,7 @@
-"""No certificate is ever contradicted: by all words as floats compute them, by steps and logits of sampled states."""
+"""`certify`, its search and its bounds on work."""
 
+import math
+import warnings
 from dataclasses import replace
 from importlib import import_module
 
@@ -9,14 +11,18 @@ import torch
 from hypothesis import event, given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.gate import look_up
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.certify.search import TubeSearch
+from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
@@ -125,3 +131,75 @@ def test_a_stream_that_the_readout_reads_beside_the_state_is_not_left_out():
     certificate = certify(model, machine)
     assert certificate.horizon < 2
     check(certificate, model)
+
+
+def test_auto_is_as_good_as_each_memory_it_tries(drifting):
+    machine, tables = drifting
+    best = certify(tables, machine)
+    assert best.horizon >= max(certify(tables, machine, memory).horizon for memory in (1, 2))
+
+
+def test_sets_are_stored_up_to_the_horizon(drifting):
+    machine, tables = drifting
+    certificate = certify(tables, machine, 1)
+    lengths = [sets.length for sets in certificate.tube.stored]
+    assert lengths == sorted(set(lengths))
+    assert certificate.tube.start < lengths[0] <= lengths[-1] == certificate.horizon
+
+
+def test_without_work_there_is_still_a_walk_along_single_words(drifting):
+    machine, tables = drifting
+    search = TubeSearch(plain(tables), specification_of(tables, machine).target, Slack(), WorkBudget(1.0))
+    assert search.best("auto").horizon > 5
+
+
+def test_the_same_work_finds_the_same_certificate(drifting):
+    """Whatever else the machine is doing: no clock is looked at."""
+    machine, tables = drifting
+    first, second = (certify(tables, machine, work=3e7) for _ in range(2))
+    assert first.to_json() == second.to_json()
+    assert certify(tables, machine, work=1e6).horizon < first.horizon <= certify(tables, machine).horizon
+
+
+def test_a_cap_on_seconds_says_so_where_it_bites(drifting):
+    machine, tables = drifting
+    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 s, with N = \d+: without a time limit"):
+        short = certify(tables, machine, seconds=1e-6)
+    assert 1 <= short.horizon <= certify(tables, machine).horizon
+    assert check(short, tables).horizon == short.horizon
+
+
+def test_memories_that_are_none_are_refused(drifting):
+    machine, tables = drifting
+    for memory in (0, "all", 14, 65):
+        with pytest.raises(UnsupportedFormat, match="memory = "):
+            certify(tables, machine, memory)
+
+
+def test_what_is_spent_is_gone():
+    work = WorkBudget(100.0)
+    assert work.allows(100.0)
+    work.spend(60.0)
+    assert work.allows(40.0)
+    assert not work.allows(40.5)
+    assert not work.is_cut_short
+
+
+def test_only_a_cap_cuts_short(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    free, capped = WorkBudget(1.0), WorkBudget(1.0, seconds=2.0)
+    clock[0] = 3.0
+    assert free.allows(1.0)
+    assert not capped.allows(1.0)
+    with pytest.warns(SearchCutShort):
+        capped.warn_if_cut_short(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free.warn_if_cut_short(4)
+
+
+@pytest.mark.parametrize("values", [(0.0, None), (math.inf, None), (math.nan, None), (1.0, 0.0), (1.0, -3.0)])
+def test_a_budget_is_a_positive_number(values):
+    with pytest.raises(UnsupportedFormat, match="positive number"):
+        WorkBudget(*values)

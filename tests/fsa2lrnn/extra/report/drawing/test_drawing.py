@@ -1,0 +1,279 @@
+"""Drawn automata: layout, labels and boxes."""
+
+import math
+import re
+import string
+import xml.etree.ElementTree as ET
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from fsa2lrnn import decompose
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extra.report.drawing.automaton import LOOK, alone, automaton, notes
+from fsa2lrnn.extra.report.drawing.boxes import boxes
+from fsa2lrnn.extra.report.drawing.curves import Box, along, arc
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, HEIGHT, LabelRequest, lay_out, overlap, place, short_list, width
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
+
+NASTY = '<b a="1">&'
+
+
+def drawn(machine):
+    return DrawnMachine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
+
+
+@pytest.mark.parametrize("source", ["sum_mod(5)", "even_pair(5)", "group(S4)", "tomita(3)", "dyck(2, 3)"])
+def test_every_state_and_arrow_is_drawn(source):
+    machine = drawn(zoo.from_task(source).minimise())
+    found = automaton(machine)
+    assert found.count('class="node"') == len(machine.states)
+    folded = len(re.findall('class="place folded"', found))
+    assert found.count('class="edge"') == sum(
+        not (folded and all(row[then] == then for row in machine.delta)) for _, then in machine.arrows
+    )
+    assert found.count('class="edge start"') == 1
+    assert found == automaton(machine)
+
+
+def test_a_single_state():
+    found = automaton(drawn(MooreMachine([[0]], ["x"])))
+    assert found.count('class="node"') == found.count('class="edge"') == 1
+
+
+def test_acceptors_have_double_rings_and_others_their_outputs():
+    assert automaton(drawn(zoo.parity())).count("node inner") == 1
+    found = automaton(DrawnMachine(["p", "q"], ["a"], ["(1,2,3)", "quiescent"], [[1, 0]], 0))
+    assert re.findall(r'class="label tiny faint">([^<]*)<', found) == ["(1,2,…", "quies…"]
+    assert "node inner" not in found
+
+
+def test_text_is_escaped_and_every_letter_is_told():
+    machine = DrawnMachine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
+    for text in (automaton(machine), alone(machine)):
+        assert "<b" not in text
+        titles = [title.text for title in ET.fromstring(text).iter() if title.tag.endswith("title")]
+        assert "even → even: a" in titles
+        assert f"{NASTY} → even: {NASTY}" in titles
+        assert f"state {NASTY}, output no" in titles
+
+
+@pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\n", "\ud800"])
+def test_letters_that_show_nothing_are_escaped_in_a_file_that_can_be_read(letter):
+    machine = MooreMachine([[1, 1], [0, 0]], (letter, "x"), alphabet=(letter, "a"))
+    found = ET.fromstring(machine.to_svg().encode())
+    shown = letter.encode("unicode_escape").decode()
+    assert shown in [part.text for part in found.iter() if "halo" in (part.get("class") or "")]
+    assert machine.to_png().startswith(b"\x89PNG")
+
+
+def test_what_the_reader_has_to_know_is_said():
+    assert notes(drawn(MooreMachine.from_source("regex:abcd"))) == [
+        "Letters that are not drawn lead to the sink 2, which none leaves."
+    ]
+    assert notes(drawn(zoo.sum_mod(5))) == []
+    assert notes(drawn(zoo.sum_mod(61))) == ["It has 61 states; up to 60 are drawn."]
+    assert "arrows have no room for their letters" in notes(drawn(zoo.mod_arith(5).minimise()))[1]
+
+
+def test_large_machines_are_not_drawn():
+    assert automaton(drawn(zoo.sum_mod(61))) is None
+    assert alone(drawn(zoo.sum_mod(61))) is None
+
+
+def test_a_file_stands_by_itself():
+    root = ET.fromstring(alone(drawn(zoo.sum_mod(3))))
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert float(root.get("width")) == float(root.get("viewBox").split()[2])
+    style = next(child.text for child in root if child.tag.endswith("style"))
+    used = {name for part in root.iter() for name in (part.get("class") or "").split()}
+    assert all(f".{name}" in style for name in used - {"arrow", "place", "automaton", "start"})
+    assert "var(" not in style
+    assert "var(" in LOOK
+
+
+def rects(svg):
+    found: list[Box] = []
+    for part in ET.fromstring(svg).iter():
+        if part.tag.endswith("rect") and "node" in part.get("class"):
+            x, y, width, height = (float(part.get(name)) for name in ("x", "y", "width", "height"))
+            found.append((x, y, x + width, y + height))
+    return found
+
+
+def test_rows_go_up_and_boxes_keep_apart():
+    svg = boxes("t", [["a"], ["b", "<long & longer>"], ["c"], ["d"]], [0, 0, 1, 2], [(0, 2), (2, 3), (1, 3)], [3])
+    found = rects(svg)
+    assert not any(overlap(a, b) for i, a in enumerate(found) for b in found[:i])
+    assert found[0][1] == found[1][1] > found[2][1] > found[3][1]
+    assert svg.count('class="edge"') == 3
+    assert svg.count('class="node"') == 1
+    assert svg.count('class="node plain"') == 3
+    size = [float(x) for x in ET.fromstring(svg).get("viewBox").split()]
+    assert all(box[0] > 0 and box[1] > 0 and box[2] < size[2] and box[3] < size[3] for box in found)
+
+
+def test_cascades_in_a_notebook():
+    found = decompose(zoo.mod_arith(5))
+    svg = found.cascade._repr_svg_()
+    assert svg == found._repr_svg_()
+    assert len(rects(svg)) == len(found.cascade.components)
+    assert svg.count('class="edge"') == sum(len(component.reads) for component in found.cascade.components)
+
+
+def boxes_of_labels(found, wanted):
+    width = {label.key: label.width for label in wanted}
+    return [(x - width[k] / 2, y - HEIGHT / 2, x + width[k] / 2, y + HEIGHT / 2) for k, (x, y) in found.items()]
+
+
+def test_labels_of_a_bundle_of_arrows_keep_apart_and_off_what_is_taken():
+    curves = {(0, i): arc((0, 0), (200, 14.0 * i), 0.05, 10) for i in range(6)}
+    wanted = [LabelRequest(key, 30, along(curve)) for key, curve in curves.items()]
+    taken = [(-12.0, -12.0, 12.0, 12.0), (90.0, 0.0, 110.0, 60.0)]
+    found = place(wanted, taken)
+    assert len(found) == 6
+    assert not any(overlap(a, b) for a, b in combinations([*boxes_of_labels(found, wanted), *taken], 2))
+
+
+def test_where_nothing_is_free_there_is_no_label():
+    wanted = [LabelRequest((0, 1), 30, [(0, 0), (50, 0), (100, 0)])]
+    assert place(wanted, [(-100, -100, 300, 300)]) == {}
+    assert place(wanted, [(0, -30, 100, 0)])[0, 1][1] > 0
+
+
+TASKS = (
+    "sum_mod(2)", "sum_mod(5)", "sum_mod(12)", "even_pair(5)", "group(S3)", "group(S4)", "tomita(3)", "tomita(5)",
+    "dyck(2, 3)", "mod_arith(5)", "cycle_navigation(7)",
+)  # fmt: skip
+REGEXES = ("(ab)*", "(a|b)*abb(a|b)", "[0-9]+(\\.[0-9]+)?(e[0-9]+)?", "a(b|c)d*|aa(b|cc)*", "(a|b)(a|b)(a|b)(a|b)")
+
+
+@pytest.mark.parametrize("source", [*(f"task:{task}" for task in TASKS), *(f"regex:{regex}" for regex in REGEXES)])
+def test_circles_labels_and_borders_keep_apart(source):
+    machine = drawn(MooreMachine.from_source(source).minimise())
+    layout = lay_out(machine)
+    r = layout.radius
+    assert min((math.dist(a, b) for a, b in combinations(layout.places, 2)), default=99) > 2 * r + 6
+    circles = [(x - r, y - r, x + r, y + r) for x, y in layout.places]
+    labels = []
+    for arrow in layout.arrows:
+        if arrow.label is not None and not layout.is_dense:
+            (x, y), half = arrow.label, width(arrow.letters) / 2
+            labels.append((x - half, y - HEIGHT / 2, x + half, y + HEIGHT / 2))
+    assert not any(overlap(label, other) for label in labels for other in circles)
+    assert not any(overlap(a, b) for a, b in combinations(labels, 2))
+    for left, top, right, bottom in [*labels, *circles]:
+        assert left >= 0
+        assert top >= 0
+        assert right <= layout.size[0]
+        assert bottom <= layout.size[1]
+    assert layout.is_dense or len(labels) == len(layout.arrows)
+    assert {arrow.edge for arrow in layout.arrows} == {e for e in machine.arrows if e[1] != layout.folded}
+    assert lay_out(machine) == layout
+
+
+def test_arrows_pass_beside_circles_that_are_not_theirs():
+    machine = drawn(MooreMachine.from_source("regex:(a|b)(a|b)(a|b)|c"))
+    layout = lay_out(machine)
+    for arrow in layout.arrows:
+        for q, centre in enumerate(layout.places):
+            if q not in arrow.edge:
+                assert min(math.dist(p, centre) for p in along(arrow.curve)) > layout.radius
+
+
+def test_a_sink_of_many_is_folded_and_one_of_few_is_not():
+    machine = drawn(MooreMachine.from_source("regex:abcd"))
+    layout = lay_out(machine)
+    assert layout.folded is not None
+    assert all(row[layout.folded] == layout.folded for row in machine.delta)
+    assert len(layout.arrows) == 4
+    assert lay_out(drawn(MooreMachine.from_source("regex:(ab)*"))).folded is None
+    assert lay_out(drawn(zoo.sum_mod(5))).folded is None
+
+
+def test_machines_that_turn_stand_on_a_circle_in_the_order_of_their_arrows():
+    delta = np.array([[3, 4, 0, 5, 2, 1]])  # 0 → 3 → 5 → 1 → 4 → 2 → 0
+    layout = lay_out(DrawnMachine.of(delta, range(6), 0, "a"))
+    q, order = 0, [0]
+    while len(order) < 6:
+        q = delta[0, q]
+        order.append(q)
+    steps = [math.dist(layout.places[a], layout.places[b]) for a, b in zip(order, [*order[1:], 0], strict=True)]
+    assert max(steps) < 1.35 * min(steps)
+
+
+@pytest.mark.parametrize("n", [1, DRAWN, DRAWN + 1])
+def test_sizes(n):
+    layout = lay_out(DrawnMachine.of([[(q + 1) % n for q in range(n)], [0] * n], range(n), 0, "ab"))
+    assert (layout is None) == (n > DRAWN)
+
+
+def test_runs_exceptions_and_what_is_cut():
+    letters = [*string.ascii_lowercase, "_"]
+    assert short_list(range(26), letters) == "a–z"
+    assert short_list(range(27), letters) == "any"
+    assert short_list([0, 1, 2, 25], letters) == "a, b, c, z"
+    assert short_list([*range(3), *range(4, 27)], letters) == "not d"
+    assert short_list(range(0, 26, 2), letters) == "a, c, e, g, i, …"
+    assert short_list([0, 1], ["0", "1"]) == "0, 1"
+    assert short_list([1], ["-", "tick tock"]) == "tick tock"
+    assert short_list([1, 2], ["-", "tick tock", "two"]) == "not -"
+
+
+def test_where_letters_may_lead_nowhere_they_are_not_told_by_the_others():
+    assert short_list([0, 1, 3], ["0", "1", "2?", "2?"], names_others=False) == "0, 1, 2?"
+    assert short_list([0, 1, 2], ["0", "1", "2"], names_others=False) == "0, 1, 2"
+
+
+def test_wide_characters_are_wide():
+    assert width("文字") > width("ab")
+    assert width("") < width("a")
+
+
+pytestmark = pytest.mark.extra("report")
+
+
+def program(folder, text):
+    path = folder / "dot"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_graphviz_draws_where_it_is_installed(tmp_path, monkeypatch):
+    machine = zoo.parity()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert machine.draw()._repr_svg_() == str(machine.draw()) == machine.to_svg()
+    with pytest.raises(BudgetExceeded, match="states"):
+        zoo.group("S5").draw()
+    program(tmp_path, "while read -r line; do :; done; echo '<?xml?><svg>by Graphviz</svg>'")
+    assert str(machine.draw()) == "<svg>by Graphviz</svg>\n"
+    assert repr(machine.draw()) == "Drawing(23 characters of SVG)"
+    program(tmp_path, "exit 1")
+    assert str(machine.draw()) == machine.to_svg()
+
+
+def test_names_are_labels_where_these_are_short_and_tell_states_apart():
+    def named(*labels):
+        return DrawnMachine.of([[0] * len(labels)], labels, 0, "a", labels).names
+
+    assert named("p", "q") == ["p", "q"]
+    assert named("p", "much too long") == ["1", "2"]
+    assert named(1, "1") == ["1", "2"]
+
+
+def test_acceptors_and_arrows():
+    machine = DrawnMachine.of([[1, 1], [1, 0]], [False, True], 0, [("x", 1), "b"])
+    assert machine.accepting == [False, True]
+    assert machine.alphabet == ["x, 1", "b"]
+    assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
+    assert DrawnMachine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
+    assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
+
+
+def test_a_row_a_state():
+    found = transitions(DrawnMachine.of([[1, 0], [0, 0]], ["<", "y"], 1, ["a", "b"], ["first <one>", "second"]))
+    assert found.count("<tr>") == 3
+    assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>2</td><td>1</td>" in found
+    assert "2 (start)" in found

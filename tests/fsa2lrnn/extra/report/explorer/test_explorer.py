@@ -1,0 +1,251 @@
+"""The explorer: its page and its scene."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+
+from experiments.studies.keep_models import MODELS
+from fsa2lrnn import compile_machine, load, zoo
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.extra.report.explorer import SceneModel, build, scene
+from fsa2lrnn.extra.report.explorer.page import constructed, searched
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+
+
+def test_a_failing_word_fails_and_its_length_is_said():
+    machine = zoo.parity()
+    model = compile_machine(MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet))
+    shown = searched(model, machine, 1.0)
+    (word,) = shown.failing
+    assert model.transduce(word)[-1] != machine.transduce(word)[-1]
+    assert shown.said == "Fails on a word of 2 letters, the shortest."
+    assert shown.kind == "learned"
+
+
+def test_models_whose_states_close():
+    machine = zoo.parity()
+    closed = searched(compile_machine(machine), machine, 1.0).said
+    assert closed.startswith("No word fails that is read letter by letter: its states close")
+    said = constructed(compile_machine(machine), machine).said
+    assert said.startswith("Proved right on all words: 2 joint states closed, bit for bit, in float32, by the scans ")
+    assert said.endswith("every shape of call, batch and number of threads.")
+    other = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
+    assert constructed(compile_machine(machine), other).said == "Compiled from the automaton."
+
+
+NASTY = '</script><b a="1">&'
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a page that needs nothing and says nothing."""
+    said, asked, pages = [], [], []
+
+    def open_(machine, models, width=1300, scheme="light"):
+        path = tmp_path / "explorer.html"
+        path.write_text(build(f"page {NASTY}", machine, models, "lacked"), encoding="utf-8")
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme, has_touch=width < 600)
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert said == []
+    assert all(url.startswith("file:") for url in asked)
+    assert len(asked) == len(pages)
+
+
+def taken(page):
+    """The numbers of the states in the last transition, as the drawing marks it."""
+    return page.evaluate("[...document.querySelectorAll('.arrow.taken')].map(a => a.dataset.edge)")
+
+
+def here(page):
+    return page.evaluate("document.querySelector('#automaton .place.here').dataset.state")
+
+
+def test_a_walk_by_the_keyboard(opened):
+    """From the word's field to its end and back, every step shown."""
+    machine = zoo.sum_mod(5)
+    page = opened(machine, {"constructed": SceneModel(compile_machine(machine), "constructed")})
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "word"
+    page.keyboard.type("3 1 4 2")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "tape"
+    drawn = machine.minimise()
+    states = [drawn.start, *map(int, drawn.states("3142"))]
+    outputs = drawn.transduce("3142")
+    page.keyboard.press("Home")
+    assert (here(page), taken(page)) == (str(states[0]), [])
+    for k in range(4):
+        page.keyboard.press("ArrowRight")
+        assert (here(page), taken(page)) == (str(states[k + 1]), [f"{states[k]}-{states[k + 1]}"])
+        assert page.inner_text(".verdict") == f"Right: puts out {outputs[k]}."
+        assert page.inner_text("#said").startswith(f"After {k + 1} of 4 letters the automaton is in state")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert here(page) == str(states[3])
+    page.keyboard.press("Home")
+    page.select_option("#speed", "0")
+    page.locator("#tape").focus()
+    page.keyboard.press(" ")
+    page.wait_for_function(f"document.querySelector('#automaton .place.here').dataset.state === '{states[4]}'")
+    page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
+
+
+def test_words_with_letters_that_are_not_there(opened):
+    machine = zoo.sum_mod(5)
+    page = opened(machine, {"m": SceneModel(compile_machine(machine))})
+    page.fill("#word", "12x")
+    assert page.inner_text("#fault") == "“x”, letter 3, is not in the alphabet: 0 1 2 3 4"
+    assert page.get_attribute("#word", "aria-invalid") == "true"
+    page.click("[data-letter='4']")
+    assert (page.input_value("#word"), page.inner_text("#fault")) == ("4", "")
+    page.click("#rub")
+    assert page.inner_text("#tape") == "Type a word, or choose one."
+    page.click("#random")
+    assert len(page.input_value("#word")) == 40
+
+
+def test_a_learned_model_fails_where_its_failing_word_says(opened):
+    machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
+    word = ("4", *"2" * 247)  # the shortest known
+    shown = SceneModel(model, "learned", "", [word])
+    page = opened(machine, {"learned": shown, "constructed": SceneModel(compile_machine(machine), "constructed")})
+    page.click("[data-word='0']")
+    assert page.input_value("#word") == "".join(word)
+    page.click("#error")
+    assert page.inner_text("#said").startswith(f"After {len(word)} of {len(word)} letters")
+    given, wanted = model.transduce(word)[-1], machine.transduce(word)[-1]
+    assert page.inner_text("[data-model='0'] .verdict") == f"Wrong: puts out {given}, wanted {wanted}."
+    assert page.inner_text("[data-model='1'] .verdict") == f"Right: puts out {wanted}."
+    cells = page.evaluate("[...document.querySelectorAll('td.wrong')].map(c => [c.dataset.k, c.textContent])")
+    assert cells == [[str(len(word)), str(given)]]
+    assert page.evaluate("document.querySelectorAll('[data-model=\"0\"] .margin .wrong').length") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_a_phone_shows_all_of_a_cascade(opened, scheme):
+    machine = zoo.mod_arith(5)
+    page = opened(machine, {"cascade": SceneModel(compile_machine(machine, form="cascade"))}, 390, scheme)
+    page.fill("#word", "1+2*3")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg, canvas, button')].map(s => s.getBoundingClientRect())"
+        ".map(r => [r.width, r.height])"
+    )
+    assert min(min(size) for size in sizes) >= 38
+    assert page.evaluate("document.querySelectorAll('canvas').length") == 2
+    assert page.inner_text(".verdict") == "Right: puts out 2."
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background))) > 600) == (scheme == "light")
+
+
+def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
+    letters = [NASTY, "up down", "x"]
+    delta = [[(q + a) % 70 for q in range(70)] for a in (1, 2, 3)]
+    machine = MooreMachine(delta, [NASTY if q == 1 else q for q in range(70)], 0, letters)
+    page = opened(machine, {NASTY: SceneModel(compile_machine(machine), "constructed")})
+    assert "b" not in page.evaluate("[...document.querySelectorAll('b')].map(b => b.tagName)")
+    page.click("[data-letter='0']")
+    assert page.inner_text(".verdict") == f"Right: puts out {NASTY}."
+    assert "up down → " in page.inner_text("#moves")
+    assert page.input_value("#word") == f'["{NASTY}"]'.replace('a="1"', 'a=\\"1\\"')
+    page.fill("#word", '["x", "up down"]')
+    assert page.inner_text("#said").startswith("After 2 of 2 letters")
+
+
+def test_letters_that_show_nothing_are_escaped():
+    machine = MooreMachine([[1, 1], [0, 0]], ("\x1b", "x"), alphabet=("\x1b", "\ud800"))
+    page = build("page", machine, {"a": SceneModel(compile_machine(machine))})
+    assert page.encode()
+    assert "\x1b" not in page
+    assert page.count(">\\x1b</button>") == page.count(">\\ud800</button>") == 1
+
+
+def test_more_models_than_fit_are_refused():
+    machine = zoo.parity()
+    with pytest.raises(UnsupportedFormat, match="5 models: a page shows 4 side by side"):
+        build("page", machine, {str(i): SceneModel(compile_machine(machine)) for i in range(5)})
+
+
+@pytest.fixture(scope="module")
+def hard():
+    """Three one-hot heads over two letters, drawn at random."""
+    torch.manual_seed(3)
+    layer = BlockLayerConfig((4, 4, 3), 2, 2, gate="table")
+    return LRNN(LRNNConfig(("a", "b"), (False, True), (layer,), embedding_dim=2, normalisation="onehot"))
+
+
+def test_letters_and_outputs_are_matched_by_name():
+    parity = MooreMachine([[0, 1], [1, 0]], [False, True], 0, ["x", "y"])
+    turned = MooreMachine([[1, 0], [0, 1]], [False, True], 0, ["y", "x"])
+    found = scene(parity, {"m": SceneModel(compile_machine(turned), failing=[("y", "x")])}).data
+    letters = found["machine"]["alphabet"]
+    assert [("y", "x").index(letter) for letter in letters] == found["models"][0]["letters"]
+    assert found["words"] == [{"of": "m", "letters": [letters.index("y"), letters.index("x")]}]
+    wanted = [found["models"][0]["outputs"][j] for j in found["models"][0]["wanted"]]
+    assert wanted == found["machine"]["outputs"]
+    json.dumps(found, allow_nan=False)
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        scene(zoo.sum_mod(3), {"m": SceneModel(compile_machine(parity))})
+
+
+def test_outputs_that_a_model_lacks_do_not_count_where_so_asked():
+    model = compile_machine(MooreMachine([[0]], [0], 0, ["a"]))
+    machine = MooreMachine([[1, 0]], [0, "new"], 0, ["a"])
+    found = scene(machine, {"m": SceneModel(model)}, "lacked").data["models"][0]
+    assert sorted(zip(found["wanted"], found["counts"], strict=True)) == [(-1, False), (0, True)]
+
+
+def test_one_hot_heads_are_automata_of_what_letters_reach(hard):
+    found = scene(MooreMachine([[0, 1], [1, 0]], [False, True], 0, ["a", "b"]), {"m": SceneModel(hard)})
+    layer = hard.recurrences[0]
+    maps, start = layer.maps(hard.first_inputs()).numpy(), layer.initial_state(1)[0].argmax(-1).numpy()
+    assert sorted(found.heads[0]) == [0, 1, 2]
+    for h, states in found.data["models"][0]["heads"].items():
+        reached, new = {int(start[int(h)])}, True
+        while new:
+            new = {int(maps[a, int(h), q]) for q in reached for a in (0, 1)} - reached
+            reached |= new
+        assert set(states) == reached
+        assert found.heads[0][int(h)].count('class="node"') == len(states)
+
+
+def test_a_machine_is_not_drawn_twice_and_learned_blocks_are_no_automata():
+    machine = zoo.sum_mod(3)
+    assert scene(machine, {"m": SceneModel(compile_machine(machine))}).heads == [{}]
+
+
+def test_planes_part_states_and_the_second_lies_as_the_first():
+    machine = zoo.sum_mod(5)
+    models = {"a": SceneModel(load(MODELS / "sum5" / "seed-0.safetensors")), "b": SceneModel(compile_machine(machine))}
+    centres = []
+    for entry in scene(machine, models).data["models"]:
+        points = np.array(entry["plane"]["points"])
+        middle = np.stack([points[points[:, 2] == q, :2].mean(0) for q in range(5)])
+        spread = max(np.linalg.norm(points[points[:, 2] == q, :2] - middle[q], axis=1).max() for q in range(5))
+        apart = min(np.linalg.norm(middle[i] - middle[j]) for i in range(5) for j in range(i))
+        assert spread < apart / 2
+        centres.append(middle - middle.mean(0))
+    assert np.abs(centres[0] - centres[1]).max() < 0.2
+    index = scene(machine, {"t": SceneModel(compile_machine(machine, layout="index"))}).data["models"][0]
+    assert index["plane"] is None
+
+
+@pytest.mark.parametrize(
+    ("letters", "typed"), [("ab", "characters"), (("up", "down"), "words"), (("a b", "c"), "list"), ((0, "0"), "list")]
+)
+def test_how_words_are_typed(letters, typed):
+    machine = MooreMachine([[0], [0]], [0], 0, letters)
+    assert scene(machine, {}).data["typed"] == typed
