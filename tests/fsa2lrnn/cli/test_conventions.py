@@ -21,14 +21,13 @@ OPTIONS = {
 }
 
 
-def test_every_command_has_the_common_options():
+def test_options_have_one_name_and_every_command_the_common_ones():
     assert {name for name, options in OPTIONS.items() if not {"--json", "--quiet", "--progress"} <= options} == set()
-
-
-def test_an_option_has_one_name_and_one_short_name():
     for name, options in OPTIONS.items():
         assert ("-o" in options) == ("--output" in options), name
         assert not {"--out", "--seconds", "--budget", "--letters", "--noise", "--against", "--to"} & options, name
+    assert set(ALL_SOURCES) | ({"demo", "gates"} & set(COMMANDS)) == set(COMMANDS)  # which take no source
+    assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(set(RENAMED) & set(COMMANDS)))
@@ -42,15 +41,12 @@ def test_earlier_names_are_accepted_with_a_warning(command):
             assert renamed(command, [f"{old}=3"]) == [*([new] if new else []), "3"]
 
 
-def test_an_earlier_name_on_the_command_line(call):
+def test_earlier_names_warn_and_quiet_leaves_out_suggestions(call):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         code, out, err = call("verify", "task:parity", "task:parity", "--budget", "100")
     assert (code, out.startswith("proved")) == (0, True)
     assert "warning: --budget is an earlier name of `fsa2lrnn verify`: write --max-states" in err
-
-
-def test_quiet_leaves_out_suggestions(call):
     assert "next:" in call("compile", "task:parity")[1]
     assert "next:" not in call("compile", "task:parity", "--quiet")[1]
 
@@ -73,11 +69,17 @@ def test_files_of_pickle_are_answered_with_how_to_convert_them(name):
             read(name)
 
 
-def test_models_and_then_a_source():
+def test_models_come_before_sources_and_every_verb_has_a_file():
     assert sources.models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
     for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
         with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
             sources.models_then_source(arguments)
+    files = {path.stem for path in Path(cli.__file__).with_name("verbs").glob("*.py")} - {"__init__"}
+    assert set(COMMANDS) == files | set(registry.available("commands"))
+    for name, command in COMMANDS.items():
+        assert (command.help or "").strip().endswith("."), name
+        assert any("--json" in parameter.opts for parameter in command.params), name
+        assert all(parameter.help for parameter in command.params), name
 
 
 SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
@@ -124,20 +126,6 @@ for arguments in json.loads(sys.argv[1]):
     except SystemExit as stop:
         print(stop.code)
 """
-
-
-def test_every_verb_has_a_file_of_its_name_help_and_json():
-    files = {path.stem for path in Path(cli.__file__).with_name("verbs").glob("*.py")} - {"__init__"}
-    assert set(COMMANDS) == files | set(registry.available("commands"))
-    for name, command in COMMANDS.items():
-        assert (command.help or "").strip().endswith("."), name
-        assert any("--json" in parameter.opts for parameter in command.params), name
-        assert all(parameter.help for parameter in command.params), name
-
-
-def test_every_call_below_covers_its_verb():
-    assert set(ALL_SOURCES) | ({"demo", "gates"} & set(COMMANDS)) == set(COMMANDS)  # which take no source
-    assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize(

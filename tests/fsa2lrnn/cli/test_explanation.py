@@ -48,7 +48,7 @@ def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
         assert len(words["prefix"]) <= len("0-")
 
 
-def test_layers_are_known_by_name(capsys):
+def test_layers_are_known_by_name_and_families_checked(capsys):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
     assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
     assert layers["liquid_s4:polyb"]["answer"] == "no recurrence"
@@ -58,6 +58,8 @@ def test_layers_are_known_by_name(capsys):
     out = capsys.readouterr().out
     assert "layers by name" in out
     assert "which layer should" not in out
+    with pytest.raises(UnsupportedFormat, match="family 'lstm' is not known"):
+        explanation.main(zoo.parity(), ["lstm"], None, ANY, as_json=True)
 
 
 def test_certificates_are_written_and_accepted(capsys, tmp_path):
@@ -96,18 +98,17 @@ def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_fami
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
 
 
-def test_an_unknown_family_is_named():
-    with pytest.raises(UnsupportedFormat, match="family 'lstm' is not known"):
-        explanation.main(zoo.parity(), ["lstm"], None, ANY, as_json=True)
-
-
-def test_the_cascade_is_part_of_the_facts(capsys, tmp_path):
+def test_cascades_in_facts_and_pictures(capsys, tmp_path):
     drawing = tmp_path / "rooms.dot"
     facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], wanted=cascades.CascadeRequest(8, False, drawing))
     assert facts["cascade"]["block_sizes"] == [[1, 1], [1, 4], [5]]
     assert facts["cascade"]["reads"] == "after the letter"
     assert facts["costs"]["block_sizes"] == [75]
     assert drawing.read_text().startswith("digraph {")
+    answer = cascades.look(zoo.sum_mod(7), CascadeRequest(3))
+    with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):
+        cascades.draw(answer, tmp_path / "no.dot")
+    assert not (tmp_path / "no.dot").exists()
 
 
 UNLIMITED = CascadeRequest()
@@ -142,12 +143,19 @@ def test_the_rooms_of_mod_arith():
     )
 
 
-def test_where_auto_takes_one_layer_the_cascade_is_the_one_that_is_compiled():
+def test_the_cascade_that_is_compiled_and_many_gate_units():
     for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
         answer = cascades.look(machine, UNLIMITED)
         assert answer.choice.form == "onehot"
         assert answer.counted
         assert answer.found.cost == best_cascade(machine).cost
+    rows, facts = answered(zoo.random_dfa(12, 3, seed=2, minimal=True))
+    assert rows["cost"].startswith("at least ")
+    assert rows["cost"].endswith("gate units not counted")
+    assert rows["considered"].startswith("holonomy: at least ")
+    assert rows["  met"].startswith("no: the largest component that does more than reset has 8 states, and a smaller")
+    assert not facts["gate_units_counted"]
+    assert facts["auto"]["form"] == "onehot"
 
 
 @pytest.mark.parametrize("source", ["parity", "even_pair(5)", "random_dfa(8, 2, seed=1)"])
@@ -158,28 +166,18 @@ def test_a_cascade_is_searched_once(source, monkeypatch):
     assert len(searches) == 1
 
 
-def test_many_gate_units_are_not_counted():
-    rows, facts = answered(zoo.random_dfa(12, 3, seed=2, minimal=True))
-    assert rows["cost"].startswith("at least ")
-    assert rows["cost"].endswith("gate units not counted")
-    assert rows["considered"].startswith("holonomy: at least ")
-    assert rows["  met"].startswith("no: the largest component that does more than reset has 8 states, and a smaller")
-    assert not facts["gate_units_counted"]
-    assert facts["auto"]["form"] == "onehot"
-
-
-def test_resets_alone():
+def test_cascades_of_resets_and_reasons_for_none():
     rows, facts = answered(zoo.dyck(2, 3))
     assert rows["  met"] == "yes: all components only reset"
     assert facts["largest_permuted"] == 1
-
-
-def test_no_cascade_but_a_reason_and_a_bound():
     rows, facts = answered(zoo.random_dfa(35, 4, seed=0))
     assert rows["none"].startswith("no cascade with blocks of at most 8 states was found (holonomy: words lead the set")
     assert rows["auto takes"].startswith("one layer")
     assert "in a group whose order 7 divides" in rows["lower bound"]
     assert (facts["found"], facts["components"], facts["candidates"]) == (False, None, [])
+    rows, facts = answered(zoo.mod_arith(5, "register"), CascadeRequest(8, token_shift=False))
+    assert rows["layers"].endswith("; without token shift")
+    assert facts["reads"] == "after the letter"
 
 
 @pytest.mark.slow
@@ -199,19 +197,6 @@ def test_large_machines_are_searched_if_that_is_asked_for():
     rows, facts = answered(zoo.length_mod(210), CascadeRequest(8))
     assert facts["block_sizes"] is not None
     assert facts["meets_bound"]
-
-
-def test_without_token_shift():
-    rows, facts = answered(zoo.mod_arith(5, "register"), CascadeRequest(8, token_shift=False))
-    assert rows["layers"].endswith("; without token shift")
-    assert facts["reads"] == "after the letter"
-
-
-def test_nothing_is_drawn_where_there_is_no_cascade(tmp_path):
-    answer = cascades.look(zoo.sum_mod(7), CascadeRequest(3))
-    with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):
-        cascades.draw(answer, tmp_path / "no.dot")
-    assert not (tmp_path / "no.dot").exists()
 
 
 @given(st.text())
@@ -237,13 +222,19 @@ def test_control_characters_are_escaped(text, shown):
     assert console.plain(text) == shown
 
 
-def test_errors_keep_both_ends_and_are_not_long(capsys):
+def test_the_console_escapes_what_it_can_not_write(capsys):
     console.error("error", "x" * 100_000 + ": mend it [bold]")
     err = capsys.readouterr().err
     assert err.startswith("error: xxx")
     assert err.endswith("x: mend it [bold]\n")
     left_out = int(re.search(r"…\(([\d,]+) characters\)…", err)[1].replace(",", ""))
     assert left_out == 100_000 - err.count("x")
+    console.facts("title\x07", [("name", "[bold]\x1b[0m")])
+    out = capsys.readouterr().out
+    assert r"title\x07" in out
+    assert r"[bold]\x1b[0m" in out
+    console.error("error", "regex:a, regex:b: two")
+    assert capsys.readouterr().err == "error: regex:a, regex:b: two\n"
 
 
 @given(st.text(), st.integers(1, 3_000))
@@ -293,15 +284,3 @@ def test_streams_escape_what_they_can_not_write(monkeypatch):
     print("×")
     stream.flush()
     assert stream.buffer.getvalue() == b"\\xd7\n"
-
-
-def test_facts_show_brackets_and_controls_as_they_are(capsys):
-    console.facts("title\x07", [("name", "[bold]\x1b[0m")])
-    out = capsys.readouterr().out
-    assert r"title\x07" in out
-    assert r"[bold]\x1b[0m" in out
-
-
-def test_colons_are_no_pictures(capsys):
-    console.error("error", "regex:a, regex:b: two")
-    assert capsys.readouterr().err == "error: regex:a, regex:b: two\n"

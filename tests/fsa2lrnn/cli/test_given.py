@@ -81,23 +81,27 @@ def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
     assert found["hidden_units"] == sum(linear.out_features for linear in hidden)
 
 
-def test_a_large_machine_has_no_table():
+def test_tables_of_large_machines_and_letters(capsys):
     assert sizes.transition_table(zoo.length_mod(41)) is None
     assert sizes.transition_table(zoo.length_mod(40)) is not None
-
-
-def test_a_table_obeys_no_letter(capsys):
     console.out.print(sizes.transition_table(MooreMachine([[0], [0]], ["\x1b[2J"], 0, ["[bold]", "\u202e"])))
     out = capsys.readouterr().out
     for piece in ("[bold]", r"\u202e", r"\x1b[2J"):
         assert piece in out
 
 
-def test_a_model_comes_from_a_file_or_is_compiled_on_the_spot(tmp_path):
+def test_models_come_from_files_or_are_compiled(tmp_path):
     save(compile_machine(zoo.parity(), dtype=torch.float64), tmp_path / "m.safetensors")
     assert sources.model_of(str(tmp_path / "m.safetensors"), "float16").dtype == torch.float64
     assert sources.model_of("task:parity", "float16").dtype == torch.float16
     assert sources.model_of("task:parity", alphabet="012", completion="sink").alphabet == ("0", "1", "2")
+    with pytest.raises(CheckpointError, match=r"task:parity is not a model: give a file ending in \.safetensors"):
+        sources.learned_model("task:parity")
+    with pytest.raises(UnsupportedFormat, match=r"m\.safetensors is a model, where an automaton is asked for"):
+        sources.read_machine("m.safetensors")
+    with pytest.raises(CheckpointError, match=r"is a folder that `fsa2lrnn export` did not write: give a model in it"):
+        sources.model_of(str(tmp_path))
+    assert sources.exported_folder(str(tmp_path)) is None
 
 
 def test_learned_models_have_short_names_where_these_tell_them_apart(tmp_path):
@@ -111,26 +115,16 @@ def test_learned_models_have_short_names_where_these_tell_them_apart(tmp_path):
         sources.learned_models([str(paths[0])] * 2)
 
 
-def test_models_and_automata_are_told_apart():
-    with pytest.raises(CheckpointError, match=r"task:parity is not a model: give a file ending in \.safetensors"):
-        sources.learned_model("task:parity")
-    with pytest.raises(UnsupportedFormat, match=r"m\.safetensors is a model, where an automaton is asked for"):
-        sources.read_machine("m.safetensors")
-
-
-def test_a_folder_of_runs_is_not_taken_for_a_source(tmp_path):
-    with pytest.raises(CheckpointError, match=r"is a folder that `fsa2lrnn export` did not write: give a model in it"):
-        sources.model_of(str(tmp_path))
-    assert sources.exported_folder(str(tmp_path)) is None
-
-
-def test_an_automaton_over_more_letters():
+def test_machines_over_more_letters_and_completions():
     machine = sources.read_machine("regex:a*", alphabet="ab")
     assert machine.transduce("aab") == [True, True, False]
     assert sources.read_machine("regex:.*", alphabet="ab").accepts("ab")
     assert sources.read_machine("task:sum_mod(2)", "ignore", "012").transduce("121") == [1, 1, 0]
     with pytest.raises(InvalidMachine, match="no transition for state 0 on '2'"):
         sources.read_machine("task:sum_mod(2)", alphabet="012")
+    model = compile_machine(zoo.sum_mod(3))
+    with pytest.raises(InvalidMachine, match=r"both, where --completion sink or ignore says what new ones do$"):
+        sources.check_letters(model, zoo.sum_mod(2), "S")
 
 
 @pytest.mark.parametrize(
@@ -152,12 +146,6 @@ def test_letters_that_differ_come_with_a_remedy(ours, theirs, remedy):
     with pytest.raises(InvalidMachine, match=remedy):
         sources.check_letters(model, machine, "S")
     sources.check_letters(model, MooreMachine([[0]] * len(ours), [True], 0, ours[::-1]), "S")
-
-
-def test_machines_that_are_no_acceptors_need_a_completion():
-    model = compile_machine(zoo.sum_mod(3))
-    with pytest.raises(InvalidMachine, match=r"both, where --completion sink or ignore says what new ones do$"):
-        sources.check_letters(model, zoo.sum_mod(2), "S")
 
 
 def test_progress_names_the_length_reached_and_the_errors(tmp_path, capsys):
@@ -224,12 +212,17 @@ def test_a_run_in_json(tmp_path, capsys):
     assert lines[-1].startswith("seed 2: length 5: ")
 
 
-def test_a_constant_answer_that_scores_is_warned_of():
+def test_constant_answers_and_divergence(tmp_path, capsys):
     with pytest.warns(UserWarning, match=r"'reject' alone is right on 100 % of the words of 40 .* --sampler balanced"):
         _warn_of_constant_answers(preset("quick", "regex:(ab)*"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         _warn_of_constant_answers(preset("quick", "regex:(ab)*", sampler="balanced"))
+    assert (
+        main_of_training("task:sum_mod(2)", "quick", tmp_path, [0], {**TINY, "learning_rate": 1e30}, PLAN, False) == 1
+    )
+    assert "training diverged at step 2" in " ".join(capsys.readouterr().out.split())
+    assert json.loads((tmp_path / "result.json").read_text())["paper_protocol_mean"] is None
 
 
 def test_a_run_for_people(tmp_path, capsys, monkeypatch):
@@ -241,19 +234,8 @@ def test_a_run_for_people(tmp_path, capsys, monkeypatch):
     assert [line.split()[:3] for line in out.splitlines() if "[" in line] == [["0", "3", "20"], ["0", "5", "20"]]
 
 
-def test_divergence_is_a_no(tmp_path, capsys):
-    assert (
-        main_of_training("task:sum_mod(2)", "quick", tmp_path, [0], {**TINY, "learning_rate": 1e30}, PLAN, False) == 1
-    )
-    assert "training diverged at step 2" in " ".join(capsys.readouterr().out.split())
-    assert json.loads((tmp_path / "result.json").read_text())["paper_protocol_mean"] is None
-
-
-def test_shares():
+def test_options_load_nothing_heavy_and_shares():
     assert share({"accuracy": 0.5, "interval": [0.25, 0.75]}) == "0.5000 [0.2500, 0.7500]"
-
-
-def test_options_load_typer_and_nothing_heavy():
     code = "import sys, fsa2lrnn.cli.options\nassert not {'torch', 'numpy', 'fsa2lrnn.automata'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -116,10 +116,12 @@ def test_words_that_can_not_be_read(text, alphabet, message):
         read(text, alphabet)
 
 
-def test_bytes_that_are_no_utf8_are_named():
+def test_bytes_and_control_characters():
     assert words.checked("aé") == "aé"
     with pytest.raises(InvalidWord, match=r"the word is not UTF-8 \(byte 0xff at offset 3\): type it in that encoding"):
         words.checked("aé\udcff")
+    text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
+    assert all(c.isprintable() or c == "\n" for c in text)
 
 
 @pytest.mark.parametrize(
@@ -166,19 +168,13 @@ def test_places_and_endings(tmp_path, name, check):
         check(tmp_path / name)
 
 
-def test_no_path_is_no_question():
+def test_paths_endings_and_folders_of_runs(tmp_path):
     for check in {*CHECKS.values(), outputs.check_runs} - {outputs.check_page}:
         check(None)
-
-
-def test_messages_name_the_ending():
     with pytest.raises(UnsupportedFormat, match=r"output m\.pt: a model is written to a file ending in \.safetensors$"):
         outputs.check_model(Path("m.pt"))
     with pytest.raises(UnsupportedFormat, match=r"a plot is written to a file ending in \.svg or \.png or \.pdf$"):
         outputs.check_plot(Path("m.pt"))
-
-
-def test_folders_of_runs(tmp_path):
     outputs.check_runs(tmp_path / "to" / "be" / "made")
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").write_text("")
@@ -213,7 +209,7 @@ def test_verdicts_in_words():
     assert "differ on [bold]a b[/]" in evidence.verdict_text(refuted, ("a", "b", "up"))
 
 
-def test_failing_words_that_were_searched_for():
+def test_failing_words_and_searches_in_vain():
     text = evidence.verdict_text(failing("abab"), ("a", "b"))
     assert "differ on [bold]abab[/] (4 letters), and on no shorter word (beam)\n" in text
     assert text.splitlines()[1:3] == ["  model   0 0 0 0", "  machine 0 0 0 1"]
@@ -225,9 +221,6 @@ def test_failing_words_that_were_searched_for():
     assert row[1].startswith("200 letters: ababab")
     assert row[1].endswith("abab (beam)")
     assert len(row[1]) < 130
-
-
-def test_what_was_searched_in_vain():
     text = evidence.verdict_text(Undecided(3, Scope(2), None, (SEARCHED,)))
     assert "no counterexample was found; equal on every word of at most 3 letters, by single steps\n" in text
     assert text.splitlines()[1:] == [
@@ -238,8 +231,3 @@ def test_what_was_searched_in_vain():
     assert evidence.failure_rows(Undecided(3, Scope(2), None, (SEARCHED,))) == [
         ("counterexample", "none found among all words of 3 letters")
     ]
-
-
-def test_nothing_that_a_terminal_obeys():
-    text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
-    assert all(c.isprintable() or c == "\n" for c in text)

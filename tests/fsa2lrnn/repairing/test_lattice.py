@@ -36,15 +36,12 @@ def test_solutions_are_exact_and_near(seed, r, coarse):
     assert np.linalg.norm(found - real) < 2.0 ** (coarse * r + 4 - grid)
 
 
-def test_the_nearest_of_a_small_grid():
+def test_nearest_grids_and_common_factors():
     coset = Coset(np.array([[1.0, 1.0, 0.0]]), coarse=0, grid=1)
     near, t = np.array([0.3, 0.4, -0.2]), np.array([0.5])
     points = [p for p in itertools.product(np.arange(-2, 2.5, 0.5), repeat=3) if p[0] + p[1] == 0.5]
     best = min(np.linalg.norm(near - p) for p in points)
     assert np.isclose(np.linalg.norm(coset.nearest(t, near) - near), best)
-
-
-def test_common_factors_are_seen():
     assert Coset(np.array([[2.0, 3.0]]), 0, 2).is_onto
     assert not Coset(np.array([[3.0, 6.0]]), 0, 2).is_onto
     assert not Coset(np.array([[1.0, 2.0], [2.0, 4.0]]), 0, 2).is_onto
@@ -92,7 +89,7 @@ def test_a_rotation_of_order_m_needs_phi_of_m_functions(n, k, rank):
     assert np.allclose(found.image.phi @ found.E.T + found.e, image.phi)
 
 
-def test_values_of_a_register_are_rounded():
+def test_registers_are_rounded_alike():
     image = register([0.123, -0.77, 0.5001, 1.0])
     errors = []
     for bits in (3, 6, 9):
@@ -103,9 +100,6 @@ def test_values_of_a_register_are_rounded():
     assert errors[0] < 0.1
     assert errors[2] < errors[0]
     assert errors[2] < 2e-3
-
-
-def test_registers_of_like_values_stay_alike():
     found = rational_image(register([0.3, 0.3, -0.9, 0.1]), 6)
     assert (found.image.phi[0] == found.image.phi[1]).all()
 
@@ -151,13 +145,26 @@ def beat(request, disturbed, work):
     return dead_beat(least_change(block, image, probe), image, probe, seen), image
 
 
-def test_equations_hold_without_rounding(beat):
+def test_equations_hold_states_repeat_and_more_places_come_nearer(beat):
     rounded = round_block(*beat, FEW, 0.3)
     U, c = rounded.beat.probe.U, rounded.beat.probe.c
     image = rounded.image
     assert np.array_equal(U @ rounded.beat.W, image.B)
     assert np.array_equal(rounded.beat.w @ U.T, image.u - c)
     assert np.array_equal(U @ rounded.beat.x0 + c, image.phi[-1])
+    rounded = round_block(*beat, FEW, 0.3)
+    block = Block(*(part.astype(np.float32) for part in (rounded.block.A, rounded.block.v, rounded.block.x0)))
+    seen, x, rng = set(), block.x0, np.random.default_rng(0)
+    for a in rng.integers(0, len(block.A), 2_000):
+        x = block.A[a] @ x + block.v[a]
+        seen.add(x.tobytes())
+    assert len(seen) <= rounded.image.delta.size
+    dead, image = beat
+    far, near = (round_block(dead, image, places, 0.3) for places in (PLACES[-1], PLACES[0]))
+    wanted = dead.states(image)
+    off = [np.abs(rounded.beat.states(rounded.image) - wanted).max() for rounded in (far, near)]
+    assert off[1] < off[0]
+    assert off[1] < 0.1
 
 
 def test_no_order_of_summation_rounds_where_the_digits_suffice(beat):
@@ -174,25 +181,6 @@ def test_no_order_of_summation_rounds_where_the_digits_suffice(beat):
                 total = total + term
             assert np.array_equal(total.astype(float), exact)
         x = exact
-
-
-def test_states_repeat_bit_for_bit(beat):
-    rounded = round_block(*beat, FEW, 0.3)
-    block = Block(*(part.astype(np.float32) for part in (rounded.block.A, rounded.block.v, rounded.block.x0)))
-    seen, x, rng = set(), block.x0, np.random.default_rng(0)
-    for a in rng.integers(0, len(block.A), 2_000):
-        x = block.A[a] @ x + block.v[a]
-        seen.add(x.tobytes())
-    assert len(seen) <= rounded.image.delta.size
-
-
-def test_more_places_come_nearer(beat):
-    dead, image = beat
-    far, near = (round_block(dead, image, places, 0.3) for places in (PLACES[-1], PLACES[0]))
-    wanted = dead.states(image)
-    off = [np.abs(rounded.beat.states(rounded.image) - wanted).max() for rounded in (far, near)]
-    assert off[1] < off[0]
-    assert off[1] < 0.1
 
 
 def test_a_rotation_of_five_does_not_fit_into_three_dimensions():
@@ -235,27 +223,18 @@ def test_the_projection_is_exact_and_bounded_and_keeps_sums_of_zero():
     assert np.linalg.norm(moved.U - probe.U) < 0.3
 
 
-def test_sums_that_are_not_zero_are_left_free():
+def test_sums_columns_and_deadlines_of_the_projection():
     block, image, probe, seen = sign(6, 1.0)
     A, moved = project(Block(block.A + 0.01, block.v, block.x0), image, probe, seen, 1.2)
     assert np.abs(A.sum(1)).max() > 1e-3
     assert np.abs(moved.U @ A - image.B @ moved.U).max() < 1e-13
-
-
-def test_a_block_of_one_has_no_room():
     block, image, probe, seen = sign(2, 1.0)
     tight = BlockObservations(seen.x[:, :1], seen.state, seen.weights)
     with pytest.raises(NotExpressible, match=r"the least norm is 1\.0000"):
         project(Block(0.9 * image.B, block.v[:, :1], block.x0[:1]), image, ReadoutProbe(np.eye(1), probe.c), tight, 1.2)
-
-
-def test_clipping_scales_long_columns_alone():
     A = np.array([[[3.0, 0.1], [0.0, 0.2]]])
     clipped = clip_columns(A, 1.2)
     assert np.allclose(clipped, [[[1.0, 0.1], [0.0, 0.2]]], atol=1e-4)
     assert column_norm(clipped, 1.2) <= 1
-
-
-def test_a_deadline_ends_the_programs():
     with pytest.raises(OutOfTime, match="repair: bounding columns"):
         project(*sign(6, 1.0), 1.2, Deadline(0.0))

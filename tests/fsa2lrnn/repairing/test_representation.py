@@ -111,7 +111,7 @@ def test_the_linear_equations_are_the_derivative():
     assert np.allclose(left(0), leaving)
 
 
-def test_canonical_functions_tell_what_a_block_holds_and_how_well():
+def test_what_blocks_hold_and_what_noise_does_not():
     states = states_of(zoo.sum_mod(5))
     functions = np.vstack([fourier(5, 2), fourier(5, 2)[:1]])
     seen, _ = look(functions, states, 0.01)
@@ -120,6 +120,8 @@ def test_canonical_functions_tell_what_a_block_holds_and_how_well():
     assert (told[2:] < 0.05).all()
     exact = np.linalg.qr(fourier(5, 2))[0]
     assert np.allclose(found[:, :2] @ found[:, :2].T, exact @ exact.T, atol=0.01)
+    states = states_of(zoo.sum_mod(5))
+    assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
 
 
 @pytest.mark.parametrize(
@@ -150,21 +152,13 @@ def test_a_register_gets_a_function_for_the_initial_state():
     assert found.phi[-1, 1] == 1
 
 
-def test_noise_alone_holds_nothing():
-    states = states_of(zoo.sum_mod(5))
-    assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
-
-
-def test_an_image_that_misses_is_refused():
+def test_misses_are_refused_and_the_initial_state_is_marked():
     states = states_of(zoo.sum_mod(5))
     phi = fourier(5, 1)[[*states.numbers[:-1], 0]]
     found = learned_representation(*look(phi, states, 0.02), states, 0.8)
     with pytest.raises(NotExact, match="no affine image"):
         replace(found, B=found.B + 1e-6)
     assert isinstance(replace(found, phi=found.phi), Representation)
-
-
-def test_the_initial_state_can_always_be_marked():
     mark = mark_of_start(states_of(zoo.tomita(4)))
     assert mark.phi[:, 0].tolist() == [0, 0, 0, 0, 1]
     assert not mark.is_linear
@@ -184,16 +178,13 @@ def tables_and_states(model, machine):
     return switched(model).to(torch.float64), RepairStates.of(specification_of(model, machine))
 
 
-def test_states_of_a_constructed_model_are_the_machines():
+def test_states_of_models_that_are_right_and_of_those_that_are_not():
     machine = zoo.tomita(4)
     tables, states = tables_and_states(compile_machine(machine), machine)
     seen = observe(tables, states)
     assert np.array_equal(seen.head(0).x.argmax(1), states.numbers[seen.state])
     shares = np.bincount(seen.state, seen.weights)
     assert np.allclose(shares, 1 / states.initial)
-
-
-def test_nothing_after_a_mistake_is_kept():
     machine = zoo.length_mod(3)
     outputs = [machine.outputs[machine.run(machine.alphabet[:1] * k)] for k in range(6)]
     other = MooreMachine([[1, 2, 3, 4, 5, 5]] * 2, outputs, 0, machine.alphabet)  # right on five letters
@@ -201,17 +192,11 @@ def test_nothing_after_a_mistake_is_kept():
     seen = observe(tables, states)
     assert len(seen.state) == 1_200 * 5
     assert len(np.unique(seen.head(0).x, axis=0)) == 5
-
-
-def test_a_model_that_is_never_right_is_refused():
     machine = zoo.parity()
     wrong = MooreMachine(machine.delta, [not output for output in machine.outputs], machine.start, machine.alphabet)
     tables, states = tables_and_states(compile_machine(wrong), machine)
     with pytest.raises(NotExact, match="train it first"):
         observe(tables, states)
-
-
-def test_logits_that_are_no_numbers_are_wrong():
     machine = zoo.parity()
     tables, states = tables_and_states(compile_machine(machine), machine)
     x = torch.full((1, 1, *tables.x0.shape), torch.nan, dtype=torch.float64)
@@ -225,18 +210,23 @@ def cycle_of_probe(disturbed, work):
     return block, image, seen, fit(block, image, seen, 1.0)
 
 
-def test_the_probe_tells_the_image(cycle_of_probe):
+def test_the_probe_tells_the_image_and_makes_the_equations_exact(cycle_of_probe):
     block, image, seen, probe = cycle_of_probe
     assert image.rank == 4
     assert explained_share(probe, image, seen) > 0.99
     assert explained_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
     assert probe.residual(block, image) < 0.05
-
-
-def test_the_change_makes_the_equations_exact(cycle_of_probe):
     block, image, _, probe = cycle_of_probe
     assert probe.residual(block, image) > 1e-4
     assert probe.residual(least_change(block, image, probe), image) < 1e-14
+    block, image, seen, _ = cycle_of_probe
+    soft, stiff = (fit(block, image, seen, stiffness) for stiffness in (0.01, 30.0))
+    assert stiff.residual(block, image) < soft.residual(block, image)
+    assert explained_share(stiff, image, seen) < explained_share(soft, image, seen)
+    block, image, seen, _ = cycle_of_probe
+    n = len(image.phi)
+    mark = Representation(np.eye(n)[:, -1:], np.zeros((5, 1, 1)), np.zeros((5, 1)), image.delta)
+    assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
 
 
 def test_no_smaller_change_does(cycle_of_probe):
@@ -251,13 +241,6 @@ def test_no_smaller_change_does(cycle_of_probe):
         assert abs((free * (changed.A - block.A)).sum()) < 1e-12
 
 
-def test_stiffness_trades_what_is_observed_for_the_equations(cycle_of_probe):
-    block, image, seen, _ = cycle_of_probe
-    soft, stiff = (fit(block, image, seen, stiffness) for stiffness in (0.01, 30.0))
-    assert stiff.residual(block, image) < soft.residual(block, image)
-    assert explained_share(stiff, image, seen) < explained_share(soft, image, seen)
-
-
 def test_each_fault_is_seen(cycle_of_probe):
     block, image, _, probe = cycle_of_probe
     exact = least_change(block, image, probe)
@@ -266,13 +249,6 @@ def test_each_fault_is_seen(cycle_of_probe):
         parts[name].flat[0] += 1e-3
         assert probe.residual(Block(**parts), image) > 1e-6
     assert ReadoutProbe(probe.U, probe.c + 1e-3).residual(exact, image) > 1e-6
-
-
-def test_a_mark_of_the_start_does_not_vary_after_letters(cycle_of_probe):
-    block, image, seen, _ = cycle_of_probe
-    n = len(image.phi)
-    mark = Representation(np.eye(n)[:, -1:], np.zeros((5, 1, 1)), np.zeros((5, 1)), image.delta)
-    assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
 
 
 @given(machines(max_states=6), st.integers(0, 2**32 - 1))
@@ -302,15 +278,12 @@ def test_access_words_reach_every_state_and_no_shorter_word_does(machine):
         assert states.path(np.array([word]))[0, -1] == q
 
 
-def test_live_words_stay_out_of_the_sink():
+def test_live_words_and_repairs_in_json():
     states = states_of(zoo.tomita(4))
     sink = next(q for q in range(states.initial) if (states.delta[:, q] == q).all())
     rng = np.random.default_rng(0)
     assert (states.path(states.draw(rng, 50, 30, is_live=True)) != sink).all()
     assert (states.path(states.draw(rng, 50, 30)) == sink).any()
-
-
-def test_a_repair_as_json():
     machine = zoo.sum_mod(3)
     found = repair(compile_machine(machine), machine, mode="dyadic")
     written = json.loads(json.dumps(found.to_json()))

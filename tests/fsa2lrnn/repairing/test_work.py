@@ -90,11 +90,16 @@ def test_columns_can_be_kept_bounded():
     assert long_words(bounded.model, machine) == 4
 
 
-def test_a_constructed_model_is_left_as_it_is():
+def test_constructed_models_stay_and_wrong_ones_are_refused():
     machine = zoo.cycle_navigation(5)
     found = repair(compile_machine(machine).double(), machine)
     assert found.change.A < 1e-12
     assert found.change.x0 < 1e-12
+    torch.manual_seed(0)
+    untrained = LRNN(LRNNConfig(tuple("01234"), tuple(range(5)), (BlockLayerConfig((2, 2), 4, 4),)))
+    machine = zoo.sum_mod(5)
+    with pytest.raises(NotExact, match="nothing to repair from"):
+        repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
 
 
 def test_snapping_gives_the_constructed_model(disturbed):
@@ -120,14 +125,6 @@ def test_a_model_that_carries_nothing_is_refused():
     model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
     with pytest.raises(NotExpressible, match="no block carries"):
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
-
-
-def test_a_model_that_is_wrong_from_the_start_is_refused():
-    torch.manual_seed(0)
-    untrained = LRNN(LRNNConfig(tuple("01234"), tuple(range(5)), (BlockLayerConfig((2, 2), 4, 4),)))
-    machine = zoo.sum_mod(5)
-    with pytest.raises(NotExact, match="nothing to repair from"):
-        repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
 
 
 def test_options_that_do_not_go_together_are_refused(disturbed):

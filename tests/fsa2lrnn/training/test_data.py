@@ -78,10 +78,14 @@ def test_words_go_on_where_they_stopped():
         assert (row[1::2] == UNCOUNTED).all()
 
 
-def test_uniform_letters_are_uniform():
+def test_uniform_letters_are_uniform_and_completions_have_one_task():
     _, _, tokens, _ = drawn("task:sum_mod(5)", "uniform", 1000, 50)
     shares = tokens.flatten().bincount(minlength=5) / tokens.numel()
     assert (shares - 0.2).abs().max() < 0.008  # 4.5 standard deviations
+    completed = [drawn(f"task:mod_arith(5, completion={name})", "task") for name in ("sink", "ignore", "register")]
+    texts = [[read(made, row) for row in labels] for _, made, _, labels in completed]
+    assert texts[0] == texts[1] == texts[2]
+    assert all(torch.equal(tokens, completed[0][2]) for _, _, tokens, _ in completed)
 
 
 def test_modular_arithmetic_has_digits_and_operators_in_turn_and_counts_after_digits():
@@ -95,13 +99,6 @@ def test_modular_arithmetic_has_digits_and_operators_in_turn_and_counts_after_di
     assert (digits / digits.sum() - 1 / 5).abs().max() < 0.06
     assert (operators / operators.sum() - 1 / 3).abs().max() < 0.06
     assert (made.fit(40), made.fit(500), made.fit(39), made.fit(1)) == (39, 499, 39, 1)
-
-
-def test_all_completions_of_modular_arithmetic_have_the_same_task():
-    completed = [drawn(f"task:mod_arith(5, completion={name})", "task") for name in ("sink", "ignore", "register")]
-    texts = [[read(made, row) for row in labels] for _, made, _, labels in completed]
-    assert texts[0] == texts[1] == texts[2]
-    assert all(torch.equal(tokens, completed[0][2]) for _, _, tokens, _ in completed)
 
 
 @pytest.mark.parametrize("source", ["task:sum_mod(4)", "task:even_pair(3)", "regex:(ab)*", "a file.json"])
@@ -133,17 +130,13 @@ def outputs_from(machine, start):
     return {machine.outputs[q] for q in seen}
 
 
-def test_balanced_words_of_ab_star_are_accepted_and_rejected():
-    """The guide's example drew rejected words only: a network that always rejects had "learned" it."""
+def test_live_words_of_ab_star_and_of_brackets():
     machine = MooreMachine.from_regex("(ab)*")
     shares = {name: shares_of(words(machine, make_sampler(name, machine)), 40)[True] for name in ("task", "balanced")}
     assert shares["task"] < 1e-6
     assert shares["balanced"] == pytest.approx(0.5)
     labels = words(machine, make_sampler("balanced", machine)).batch(10, 40, torch.Generator().manual_seed(0)).labels
     assert labels[:, -1].unique().tolist() == [0, 1]
-
-
-def test_live_brackets_stay_open_to_an_answer():
     machine, _, tokens, _ = drawn("task:dyck(2, 3)", "live", length=60)
     sink = settled(machine.delta, output_classes(machine.outputs))
     assert sink.sum() == 1
@@ -153,21 +146,15 @@ def test_live_brackets_stay_open_to_an_answer():
     assert all(sink[machine.run([machine.alphabet[a] for a in word])] for word in uniform)
 
 
-def test_labels_follow_the_outputs_that_are_asked_for():
+def test_labels_follow_the_outputs_and_lengths_and_samplers_are_checked():
     machine = zoo.sum_mod(3)
     made = words(machine, make_sampler("uniform", machine), (2, 1, 0, "other"))
     tokens, labels = made.batch(2, 5, made.generator(0))
     assert labels[0].tolist() == [2 - total for total in machine.transduce([machine.alphabet[a] for a in tokens[0]])]
     with pytest.raises(UnsupportedFormat, match="output 2 of the machine is none of 0, 1: take the machine"):
         words(machine, make_sampler("uniform", machine), (0, 1))
-
-
-def test_an_unknown_sampler_is_named():
     with pytest.raises(UnsupportedFormat, match="sampler 'even' is not known: choose one of uniform, live, balanced"):
         make_sampler("even", zoo.parity())
-
-
-def test_a_length_without_an_output_that_counts():
     machine = zoo.parity()
     made = words(machine, Sampler(np.ones((3, 2, 2), bool), (False, False, True)))
     assert (made.fit(8), made.fit(6), made.fit(3)) == (6, 6, 3)
@@ -199,12 +186,16 @@ def untrained(machine):
     return LRNN(LRNNConfig(machine.alphabet, outputs, (layer, layer), embedding_dim=4, connection="residual"))
 
 
-def test_a_constructed_model_is_always_right():
+def test_constructed_models_are_right_and_positions_that_do_not_count_are_ignored():
     machine = MooreMachine.from_source(ARITHMETIC_OF_EVALUATE)
     model = compile_machine(machine)
     made = words(machine, make_sampler("task", machine, ARITHMETIC_OF_EVALUATE), model.outputs)
     found = evaluate_of_evaluate(model, made, 0, lengths=(1, 40, 1300), n_words=300, letters=20_000)
     assert found == [Accuracy(1, 300, 300, 300), Accuracy(39, 300, 300, 300), Accuracy(1299, 15, 15, 15)]
+    machine, other = zoo.mod_arith(3, "sink"), zoo.mod_arith(3, "register")  # they differ after operators alone
+    model = compile_machine(other)
+    made = words(machine, make_sampler("task", machine, ARITHMETIC_OF_EVALUATE), model.outputs)
+    assert count(model, made, 9, 50, made.generator(0)) == Accuracy(9, 50, 50, 50)
 
 
 def test_no_word_is_longer_than_the_letters_that_a_length_may_take():
@@ -215,13 +206,6 @@ def test_no_word_is_longer_than_the_letters_that_a_length_may_take():
     wrong = r"length 31: one such word is longer than the 30 letters .*: give shorter lengths, or more letters"
     with pytest.raises(UnsupportedFormat, match=wrong):
         evaluate_of_evaluate(model, made, 0, (5, 31), n_words=9, letters=30)
-
-
-def test_positions_that_do_not_count_are_not_looked_at():
-    machine, other = zoo.mod_arith(3, "sink"), zoo.mod_arith(3, "register")  # they differ after operators alone
-    model = compile_machine(other)
-    made = words(machine, make_sampler("task", machine, ARITHMETIC_OF_EVALUATE), model.outputs)
-    assert count(model, made, 9, 50, made.generator(0)) == Accuracy(9, 50, 50, 50)
 
 
 def test_counts_are_those_of_whole_forward_passes(monkeypatch):
@@ -253,7 +237,7 @@ def test_all_models_read_the_same_words(monkeypatch):
     assert torch.equal(seen[0], seen[2])
 
 
-def test_what_is_no_number_is_wrong():
+def test_numbers_that_overflow_are_wrong():
     machine = zoo.sum_mod(2)
     model = compile_machine(machine)
     with torch.no_grad():
@@ -261,6 +245,16 @@ def test_what_is_no_number_is_wrong():
     assert count(model, uniform(machine, model.outputs), 4, 10, torch.Generator().manual_seed(0)) == Accuracy(
         4, 10, 0, 0
     )
+    machine = zoo.sum_mod(3)
+    torch.manual_seed(0)
+    config = LRNNConfig(machine.alphabet, (0, 1, 2), (VanillaConfig(4),), embedding_dim=4, layer_norm=True)
+    model = LRNN(config)
+    with torch.no_grad():
+        model.layers[0].A.copy_(2 * torch.eye(4))
+    short, long = evaluate_of_evaluate(model, uniform(machine, model.outputs), 0, (5, 200), 50)
+    assert (short.words, long.words) == (50, 50)
+    assert short.last > 0
+    assert (long.last, long.whole) == (0, 0)
 
 
 def test_the_last_position_of_a_word_in_pieces(monkeypatch):
@@ -291,15 +285,12 @@ def test_wilson_solves_its_equation(right, n):
         assert abs(deviation) < 1e-9
 
 
-def test_accuracies_in_json():
+def test_accuracies_and_the_best_of_evaluations():
     value = Accuracy(40, 100, 90, 100).to_json()
     assert value["whole_word"]["accuracy"] == 0.9
     assert value["last_position"]["accuracy"] == value["last_position"]["interval"][1] == 1.0
     assert value["last_position"]["interval"][0] == pytest.approx(0.963, abs=1e-3)
     assert (value["length"], value["words"], value["whole"], value["last"]) == (40, 100, 90, 100)
-
-
-def test_the_papers_protocol_takes_the_best_look():
     looks = [
         {"step": k, "accuracy": a, "length": 500, "words": 128} for k, a in ((1, 0.2), (2, 0.9), (3, 0.9), (4, 0.5))
     ]
@@ -330,16 +321,3 @@ def test_layers_that_look_ahead_read_whole_words(monkeypatch):
     tokens, labels = (torch.cat([getattr(piece, name) for piece in pieces], 1) for name in ("tokens", "labels"))
     right = (model(tokens).argmax(-1) == labels)[:, -1].sum()
     assert found.last == int(right)
-
-
-def test_a_recurrence_that_overflows_is_wrong_from_then_on():
-    machine = zoo.sum_mod(3)
-    torch.manual_seed(0)
-    config = LRNNConfig(machine.alphabet, (0, 1, 2), (VanillaConfig(4),), embedding_dim=4, layer_norm=True)
-    model = LRNN(config)
-    with torch.no_grad():
-        model.layers[0].A.copy_(2 * torch.eye(4))
-    short, long = evaluate_of_evaluate(model, uniform(machine, model.outputs), 0, (5, 200), 50)
-    assert (short.words, long.words) == (50, 50)
-    assert short.last > 0
-    assert (long.last, long.whole) == (0, 0)

@@ -86,12 +86,19 @@ def test_a_folder_keeps_to_its_settings(folder):
         prepared(folder, replace(falling, steps=7))
 
 
-def test_a_damaged_checkpoint_is_named(folder):
+def test_damaged_checkpoints_records_and_settings_are_named(folder):
     path = folder / run_folder.CHECKPOINT
     for content in (b"", b"rubbish", path.read_bytes()[:-2]):
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=r"checkpoint.bin cannot be resumed \(.*is damaged or .*afresh"):
             prepared(folder)
+    with (folder / run_folder.METRICS).open("a") as file:
+        file.write('{"step": 3}\n')
+    with pytest.raises(UnsupportedFormat, match=r"metrics.jsonl, line 3.loss is missing"):
+        read_records(folder)
+    (folder / run_folder.SETTINGS).write_bytes(b"[" * 100_000)
+    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .the text: nested deeper than 100"):
+        prepared(folder)
 
 
 def test_a_checkpoint_of_another_version_is_named(folder, monkeypatch):
@@ -142,19 +149,6 @@ def test_tensors_of_another_network_are_named(folder, changes, reason):
     standing = {"standing": json.dumps(STANDING)}
     write_tensors(folder / run_folder.CHECKPOINT, FORM, TENSORS | changes, standing)
     with pytest.raises(CheckpointError, match=reason):
-        prepared(folder)
-
-
-def test_a_line_that_is_no_record_is_named(folder):
-    with (folder / run_folder.METRICS).open("a") as file:
-        file.write('{"step": 3}\n')
-    with pytest.raises(UnsupportedFormat, match=r"metrics.jsonl, line 3.loss is missing"):
-        read_records(folder)
-
-
-def test_settings_that_are_damaged_are_named(folder):
-    (folder / run_folder.SETTINGS).write_bytes(b"[" * 100_000)
-    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .the text: nested deeper than 100"):
         prepared(folder)
 
 

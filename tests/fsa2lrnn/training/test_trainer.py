@@ -50,14 +50,11 @@ def test_a_restored_trainer_continues_to_the_same_bits():
     assert torch.equal(words.get_state(), again.get_state())
 
 
-def test_invalid_random_numbers_are_refused():
+def test_plans_of_other_names_are_refused_and_gradients_are_clipped():
     saved = trainer().tensors(words=torch.Generator())
     saved["words"] = torch.zeros(3, dtype=torch.uint8)
     with pytest.raises(CheckpointError, match=r"its random numbers cannot be resumed .*: start afresh"):
         trainer().restore(saved, words=torch.Generator())
-
-
-def test_gradients_are_clipped_and_their_norm_before_is_returned():
     one = trainer()
     one.backward(100 * one.model(torch.ones(1, 3)).square().sum())
     before = one.model.weight.grad.norm()
@@ -264,24 +261,23 @@ def test_a_plan_that_judges_nothing(wrong):
         RunPlan(**wrong)
 
 
-def test_a_plan_with_words_that_are_too_long():
+def test_words_that_are_too_long_and_divergence_are_results(tmp_path):
     with pytest.raises(UnsupportedFormat, match="length 10,000,000,000: one such word is longer than the 20,000,000"):
         RunPlan(lengths=(40, 10**10))
-
-
-def test_divergence_is_a_result(tmp_path):
     (result,) = run_seeds(replace(TINY, learning_rate=1e30), (0,), tmp_path, PLAN)
     assert result["end"] == "diverged"
     assert "training diverged at step" in result["error"]
     assert json.loads((tmp_path / "seed-0" / "result.json").read_text()) == result
 
 
-def test_levels_are_those_of_the_papers_protocol():
+def test_levels_follow_the_papers_protocol():
     assert chance.level("task:sum_mod(5)", 500).best_of_looks == pytest.approx(0.279, abs=5e-4)
     even = chance.level("task:even_pair(5)", 500)
     assert even.best_of_looks == pytest.approx(0.873, abs=5e-4)
     assert (even.answer, even.share) == (0, pytest.approx(0.8))
     assert chance.level("task:mod_arith(5)", 500).share == pytest.approx(0.2, abs=2e-3)
+    assert chance.best_of_looks(1.0)[-1] == 1
+    assert chance.best_of_looks(0.0)[0] == 1
 
 
 def test_shares_of_outputs_add_up_and_agree_with_drawn_words():
@@ -307,8 +303,3 @@ def test_the_best_of_looks_and_its_mean_agree_with_simulation():
     low, high = chance.mean_interval(best)
     means = draws.mean(1) / chance.WORDS
     assert np.mean((low <= means) & (means <= high)) == pytest.approx(0.95, abs=0.02)
-
-
-def test_certain_answers_score_one():
-    assert chance.best_of_looks(1.0)[-1] == 1
-    assert chance.best_of_looks(0.0)[0] == 1

@@ -211,7 +211,7 @@ def smeared():
     return model
 
 
-def test_compiled_models_and_tables_are_covered_in_every_shape():
+def test_coverage_of_exact_and_of_rounding_models():
     for verdict in (
         prove_equivalent(compile_machine(PARITY), PARITY),
         prove_equivalent(compile_recurrence(PARITY), PARITY),
@@ -219,6 +219,25 @@ def test_compiled_models_and_tables_are_covered_in_every_shape():
         assert isinstance(verdict, Proved)
         assert (verdict.covers.shapes, verdict.covers.threads) == (EVERY, None)
         assert "every shape of call, batch and number of threads" in verdict_text(verdict)
+    rounds = prove_equivalent(smeared(), PARITY, 50)
+    assert rounds.covers.environment == environment()
+    assert rounds.to_json()["environment"] == list(environment())
+    assert ", ".join(environment()) in verdict_text(rounds)
+    exact = prove_equivalent(compile_machine(PARITY), PARITY)
+    assert exact.covers.environment == ()
+    assert exact.to_json()["environment"] == []
+    machines = [PARITY, zoo.mod_arith(3), zoo.sum_mod(3), zoo.sum_mod(5), PARITY]
+    settings = [{}, {"form": "cascade"}, {}, {}, {"layout": "index"}]
+    recurrences = [compile_recurrence(machine, **each) for machine, each in zip(machines, settings, strict=True)]
+    pairs = zip(recurrences, machines, strict=True)
+    digests = [prove_equivalent(recurrence, machine).digest for recurrence, machine in pairs]
+    assert digests == [model_digest(recurrence) for recurrence in recurrences]
+    assert len(set(digests)) == len(digests)
+    renamed = replace(recurrences[0], outputs=recurrences[0].outputs[::-1])
+    assert model_digest(renamed) != digests[0]
+    covers = of_certificate(certify(compile_machine(PARITY), PARITY, 1, work=1e6))
+    assert (covers.shapes, covers.scans) == (EVERY, SCANS)
+    assert set(STEPPING) == set(SCANS)
 
 
 def test_a_model_that_rounds_is_walked_one_word_alone(monkeypatch):
@@ -243,16 +262,6 @@ def test_a_model_that_rounds_is_walked_one_word_alone(monkeypatch):
     )
 
 
-def test_a_proof_of_words_alone_names_the_environment_and_others_none():
-    rounds = prove_equivalent(smeared(), PARITY, 50)
-    assert rounds.covers.environment == environment()
-    assert rounds.to_json()["environment"] == list(environment())
-    assert ", ".join(environment()) in verdict_text(rounds)
-    exact = prove_equivalent(compile_machine(PARITY), PARITY)
-    assert exact.covers.environment == ()
-    assert exact.to_json()["environment"] == []
-
-
 def test_a_proof_carries_the_digest_of_weights_and_configuration(tmp_path):
     model = compile_machine(PARITY)
     digest = prove_equivalent(model, PARITY).digest
@@ -271,18 +280,6 @@ def test_a_proof_carries_the_digest_of_weights_and_configuration(tmp_path):
     assert model_digest(load(tmp_path / "whole.safetensors")) == model_digest(whole)
     letter = object()
     assert len(model_digest(LRNN(replace(model.config, alphabet=(letter, "b"))))) == 64
-
-
-def test_the_digest_of_exact_tables():
-    machines = [PARITY, zoo.mod_arith(3), zoo.sum_mod(3), zoo.sum_mod(5), PARITY]
-    settings = [{}, {"form": "cascade"}, {}, {}, {"layout": "index"}]
-    recurrences = [compile_recurrence(machine, **each) for machine, each in zip(machines, settings, strict=True)]
-    pairs = zip(recurrences, machines, strict=True)
-    digests = [prove_equivalent(recurrence, machine).digest for recurrence, machine in pairs]
-    assert digests == [model_digest(recurrence) for recurrence in recurrences]
-    assert len(set(digests)) == len(digests)
-    renamed = replace(recurrences[0], outputs=recurrences[0].outputs[::-1])
-    assert model_digest(renamed) != digests[0]
 
 
 def test_what_a_batch_gets_right_and_a_word_alone_does_not_is_refuted(monkeypatch):
@@ -316,9 +313,3 @@ def test_enumerations_of_models_that_round_are_of_words_alone(stack):
     assert (covers.shapes, covers.threads) == (LETTERS, torch.get_num_threads())
     assert covers.environment == environment()
     check(certificate, model)
-
-
-def test_certificates_by_sets_bear_any_order():
-    covers = of_certificate(certify(compile_machine(PARITY), PARITY, 1, work=1e6))
-    assert (covers.shapes, covers.scans) == (EVERY, SCANS)
-    assert set(STEPPING) == set(SCANS)

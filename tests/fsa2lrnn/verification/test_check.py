@@ -124,14 +124,11 @@ def test_sets_that_nothing_would_look_at_are_refused(drifted, steady):
     )
 
 
-def test_a_walk_takes_a_bounded_time(drifted):
+def test_walks_are_bounded_and_larger_sets_lose_the_margin(drifted):
     certificate, tables = drifted
     margins = np.full(16_385, 1e-9)
     endless = replace(certificate, horizon=len(margins), margins=margins)
     assert_refused(endless, tables, "16,385 margins: at most 16,384 lengths are walked one by one")
-
-
-def test_larger_stored_sets_lose_the_margin(drifted):
     certificate, tables = drifted
     kept = certificate.tube.stored[0]
     assert_refused(with_stored(certificate, 0, radius=3 * kept.radius + 0.1), tables, "is claimed|may be wrong")
@@ -190,15 +187,12 @@ def test_coordinates_that_are_none_are_refused(drifted):
     assert_refused(with_tube(certificate, basis=changed(tube.basis, 1.5)), tables, "do not hold|is claimed|may be")
 
 
-def test_other_claims_are_refused(drifted):
+def test_other_claims_and_machines_are_refused(drifted):
     certificate, tables = drifted
     assert_refused(replace(certificate, scans=("sequential", "pscan")), tables, "pscan: the bounds on rounding")
     assert_refused(replace(certificate, dtype="float64"), tables, "for float64, the model computes in")
     assert_refused(replace(certificate, slack=-1.0), tables, "slack = ")
     assert_refused(replace(certificate, slack=0.01), tables, "do not hold|is claimed|may be wrong")
-
-
-def test_another_machine_is_refused(drifted):
     certificate, tables = drifted
     delta = certificate.machine.delta
     swapped = MooreMachine(delta, [0, 2, 1], 0, certificate.machine.alphabet)

@@ -212,7 +212,7 @@ def test_a_proof_says_which_scans_it_covers():
     assert verdict.scans == ("sequential", "fused", "letters")
 
 
-def test_the_empty_word_counts_unless_told_otherwise():
+def test_what_is_ignored_is_left_out_and_reported():
     other = MooreMachine([[1, 1]], ["start", "later"])
     model = compile_machine(MooreMachine([[0]], ["later"]))
     verdict = prove_equivalent(model, other)
@@ -221,6 +221,21 @@ def test_the_empty_word_counts_unless_told_otherwise():
     proved = prove_equivalent(model, other, empty_word=False)
     assert isinstance(proved, Proved)
     assert proved.scope == Scope(2)
+    model = compile_machine(MooreMachine([[0]], ["x"]))
+    machine = MooreMachine([[1, 2, 2]], ["x", "x", "y"])
+    scope = Scope(3, empty_word=True)
+    assert prove_equivalent(model, machine) == Refuted(Counterexample((0, 0), ("x", "y"), ("x", "x")), 1, scope)
+    assert prove_equivalent(model, machine, ignore=("x",)) == Refuted(
+        Counterexample((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
+    )
+    machine = zoo.sum_mod(3)
+    fewer = MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet)
+    model = compile_machine(machine)
+    assert isinstance(prove_equivalent(model, fewer), Refuted)
+    for ignore in ("lacked", ("?",), {"?"}):
+        verdict = prove_equivalent(model, fewer, empty_word=False, ignore=ignore)
+        assert (verdict.pairs, verdict.scope) == (3, Scope(3, 1, ("?",)))
+    assert isinstance(prove_equivalent(model, fewer, ignore=(0,)), Refuted)
 
 
 @pytest.mark.parametrize("large", [2.0**10, 2.0**26])
@@ -244,27 +259,6 @@ def test_what_the_empty_words_output_rounds_is_seen(large):
         assert verdict.covers.shapes == ("every" if large < 2**20 else "letters")
 
 
-def test_an_output_that_the_model_has_not_got_refutes_it():
-    model = compile_machine(MooreMachine([[0]], ["x"]))
-    machine = MooreMachine([[1, 2, 2]], ["x", "x", "y"])
-    scope = Scope(3, empty_word=True)
-    assert prove_equivalent(model, machine) == Refuted(Counterexample((0, 0), ("x", "y"), ("x", "x")), 1, scope)
-    assert prove_equivalent(model, machine, ignore=("x",)) == Refuted(
-        Counterexample((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
-    )
-
-
-def test_what_is_ignored_is_left_out_and_said():
-    machine = zoo.sum_mod(3)
-    fewer = MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet)
-    model = compile_machine(machine)
-    assert isinstance(prove_equivalent(model, fewer), Refuted)
-    for ignore in ("lacked", ("?",), {"?"}):
-        verdict = prove_equivalent(model, fewer, empty_word=False, ignore=ignore)
-        assert (verdict.pairs, verdict.scope) == (3, Scope(3, 1, ("?",)))
-    assert isinstance(prove_equivalent(model, fewer, ignore=(0,)), Refuted)
-
-
 def test_states_that_drift_after_all_that_counts_do_not_stand_in_the_way():
     """After "b" nothing counts, and there the model's state is another one with every letter."""
     machine = MooreMachine([[0, 1], [1, 1]], ["yes", "?"], 0, "ab")
@@ -277,48 +271,36 @@ def test_states_that_drift_after_all_that_counts_do_not_stand_in_the_way():
     assert (type(strict), strict.word) == (Refuted, ("b",))
 
 
-def test_a_budget_too_small_is_said():
+def test_budgets_and_logits_that_are_not_numbers():
     machine = zoo.length_mod(50)
     assert prove_equivalent(compile_machine(machine), machine, budget=10) == Undecided(
         10, Scope(50, empty_word=True), 10
     )
-
-
-def test_logits_that_are_not_numbers_refute():
     model = compile_machine(zoo.parity(), normalisation="none")
     with torch.no_grad():
         model.layers[0].transition[2].weight *= 1e25
     verdict = prove_equivalent(model, zoo.parity())
     assert isinstance(verdict, Refuted)
     assert verdict.failure.given[-1] != verdict.failure.wanted[-1]
-
-
-def test_letters_may_stand_in_another_order():
-    machine = zoo.subtraction(3)
-    turned = MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet[::-1])
-    assert isinstance(prove_equivalent(compile_machine(machine), turned), Proved)
-
-
-def test_unlike_alphabets_are_refused():
-    with pytest.raises(InvalidMachine, match=r"only the first has \['2'\], only the second \[\]"):
-        prove_equivalent(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(2))
-
-
-def test_a_trained_like_model_is_refuted_or_undecided_never_proved_on_a_sample():
-    torch.manual_seed(0)
-    config = LRNNConfig(("0", "1"), (0, 1), (BlockLayerConfig((4, 4), 8, 8),), 8, 8, token_shift=True, layer_norm=True)
-    verdict = prove_equivalent(LRNN(config), zoo.sum_mod(2), budget=300)
-    assert isinstance(verdict, Refuted)
-
-
-def test_integers_refute_as_floats_do():
     wrong = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 1]], ["p", "q", "r", "s"], alphabet="ab")
     exact, floating = (prove_equivalent(m, ASYMMETRIC) for m in (compile_recurrence(wrong), compile_machine(wrong)))
     failure = Counterexample(("a", "a", "a", "b"), ("q", "r", "s", "r"), ("q", "r", "s", "q"))
     assert exact == floating == Refuted(failure, 3, Scope(4, empty_word=True))
 
 
-def test_closure_against_another_machine_and_a_small_budget():
+def test_letters_may_be_reordered_and_alphabets_must_agree():
+    machine = zoo.subtraction(3)
+    turned = MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet[::-1])
+    assert isinstance(prove_equivalent(compile_machine(machine), turned), Proved)
+    with pytest.raises(InvalidMachine, match=r"only the first has \['2'\], only the second \[\]"):
+        prove_equivalent(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(2))
+
+
+def test_trained_models_are_refuted_and_closure_is_against_the_machine():
+    torch.manual_seed(0)
+    config = LRNNConfig(("0", "1"), (0, 1), (BlockLayerConfig((4, 4), 8, 8),), 8, 8, token_shift=True, layer_norm=True)
+    verdict = prove_equivalent(LRNN(config), zoo.sum_mod(2), budget=300)
+    assert isinstance(verdict, Refuted)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine)
     closed = prove_equivalent(model, machine, empty_word=False)

@@ -58,7 +58,7 @@ def test_compiled_machines_never_round(dtype, layout):
         assert is_exact_along(model, every_letter(model))
 
 
-def test_the_watch_leaves_no_trace_and_changes_nothing():
+def test_the_watch_changes_nothing_and_rounding_stays():
     model = compile_machine(zoo.sum_mod(5))
     tokens = every_letter(model)
     watch = RoundingWatch(model)
@@ -69,9 +69,6 @@ def test_the_watch_leaves_no_trace_and_changes_nothing():
     with pytest.raises(ZeroDivisionError), watch.looking():
         raise ZeroDivisionError
     assert not any(module._forward_pre_hooks for module in model.modules())
-
-
-def test_what_rounded_once_stays_so():
     model = compile_machine(zoo.sum_mod(3), normalisation="none")
     with torch.no_grad():
         model.layers[0].value[2].weight[0, 2] = 1  # letter 2 only
@@ -152,13 +149,19 @@ def test_each_hypothesis_counts(fault):
     assert not is_exact_along(model, every_letter(model))
 
 
-def test_layer_norm_rounds(stacks):
+def test_layer_norm_and_divided_keys_round(stacks):
     model = lower(stacks["counter"][0])
     config = LRNNConfig(**{**vars(model.config), "layer_norm": True})
     normed = LRNN(config)
     normed.load_state_dict(model.state_dict(), strict=False)
     assert RoundingWatch(model).is_exact
     assert not RoundingWatch(normed).is_exact
+    config = HouseholderLayerConfig(1, 1, 1, 1, unit_keys=True)
+    model = LRNN(LRNNConfig((0,), (0, 1), (config,), 1, 1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert not is_exact_along(model, every_letter(model))
 
 
 @pytest.mark.parametrize("key", [11, 12])
@@ -183,15 +186,6 @@ def test_the_products_of_each_head_count(key):
         model.layers[0].transition[2].bias.copy_(torch.tensor([1, 1, key, 1]))
         model.layers[0].rate[2].bias.fill_(1)
     assert is_exact_along(model, every_letter(model)) == (key == 11)
-
-
-def test_divided_keys_round():
-    config = HouseholderLayerConfig(1, 1, 1, 1, unit_keys=True)
-    model = LRNN(LRNNConfig((0,), (0, 1), (config,), 1, 1))
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-    assert not is_exact_along(model, every_letter(model))
 
 
 def two_lanes(maps, start):
@@ -347,12 +341,16 @@ def test_what_gates_that_cancel_can_do_is_covered(drawn):
     assert (off <= slack_of(model(drawn, zoo.sum_mod(3))).A).all()
 
 
-def test_tables_that_are_given_and_look_ups_need_none():
+def test_tables_need_no_slack_and_certificates_with_it_are_accepted():
     made = model(CANCELLING, zoo.sum_mod(3))
     assert slack_of(switched(made)) == Slack(0.0, 0.0)
     assert slack_of(switched(made), 1e-3) == Slack(1e-3, 1e-3)
     assert not slack_of(as_tables(made)).A.any()
     assert np.allclose(slack_of(made, 1e-3).A - slack_of(made).A, 1e-3)
+    made = model(replace(CANCELLING, weight=30.0), zoo.sum_mod(3))
+    certificate = certify(made, zoo.sum_mod(3), 1)
+    assert certificate.horizon > 3
+    check(certificate, made)
 
 
 def test_a_horizon_of_tables_is_none_of_gates_that_make_them_otherwise():
@@ -366,20 +364,10 @@ def test_a_horizon_of_tables_is_none_of_gates_that_make_them_otherwise():
     assert certify(made, zoo.sum_mod(3), 1).horizon == 0
 
 
-def test_what_is_certified_of_gates_is_accepted_again():
-    made = model(replace(CANCELLING, weight=30.0), zoo.sum_mod(3))
-    certificate = certify(made, zoo.sum_mod(3), 1)
-    assert certificate.horizon > 3
-    check(certificate, made)
-
-
-def test_where_nothing_is_bounded_a_model_is_refused():
+def test_a_slack_must_be_bounded():
     made = model(replace(CANCELLING, rule="released", weight=1e6), zoo.sum_mod(3))
     with pytest.raises(UnsupportedFormat, match=r"nothing bounds .* LRNN\.from_affine\(switched\(model\)\)"):
         slack_of(made)
-
-
-def test_a_slack_that_is_none_is_refused():
     for more in (-1.0, np.nan, np.inf):
         with pytest.raises(UnsupportedFormat, match="slack = "):
             slack_of(switched(model(CANCELLING, zoo.sum_mod(3))), more)

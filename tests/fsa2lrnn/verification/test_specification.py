@@ -43,7 +43,7 @@ from fsa2lrnn.verification.plain import checked, library_errors, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
 from fsa2lrnn.verification.walk import JointWalk
-from verify.soundness.models import Drawn, model
+from verify.soundness.models import Drawn
 
 
 class Symbols:
@@ -64,7 +64,7 @@ def test_a_goal_is_the_machine_in_the_models_numbers(machine, random):
     assert np.array_equal(goal.path(tokens[:, 2:], whole[:, 1]), whole[:, 2:])
 
 
-def test_outputs_that_the_model_lacks_do_not_count():
+def test_outputs_that_the_model_lacks_are_ignored_only_where_asked():
     machine = zoo.mod_arith(5)
     model, n = Symbols(machine.alphabet, range(5)), machine.minimise().n_states
     word = ["1", "+", "2", "*", "*"]
@@ -78,9 +78,6 @@ def test_outputs_that_the_model_lacks_do_not_count():
     assert specification_of(compile_machine(machine), machine, "lacked").ignored == ()
     named = specification_of(model, machine, set(machine.outputs) - set(range(5)))
     assert np.array_equal(named.counts, goal.counts)
-
-
-def test_unless_told_otherwise_an_output_that_the_model_lacks_is_wrong():
     machine = MooreMachine([[1, 1]], ["yes", "?"], 0, "a")
     goal = specification_of(Symbols("a", ("yes", "no")), machine)
     assert (goal.outputs, goal.known, goal.ignored) == (("yes", "no", "?"), 2, ())
@@ -89,9 +86,6 @@ def test_unless_told_otherwise_an_output_that_the_model_lacks_is_wrong():
         assert goal.is_wrong(np.array([number]), np.array([1])).all()
     word = goal.failing_word(np.array([0]), np.array([-1]))
     assert (word.word, word.wanted, word.given, word.counts) == (("a",), ("?",), ("NaN",), None)
-
-
-def test_a_failing_word_says_where_it_counts_and_keeps_nan_apart():
     machine = MooreMachine([[1, 2, 2]], ["yes", "?", "NaN"], 0, "a")
     goal = specification_of(Symbols("a", ("yes", "NaN")), machine, "lacked")
     word = goal.failing_word(np.array([0, 0]), np.array([0, -1]))
@@ -107,9 +101,6 @@ def test_what_can_not_be_ignored_is_refused():
         specification_of(model, parity, ("x",))
     with pytest.raises(UnsupportedFormat, match="all outputs of the machine are ignored"):
         specification_of(model, parity, (True, False))
-
-
-def test_nothing_in_common_is_an_error():
     parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     with pytest.raises(UnsupportedFormat, match=r"the model puts out \('no',\), none of the machine's"):
         specification_of(Symbols((0, 1), ("no",)), parity, "lacked")
@@ -184,9 +175,13 @@ def dyadic(gap=1.0, scale=1.0, dtype=torch.float32):
     return LRNN.from_affine(SwitchedAffine.of(*parts, readout, (0, 1, 2), (0, 1, 2)))
 
 
-def test_the_lowest_bit_of_every_number():
+def test_lowest_bits_and_numbers_that_step_exactly_nowhere():
     x = np.array([0.0, 1.0, -3.0, 0.375, 2.0**-149, 2.0**100, 1 / 3])
     assert lowest_bit(x).tolist() == [1 << 20, 0, 0, -3, -149, 100, -54]
+    one = np.ones((1, 1, 1, 1))
+    for value in (np.nan, np.inf, 2.0**-127):
+        assert not steps_exactly(one, np.zeros((1, 1, 1)), np.full((1, 1, 1), value), SINGLE)
+    assert steps_exactly(one, np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), SINGLE)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -209,13 +204,6 @@ def test_exact_steps_round_in_no_order(seed):
     assert steps_exactly(A, v, x, DOUBLE)
 
 
-def test_numbers_that_are_none_or_too_small_step_exactly_nowhere():
-    one = np.ones((1, 1, 1, 1))
-    for value in (np.nan, np.inf, 2.0**-127):
-        assert not steps_exactly(one, np.zeros((1, 1, 1)), np.full((1, 1, 1), value), SINGLE)
-    assert steps_exactly(one, np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), SINGLE)
-
-
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_exact_steps_and_wide_margins_are_proved_for_every_shape(dtype):
     model = dyadic(gap=0.3, dtype=dtype)
@@ -229,13 +217,9 @@ def test_exact_steps_and_wide_margins_are_proved_for_every_shape(dtype):
             assert torch.equal(model(words, method).argmax(-1), words.cumsum(1) % 3)
 
 
-def test_steps_that_round_are_not_proved_for_every_shape():
-    """Whether the states of a third of the same model close or not."""
+def test_margins_and_gates_that_round_are_not_proved_for_every_shape():
     verdict = prove_equivalent(dyadic(scale=1 / 3), SUM3, budget=50)
     assert not isinstance(verdict, Proved) or verdict.covers.shapes == LETTERS
-
-
-def test_margins_that_rounding_may_take_are_not_proved_by_them():
     model = dyadic()
     goal, system = specification_of(model, SUM3), ModelSystem(model)
     rows = np.concatenate([system.start(), system.fan(system.start(), np.ones((1, 3), bool))[1]])
@@ -245,9 +229,6 @@ def test_margins_that_rounding_may_take_are_not_proved_by_them():
     with torch.no_grad():
         model.readout[2].bias[1] = model.readout[2].bias[0] + 1e30  # all that the read-out computes drowns
     assert not is_right_in_every_order(model, goal, rows, states)
-
-
-def test_gates_that_round_are_not_proved_so():
     made = model(Drawn("none", 1e3, True, 0.0, False, False, 0), zoo.parity())
     goal, system = specification_of(made, zoo.parity()), ModelSystem(made)
     assert not is_right_in_every_order(made, goal, system.start(), np.array([0]))
@@ -347,16 +328,13 @@ def test_what_is_packed_comes_back(x):
     assert np.array_equal(back, x, equal_nan=x.dtype == np.float64)
 
 
-def test_halves_take_half_and_zeros_do_not_shrink_without_end():
+def test_packed_arrays_are_small_and_bombs_are_refused():
     x = np.random.default_rng(0).random(10_000)
     assert len(pack(np.float64(np.float32(x)))["data"]) < 0.6 * len(pack(x)["data"])
     zeros = np.zeros(3_000_000)
     value = pack(zeros)
     assert len(value["data"]) > zeros.nbytes / 16
     assert np.array_equal(Unpacking().unpack(value, "x"), zeros)
-
-
-def test_a_bomb_is_refused_before_it_is_unpacked():
     bomb = zlib.compress(bytes(200 << 20), 9)  # 200 KB
     data = base64.b64encode(bomb).decode()
     tracemalloc.start()
@@ -368,15 +346,15 @@ def test_a_bomb_is_refused_before_it_is_unpacked():
         assert tracemalloc.get_traced_memory()[1] < 16 * len(data) + SPARE
     finally:
         tracemalloc.stop()
-
-
-def test_many_small_bombs_are_one():
     small = packed(bytes(1 << 20), [1 << 20], "bool")
     unpacking = Unpacking()
     for _ in range(16):
         unpacking.unpack(small, "x")
     with pytest.raises(UnsupportedInput, match="x: 1,388 characters are to unpack to 1,048,576 bytes"):
         unpacking.unpack(small, "x")
+    value = packed(bytes(16), [2])
+    more = base64.b64encode(base64.b64decode(value["data"]) + b"more").decode()
+    refused({**value, "data": more}, "is damaged: its data are not the 16 bytes")
 
 
 @pytest.mark.parametrize(
@@ -399,9 +377,3 @@ def test_many_small_bombs_are_one():
 )
 def test_what_is_no_array_is_refused(value, reason):
     refused(value, reason)
-
-
-def test_what_follows_the_entries_is_refused():
-    value = packed(bytes(16), [2])
-    more = base64.b64encode(base64.b64decode(value["data"]) + b"more").decode()
-    refused({**value, "data": more}, "is damaged: its data are not the 16 bytes")

@@ -12,22 +12,19 @@ from fsa2lrnn.automata.zoo import TASKS, ZOO
 from fsa2lrnn.cli.verbs import convert
 
 
-def test_a_model_is_written_and_read(call, tmp_path):
+def test_models_are_written_read_and_described_in_json(call, tmp_path):
     code, out, _ = call("compile", "regex:(ab)*", "-o", "ab.safetensors")
     assert code == 0
     assert "1 block of 3" in out
     assert "saved         ab.safetensors" in out
     assert load(tmp_path / "ab.safetensors").transduce("abab") == [False, True, False, True]
-
-
-def test_json(call):
     facts = json.loads(call("compile", "task:mod_arith(5)", "--json", "--dtype", "bfloat16")[1])
     assert facts["machine"]["minimal_states"] == 51
     assert facts["model"]["layers"] == [{"block_sizes": [51], "n_heads": 1}]
     assert facts["model"]["dtype"] == "bfloat16"
 
 
-def test_a_cascade(call):
+def test_cascades_and_the_choice_of_a_form(call):
     source = "task:mod_arith(5, completion=eager)"
     arguments = ("compile", source, "--form", "cascade", "--no-token-shift", "--max-block", "8")
     code, out, _ = call(*arguments, "-o", "rooms.safetensors")
@@ -36,9 +33,6 @@ def test_a_cascade(call):
     assert "no: gates see this step alone" in out
     assert "chosen" not in out
     assert call("verify", "rooms.safetensors", source)[0] == 0
-
-
-def test_auto_says_why(call):
     out = call("compile", "task:even_pair(5)", "--form", "auto")[1]
     assert "chosen a cascade, at a cost of 535 = Σb³ 9 + 14 gate units + 256 × 2 layers: one" in " ".join(out.split())
     facts = json.loads(call("compile", "task:sum_mod(5)", "--form", "auto", "--json")[1])
@@ -105,14 +99,11 @@ def test_acceptors_go_everywhere_and_come_back(call, tmp_path, name):
         assert equivalent(MooreMachine.from_source(tmp_path / f"again-{other}"), wanted) is None
 
 
-def test_what_a_format_does_not_keep_is_said(call):
+def test_formats_say_what_they_do_not_keep(call):
     code, out, _ = call("convert", "task:mod_arith(3)", "-o", "m.jff")
     assert code == 0
     assert "reads back  with outputs as text: .json keeps them" in out
     assert "reads back  as the same automaton" in call("convert", "task:mod_arith(3)", "-o", "m.dot")[1]
-
-
-def test_a_machine_is_minimised_and_widened_if_that_is_asked_for(call):
     sizes = []
     for options in ((), ("--minimise",), ("--minimise", "--alphabet", "01234+-*x", "--completion", "sink")):
         facts = json.loads(call("convert", "task:mod_arith(5)", *options, "-o", "m.json", "--json")[1])
@@ -154,7 +145,7 @@ def test_bad_input_is_one_line_of_convert(call, tmp_path, arguments, message):
     assert not list(tmp_path.iterdir())
 
 
-def test_all_tasks_with_their_reasons(call):
+def test_tasks_with_their_reasons(call):
     code, out, _ = call("tasks")
     assert code == 0
     for piece in (
@@ -174,9 +165,6 @@ def test_all_tasks_with_their_reasons(call):
     examples = [example for task in facts for example in task["examples"]]
     assert len(examples) == len(ZOO)
     assert MooreMachine.from_source(examples[0]["source"]).n_states == examples[0]["minimal_states"]
-
-
-def test_one_task_in_full(call):
     for name in ("mod_arith", "task:mod_arith(5)"):
         code, out, _ = call("tasks", name)
         assert code == 0
@@ -184,9 +172,6 @@ def test_one_task_in_full(call):
         assert "task:mod_arith(5, completion=register)  25 states, mixed" in out
         assert "sum_mod(M)" not in out
     assert [task["name"] for task in json.loads(call("tasks", "parity", "--json")[1])["tasks"]] == ["parity"]
-
-
-def test_an_unknown_task(call):
     code, out, err = call("tasks", "sum")
     assert (code, out) == (2, "")
     assert "task 'sum' is not known: did you mean sum_mod? the tasks are sum_mod, even_pair" in err
@@ -240,21 +225,15 @@ def test_bad_input_is_one_line_of_explain(call, tmp_path, arguments, message):
 SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
-def test_the_way_back(call, tmp_path):
+def test_automata_of_compiled_and_learned_models(call, tmp_path):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     assert call("extract", "ab.safetensors", "-o", "ab.json")[0] == 0
     machine = MooreMachine.from_source(tmp_path / "ab.json")
     assert equivalent(machine, MooreMachine.from_source("regex:(ab)*")) is None
     assert json.loads(call("extract", "task:sum_mod(4)", "--json")[1])["machine"]["states"] == 4
-
-
-def test_a_small_machine_is_shown_as_a_table(call):
     out = call("extract", "task:parity")[1]
     assert "→ 0" in out
     assert "output" in out
-
-
-def test_a_learned_model(call):
     code, out, _ = call("extract", SUM2, "--method", "suffixes", "--json")
     facts = json.loads(out)
     assert (code, facts["machine"]["states"]) == (0, 2)

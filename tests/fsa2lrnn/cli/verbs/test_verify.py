@@ -14,7 +14,7 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Budget
 
 
-def test_a_proof(call):
+def test_proofs_and_their_files(call):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, _ = call("verify", "ab.safetensors", "regex:(ab)*")
     assert code == 0
@@ -22,9 +22,6 @@ def test_a_proof(call):
     verdict = json.loads(call("verify", "task:parity", "task:parity", "--json")[1])
     assert verdict["verdict"] == "proved"
     assert verdict["scans"] == list(METHODS)
-
-
-def test_a_proof_is_written_for_the_checker(call):
     assert call("compile", "task:parity", "-o", "m.safetensors")[0] == 0
     assert call("convert", "task:parity", "-o", "m.json")[0] == 0
     assert call("verify", "m.safetensors", "task:parity", "--certificate", "c.safetensors")[0] == 0
@@ -33,7 +30,7 @@ def test_a_proof_is_written_for_the_checker(call):
     assert (code, "a proof is written to a file ending in .safetensors" in err) == (2, True)
 
 
-def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):
+def test_refutations_show_words_that_can_be_typed_again(call, tmp_path):
     code, out, _ = call("verify", "regex:(ab)*", "regex:(ab)*a|b*&a*", "--json")
     assert code == 1
     verdict = json.loads(out)
@@ -41,9 +38,6 @@ def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):
     code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--max-states", "1")
     assert code == 1
     assert "undecided" in out
-
-
-def test_the_word_can_be_typed_again(call, tmp_path):
     letters = ["go up", "[go", "1"]
     for name, outputs in (("a", [False, True]), ("b", [False, False])):
         (tmp_path / f"{name}.json").write_text(MooreMachine([[0, 0], [1, 1], [0, 1]], outputs, 0, letters).to_json())
@@ -193,11 +187,20 @@ def test_a_time_limit_gives_the_length_certified_by_then(call):
 EVEN5_OF_FALSIFY = str(Path(__file__).parents[4] / "experiments" / "models" / "even5" / "seed-4.safetensors")
 
 
-def test_a_failing_word_exits_with_one_and_both_traces(call):
+def test_failing_words_exit_with_one(call):
     code, out, _ = call("falsify", "regex:(ab)*", "regex:(ab)*a|b*&a*")
     assert code == 1
     assert "refuted: they differ on a (1 letter), and on no shorter word (exhaustive)" in out
     assert out.splitlines()[1:3] == ["  model   reject", "  machine accept"]
+    code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
+    assert code == 0
+    assert out.startswith(
+        "undecided: no counterexample was found; equal on every word of every length, by single steps"
+    )
+    assert "  exhaustive  " in out
+    assert "every output counts but that of the empty word" in out
+    found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
+    assert (found["verdict"], found["checked_length"]) == ("undecided", None)
 
 
 def test_a_learned_model_as_json(call):
@@ -215,18 +218,6 @@ def test_a_learned_model_as_json(call):
     assert found["searches"][0]["name"] == "exhaustive"
 
 
-def test_a_model_that_is_right(call):
-    code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
-    assert code == 0
-    assert out.startswith(
-        "undecided: no counterexample was found; equal on every word of every length, by single steps"
-    )
-    assert "  exhaustive  " in out
-    assert "every output counts but that of the empty word" in out
-    found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
-    assert (found["verdict"], found["checked_length"]) == ("undecided", None)
-
-
 def test_outputs_that_a_model_was_never_shown_do_not_count(call, tmp_path):
     (tmp_path / "m.json").write_text(MooreMachine([[1, 0], [1, 0]], [0, 1], 0, "ab").to_json())
     (tmp_path / "more.json").write_text(MooreMachine([[1, 0, 2], [2, 0, 2]], [0, 1, "?"], 0, "ab").to_json())
@@ -238,12 +229,9 @@ def test_outputs_that_a_model_was_never_shown_do_not_count(call, tmp_path):
 OPTION = {"words": "max_states", "length": "max_length"}  # of the fields with another name
 
 
-def test_the_options_are_those_of_the_budget():
+def test_options_reach_the_search(call, monkeypatch):
     defaults = {name: p.default for name, p in inspect.signature(falsify).parameters.items()}
     assert {name: defaults[OPTION.get(name, name)] for name in vars(Budget())} == vars(Budget())
-
-
-def test_every_option_reaches_the_search(call, monkeypatch):
     seen, search = [], judge.falsify
     monkeypatch.setattr(judge, "falsify", lambda *given: seen.append(given[2]) or search(*given))
     wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}

@@ -32,7 +32,7 @@ def test_bars_are_hidden_and_versions_are_named():
     package = pytest.importorskip("transformers")
     logging = package.utils.logging
     before = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    with packages.transformers() as same:
+    with packages.transformers() as same, packages.transformers():
         assert same is package
         assert logging.get_verbosity() == before[0]
         assert not logging.is_progress_bar_enabled()

@@ -168,15 +168,16 @@ def test_a_random_system_carries_nothing():
     assert found.changed_without_rest > 0
 
 
-def test_the_json_form_is_plain():
+def test_plain_json_cycles_and_models_that_do_not_fit():
     found = align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3), n_words=20)
     value = json.loads(json.dumps(found.to_json()))
     assert value["heads"][0]["cycle"] == {"letter": 1, "length": 3, "frequency": 1, "share": pytest.approx(1)}
     assert (value["carrying"], value["needed"], value["n_states"]) == ([0], [0], 3)
-
-
-def test_cycles_of_a_map():
     assert cycles(np.array([1, 0, 3, 4, 2, 5, 0])) == [[0, 1], [2, 3, 4]]
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
+    with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
+        align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))
 
 
 @pytest.mark.parametrize("factor", [1e30, float("nan")])
@@ -192,13 +193,6 @@ def test_where_no_output_counts_none_changes():
     model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
     found = align(model, machine, n_words=5, length=5)
     assert [head.changed for head in found.heads] == [0.0]
-
-
-def test_models_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidMachine, match="the alphabets differ"):
-        align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
-    with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
-        align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))
 
 
 @pytest.fixture(scope="module")

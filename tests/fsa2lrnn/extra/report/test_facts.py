@@ -29,10 +29,17 @@ from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
 
 
-def test_facts_are_written_as_json(facts):
+def test_facts_are_json_and_labels_are_short(facts):
     value = json.loads(json.dumps(facts.to_json()))
     assert value["models"][0]["failure"] == json.loads(json.dumps(facts.models[0].failure.to_json()))
     assert value["models"][1]["failure"] is None
+    assert DrawnMachine(["p", "q"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["p", "q"]
+    assert DrawnMachine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
+    assert DrawnMachine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
+    found = machine_facts(zoo.even_pair(2))
+    assert found.states[0] == "None, other"  # labels that are tuples
+    assert found.delta == zoo.even_pair(2).minimise().delta.tolist()
+    assert machine_facts(MooreMachine([[0, 1, 2], [1, 2, 0]], ["x", "y", "x"])).states == ["0", "1", "2"]
 
 
 def test_facts_that_contradict_themselves_are_refused(facts):
@@ -66,30 +73,14 @@ def test_verdicts_are_sentences(facts):
     assert verdict(some) == f"{verdict(learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
 
 
-def test_long_labels_give_way_to_numbers():
-    assert DrawnMachine(["p", "q"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["p", "q"]
-    assert DrawnMachine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
-    assert DrawnMachine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
-
-
-def test_the_rooms_of_mod_arith():
+def test_tables_of_fields():
     cascade = by_fields(zoo.mod_arith(5, "eager").minimise())
     assert [component.name for component in cascade.components] == ["operator", "term", "accumulator"]
     assert cascade.block_sizes == ((1, 1), (5,), (5,))
     assert cascade.reads_now
     assert cascade.transduce("1+2-3*4")[-1] == 1
-
-
-def test_labels_without_fields_have_no_rooms():
     with pytest.raises(NotExpressible, match="have no fields that stand in layers"):
         by_fields(zoo.parity())
-
-
-def test_a_machine_as_text():
-    found = machine_facts(zoo.even_pair(2))
-    assert found.states[0] == "None, other"  # labels that are tuples
-    assert found.delta == zoo.even_pair(2).minimise().delta.tolist()
-    assert machine_facts(MooreMachine([[0, 1, 2], [1, 2, 0]], ["x", "y", "x"])).states == ["0", "1", "2"]
 
 
 def test_a_constructed_model_from_within():
@@ -216,16 +207,13 @@ def test_of_a_single_layer_nothing_is_shown():
     assert layers(learned()) is None
 
 
-def test_every_colour_that_is_used_has_a_value_in_both_palettes():
+def test_palettes_and_braces():
     light, dark = (dict(re.findall(r"(--[\w-]+):\s*([^;]+);", part)) for part in STYLE.split("@media", 2)[:2])
     used = set(re.findall(r"var\((--[\w-]+)\)", STYLE)) - {"--h", "--tint", "--kind"}
     assert used <= set(light)
     assert set(light) - {"color-scheme"} == set(dark) - {"--tint"}
     assert "url(http" not in STYLE
     assert "@import" not in STYLE
-
-
-def test_braces_match():
     assert STYLE.count("{") == STYLE.count("}")
 
 

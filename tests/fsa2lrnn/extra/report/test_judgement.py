@@ -107,7 +107,7 @@ def test_what_can_not_be_mended_says_why():
     assert mended.to_json() == {"columns": "keep", "mode": "least", "refused": mended.refused}
 
 
-def test_accuracy_along_a_word_counts_every_output():
+def test_accuracy_counts_outputs_that_the_model_has():
     parity = zoo.parity()
     model = compile_machine(parity)
     wrong = MooreMachine(parity.delta, [not output for output in parity.outputs], 0, parity.alphabet)
@@ -116,9 +116,6 @@ def test_accuracy_along_a_word_counts_every_output():
     with torch.no_grad():
         broken.readout[2].bias.fill_(torch.nan)
     assert long_accuracy(broken, parity, 100) == 0.0
-
-
-def test_only_outputs_that_the_model_has_count():
     machine = zoo.mod_arith(2)
     model = compile_machine(machine)
     assert long_accuracy(model, machine, 300) == 1.0
@@ -222,16 +219,13 @@ def test_matplotlib_is_asked_for(document, tmp_path, monkeypatch):
         plot(document, tmp_path / "plot.svg")
 
 
-def test_models_of_other_machines_are_refused():
+def test_other_machines_and_names_are_refused(untrained):
     with pytest.raises(
         UnsupportedFormat, match=r"model 'x' reads .*'3'.* and task:sum_mod\(3\) .*: take models of one"
     ):
         compare(SOURCE, {"x": compile_machine(zoo.sum_mod(4))})
     with pytest.raises(UnsupportedFormat, match="output 2 of the machine is none of 0, 1"):
         compare("task:sum_mod(3)", {"x": compile_machine(zoo.even_pair(3))})
-
-
-def test_no_model_takes_the_place_of_the_constructed_one(untrained):
     with pytest.raises(UnsupportedFormat, match="'constructed' is the name of the compiled machine"):
         compare(SOURCE, {CONSTRUCTED: untrained})
 

@@ -46,6 +46,12 @@ def test_what_does_not_fit_is_said():
         placed(cascade_of(zoo.mod_arith(5)), 1, (8, 8))
     with pytest.raises(NotExpressible, match=r"do not fit into 3 layers of blocks \(4, 4\)"):
         placed(cascade_of(zoo.mod_arith(5)), 3, (4, 4))
+    with pytest.raises(InvalidMachine):
+        distil_cascade("task:parity", layers=2, blocks=(2, 2), teacher=zoo.ab_star())
+    with pytest.raises(UnsupportedFormat, match="start = 'zero' must be one of random, identity, permutations"):
+        Recipe(start="zero")
+    with pytest.raises(UnsupportedFormat, match="layers = 2 of hard_lanes: several layers are of blocks"):
+        Recipe(layers=2, layer="hard_lanes")
 
 
 def test_a_cascade_of_two_is_taught_and_proved():
@@ -165,11 +171,6 @@ def test_layers_that_are_not_built_so_are_refused(shape, message):
         distil_cascade("task:sum_mod(4)", **{"layers": 2, "blocks": (4, 4), **shape})
 
 
-def test_a_teacher_over_other_letters_is_refused():
-    with pytest.raises(InvalidMachine):
-        distil_cascade("task:parity", layers=2, blocks=(2, 2), teacher=zoo.ab_star())
-
-
 def test_a_deadline_ends_the_teaching(monkeypatch):
     monkeypatch.setattr(cascades.DistilledRun, "_deadline", lambda _: Deadline(0.0))
     with pytest.raises(OutOfTime, match="teaching layer 1 of 2, 0 batches so far: the limit of 0 s has passed"):
@@ -184,14 +185,11 @@ def network(start):
     return model
 
 
-def test_layers_read_the_letter_and_what_is_below_now_and_before():
+def test_permutation_starts_permute_and_layers_read_what_is_below():
     model = network("random")
     assert [layer.transition.weights.W1.shape[1] for layer in model.recurrences] == [4, 20, 36]
     assert torch.equal(model.embedding.weight, torch.eye(2))
     assert not model.embedding.weight.requires_grad
-
-
-def test_states_stay_one_hot_and_the_identity_start_mostly_stays():
     tokens = torch.randint(2, (50, 20), generator=torch.Generator().manual_seed(1))
     kept = {}
     for start in ("random", "identity", "permutations"):
@@ -204,9 +202,6 @@ def test_states_stay_one_hot_and_the_identity_start_mostly_stays():
         assert ((x != 0).sum(-1) == 1).all()
         kept[start] = len(x.flatten(0, -3).unique(dim=0))
     assert kept["identity"] < min(kept["random"], kept["permutations"])
-
-
-def test_a_permutation_start_permutes_by_the_letter():
     layer = network("permutations").recurrences[0]
     maps = layer.maps(torch.tensor([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]))  # (letters, H, b)
     assert (maps.sort(-1).values == torch.arange(4)).float().mean() > 0.5
@@ -219,17 +214,10 @@ def test_two_layers_learn_what_one_block_is_too_small_for():
     assert [layer.block_sizes for layer in found.model.recurrences] == [(2,), (2,)]
 
 
-def test_settings_that_do_not_fit():
-    with pytest.raises(UnsupportedFormat, match="start = 'zero' must be one of random, identity, permutations"):
-        Recipe(start="zero")
-    with pytest.raises(UnsupportedFormat, match="layers = 2 of hard_lanes: several layers are of blocks"):
-        Recipe(layers=2, layer="hard_lanes")
-
-
 MODELS = Path(__file__).parents[4] / "experiments" / "models"
 
 
-def test_answers_are_the_models_in_its_own_order_of_letters_and_outputs():
+def test_what_a_model_answers_is_learned_in_its_own_order_and_proved():
     task = MooreMachine.from_source("task:mod_arith(2)")
     order = [4, 2, 0, 3, 1]
     shuffled = MooreMachine(task.delta[order], task.outputs, task.start, [task.alphabet[a] for a in order])
@@ -240,16 +228,10 @@ def test_answers_are_the_models_in_its_own_order_of_letters_and_outputs():
         given = [wanted[k] if j == UNCOUNTED else examples.outputs[j] for k, j in enumerate(labels[1:])]
         assert given == wanted
         assert labels[2::2] == [UNCOUNTED] * 4
-
-
-def test_what_a_model_answers_is_learned_and_proved():
     learned = load(MODELS / "sum3" / "seed-0.safetensors")
     found = distil(learned, zoo.sum_mod(3), "task:sum_mod(3)")
     assert found.is_proved
     assert isinstance(prove_equivalent(found.model, zoo.sum_mod(3)), Proved)
-
-
-def test_where_the_model_is_wrong_on_short_words_nothing_is_proved():
     found = distil(compile_machine(zoo.sum_mod(3)), MooreMachine.from_source("task:sum_mod(3)"), length=8, steps=100)
     assert found.is_proved
     other = MooreMachine(zoo.sum_mod(3).delta, ("0", "1", "1"), 0, ("0", "1", "2"))

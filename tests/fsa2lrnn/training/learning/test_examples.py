@@ -50,39 +50,12 @@ def test_labels_are_the_machines_outputs(source):
         checked(examples, examples.labelled(("a", "b", "b")))
 
 
-def test_words_that_failed_come_back():
+def test_words_that_failed_come_back_and_given_ones_are_cut_and_padded():
     examples = FreshWords(MooreMachine.from_source("task:sum_mod(3)"))
     examples.add("2221")
     batch = examples.batch(32, 6, torch.Generator().manual_seed(0))
     begun = (batch.tokens[:, :4] == torch.tensor([2, 2, 2, 1])).all(1)
     assert begun.sum() >= 4
-
-
-def test_every_transition_is_drawn_even_at_the_end_of_a_long_path():
-    machine = MooreMachine.from_source("regex:abacabadc*").minimise()
-    examples = FreshWords(machine)
-    cover, lengths = transition_cover(machine)
-    assert len({tuple(row[:n]) for row, n in zip(cover.tolist(), lengths, strict=True)}) == machine.delta.size
-    tokens = examples.batch(512, 12, torch.Generator().manual_seed(0)).tokens
-    before = paths(machine.delta, np.full(512, machine.start), tokens.numpy())[:, :-1]
-    drawn = set(zip(before.ravel().tolist(), tokens[:, 1:].ravel().tolist(), strict=True))
-    first = {(machine.start, a) for a in tokens[:, 0].tolist()}
-    assert len(drawn | first) == machine.delta.size
-
-
-def test_the_share_of_labels_that_is_asked_for_is_wrong_and_every_other_label_as_likely():
-    examples = FreshWords(MooreMachine.from_source("task:sum_mod(5)"), noise=0.5)
-    clean = FreshWords(MooreMachine.from_source("task:sum_mod(5)"))
-    draw = torch.Generator().manual_seed(0)
-    batch = examples.batch(64, 40, draw)
-    right = clean._labelled(batch.tokens).labels
-    share = (batch.labels[:, 1:] != right).double().mean()
-    assert abs(share - 0.5) < 0.03
-    shift = (batch.labels[:, 1:] - right) % 5
-    assert all(abs((shift == k).double().mean() - 0.125) < 0.03 for k in (1, 2, 3, 4))
-
-
-def test_given_words_are_cut_off_and_padded():
     data = from_pairs([("ab", 1), ("abbb", 0), ("b", 0)])
     given = UserWords(data.alphabet, data.outputs, data.tokens, data.labels)
     assert (given.fit(1), given.fit(3), given.fit(100)) == (1, 3, 4)
@@ -96,9 +69,33 @@ def test_given_words_are_cut_off_and_padded():
     assert len(given.evaluation_words(9, torch.Generator()).tokens) == 3
 
 
-def test_a_machine_with_one_output_teaches_nothing():
+def test_every_transition_is_drawn_and_the_share_of_wrong_labels_is_as_asked_for():
+    machine = MooreMachine.from_source("regex:abacabadc*").minimise()
+    examples = FreshWords(machine)
+    cover, lengths = transition_cover(machine)
+    assert len({tuple(row[:n]) for row, n in zip(cover.tolist(), lengths, strict=True)}) == machine.delta.size
+    tokens = examples.batch(512, 12, torch.Generator().manual_seed(0)).tokens
+    before = paths(machine.delta, np.full(512, machine.start), tokens.numpy())[:, :-1]
+    drawn = set(zip(before.ravel().tolist(), tokens[:, 1:].ravel().tolist(), strict=True))
+    first = {(machine.start, a) for a in tokens[:, 0].tolist()}
+    assert len(drawn | first) == machine.delta.size
+    examples = FreshWords(MooreMachine.from_source("task:sum_mod(5)"), noise=0.5)
+    clean = FreshWords(MooreMachine.from_source("task:sum_mod(5)"))
+    draw = torch.Generator().manual_seed(0)
+    batch = examples.batch(64, 40, draw)
+    right = clean._labelled(batch.tokens).labels
+    share = (batch.labels[:, 1:] != right).double().mean()
+    assert abs(share - 0.5) < 0.03
+    shift = (batch.labels[:, 1:] - right) % 5
+    assert all(abs((shift == k).double().mean() - 0.125) < 0.03 for k in (1, 2, 3, 4))
+
+
+def test_one_output_teaches_nothing_and_samplers_give_words():
     with pytest.raises(UnsupportedFormat, match=r"has the outputs \(1,\) and no other on these words"):
         FreshWords(MooreMachine([[0]], [1]))
+    with pytest.raises(NotExpressible, match="no hard_lanes layer can be this machine, so it is not trained"):
+        learn("regex:(ab)*", layer="hard_lanes")
+    assert learn("regex:(ab)*", sampler="live", layer="hard_lanes").is_proved
 
 
 # Head 0 counts modulo 2, head 1 modulo 3, head 2 does nothing, all over the letters 0 (stay) and 1 (on).
@@ -118,36 +115,27 @@ def count(modulus):
     return MooreMachine([range(modulus), [(q + 1) % modulus for q in range(modulus)]], range(modulus))
 
 
-def test_one_head_where_one_is_enough():
+def test_as_many_heads_as_it_takes():
     assert best_head(seen(3)) == (1, 0)
     found = next(candidates(seen(3), 0))
     assert found.heads == (1,)
     assert equivalent(found.machine, count(3)) is None
-
-
-def test_two_heads_where_it_takes_two():
     found = next(candidates(seen(6), 0))
     assert found.heads == (0, 1)
     assert equivalent(found.machine, count(6)) is None
     assert list(candidates(seen(6), 0, most=1)) == []
 
 
-def test_most_labels_decide_where_some_are_wrong():
+def test_most_labels_decide_and_later_words_count():
     found = fewest(seen(3, wrong=0.2))
     assert found is not None
     assert found.heads == (1,)
     assert found.faults > 50
     assert equivalent(found.machine, count(3)) is None
-
-
-def test_a_head_swapped_is_another_machine():
     swapped = seen(3)._replace(heads=Heads(NEXT[:, [1, 0, 2]], HEADS.start))
     found = machine_of(swapped, (1,))
     assert found is not None
     assert equivalent(found.machine, count(3)) is not None
-
-
-def test_words_seen_later_count_too():
     first, second = seen(6), seen(6)
     assert len(first.joined(second).labels) == len(first.labels) + len(second.labels)
 
@@ -231,23 +219,13 @@ def test_an_end_that_is_asked_for_is_saved_first(tmp_path):
     assert again.steps == run.steps == 3
 
 
-def test_blocks_can_be_any_machine():
+def test_families_by_what_they_represent():
     assert foresee(zoo.ab_star(), "block") is None
-
-
-def test_lanes_by_all_that_they_can_know_of_a_word():
     assert foresee(zoo.parity(), "hard_lanes").answer == "yes"
     assert foresee(zoo.sum_mod(3), "hard_lanes").answer == "no"
-
-
-def test_reflections_by_the_points_and_factors_that_do():
     assert foresee(zoo.group("S3"), "hard_reflections")[2:] == (3, 2)
     assert foresee(zoo.group("S3", "transpositions"), "hard_reflections")[2:] == (3, 1)
     assert foresee(zoo.shift_register(3), "hard_reflections").answer == "unknown"
-
-
-def test_words_that_do_not_count_speak_against_nothing():
-    """Of words that can still be in (ab)*, the last letter says whether they are."""
     marked = MooreMachine([[1, 2, 2], [2, 0, 2]], [True, False, "dead"], 0, "ab")
     assert foresee(marked, "hard_lanes").answer == "no"
     assert foresee(marked, "hard_lanes", ("dead",)).answer == "yes"
@@ -258,10 +236,3 @@ def test_a_no_of_reflections_is_of_machines_whose_every_output_counts():
     machine = MooreMachine([[1, 2, 0], [2, 2, 0]], ["x", "y", "dead"], 0, "ab")
     assert foresee(machine, "hard_reflections").answer == "no"
     assert foresee(machine, "hard_reflections", ("dead",)).answer == "unknown"
-
-
-def test_words_of_a_sampler_are_what_is_learned():
-    """All words of (ab)* are more than lanes can do; those that can still be in it are learned."""
-    with pytest.raises(NotExpressible, match="no hard_lanes layer can be this machine, so it is not trained"):
-        learn("regex:(ab)*", layer="hard_lanes")
-    assert learn("regex:(ab)*", sampler="live", layer="hard_lanes").is_proved

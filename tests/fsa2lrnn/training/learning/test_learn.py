@@ -32,13 +32,10 @@ def test_learned_then_proved(source):
     assert found.network.config.normalisation == "onehot"
 
 
-def test_the_same_seed_learns_the_same():
+def test_the_same_seed_learns_the_same_and_a_budget_ends_in_a_refutation():
     first, second = (learn("task:sum_mod(3)", steps=200) for _ in range(2))
     assert first.trail == second.trail
     assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
-
-
-def test_out_of_budget_is_refuted_with_a_word():
     found = learn("task:sum_mod(7)", steps=3)
     assert isinstance(found.verdict, Refuted)
     assert not found.is_proved
@@ -46,11 +43,23 @@ def test_out_of_budget_is_refuted_with_a_word():
     assert found.trail[-1]["event"] == "end of the budget"
 
 
-def test_legal_words_only_where_the_task_says_so():
+def test_options_that_do_not_fit_the_task_or_the_method_are_refused(tmp_path):
     found = learn("task:mod_arith(2)", steps=3000)
     assert found.is_proved
     assert found.scope in ("every word", "every legal word, at the positions that count")
     assert found.model.transduce("1+1*0")[::2] == [1, 0, 1]
+    pairs = [("a", 0), ("a", 1), ("aa", 0)]
+    with pytest.raises(UnsupportedFormat, match=r'takes every label for right, yet noise = 0\.5 .* method "merge" or'):
+        learn(pairs, method="rpni", noise=0.5)
+    with pytest.raises(UnsupportedFormat, match="contradict each other"):
+        learn(pairs, method="rpni")
+    with pytest.raises(
+        UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
+    ):
+        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
+    (tmp_path / "words.tsv").write_text("ab\t1\n")
+    with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl and \.csv, automata in \.dot"):
+        learn(tmp_path / "words.tsv")
 
 
 def test_a_users_pairs_and_what_is_known_then():
@@ -69,14 +78,11 @@ def test_a_users_pairs_and_what_is_known_then():
     assert equivalent(merged.machine, target) is None
 
 
-def test_then_prove_refuses_what_is_no_automaton():
+def test_then_prove_judges_models_made_otherwise_and_refuses_what_is_not_an_automaton():
     with pytest.raises(
         UnsupportedFormat, match="layers of kind block under the column rule 'clip' have states without end"
     ):
         then_prove(compile_machine(zoo.sum_mod(3)), "task:sum_mod(3)")
-
-
-def test_then_prove_on_a_model_made_otherwise():
     model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
     assert then_prove(model, "task:sum_mod(3)").is_proved
     wrong = LRNN(model.config)
@@ -100,28 +106,6 @@ def test_then_prove_on_a_model_made_otherwise():
 def test_what_does_not_fit_is_refused(given, message):
     with pytest.raises(UnsupportedFormat, match=message):
         learn("task:parity", **given)
-
-
-def test_noise_is_refused_where_the_method_knows_none():
-    """It was told to say that labels may be wrong when it had just said so."""
-    pairs = [("a", 0), ("a", 1), ("aa", 0)]
-    with pytest.raises(UnsupportedFormat, match=r'takes every label for right, yet noise = 0\.5 .* method "merge" or'):
-        learn(pairs, method="rpni", noise=0.5)
-    with pytest.raises(UnsupportedFormat, match="contradict each other"):
-        learn(pairs, method="rpni")
-
-
-def test_words_of_which_labels_are_as_good_as_guesses_are_refused():
-    with pytest.raises(
-        UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
-    ):
-        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
-
-
-def test_files_that_are_neither_words_nor_automata_are_told_what_both_are_in(tmp_path):
-    (tmp_path / "words.tsv").write_text("ab\t1\n")
-    with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl and \.csv, automata in \.dot"):
-        learn(tmp_path / "words.tsv")
 
 
 def test_words_with_wrong_labels_are_merged_by_a_test():
@@ -169,9 +153,13 @@ def test_what_a_layer_cannot_be_is_said_before_it_is_trained():
         learn("task:tomita(4)", layer="hard_reflections")
 
 
-def test_trained_anyway_it_fails_on_a_word():
+def test_what_is_trained_anyway_fails_on_a_word():
     found = learn("task:ab_star", layer="hard_lanes", anyway=True, steps=40)
     assert isinstance(found.verdict, Refuted)
+    found = learn("task:tomita(5)", layer="hard_lanes", first_length=1, length=2, threshold=0.5)
+    refuted = [record["word"] for record in found.trail if record.get("event") == "refuted"]
+    assert refuted
+    assert found.is_proved
 
 
 def test_lanes_learn_what_no_diagonal_layer_represents_with_one_vector_a_state():
@@ -180,13 +168,6 @@ def test_lanes_learn_what_no_diagonal_layer_represents_with_one_vector_a_state()
     found = learn(machine, layer="hard_lanes")
     assert found.is_proved
     assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
-
-
-def test_words_that_fail_join_the_data():
-    found = learn("task:tomita(5)", layer="hard_lanes", first_length=1, length=2, threshold=0.5)
-    refuted = [record["word"] for record in found.trail if record.get("event") == "refuted"]
-    assert refuted
-    assert found.is_proved
 
 
 def test_data_and_unknown_layers_are_refused():
@@ -251,7 +232,7 @@ def test_a_machine_with_wrong_columns_is_the_machine_again(name, seed):
     assert equivalent(as_machine(found.next_state, target.start, examples, tokens, labels), target) is None
 
 
-def test_copies_are_merged():
+def test_copies_are_merged_and_impossible_labels_are_left_over():
     examples, tokens, labels = words_of(zoo.sum_mod(3))
     delta = examples.machine.delta
     f = np.concatenate([delta + 3 * (np.arange(3) % 2), delta], axis=1)  # two copies that lead into each other
@@ -259,9 +240,6 @@ def test_copies_are_merged():
     assert (found.before, found.after, found.changes) == (0, 0, 0)
     assert found.merged == 3
     assert as_machine(found.next_state, 0, examples, tokens, labels).minimise().n_states == 3
-
-
-def test_labels_that_no_machine_of_that_size_gives_are_left_over():
     examples, tokens, labels = words_of(zoo.sum_mod(5))
     found = patch_table(np.zeros((5, 3), np.int64), 0, tokens, labels, len(examples.outputs))
     assert 0 < found.after <= found.before
@@ -295,13 +273,19 @@ def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_on
     assert not split[:, :, 0].any() or split[0, 0, 1].any()
 
 
-def test_only_what_is_legal_and_counts_is_left():
+def test_only_legal_words_that_count_are_left():
     target = zoo.mod_arith(2).minimise()
     sampler = make_sampler("task", target, "task:mod_arith(2)")
     assert is_restricted(sampler)
     part = legal_part(target, target, sampler, "free")
     assert part.transduce("1+1") == [1, "free", 0]
     assert part.transduce("11+1") == [1, "free", "free", "free"]
+    target = zoo.sum_mod(3)
+    sampler = make_sampler("task", target, "task:sum_mod(3)")
+    assert not is_restricted(sampler)
+    assert legal_part(target, target, sampler, None) == target.minimise()
+    assert free_output((0, 1)) is None
+    assert free_output((None, 1)) == ("free", None)
 
 
 def test_a_wrong_digit_shows():
@@ -312,15 +296,3 @@ def test_a_wrong_digit_shows():
     word = equivalent(legal_part(target, target, sampler, None), legal_part(wrong, target, sampler, None))
     assert word is not None
     assert len(word) == 1
-
-
-def test_where_all_counts_nothing_changes():
-    target = zoo.sum_mod(3)
-    sampler = make_sampler("task", target, "task:sum_mod(3)")
-    assert not is_restricted(sampler)
-    assert legal_part(target, target, sampler, None) == target.minimise()
-
-
-def test_the_mark_is_no_output():
-    assert free_output((0, 1)) is None
-    assert free_output((None, 1)) == ("free", None)

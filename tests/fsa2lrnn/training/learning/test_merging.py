@@ -31,15 +31,14 @@ def words(n):
     return [()] if not n else [(*word, a) for word in words(n - 1) for a in "012"]
 
 
-def test_rpni_finds_the_machine_of_clean_words():
+def test_rpni_finds_the_machine_of_clean_words_and_refuses_contradictions():
     target = zoo.sum_mod(3)
     pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for n in range(1, 5) for word in words(n)]
     assert equivalent(merge(from_pairs(pairs)), target) is None
-
-
-def test_contradictions_are_refused():
     with pytest.raises(UnsupportedFormat, match="RPNI takes words that don't contradict each other"):
         merge(from_pairs([("a", 0), ("a", 1)]))
+    with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
+        merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))
 
 
 def test_without_aalpy_the_install_line_is_given(monkeypatch):
@@ -47,11 +46,6 @@ def test_without_aalpy_the_install_line_is_given(monkeypatch):
     monkeypatch.setitem(sys.modules, "aalpy.learning_algs.deterministic_passive.GsmRPNI", None)
     with pytest.raises(MissingPackage, match=r'method="rpni" needs aalpy, which is not installed: pip install'):
         merge(from_pairs([("a", 0), ("b", 1)]))
-
-
-def test_a_deadline_ends_rpni():
-    with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
-        merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))
 
 
 def pairs(machine, n, noise, seed=0):
@@ -74,21 +68,21 @@ def test_the_machine_is_found_among_wrong_labels(noise):
     assert equivalent(merge_noisy(data, noise), target) is None
 
 
-def test_the_share_of_wrong_labels_need_not_be_known():
+def test_the_share_of_wrong_labels_need_not_be_known_and_is_reported():
     target = zoo.random_dfa(6, 2, seed=1, minimal=True)
     data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
     assert equivalent(merge_noisy(data, None), target) is None
+    target = zoo.random_dfa(6, 2, seed=0, minimal=True)
+    data = from_pairs(pairs(target, 150, 0.2), target.alphabet)
+    assert equivalent(merge_noisy(data, 0.2), target) is None
 
 
-def test_where_no_label_is_wrong_one_parts_two_states():
+def test_one_state_is_split_where_labels_are_right_and_descriptions_are_shortest():
     words = [("a" * n, 0) for n in range(30)]
     assert merge_noisy(from_pairs([*words, ("b", 1)]), 0.0).transduce("aab")[-1] == 1
     spoiled = from_pairs([*words[:-1], ("a" * 29, 1), ("b", 1)])
     assert merge_noisy(spoiled, 0.0).transduce("a" * 29)[-1] == 1
     assert merge_noisy(spoiled, 0.2).transduce("a" * 29)[-1] == 0
-
-
-def test_the_true_machine_is_described_in_the_fewest_nats():
     target = zoo.sum_mod(3)
     data = from_pairs(pairs(target, 100, 0.1), target.alphabet)
     others = [MooreMachine(target.delta, [0, 1, 1]), target, MooreMachine([[0]] * 3, [0])]
@@ -133,12 +127,6 @@ def test_a_tenth_of_two_outputs_wrong_is_noise_of_a_tenth_on_ten_machines(n, see
     assert recovers(n, seed)
 
 
-def test_the_share_that_is_said_is_the_share_that_is_wrong():
-    target = zoo.random_dfa(6, 2, seed=0, minimal=True)
-    data = from_pairs(pairs(target, 150, 0.2), target.alphabet)
-    assert equivalent(merge_noisy(data, 0.2), target) is None
-
-
 def test_a_deadline_ends_the_merger_with_what_was_reached(monkeypatch):
     data = from_pairs(pairs(zoo.sum_mod(3), 100, 0.1))
     with pytest.raises(OutOfTime, match=r"merging states, 1 so far: the limit of 0 s has passed.*; 0 of 5 bounds were"):
@@ -156,13 +144,25 @@ def test_a_deadline_ends_mending():
         repaired(wrong, from_pairs(pairs(target, 100, 0.1), target.alphabet), Deadline(0.0))
 
 
-def test_a_tree_of_prefixes_counts_labels_where_they_stand():
+def test_folds_are_undone_and_prefixes_become_states():
     data = from_pairs([("ab", 1), ("ab", 1), ("ab", 0), ("b", 0)])
     child, counts = prefix_tree(data)
     ab = child[child[0, 0], 1]
     assert (len(child), child[ab].tolist()) == (4, [-1, -1])
     assert counts[ab].tolist() == [1, 2] if data.outputs == (0, 1) else [2, 1]
     assert counts.sum() == 4
+    child, counts = prefix_tree(from_pairs([("aba", 1), ("b", 0), ("bb", 1), ("aab", 0)]))
+    before = child.copy(), counts.copy()
+    stack, log = np.empty((len(child), 2), np.int64), np.empty((3 * len(child), 4), np.int64)
+    _, _, used = _fold(child, counts, 0, 0, 0, 0.1, stack, log)
+    assert child[0, 0] == 0
+    _undo(child, counts, log, used)
+    assert (child == before[0]).all()
+    assert (counts == before[1]).all()
+    child, counts = prefix_tree(from_pairs([("a" * n, n % 3) for n in range(20)]))
+    states = merge_states(child, counts, 1e-9, 3.5, 10)
+    assert len(states) == 3
+    assert child[states[2], 0] == states[0]
 
 
 def chances(seen, share, n):
@@ -199,24 +199,6 @@ def test_deviations_of_one_state_have_mean_0_and_variance_1():
         scores.append(deviation / np.sqrt(variance))
     assert np.mean(scores) == pytest.approx(0, abs=0.1)
     assert np.std(scores) == pytest.approx(1, abs=0.1)
-
-
-def test_what_was_folded_can_be_undone():
-    child, counts = prefix_tree(from_pairs([("aba", 1), ("b", 0), ("bb", 1), ("aab", 0)]))
-    before = child.copy(), counts.copy()
-    stack, log = np.empty((len(child), 2), np.int64), np.empty((3 * len(child), 4), np.int64)
-    _, _, used = _fold(child, counts, 0, 0, 0, 0.1, stack, log)
-    assert child[0, 0] == 0
-    _undo(child, counts, log, used)
-    assert (child == before[0]).all()
-    assert (counts == before[1]).all()
-
-
-def test_a_prefix_that_no_state_can_take_becomes_one():
-    child, counts = prefix_tree(from_pairs([("a" * n, n % 3) for n in range(20)]))
-    states = merge_states(child, counts, 1e-9, 3.5, 10)
-    assert len(states) == 3
-    assert child[states[2], 0] == states[0]
 
 
 def frame(step, length=5, event="", heads=(0, 1), number=0, states=2):
@@ -269,7 +251,7 @@ def test_filming_changes_nothing_of_the_run(run, monkeypatch):
     assert len(before) == 3
 
 
-def test_of_many_frames_those_stay_where_something_happened():
+def test_thinning_keeps_the_frames_where_something_happened():
     stages = [frame(20 * i, 5 + i // 10) for i in range(60)]
     stages[33] = replace(stages[33], event="mended")
     film = ()
@@ -280,9 +262,6 @@ def test_of_many_frames_those_stay_where_something_happened():
     assert {stages[i] for i in (10, 20, 30, 33, 40, 50)} <= set(film)
     gaps = [after.step - before.step for before, after in pairwise(film)]
     assert max(gaps) <= 160
-
-
-def test_thinning_drops_what_stands_closest():
     assert [each.step for each in thinned([frame(s) for s in (0, 10, 11, 30)], 3)] == [0, 11, 30]
     assert [each.step for each in thinned([frame(0), frame(10), frame(11, 6), frame(30, 6)], 2)] == [0, 30]
 
@@ -331,7 +310,7 @@ def attempt(**changes):
     return LearningStart(Recipe(**changes), FreshWords(MooreMachine.from_source("task:sum_mod(3)")), 0, 6, 3)
 
 
-def test_words_grow_once_short_ones_are_read_rightly():
+def test_words_grow_when_short_ones_are_read_and_wrong_labels_are_missed():
     one, draw = attempt(letters=320), torch.Generator().manual_seed(0)
     lengths = []
     for _ in range(240):
@@ -340,15 +319,23 @@ def test_words_grow_once_short_ones_are_read_rightly():
     assert lengths[0] == 5
     assert lengths == sorted(lengths)
     assert lengths[-1] > 5
+    machine = MooreMachine.from_source("task:parity")
+    one = LearningStart(Recipe(noise=0.1), FreshWords(machine, noise=0.1), 0, 6, 3)
+    assert 0.1 < one._threshold() < 0.15
 
 
-def test_a_head_alone_is_the_same_automaton():
+def test_a_head_alone_is_the_same_automaton_and_needs_growth():
     one = attempt()
     alone = one.focused(2)
     assert alone.is_alone
     assert alone.at.length == 40
     assert (alone.heads.next_state[:, 0] == one.heads.next_state[:, 2]).all()
     assert alone.heads.start[0] == one.heads.start[2]
+    one, draw = attempt(patience=2, threshold=1e-9), torch.Generator().manual_seed(0)
+    assert not one.is_stuck
+    for _ in range(3):
+        one.update(draw)
+    assert one.is_stuck
 
 
 def test_the_rate_falls_at_full_length_and_can_be_warmed():
@@ -365,14 +352,6 @@ def test_the_rate_falls_at_full_length_and_can_be_warmed():
     assert one.trainer.optimiser.param_groups[0]["lr"] > rates[-1]
 
 
-def test_without_growth_a_start_is_stuck():
-    one, draw = attempt(patience=2, threshold=1e-9), torch.Generator().manual_seed(0)
-    assert not one.is_stuck
-    for _ in range(3):
-        one.update(draw)
-    assert one.is_stuck
-
-
 def test_wrong_labels_of_unknown_number_let_words_grow_at_a_plateau():
     machine = MooreMachine.from_source("task:parity")
     one = LearningStart(Recipe(noise=None, letters=640), FreshWords(machine, noise=0.1), 0, 6, 3)
@@ -382,9 +361,3 @@ def test_wrong_labels_of_unknown_number_let_words_grow_at_a_plateau():
     assert one.at.length > 5
     assert one.at.base is not None
     assert 0.05 < one.at.base < 0.15  # a label in ten is wrong
-
-
-def test_words_grow_though_the_wrong_labels_are_missed():
-    machine = MooreMachine.from_source("task:parity")
-    one = LearningStart(Recipe(noise=0.1), FreshWords(machine, noise=0.1), 0, 6, 3)
-    assert 0.1 < one._threshold() < 0.15

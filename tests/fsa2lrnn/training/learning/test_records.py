@@ -22,12 +22,18 @@ def learned(verdict):
     return Learned(None, zoo.parity(), verdict, "every word", (0,), None, (), 1, 1, 0.0, 0, 1)
 
 
-def test_agreement_never_says_proved():
+def test_results_say_what_is_not_known_and_never_claim_a_proof():
     said = learned(Agreement(40, 39, 100, 99)).explain()
     assert "right on 39 of 40 held-out words" in said
     assert "says nothing" in said
     assert "prove" not in said
     assert not learned(Agreement(40, 40, 100, 100)).is_proved
+    assert "no words were held out" in learned(None).explain()
+    assert "words of up to 7 letters; the budget ended there" in learned(Undecided(7, Scope(2), 10)).explain()
+    steps = learned(Undecided(None, Scope(2), 10)).explain()
+    assert steps.endswith(
+        "on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
+    )
 
 
 def test_where_outputs_are_wrong_their_share_stands_beside_what_is_expected():
@@ -48,28 +54,23 @@ def test_where_outputs_are_wrong_their_share_stands_beside_what_is_expected():
         Agreement(50, 16, 500, 450, noise=1.0)
 
 
-def test_what_is_not_known_is_said():
-    assert "no words were held out" in learned(None).explain()
-    assert "words of up to 7 letters; the budget ended there" in learned(Undecided(7, Scope(2), 10)).explain()
-    steps = learned(Undecided(None, Scope(2), 10)).explain()
-    assert steps.endswith(
-        "on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
-    )
-
-
 def run_of(source, **changes):
     examples = FreshWords(MooreMachine.from_source(source), source=source)
     target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     return LearningRun(Recipe(**changes), examples, target, examples.machine.n_states)
 
 
-def test_it_ends_as_soon_as_a_head_holds():
+def test_it_ends_when_a_head_holds_and_failures_join_the_data():
     run, records = run_of("task:sum_mod(3)", steps=2000), []
     found = run.go(records.append)
     assert found is not None
     assert found.holds
     assert run.steps < 2000
     assert records == [record for record in run.trail if "event" not in record]
+    run = run_of("task:group(S3)", steps=60, seed=1)
+    run.go()
+    refuted = [record for record in run.trail if record.get("event") == "refuted"]
+    assert len(run.examples.failures) == len(refuted)
 
 
 def test_a_stuck_start_gives_way_to_another():
@@ -77,13 +78,6 @@ def test_a_stuck_start_gives_way_to_another():
     run.go()
     assert run.starts > 2
     assert [record["event"] for record in run.trail if "event" in record][:3] == ["start", "stuck", "start"]
-
-
-def test_failing_words_join_the_data():
-    run = run_of("task:group(S3)", steps=60, seed=1)
-    run.go()
-    refuted = [record for record in run.trail if record.get("event") == "refuted"]
-    assert len(run.examples.failures) == len(refuted)
 
 
 def test_a_step_that_outlasts_the_time_ends_with_what_there_is(monkeypatch):
@@ -104,7 +98,7 @@ def written(tmp_path, text, name="words.jsonl"):
     return path
 
 
-def test_json_lines_of_every_kind(tmp_path):
+def test_files_of_words_are_json_lines_and_csv(tmp_path):
     text = '{"word": ["a", "b"], "outputs": [0, 1]}\n\n{"word": "ba", "output": 1}\n[["b"], 0]\n'
     data = read_words(written(tmp_path, text + '{"word": "a", "outputs": [1, 0]}\n'))
     assert (data.alphabet, data.outputs, data.lines.tolist()) == (("a", "b"), (0, 1), [1, 3, 4, 5])
@@ -115,13 +109,12 @@ def test_json_lines_of_every_kind(tmp_path):
         [UNCOUNTED, 0, UNCOUNTED],
         [1, 0, UNCOUNTED],
     ]
-
-
-def test_csv(tmp_path):
     data = read_words(written(tmp_path, "word,output\nab,yes\ngo stop,no\n", "words.csv"))
     assert (data.alphabet, data.outputs) == (("a", "b", "go", "stop"), ("yes", "no"))
     dense = read_words(written(tmp_path, "word,outputs\nab,x y\n", "words.csv"))
     assert dense.labels.tolist() == [[UNCOUNTED, 0, 1]]
+    data = read_words(written(tmp_path, '[["\u2028", "b"], 1]\n["b", 0]\n'))
+    assert data.alphabet == ("\u2028", "b")
 
 
 @pytest.mark.parametrize(
@@ -168,18 +161,10 @@ def test_other_files_and_letters_are_refused(tmp_path):
         from_pairs([(("a",), 1), 5])
 
 
-def test_what_padding_would_blow_up_is_refused(tmp_path):
+def test_padding_and_contradictions_are_bounded_and_named(tmp_path):
     text = json.dumps(["a" * 30_000, 1]) + "\n" + '["a", 0]\n' * 1_000
     with pytest.raises(UnsupportedFormat, match="1,001 words of up to 30,000 letters are too many at once, padded"):
         read_words(written(tmp_path, text))
-
-
-def test_letters_may_hold_any_character(tmp_path):
-    data = read_words(written(tmp_path, '[["\u2028", "b"], 1]\n["b", 0]\n'))
-    assert data.alphabet == ("\u2028", "b")
-
-
-def test_contradictions_are_named_by_both_lines(tmp_path):
     data = read_words(written(tmp_path, '{"word": "ab", "outputs": [0, 1]}\n["a", 0]\n["ab", 0]\n'))
     with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'ab', line 1 1; mend them, or say that labels"):
         data.check_consistent()
@@ -216,9 +201,6 @@ def test_what_does_not_fit_is_named(changes, message):
         Recipe(**changes)
 
 
-def test_it_is_json():
+def test_a_recipe_is_json_and_keeps_its_block():
     assert Recipe(**json.loads(json.dumps(recipe_for(60).to_json()))) == recipe_for(60)
-
-
-def test_a_block_that_is_given_stays():
     assert Recipe(block=7).block_for(100, 3) == 7

@@ -48,7 +48,7 @@ def test_drifting_tables(drifting, memory):
     check(certificate, tables)
 
 
-def test_horizons_are_below_failures_that_are_known(drifting):
+def test_known_failures_and_outputs_that_the_model_lacks(drifting):
     machine, tables = drifting
     model, goal = model_of(tables), specification_of(tables, machine)
     words = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (200, 400)))
@@ -57,9 +57,6 @@ def test_horizons_are_below_failures_that_are_known(drifting):
     shortest = int(wrong.any(0).argmax()) + 1
     assert wrong.any()
     assert certify(tables, machine, 2).horizon < shortest
-
-
-def test_outputs_that_the_model_lacks_do_not_count():
     machine = MooreMachine([[1, 1, 2], [2, 2, 2]], [0, 1, "dead"], 0, "ab")
     whole = perturbed(MooreMachine(machine.delta, [0, 1, 0], 0, "ab"), layer_norm=False)
     tables = SwitchedAffine(whole.A, whole.v, whole.x0, whole.readout, whole.alphabet, (0, 1))
@@ -67,9 +64,6 @@ def test_outputs_that_the_model_lacks_do_not_count():
     assert certificate.horizon is None or certificate.horizon > 5
     assert certificate.ignore == ("dead",)
     check(certificate, tables, "lacked")
-
-
-def test_a_wrong_first_letter_gives_horizon_zero(drifting):
     machine, tables = drifting
     shifted = MooreMachine(machine.delta, [1, 2, 0], machine.start, machine.alphabet)
     certificate = certify(tables, shifted, 1)
@@ -133,28 +127,25 @@ def test_a_stream_that_the_readout_reads_beside_the_state_is_not_left_out():
     check(certificate, model)
 
 
-def test_auto_is_as_good_as_each_memory_it_tries(drifting):
+def test_memory_is_chosen_and_checked(drifting):
     machine, tables = drifting
     best = certify(tables, machine)
     assert best.horizon >= max(certify(tables, machine, memory).horizon for memory in (1, 2))
+    machine, tables = drifting
+    for memory in (0, "all", 14, 65):
+        with pytest.raises(UnsupportedFormat, match="memory = "):
+            certify(tables, machine, memory)
 
 
-def test_sets_are_stored_up_to_the_horizon(drifting):
+def test_sets_are_stored_and_the_same_work_gives_the_same_certificate(drifting):
     machine, tables = drifting
     certificate = certify(tables, machine, 1)
     lengths = [sets.length for sets in certificate.tube.stored]
     assert lengths == sorted(set(lengths))
     assert certificate.tube.start < lengths[0] <= lengths[-1] == certificate.horizon
-
-
-def test_without_work_there_is_still_a_walk_along_single_words(drifting):
     machine, tables = drifting
     search = TubeSearch(plain(tables), specification_of(tables, machine).target, Slack(), WorkBudget(1.0))
     assert search.best("auto").horizon > 5
-
-
-def test_the_same_work_finds_the_same_certificate(drifting):
-    """Whatever else the machine is doing: no clock is looked at."""
     machine, tables = drifting
     first, second = (certify(tables, machine, work=3e7) for _ in range(2))
     assert first.to_json() == second.to_json()
@@ -167,13 +158,6 @@ def test_a_cap_on_seconds_says_so_where_it_bites(drifting):
         short = certify(tables, machine, seconds=1e-6)
     assert 1 <= short.horizon <= certify(tables, machine).horizon
     assert check(short, tables).horizon == short.horizon
-
-
-def test_memories_that_are_none_are_refused(drifting):
-    machine, tables = drifting
-    for memory in (0, "all", 14, 65):
-        with pytest.raises(UnsupportedFormat, match="memory = "):
-            certify(tables, machine, memory)
 
 
 def test_what_is_spent_is_gone():

@@ -77,7 +77,7 @@ def actions(tables, found, basis):
     return np.stack([np.linalg.inv(basis[to]) @ A @ basis for to, A in pairs])
 
 
-def test_what_an_exact_solution_keeps_does_not_move():
+def test_what_is_kept_or_contracts_is_not_slow(forgetful):
     machine = zoo.sum_mod(3)
     tables = perturbed(machine, noise=0, dtype=torch.float64)
     goal = specification_of(tables, machine).target
@@ -85,9 +85,6 @@ def test_what_an_exact_solution_keeps_does_not_move():
     basis, slow = Frames(plain(tables).weights["A"], goal).of(found, 0.9)
     assert slow.sum(-1).tolist() == [[3]] * len(found.state)
     assert np.abs(actions(tables, found, basis)[..., :3, :3] - np.eye(3)).max() < 1e-5
-
-
-def test_what_contracts_is_no_slow_coordinate_and_shrinks_in_its_norm(forgetful):
     machine, tables = forgetful
     goal = specification_of(tables, machine).target
     found = nodes(goal, 1, 1)
@@ -109,16 +106,13 @@ def test_bases_are_bases_whatever_the_tables(drawn):
         assert np.array_equal(basis, np.float64(np.float32(basis)))
 
 
-def test_components():
+def test_components_and_what_is_kept_exactly(drifting):
     machine = MooreMachine([[1, 1, 2, 3], [2, 1, 2, 3]], [0, 1, 2, 3], 0, "ab")
     goal = specification_of(perturbed(machine), machine).target
     label = components(goal)
     assert label[goal.start] == -1
     assert sorted(label.tolist()) == [-1, 0, 1]
     assert components(specification_of(perturbed(zoo.sum_mod(3)), zoo.sum_mod(3))).tolist() == [0, 0, 0]
-
-
-def test_what_is_kept_exactly_is_told_from_what_is_kept_nearly(drifting):
     machine = zoo.sum_mod(3)
     exact = perturbed(machine, noise=0, heads=2, dtype=torch.float64)
     goal = specification_of(exact, machine).target
@@ -130,16 +124,13 @@ def test_what_is_kept_exactly_is_told_from_what_is_kept_nearly(drifting):
     assert np.abs(actions(exact, found, basis)[:, :, 0, :3, 3:]).max() < 1e-5  # nothing forgotten comes back
 
 
-def test_contracting_tables_are_right_for_ever(forgetful):
+def test_contraction_and_small_drift_carry_far(forgetful):
     machine, tables = forgetful
     certificate = certify(tables, machine)
     assert certificate.horizon is None
     assert certificate.covers(10**9)
     assert_uncontradicted(certificate, tables, machine)
     check(certificate, tables)
-
-
-def test_small_drift_carries_far():
     machine = zoo.parity()
     tables = perturbed(machine, noise=0, layer_norm=False, dtype=torch.float64)
     certificate = certify(tables, machine, 1)

@@ -46,15 +46,11 @@ def test_one_mutated_transition_is_found_by_a_shortest_word_or_matters_to_none(p
         assert outcome.closed
 
 
-def test_states_of_one_letter_are_joined_and_levels_counted():
+def test_states_are_joined_and_wide_levels_end_the_search():
     machine = zoo.sum_mod(3)
     outcome = search(compile_machine(machine), machine)
     assert outcome.closed
     assert "3 joint states, closed" in outcome.what
-
-
-def test_a_level_too_wide_ends_the_search_and_dead_letters_do_not_count():
-    """The states of a random model do not close; of the words of ModArith(2) only the legal ones are held."""
     machine = zoo.mod_arith(2)
     torch.manual_seed(0)
     model = LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
@@ -67,9 +63,6 @@ def test_a_level_too_wide_ends_the_search_and_dead_letters_do_not_count():
     assert (outcome.failure, outcome.length, outcome.words) == (None, 5, 72)  # 2 · 3 · 2 · 3 · 2 legal words, then 216
     assert outcome.finished
     assert search(model, zero, below=3, ignore="lacked").length == 2
-
-
-def test_time_that_runs_out_is_said():
     machine = zoo.sum_mod(3)
     outcome = exhaustive(ModelComparison(compile_machine(machine), machine), Budget(), 100, Deadline(-1.0))
     assert not outcome.finished
@@ -151,21 +144,15 @@ def test_a_word_must_fail_sequentially_and_by_default():
         assert judge.confirm(np.array([0, 1])) is None
 
 
-def test_unlike_symbols_are_refused():
+def test_unlike_symbols_are_refused_and_missing_outputs_are_wrong():
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
         ModelComparison(compile_machine(PARITY), zoo.sum_mod(3))
     with pytest.raises(UnsupportedFormat, match="none of the machine's"):
         ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 0]], "xy"), "lacked")
-
-
-def test_an_output_that_the_model_lacks_is_wrong_wherever_it_counts():
     judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, "over"]))
     wrong, margin = judge.marks(torch.tensor([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]), np.array([0, 1, 1]))
     assert (wrong.tolist(), margin.tolist()) == ([False, True, True], [2, -np.inf, -np.inf])
     assert judge.confirm(np.array([0, 1, 0])).tokens.tolist() == [0, 1]
-
-
-def test_double_precision_is_judged_in_double_precision():
     judge = ModelComparison(compile_machine(PARITY), PARITY)
     logits = torch.tensor([[1.0, 1.0 + 2.0**-40]], dtype=torch.float64)
     assert judge.marks(logits, np.array([0])).wrong.tolist() == [True]

@@ -56,15 +56,11 @@ def test_it_finds_as_short_a_word_as_there_is(machine, seed, noise):
     assert (none.failure, none.length, none.finished) == (None, len(shortest.tokens) - 1, True)
 
 
-def test_margins_and_spread_alone_find_longer_ones():
+def test_margins_and_known_words_shorten_the_search():
     for machine, seed, noise in (CASES[0], CASES[2]):
         judge = ModelComparison(drifting(machine, noise, seed), machine)
         plain, found = (search(judge, Budget(width=4), 100, Deadline(600)) for search in (beam, guided))
         assert len(found.failure.tokens) < len(plain.failure.tokens)
-
-
-def test_a_known_word_is_made_shorter():
-    """Every other letter of the known word is wasted: an output fades by 0.97 at each letter "0" alone."""
     judge = ModelComparison(leaking(0.03), MACHINE)
     known = judge.confirm(np.array([1, 0] * 400))
     assert known is not None
@@ -79,7 +75,7 @@ def test_a_model_that_is_right_has_no_such_word(machine):
     assert (outcome.failure, outcome.length, outcome.finished) == (None, 39, True)
 
 
-def test_it_is_deterministic_and_goes_no_further_than_it_is_told():
+def test_the_guided_search_is_bounded_and_leaves_other_models_alone():
     judge = ModelComparison(leaking(0.03), MACHINE)
     first, second = (guided(judge, Budget(width=4), 100, Deadline(600)) for _ in range(2))
     assert np.array_equal(first.failure.tokens, second.failure.tokens)
@@ -87,9 +83,6 @@ def test_it_is_deterministic_and_goes_no_further_than_it_is_told():
     outcome = guided(judge, Budget(width=4, length=9), 100, Deadline(600))
     assert (outcome.failure, outcome.length) == (None, 9)
     assert not guided(judge, Budget(), 100, Deadline(-1.0)).finished
-
-
-def test_what_is_no_switched_affine_model_is_left_alone():
     model = compile_machine(MACHINE, layout="index")
     outcome = guided(ModelComparison(model, MACHINE), Budget(), 100, Deadline(600))
     assert (outcome.failure, outcome.what, outcome.letters) == (None, "no switched affine model", 0)
@@ -188,15 +181,12 @@ def test_all_words_of_a_length_are_looked_at_and_those_kept_go_on():
     assert words.letters == 2 + 3 * 4
 
 
-def test_the_word_that_fails_is_given_letter_by_letter():
+def test_failing_words_are_given_to_the_letter_and_dead_letters_left_out():
     judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
     words = Frontier(judge)
     found = words.scored()
     words.keep(found.ahead, found.q, np.arange(2))
     assert words.scored().failure.tokens.tolist() == [1, 1]
-
-
-def test_letters_after_which_nothing_counts_are_left_out():
     ends = MooreMachine([[0, 1], [1, 1]], [0, "over"])
     words = Frontier(ModelComparison(compile_machine(PARITY), ends, "lacked"))
     for _ in range(3):
@@ -246,7 +236,7 @@ def test_a_budget_says_what_is_wrong_with_it(name, value, least):
         Budget(**{name: value})
 
 
-def test_the_earliest_failure_is_taken_whichever_word_has_it():
+def test_failures_are_the_earliest_and_dead_words_are_dropped():
     judge = ModelComparison(compile_machine(PARITY), NEVER_EVEN_AGAIN)
     for last in (1, 7, 8, 64, 65, 150):
         tokens = np.zeros((3, 200), np.int64)
@@ -254,9 +244,6 @@ def test_the_earliest_failure_is_taken_whichever_word_has_it():
         outcome = read_side_by_side(judge, tokens, Deadline(60), "words")
         assert len(outcome.failure.tokens) == last + 1
         assert outcome.letters <= 3 * 200
-
-
-def test_words_that_cannot_fail_are_dropped():
     ends = MooreMachine([[0, 1], [1, 1]], [0, "over"])  # after a 1 nothing counts
     judge = ModelComparison(compile_machine(PARITY), ends, "lacked")
     tokens = np.zeros((2, 100), np.int64)
@@ -264,9 +251,6 @@ def test_words_that_cannot_fail_are_dropped():
     outcome = read_side_by_side(judge, tokens, Deadline(60), "words")
     assert (outcome.failure, outcome.length) == (None, 100)
     assert outcome.letters == 2 * 8 + 92
-
-
-def test_no_words_are_no_work():
     judge = ModelComparison(compile_machine(PARITY), PARITY)
     assert read_side_by_side(judge, np.empty((0, 5), np.int64), Deadline(60), "none").letters == 0
 
@@ -294,7 +278,7 @@ def test_each_ultimately_periodic_word_comes_once(n_letters, prefix, period):
     assert set(words) == wanted
 
 
-def test_words_that_end_up_nowhere_are_left_out():
+def test_periodic_and_random_words_are_live():
     judge = arithmetic()
     letters = judge.model.alphabet
     kept = _for_ever(judge, list(periodic_words(len(letters), 1, 2)))
@@ -302,9 +286,6 @@ def test_words_that_end_up_nowhere_are_left_out():
     assert words == {f"|{digit}{operator}" for digit in "01" for operator in "+-*"} | {
         f"{first}|{operator}{digit}" for first in "01" for digit in "01" for operator in "+-*" if first != digit
     }
-
-
-def test_random_words_are_live_to_the_end_and_of_all_kinds():
     judge = arithmetic()
     tokens = judge.goal.random_words(np.random.default_rng(0), 200, 9)
     assert judge.goal.coaccessible[judge.goal.path(tokens)].all()

@@ -149,7 +149,7 @@ def test_planes_are_complex_numbers():
         torch.testing.assert_close(torch.complex(*found.chunk(2, -1)), x)
 
 
-def test_threads_change_no_bit(same_by_any_threads):
+def test_threads_change_no_bit_of_channels(same_by_any_threads):
     given = drawn(7, 21)
     same_by_any_threads(lambda: results_of_diagonal(given, "fused"))
 
@@ -157,6 +157,8 @@ def test_threads_change_no_bit(same_by_any_threads):
 def test_little_work_is_not_worth_compiling(monkeypatch):
     monkeypatch.setitem(DIAGONAL_METHODS, "fused", lambda *_: pytest.fail("compiled"))
     scan_diagonal(*drawn(2, 5))
+    monkeypatch.setattr(response, "fused", lambda *_: pytest.fail("compiled"))
+    response.respond(*system_of_response(), 13)
 
 
 def test_what_the_compiled_one_does_not_take_is_refused():
@@ -301,11 +303,6 @@ def test_small_numbers_of_states_are_zero():
 def test_threads_change_no_bit_of_response(same_by_any_threads):
     given = system_of_response(channels=12)
     same_by_any_threads(lambda: results_of_response(response.fused, given, 13, 0.0, True))
-
-
-def test_few_numbers_are_not_worth_compiling(monkeypatch):
-    monkeypatch.setattr(response, "fused", lambda *_: pytest.fail("compiled"))
-    response.respond(*system_of_response(), 13)
 
 
 W = 4

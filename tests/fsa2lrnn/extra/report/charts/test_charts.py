@@ -11,7 +11,7 @@ from fsa2lrnn.extra.report.charts.horizon import accuracy, fit, horizon, linear,
 from fsa2lrnn.verdicts import Counterexample
 
 
-def test_every_value_has_its_mark_where_it_belongs(facts):
+def test_marks_differ_in_place_and_shape(facts):
     drawn = accuracy(facts, "whole_word")
     assert [len(re.findall(rf'class="mark {kind}"', drawn)) for kind in ("learned", "repaired", "constructed")] == [
         2
@@ -20,9 +20,6 @@ def test_every_value_has_its_mark_where_it_belongs(facts):
     assert float(low) == pytest.approx((14 + 206) / 2)
     assert "&lt;b a=" in drawn
     assert "<b" not in drawn.replace("&lt;b", "")
-
-
-def test_kinds_differ_in_shape():
     assert len({mark(kind, 1, 2).split()[0] for kind in ("learned", "repaired", "constructed")}) == 3
 
 
@@ -39,21 +36,18 @@ def test_signs_and_sizes_have_classes_of_their_own(facts):
     assert drawn.count('class="frame"') == 4
 
 
-def test_a_change_is_the_difference(facts):
+def test_changes_and_models_of_zeros(facts):
     found = change(*facts.models[:2])
     assert largest(found) == pytest.approx(0.1)
     assert change(facts.models[0], facts.models[0]) is not None
     single = replace(facts.models[1].inside, blocks=[[[[1.0]]]] * 2)
     assert change(facts.models[0], replace(facts.models[1], inside=single)) is None
-
-
-def test_a_model_of_zeros(facts):
     none = replace(facts.models[0], inside=replace(facts.models[0].inside, blocks=[[[[0.0]]]]))
     assert largest(none) == 1
     assert 'class="heat' not in blocks(none, ["a"])
 
 
-def test_dots_lie_where_the_numbers_are(facts):
+def test_dots_and_ticks_of_eigenvalues(facts):
     drawn = eigenvalues(facts.models[1], ["a", "b"])  # eigenvalues ±1 of the first head, ±i of the second, idle
     centre, unit = 140, float(re.search(r'r="([\d.]+)" class="unit"', drawn)[1])
     dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="3.4" class="dot (\w+)"', drawn)
@@ -61,9 +55,6 @@ def test_dots_lie_where_the_numbers_are(facts):
     assert sorted({round((float(y) - centre) / unit, 2) for _, y, kind in dots if kind == "idle"}) == [-1, 1]
     assert len(dots) == 8
     assert "letter b, head 2" in drawn
-
-
-def test_ticks_tell_moduli_near_one_apart(facts):
     places = [
         {float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*class="tick (?:learned|repaired)"', drawn)}
         for drawn in (eigenvalues(model, ["a", "b"]) for model in facts.models[:2])
@@ -71,23 +62,17 @@ def test_ticks_tell_moduli_near_one_apart(facts):
     (learned,), (repaired,) = places
     assert repaired - learned > 100
     assert repaired == pytest.approx(18 + (280 - 36) * 5 / 9, abs=0.01)
-
-
-def test_a_model_that_is_not_known_from_within_is_refused(facts):
     with pytest.raises(UnsupportedFormat, match="is not known from within"):
         eigenvalues(replace(facts.models[0], inside=None), ["a", "b"])
 
 
-def test_dots_crosses_and_names(facts):
+def test_crosses_names_and_hues(facts):
     drawn = geometry(facts.models[0], facts.machine)
     assert len(re.findall('class="state near"', drawn)) == 2
     assert len(re.findall('class="state far"', drawn)) == 2
     assert re.findall(r'class="label halo">([^<]*)<', drawn) == ["1", "2"]
     first, second = (float(x) for x in re.findall(r'cx="([\d.]+)"', drawn))
     assert first > 140 > second
-
-
-def test_states_have_hues_of_their_own():
     assert len({hue(state, 30) for state in range(30)}) == 30
 
 
@@ -96,7 +81,7 @@ def bars(drawn):
     return [(name, float(x), float(x) + float(width)) for x, _, width, name in found]
 
 
-def test_bars_meet_and_cover_the_row(facts):
+def test_bars_cover_rows_and_reach_the_end(facts):
     drawn = horizon(replace(facts, models=facts.models[:1]))
     pieces = sorted(bars(drawn), key=lambda bar: bar[1])
     assert [name for name, *_ in pieces] == ["proved", "unknown", "fails"]
@@ -105,9 +90,6 @@ def test_bars_meet_and_cover_the_row(facts):
     assert (pieces[0][1], pieces[-1][2]) == (170, 950)
     assert "fails at 3" in drawn
     assert "≤ 2" in drawn
-
-
-def test_what_is_proved_for_all_words_reaches_the_end(facts):
     proof = "26 joint states closed, bit for bit, " * 9
     drawn = horizon(replace(facts, models=[replace(facts.models[2], proof=proof)]))
     assert bars(drawn)[-1] == ("proved", 170, 950)
@@ -145,17 +127,11 @@ def test_on_narrow_paper_names_stand_above_their_bars(facts):
     assert max(end for _, _, end in bars(drawn)) == 396
 
 
-def test_ends_go_to_ends():
+def test_scales_go_to_their_ends():
     assert [linear(2, 4, 10, 30)(x) for x in (2, 3, 4)] == [10, 20, 30]
     assert linear(2, 2, 10, 30)(7) == 20
     assert [logarithmic(1, 100, 0, 2)(x) for x in (1, 10, 100)] == pytest.approx([0, 1, 2])
-
-
-def test_the_symmetric_logarithm():
     assert [symmetric(x) for x in (-1, -0.1, 0, 1e-5, -1e-6, 0.01, 1)] == pytest.approx([-5, -4, 0, 0, 0, 3, 5])
-
-
-def test_points_fit_into_a_square_y_upwards():
     place = fit([(2.0, 0.0), (0.0, -1.0)], 100, 10)
     assert place(2, 0) == pytest.approx((90, 50))
     assert place(0, -1) == pytest.approx((50, 70))

@@ -138,16 +138,13 @@ def test_a_page_of_a_source_and_a_model(call, tmp_path):
     assert len(data["words"]) == 1
 
 
-def test_a_model_alone_brings_its_automaton(call, tmp_path):
+def test_models_alone_bring_their_automaton(call, tmp_path):
     save(compile_machine(zoo.sum_mod(3)), tmp_path / "m.safetensors")
     code, out, _ = call("draw", "m.safetensors", "-o", "page.html", "--json")
     assert code == 0
     found = json.loads(out)
     assert found["models"]["m"]["failing"] == []
     assert found["bytes"] == len((tmp_path / "page.html").read_bytes())
-
-
-def test_a_learned_model_alone_is_drawn_by_what_it_puts_out(call):
     code, out, _ = call("draw", str(MODELS / "sum2" / "seed-0.safetensors"), "--format", "svg")
     assert code == 0
     assert out.count('class="node"') == 2

@@ -19,46 +19,34 @@ from fsa2lrnn.extra.report.drawing.moore import png
 from fsa2lrnn.extra.report.drawing.ranks import columns_of, distances, rank, spread
 
 
-def test_arrows_begin_on_their_circle_and_end_a_head_before_the_other():
+def test_arrows_end_at_circles_and_there_and_back_are_apart():
     a, b, r = (0.0, 0.0), (200.0, 40.0), 20.0
     for curve in (arc(a, b, 0.1, r), between(a, b, r, 9.0), through([a, (100.0, 90.0), b], r)):
         assert len(curve) % 3 == 1
         assert math.dist(curve[0], a) == pytest.approx(r)
         assert math.dist(curve[-1], b) == pytest.approx(r + 5)
         assert all(math.dist(p, a) > r - 1 and math.dist(p, b) > r for p in along(curve))
-
-
-def test_there_and_back_are_apart():
     a, b = (0.0, 0.0), (150.0, 0.0)
     for there, back in ((arc(a, b, 0, 20, True), arc(b, a, 0, 20, True)), (between(a, b, 20, 9), between(b, a, 20, 9))):
         middles = [along(curve)[6] for curve in (there, back)]
         assert abs(middles[0][1] - middles[1][1]) > 8
 
 
-def test_a_curve_passes_its_waypoints_without_a_corner():
+def test_curves_pass_waypoints_and_loops_their_direction():
     points = [(0.0, 0.0), (100.0, 60.0), (200.0, -10.0), (300.0, 0.0)]
     curve = through(points, 10)
     assert curve[3] == points[1]
     assert curve[6] == points[2]
     before, after = ((q[0] - p[0], q[1] - p[1]) for p, q in ((curve[2], curve[3]), (curve[3], curve[4])))
     assert before[0] * after[1] == pytest.approx(before[1] * after[0])
-
-
-def test_heads_point_the_way_of_the_curve():
     tip, left, right = head(((0, 0), (1, 0), (9, 0), (10, 0)))
     assert tip == (14, 0)
     assert left[0] == pytest.approx(right[0])
     assert left[0] < tip[0]
     assert left[1] == -right[1]
-
-
-def test_loops_stand_in_their_direction():
     xs, ys = zip(*along(loop((0, 0), 20, -math.pi / 2)), strict=True)
     assert max(ys) < 0
     assert sum(xs) / len(xs) == pytest.approx(0, abs=1)
-
-
-def test_gaps_and_directions():
     assert widest_gap([0.0], 1.0) == pytest.approx(math.pi, abs=1e-6) or widest_gap([0.0], 1.0) == pytest.approx(
         -math.pi
     )
@@ -77,13 +65,10 @@ def crossings(columns, edges):
     )
 
 
-def test_a_knot_is_undone():
+def test_knots_and_long_edges():
     edges = [(0, 6), (1, 5), (2, 4), (3, 4), (4, 9), (5, 8), (6, 7)]
     found = rank([0] * 4 + [1] * 3 + [2] * 3, edges, 50, 20)
     assert crossings(found.columns, edges) == 0
-
-
-def test_an_edge_that_passes_columns_has_a_waypoint_in_each_and_backwards_too():
     found = rank([0, 1, 2, 3], [(0, 1), (1, 2), (2, 3), (0, 3), (3, 1)], 50, 20)
     assert [len(found.routes[edge]) for edge in ((0, 1), (0, 3), (3, 1))] == [0, 2, 1]
     where = {node: c for c, column in enumerate(found.columns) for node in column}
@@ -92,7 +77,7 @@ def test_an_edge_that_passes_columns_has_a_waypoint_in_each_and_backwards_too():
     assert all(not route for route in rank([0, 1, 2], [(0, 2)], 50, None).routes.values())
 
 
-def test_columns_follow_the_distance_and_tall_ones_are_broken():
+def test_columns_and_levels():
     edges = [(0, q) for q in range(1, 8)] + [(q, 8) for q in range(4, 8)]
     steps = distances(9, edges, 0)
     assert steps == [0] + [1] * 7 + [2]
@@ -102,6 +87,8 @@ def test_columns_follow_the_distance_and_tall_ones_are_broken():
     assert found[8] == 3
     assert set(found[4:7]) <= {1, 2}
     assert found[1] == found[2] == found[3] == 1  # what leads on comes last
+    found = rank([0, 1, 1, 2], [(0, 1), (1, 3)], 50, 20)
+    assert found.height[0] == pytest.approx(found.height[1], abs=0.1) == pytest.approx(found.height[3], abs=0.1)
 
 
 @given(st.lists(st.tuples(st.floats(-50, 50), st.floats(1, 5)), min_size=1, max_size=6))
@@ -116,11 +103,6 @@ def test_places_are_apart_and_no_shift_of_a_part_is_nearer(pairs):
         moved[min(i, j) : max(i, j) + 1] += step
         if (np.diff(moved) - (np.array(halves[:-1]) + halves[1:]) > -1e-9).all():
             assert np.square(moved - wanted).sum() > cost - 1e-9
-
-
-def test_neighbours_lie_level_where_nothing_is_in_the_way():
-    found = rank([0, 1, 1, 2], [(0, 1), (1, 3)], 50, 20)
-    assert found.height[0] == pytest.approx(found.height[1], abs=0.1) == pytest.approx(found.height[3], abs=0.1)
 
 
 def drawn(machine):

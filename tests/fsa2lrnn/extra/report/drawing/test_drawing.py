@@ -38,19 +38,18 @@ def test_every_state_and_arrow_is_drawn(source):
     assert found == automaton(machine)
 
 
-def test_a_single_state():
+def test_single_states_rings_and_large_machines():
     found = automaton(drawn(MooreMachine([[0]], ["x"])))
     assert found.count('class="node"') == found.count('class="edge"') == 1
-
-
-def test_acceptors_have_double_rings_and_others_their_outputs():
     assert automaton(drawn(zoo.parity())).count("node inner") == 1
     found = automaton(DrawnMachine(["p", "q"], ["a"], ["(1,2,3)", "quiescent"], [[1, 0]], 0))
     assert re.findall(r'class="label tiny faint">([^<]*)<', found) == ["(1,2,…", "quies…"]
     assert "node inner" not in found
+    assert automaton(drawn(zoo.sum_mod(61))) is None
+    assert alone(drawn(zoo.sum_mod(61))) is None
 
 
-def test_text_is_escaped_and_every_letter_is_told():
+def test_text_is_escaped_and_notes_are_written():
     machine = DrawnMachine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
     for text in (automaton(machine), alone(machine)):
         assert "<b" not in text
@@ -58,6 +57,12 @@ def test_text_is_escaped_and_every_letter_is_told():
         assert "even → even: a" in titles
         assert f"{NASTY} → even: {NASTY}" in titles
         assert f"state {NASTY}, output no" in titles
+    assert notes(drawn(MooreMachine.from_source("regex:abcd"))) == [
+        "Letters that are not drawn lead to the sink 2, which none leaves."
+    ]
+    assert notes(drawn(zoo.sum_mod(5))) == []
+    assert notes(drawn(zoo.sum_mod(61))) == ["It has 61 states; up to 60 are drawn."]
+    assert "arrows have no room for their letters" in notes(drawn(zoo.mod_arith(5).minimise()))[1]
 
 
 @pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\n", "\ud800"])
@@ -67,20 +72,6 @@ def test_letters_that_show_nothing_are_escaped_in_a_file_that_can_be_read(letter
     shown = letter.encode("unicode_escape").decode()
     assert shown in [part.text for part in found.iter() if "halo" in (part.get("class") or "")]
     assert machine.to_png().startswith(b"\x89PNG")
-
-
-def test_what_the_reader_has_to_know_is_said():
-    assert notes(drawn(MooreMachine.from_source("regex:abcd"))) == [
-        "Letters that are not drawn lead to the sink 2, which none leaves."
-    ]
-    assert notes(drawn(zoo.sum_mod(5))) == []
-    assert notes(drawn(zoo.sum_mod(61))) == ["It has 61 states; up to 60 are drawn."]
-    assert "arrows have no room for their letters" in notes(drawn(zoo.mod_arith(5).minimise()))[1]
-
-
-def test_large_machines_are_not_drawn():
-    assert automaton(drawn(zoo.sum_mod(61))) is None
-    assert alone(drawn(zoo.sum_mod(61))) is None
 
 
 def test_a_file_stands_by_itself():
@@ -128,16 +119,13 @@ def boxes_of_labels(found, wanted):
     return [(x - width[k] / 2, y - HEIGHT / 2, x + width[k] / 2, y + HEIGHT / 2) for k, (x, y) in found.items()]
 
 
-def test_labels_of_a_bundle_of_arrows_keep_apart_and_off_what_is_taken():
+def test_labels_keep_apart_or_are_left_out():
     curves = {(0, i): arc((0, 0), (200, 14.0 * i), 0.05, 10) for i in range(6)}
     wanted = [LabelRequest(key, 30, along(curve)) for key, curve in curves.items()]
     taken = [(-12.0, -12.0, 12.0, 12.0), (90.0, 0.0, 110.0, 60.0)]
     found = place(wanted, taken)
     assert len(found) == 6
     assert not any(overlap(a, b) for a, b in combinations([*boxes_of_labels(found, wanted), *taken], 2))
-
-
-def test_where_nothing_is_free_there_is_no_label():
     wanted = [LabelRequest((0, 1), 30, [(0, 0), (50, 0), (100, 0)])]
     assert place(wanted, [(-100, -100, 300, 300)]) == {}
     assert place(wanted, [(0, -30, 100, 0)])[0, 1][1] > 0
@@ -210,7 +198,7 @@ def test_sizes(n):
     assert (layout is None) == (n > DRAWN)
 
 
-def test_runs_exceptions_and_what_is_cut():
+def test_letters_of_arrows_and_wide_characters():
     letters = [*string.ascii_lowercase, "_"]
     assert short_list(range(26), letters) == "a–z"
     assert short_list(range(27), letters) == "any"
@@ -220,14 +208,8 @@ def test_runs_exceptions_and_what_is_cut():
     assert short_list([0, 1], ["0", "1"]) == "0, 1"
     assert short_list([1], ["-", "tick tock"]) == "tick tock"
     assert short_list([1, 2], ["-", "tick tock", "two"]) == "not -"
-
-
-def test_where_letters_may_lead_nowhere_they_are_not_told_by_the_others():
     assert short_list([0, 1, 3], ["0", "1", "2?", "2?"], names_others=False) == "0, 1, 2?"
     assert short_list([0, 1, 2], ["0", "1", "2"], names_others=False) == "0, 1, 2"
-
-
-def test_wide_characters_are_wide():
     assert width("文字") > width("ab")
     assert width("") < width("a")
 
@@ -254,25 +236,19 @@ def test_graphviz_draws_where_it_is_installed(tmp_path, monkeypatch):
     assert str(machine.draw()) == machine.to_svg()
 
 
-def test_names_are_labels_where_these_are_short_and_tell_states_apart():
+def test_machines_as_drawn_and_as_tables():
     def named(*labels):
         return DrawnMachine.of([[0] * len(labels)], labels, 0, "a", labels).names
 
     assert named("p", "q") == ["p", "q"]
     assert named("p", "much too long") == ["1", "2"]
     assert named(1, "1") == ["1", "2"]
-
-
-def test_acceptors_and_arrows():
     machine = DrawnMachine.of([[1, 1], [1, 0]], [False, True], 0, [("x", 1), "b"])
     assert machine.accepting == [False, True]
     assert machine.alphabet == ["x, 1", "b"]
     assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
     assert DrawnMachine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
     assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
-
-
-def test_a_row_a_state():
     found = transitions(DrawnMachine.of([[1, 0], [0, 0]], ["<", "y"], 1, ["a", "b"], ["first <one>", "second"]))
     assert found.count("<tr>") == 3
     assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>2</td><td>1</td>" in found

@@ -165,18 +165,17 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
     assert page.inner_text("#said").startswith("After 2 of 2 letters")
 
 
-def test_letters_that_show_nothing_are_escaped():
+def test_nothing_is_drawn_twice_or_beyond_the_limit():
     machine = MooreMachine([[1, 1], [0, 0]], ("\x1b", "x"), alphabet=("\x1b", "\ud800"))
     page = build("page", machine, {"a": SceneModel(compile_machine(machine))})
     assert page.encode()
     assert "\x1b" not in page
     assert page.count(">\\x1b</button>") == page.count(">\\ud800</button>") == 1
-
-
-def test_more_models_than_fit_are_refused():
     machine = zoo.parity()
     with pytest.raises(UnsupportedFormat, match="5 models: a page shows 4 side by side"):
         build("page", machine, {str(i): SceneModel(compile_machine(machine)) for i in range(5)})
+    machine = zoo.sum_mod(3)
+    assert scene(machine, {"m": SceneModel(compile_machine(machine))}).heads == [{}]
 
 
 @pytest.fixture(scope="module")
@@ -187,7 +186,7 @@ def hard():
     return LRNN(LRNNConfig(("a", "b"), (False, True), (layer,), embedding_dim=2, normalisation="onehot"))
 
 
-def test_letters_and_outputs_are_matched_by_name():
+def test_letters_are_matched_by_name_and_outputs_by_request():
     parity = MooreMachine([[0, 1], [1, 0]], [False, True], 0, ["x", "y"])
     turned = MooreMachine([[1, 0], [0, 1]], [False, True], 0, ["y", "x"])
     found = scene(parity, {"m": SceneModel(compile_machine(turned), failing=[("y", "x")])}).data
@@ -199,9 +198,6 @@ def test_letters_and_outputs_are_matched_by_name():
     json.dumps(found, allow_nan=False)
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
         scene(zoo.sum_mod(3), {"m": SceneModel(compile_machine(parity))})
-
-
-def test_outputs_that_a_model_lacks_do_not_count_where_so_asked():
     model = compile_machine(MooreMachine([[0]], [0], 0, ["a"]))
     machine = MooreMachine([[1, 0]], [0, "new"], 0, ["a"])
     found = scene(machine, {"m": SceneModel(model)}, "lacked").data["models"][0]
@@ -220,11 +216,6 @@ def test_one_hot_heads_are_automata_of_what_letters_reach(hard):
             reached |= new
         assert set(states) == reached
         assert found.heads[0][int(h)].count('class="node"') == len(states)
-
-
-def test_a_machine_is_not_drawn_twice_and_learned_blocks_are_no_automata():
-    machine = zoo.sum_mod(3)
-    assert scene(machine, {"m": SceneModel(compile_machine(machine))}).heads == [{}]
 
 
 def test_planes_part_states_and_the_second_lies_as_the_first():

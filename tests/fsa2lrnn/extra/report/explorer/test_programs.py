@@ -80,16 +80,15 @@ def compare(machine, models, run, exact=False):
         assert (found.argmax(1) == wanted.argmax(1))[clear].all()
 
 
-def test_a_kept_model(run):
+def test_models_of_all_kinds_bit_for_bit(run):
     machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
     compare(machine, {"learned": model}, run)
-
-
-def test_compiled_models_bit_for_bit(run):
     machine = zoo.mod_arith(5)
     models = {form: compile_machine(machine, form=form) for form in ("cascade", "onehot")}
     models["table"] = compile_machine(machine, layout="index")
     compare(machine, models, run, exact=True)
+    products = network((HouseholderLayerConfig(4, 2, 6, 6, n_heads=2, unit_keys=True),), normalisation="none")
+    compare(zoo.sum_mod(3), {"products": products}, run)
 
 
 def test_stacks_under_every_rule_and_connection(run):
@@ -103,11 +102,6 @@ def test_stacks_under_every_rule_and_connection(run):
         },
         run,
     )
-
-
-def test_products_by_letter(run):
-    products = network((HouseholderLayerConfig(4, 2, 6, 6, n_heads=2, unit_keys=True),), normalisation="none")
-    compare(zoo.sum_mod(3), {"products": products}, run)
 
 
 def test_what_no_page_can_run_is_refused():
