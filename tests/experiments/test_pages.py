@@ -23,7 +23,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 ROOT = pages.ROOT
 
 
-def test_formulas_become_mathml_outside_code():
+def test_examples_end_and_formulas_become_mathml():
     pytest.importorskip("latex2mathml")
     text = "```\n$a$\n```\n`$b$`, 5 $ and 6 $, is $x_k$:\n$$\\frac{1}{2}$$\n"
     made = pages.formulas(text)
@@ -31,13 +31,34 @@ def test_formulas_become_mathml_outside_code():
     assert made.count("<math") == 2
     assert 'display="block"' in made
     assert "<mfrac>" in made
+    text = "Adds.\n\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n\nArgs:\n    x: one."
+    assert as_markdown(text) == (
+        "Adds.\n\n```pycon\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n```\n\nArgs:\n    x: one."
+    )
+    assert as_markdown("Args:\n    A: A[a][q] of it.") == "Args:\n    A: A[a]\\[q] of it."
 
 
-def test_every_verb_and_option_is_shown():
+def test_every_verb_section_script_and_result_is_shown():
     text = pages.verbs()
     for name, verb in typer.main.get_command(cli.app).commands.items():
         assert f"\n## {name}\n" in f"\n{text}"
         assert all(option in text for parameter in verb.params for option in parameter.opts if option.startswith("-"))
+    text = "".join(path.read_text(encoding="utf-8") for path in readme.FILES)
+    assert {name for _, name, _ in readme.SECTION.findall(text)} == set(readme.SECTIONS)
+    for section in readme.SECTIONS.values():
+        for results in section.results:
+            name = readme.WRITERS[results].split()[0].replace(".", "/")
+            path = SOURCES / name / "__main__.py" if (SOURCES / name).is_dir() else SOURCES / f"{name}.py"
+            written = re.findall(r'results_io\.write\(\s*f?"([^"]+)"', path.read_text("utf-8"))
+            assert any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", each), results) for each in written), results
+    rows = re.findall(r"^\| (`.*`) \| ", readme.FILES[1].read_text(encoding="utf-8"), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([\w/.]+)`", row)]
+    assert len(names) > 10
+    assert [name for name in names if not (SOURCES / name).exists()] == []
+    for path in results_io.RESULTS.glob("*.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        assert document["command"].startswith("python -m experiments."), path.name
+        assert {"fsa2lrnn", "python", "torch", "numpy"} <= document["versions"].keys()
 
 
 def test_a_notebook_becomes_a_page(tmp_path):
@@ -164,11 +185,6 @@ def test_the_measurements_are_regenerated_as_they_stand(path):
     assert readme.regenerated(text) == text
 
 
-def test_every_section_stands_somewhere():
-    text = "".join(path.read_text(encoding="utf-8") for path in readme.FILES)
-    assert {name for _, name, _ in readme.SECTION.findall(text)} == set(readme.SECTIONS)
-
-
 def test_a_wrong_number_would_be_corrected():
     text = "<!-- results: scan_lengths, by python -m experiments.readme -->\n| 1 |\n<!-- end of results -->\nrest"
     made = readme.regenerated(text)
@@ -187,43 +203,9 @@ def test_what_was_not_measured_names_the_command(tmp_path, monkeypatch):
     assert commands == ["benchmarks.machines", "benchmarks.words"]
 
 
-def test_every_command_is_a_script():
-    for section in readme.SECTIONS.values():
-        for results in section.results:
-            name = readme.WRITERS[results].split()[0].replace(".", "/")
-            path = SOURCES / name / "__main__.py" if (SOURCES / name).is_dir() else SOURCES / f"{name}.py"
-            written = re.findall(r'results_io\.write\(\s*f?"([^"]+)"', path.read_text("utf-8"))
-            assert any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", each), results) for each in written), results
-
-
-def test_the_table_of_scripts_names_real_ones():
-    rows = re.findall(r"^\| (`.*`) \| ", readme.FILES[1].read_text(encoding="utf-8"), re.MULTILINE)
-    names = [name for row in rows for name in re.findall(r"`([\w/.]+)`", row)]
-    assert len(names) > 10
-    assert [name for name in names if not (SOURCES / name).exists()] == []
-
-
-def test_results_say_how_they_came_about():
-    for path in results_io.RESULTS.glob("*.json"):
-        document = json.loads(path.read_text(encoding="utf-8"))
-        assert document["command"].startswith("python -m experiments."), path.name
-        assert {"fsa2lrnn", "python", "torch", "numpy"} <= document["versions"].keys()
-
-
-def test_an_example_ends_with_its_paragraph():
-    text = "Adds.\n\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n\nArgs:\n    x: one."
-    assert as_markdown(text) == (
-        "Adds.\n\n```pycon\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n```\n\nArgs:\n    x: one."
-    )
-
-
 @pytest.mark.parametrize("code", ["`a[i][j]`", "Text:\n\n    a[i][j] = 1\n    b[i][j] = 2\n", ">>> a[i][j]\n1"])
 def test_code_stays_as_it_is(code):
     assert "[i][j]" in as_markdown(code)
-
-
-def test_an_index_in_prose_is_no_link():
-    assert as_markdown("Args:\n    A: A[a][q] of it.") == "Args:\n    A: A[a]\\[q] of it."
 
 
 BOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))
@@ -233,8 +215,19 @@ def read(path):
     return json.loads(path.read_bytes())
 
 
-def test_there_are_three():
+def test_notebooks_are_three_and_their_output_is_read():
     assert len(BOOKS) == 3
+    outputs = [
+        {"output_type": "stream", "text": ["a\n"]},
+        {"output_type": "execute_result", "data": {"text/plain": ["1"]}},
+    ]
+    assert notebooks.printed({"cells": [{"cell_type": "code", "outputs": outputs}, {"cell_type": "markdown"}]}) == [
+        "a\n1",
+        "",
+    ]
+    assert coverage.FILE.read_text(encoding="utf-8") == coverage.page()
+    assert len(SCRIPTS) >= 12
+    assert set(FOUND.values()) == {"script.run(main)"}
 
 
 @pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
@@ -255,21 +248,6 @@ def test_a_notebook_gives_what_stands_in_it(path):
     assert again == before
 
 
-def test_what_a_cell_prints_is_read():
-    outputs = [
-        {"output_type": "stream", "text": ["a\n"]},
-        {"output_type": "execute_result", "data": {"text/plain": ["1"]}},
-    ]
-    assert notebooks.printed({"cells": [{"cell_type": "code", "outputs": outputs}, {"cell_type": "markdown"}]}) == [
-        "a\n1",
-        "",
-    ]
-
-
-def test_the_page_is_up_to_date():
-    assert coverage.FILE.read_text(encoding="utf-8") == coverage.page()
-
-
 ROOT_OF_SCRIPT = Path(script.__file__).parents[1]
 
 
@@ -285,11 +263,6 @@ FOUND = {
     path: code for path in sorted((ROOT_OF_SCRIPT / "experiments").rglob("*.py")) if (code := guarded(path)) is not None
 }
 SCRIPTS = [".".join(path.relative_to(ROOT_OF_SCRIPT).with_suffix("").parts) for path in FOUND]
-
-
-def test_all_scripts_begin_alike():
-    assert len(SCRIPTS) >= 12
-    assert set(FOUND.values()) == {"script.run(main)"}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

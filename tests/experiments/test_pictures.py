@@ -28,12 +28,14 @@ def test_all_of_a_picture_is_in_sight(name):
         assert 10 <= float(text.get("y")) <= height
 
 
-def test_a_matrix_has_a_one_in_every_column():
+def test_matrices_and_parity():
     machine = zoo.sum_mod(2)
     drawn = ElementTree.fromstring(pictures.two_letters(machine))
     texts = [(text.get("fill"), text.text) for text in drawn.iter(f"{SVG}text")]
     assert texts.count(("white", "1")) == len(machine.alphabet) * machine.n_states
     assert texts.count(("#aaa", "0")) == len(machine.alphabet) * machine.n_states
+    said = {layer: DRAWN[f"reach_{layer}.svg"].count(": reached") for layer in pictures.REACHED}
+    assert said == {"olmo-hybrid": 2, "qwen3-next": 1, "mamba-2": 1, "rwkv-7": 1, "pd-ssm": 4}
 
 
 def test_what_layers_reach_is_what_gates_at_their_ends_and_between_give():
@@ -63,11 +65,6 @@ def test_what_layers_reach_is_what_gates_at_their_ends_and_between_give():
         assert low - 1e-6 < found.real.min() < low + 0.01
         assert high - 0.01 < found.real.max() < high + 1e-6
     assert set(pictures.REACHED) == set(drawn) | {"pd-ssm"}
-
-
-def test_parity_is_reached_with_the_factor_alone():
-    said = {layer: DRAWN[f"reach_{layer}.svg"].count(": reached") for layer in pictures.REACHED}
-    assert said == {"olmo-hybrid": 2, "qwen3-next": 1, "mamba-2": 1, "rwkv-7": 1, "pd-ssm": 4}
 
 
 CHAINS = results_io.read("block_sizes")["results"]["chains"]

@@ -31,7 +31,7 @@ def cells(text, row):
     return dict(zip(lines[0], lines[2 + row], strict=True))
 
 
-def test_scans(given):
+def test_timings(given):
     row = {"batch": 8, "length": 4096, "heads": 4, "block": 2}
     first = {**row, "milliseconds": {"a": 20.0, "fused": 2.0, "b": 1.0}, "over_fused": {"a": 10.0, "b": 0.5}}
     given("bench_scans", [first, {**row, "milliseconds": {"a": 9000.0, "fused": 3.0}, "over_fused": {"a": 3000.0}}])
@@ -41,14 +41,8 @@ def test_scans(given):
     assert cells(text, 1) == {**sizes, "fused, ms": "3.00", "a": "3,000", "b": ""}
     assert "2 threads" in text
     assert text.endswith("; z80; torch 9.9; Python 3.99.\n")
-
-
-def test_lengths(given):
     given("bench_scan_lengths", [{"length": 1000, "block": 8, "nanoseconds_a_letter": 41.6}])
     assert cells(bench_tables.scan_lengths(), 0) == {"letters": "1,000", "ns a letter": "42"}
-
-
-def test_steps(given):
     row = {"task": "t", "layers": 1, "threads": 2, "batch": 128, "milliseconds": {"ours": 5.0, "theirs": 100.0}}
     row["over_ours"] = {"theirs": 20.0}
     given("bench_steps", [row, {**row, "layers": 3, "ours_over_floor": 1.37}])
@@ -56,9 +50,6 @@ def test_steps(given):
     shown = {"task": "t", "layers": "1", "threads": "2", "ours, ms": "5.0", "theirs": "20.0", floor: ""}
     assert cells(bench_tables.steps(), 0) == shown
     assert cells(bench_tables.steps(), 1) == {**shown, "layers": "3", floor: "1.4"}
-
-
-def test_words(given):
     rates = {"ours": 1200.0, "automata-lib": 6.0}
     given(
         "bench_words", [{"machine": "m", "million_letters_a_second": rates, "over": {"ours": {"automata-lib": 200.0}}}]
@@ -94,7 +85,7 @@ def test_gpu(given):
     assert "3,000 GB/s; launches included" in text
 
 
-def test_runs(given):
+def test_runs_and_sweeps(given):
     line = {"length": 500, "last_position": {"accuracy": 0.5}, "whole_word": {"accuracy": 0.25}}
     seed = {"seed": 3, "step": 4000, "paper_protocol": {"accuracy": 0.75}, "last_checkpoint": [line]}
     given("training", [{"task": "t", "command": "fsa2lrnn train t", "seeds": [seed]}])
@@ -103,9 +94,6 @@ def test_runs(given):
         "task": "t", "seed": "3", "steps": "4,000", "best on the way": "0.750", "500": "0.5000 / 0.2500"
     }  # fmt: skip
     assert "```sh\nfsa2lrnn train t\n```" in text
-
-
-def test_sweep(given):
     spread = {"mean": 0.5, "min": 0.25, "max": 0.75}
     line = {"length": 1000, "last_position": spread, "whole_word": dict.fromkeys(spread, 0.125)}
     cell = {"task": "t", "network": "f", "ends": {"steps": 2, "diverged": 1}}
@@ -141,14 +129,11 @@ def test_what_theory_asks_for(known, rule, expected):
     assert learned_sizes.predicted(known, rule) == expected
 
 
-def test_a_cell_is_learned_if_every_seed_is():
+def test_cells_are_learned_by_every_seed_and_gathered_by_size():
     assert Cell(2, spread(0.999, 0.99), spread(1.0, 1.0), 0).is_learned
     assert not Cell(2, spread(0.999, 0.98), spread(1.0, 1.0), 0).is_learned
     assert not Cell(2, spread(1.0, 1.0), spread(1.0, 1.0), 1).is_learned
     assert not Cell(2, None, None, 3).is_learned
-
-
-def test_cells_are_gathered_by_size():
     made = {"task": "task:parity", "setting": "none", "seeds": 2}
     long = {**made, "network": "block-12", "ends": {"steps": 1, "stop_at": 1}}
     long["lengths"] = [{"last_position": spread(0.5, 0.4)}, {"last_position": spread(0.3, 0.2)}]
@@ -156,12 +141,14 @@ def test_cells_are_gathered_by_size():
     assert learned_sizes.gathered([long, short]) == {
         ("parity", "none"): [Cell(2, None, None, 2), Cell(12, spread(0.5, 0.4), spread(0.3, 0.2), 0)]
     }
-
-
-def test_a_cell_as_text():
     assert learned_sizes.shown(Cell(2, spread(1.0, 1.0), spread(0.25, 0.2), 0)) == "**1.00** \\| 0.25"
     assert learned_sizes.shown(Cell(2, spread(0.8, 0.7), spread(0.25, 0.2), 1)) == "0.80 (0.70) \\| 0.25, 1 diverged"
     assert learned_sizes.shown(Cell(2, None, None, 3)) == "diverged"
+    source = "random_dfa(12, 3, seed=2)"
+    machine, facts = of_zoo(source)
+    assert facts == {"machine": source, "states": machine.n_states, "letters": 3}
+    assert machine.n_states < zoo.from_task(source).n_states
+    assert equivalent(machine, zoo.from_task(source)) is None
 
 
 def cell(method, words, exact, seconds, end="done"):
@@ -194,14 +181,6 @@ def test_what_has_no_ratio_is_left_empty():
     results_io.write("sooner", {"tasks": rows}, "")
     lines = learning_tables.sooner().splitlines()
     assert lines[2:4] == ["| sum_mod(5) | 5 of 5 | 0.2 | 30.4 | 126 | 60 |", "| mod_arith(5) | 0 of 1 |  |  |  |  |"]
-
-
-def test_a_row_counts_the_states_of_the_minimal_machine():
-    source = "random_dfa(12, 3, seed=2)"
-    machine, facts = of_zoo(source)
-    assert facts == {"machine": source, "states": machine.n_states, "letters": 3}
-    assert machine.n_states < zoo.from_task(source).n_states
-    assert equivalent(machine, zoo.from_task(source)) is None
 
 
 VERSIONS_OF_MODEL_TABLES = {
@@ -239,7 +218,7 @@ def test_block_sizes_are_numbers_where_bounds_meet_and_intervals_elsewhere(given
     )
 
 
-def test_a_model_says_what_is_proved_of_it_and_of_what_it_was_mended_to(given_of_model_tables):
+def test_models_say_what_is_proved_and_certificates_are_counted_twice(given_of_model_tables):
     refused, wrong = {"refused": "no room"}, {"refused": None, "change": {"A": 0.25}, "accuracy": 0.5, "certified": 40}
     proved = {"refused": None, "change": {"A": 0.5}, "accuracy": 1, "proved": {"arithmetic": "float32"}}
     row = {
@@ -259,8 +238,6 @@ def test_a_model_says_what_is_proved_of_it_and_of_what_it_was_mended_to(given_of
     line = model_tables.learned().splitlines()[2]
     assert line == "| sum_mod(5) | 1 | 1,500 | 17 | 1 of 1 | 25 to 25 % | 0 of 1 | 50 to 50 % | 1 of 1 |"
 
-
-def test_certificates_found_twice_are_counted_by_what_came_of_them(given_of_model_tables):
     def run(n, sha, busy=False):
         return {"certified": n, "certificate_sha256": sha, "seconds": 30.4, "beside_a_busy_core": busy}
 

@@ -30,16 +30,13 @@ def outcomes(*answers):
     return [Outcome(chosen[0], answer) for answer in answers]
 
 
-def test_lines_and_a_summary(capsys):
+def test_lines_json_and_a_summary(capsys):
     runner.main(False, False, QUICK, as_json=False)
     out = capsys.readouterr().out
     assert "worked-examples        proved    3 cases" in out
     assert "float32 256" in out
     assert "instead: p = 1 stabilises" in out
     assert "3 propositions: 2 proved, 1 refuted, all as expected; 5 cases, fast profile (150 examples" in out
-
-
-def test_json(capsys):
     runner.main(False, False, QUICK, as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["counts"] == {"proved": 2, "refuted": 1}
@@ -48,6 +45,11 @@ def test_json(capsys):
     assert stable["data"]["overflow"]["float32"] == 256
     assert stable["instead"]
     assert stable["expected"]
+    runner.main(True, False, [*QUICK, "growth-bound"], as_json=True)
+    found = [p["id"] for p in json.loads(capsys.readouterr().out)["propositions"]]
+    assert sorted(found) == sorted(QUICK)
+    runner.main(False, False, ["worked-examples", "prop-1-words"], as_json=False)
+    assert "2 propositions: 2 proved, all as expected" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -72,54 +74,28 @@ def test_a_terminal_gets_a_table_that_fills(monkeypatch):
     assert "3 propositions" in text
 
 
-def test_the_number_of_threads_is_put_back():
+def test_threads_brackets_and_the_page():
     before = torch.get_num_threads()
     runner.main(False, False, ["worked-examples"], as_json=True)
     assert torch.get_num_threads() == before
-
-
-def test_square_brackets_in_a_witness_are_no_markup():
     (outcome,) = outcomes(Undecided("[bold]"))
     assert "\\[bold]" in runner.summary([outcome], propositions.FAST)
     assert "3 cases" in runner.line(outcomes(Proved("so", 3))[0])
-
-
-def test_python_m_verify_is_the_same():
     command = [sys.executable, "-m", "verify", "--only", "worked-examples", "--json"]
     document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert [p["id"] for p in document["propositions"]] == ["worked-examples"]
-
-
-def test_the_papers_own_alone(capsys):
-    runner.main(True, False, [*QUICK, "growth-bound"], as_json=True)
-    found = [p["id"] for p in json.loads(capsys.readouterr().out)["propositions"]]
-    assert sorted(found) == sorted(QUICK)
-
-
-def test_an_unknown_proposition_is_refused_in_a_line():
     command = [sys.executable, "-m", "verify", "--only", "eq-8"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "proposition 'eq-8' is not in the registry" in ended.stderr
     assert "Traceback" not in ended.stderr
-
-
-def test_two_propositions_by_name(capsys):
-    runner.main(False, False, ["worked-examples", "prop-1-words"], as_json=False)
-    assert "2 propositions: 2 proved, all as expected" in capsys.readouterr().out
-
-
-PROPOSITIONS = {proposition.id: proposition for proposition in REGISTRY}
-
-
-def test_the_page_is_up_to_date():
     assert audit.FILE.read_text(encoding="utf-8") == audit.page()
-
-
-def test_every_proposition_of_the_paper_belongs_to_a_claim():
     named = {name for claim in audit.CLAIMS for name in claim.by}
     assert named <= set(PROPOSITIONS)
     assert {name for name, proposition in PROPOSITIONS.items() if proposition.is_of_paper} <= named
+
+
+PROPOSITIONS = {proposition.id: proposition for proposition in REGISTRY}
 
 
 def test_a_claim_is_reproduced_by_what_holds_and_refuted_by_what_does_not():
@@ -152,32 +128,14 @@ def test_the_laws_of_a_ring(x, y, z):
     assert (0 * x).terms == (x * 0).terms == {}
 
 
-def test_letters_do_not_commute_and_distinct_words_differ():
+def test_rings_do_not_commute_and_count_depth():
     A1, A2 = Word.letter("A", 1), Word.letter("A", 2)
     assert A1 * A2 != A2 * A1
     assert repr(A2 * A1 + A1 * A2 + A1 * A2) == "A2A1 + 2A1A2"
     assert hash(A1 + A2) == hash(A2 + A1)
-
-
-def test_a_depth_counts_multiplications_in_a_row():
     assert Depth(3) * Depth(1) == 4
     assert Depth(3) + Depth(1) == Depth(3) + 0 == 3
     assert (Depth(0) * Depth(0)) * (Depth(0) * Depth(0)) == 2
-
-
-@given(st.integers(1, 3), st.integers(0, 4), st.integers(1, 3))
-def test_integers_in_a_ring_tensor_scan_as_in_torch(b, length, heads):
-    generator = np.random.default_rng(b + 10 * length + 100 * heads)
-    arrays = [
-        generator.integers(-3, 4, shape) for shape in [(2, length, heads, b, b), (2, length, heads, b), (2, heads, b)]
-    ]
-    exact = sequential(*(RingTensor(array.astype(object)) for array in arrays))
-    floating = sequential(*(torch.from_numpy(array).double() for array in arrays))
-    assert exact.shape == floating.shape
-    assert exact.entries.astype(float).tolist() == floating.tolist()
-
-
-def test_every_operation_moves_entries_as_torch_does():
     array = np.arange(12).reshape(1, 3, 4)
     ring, tensor = RingTensor(array.astype(object)), torch.from_numpy(array)
     pairs = [
@@ -193,14 +151,23 @@ def test_every_operation_moves_entries_as_torch_does():
     ]
     for given_, wanted in pairs:
         assert given_.entries.tolist() == wanted.tolist()
-
-
-def test_what_a_ring_cannot_do_is_said():
     ring = free.words_of(2)[1]
     with pytest.raises(TypeError, match=r"exp is not known to RingTensor: add it to verify\.free"):
         torch.exp(ring)
     with pytest.raises(TypeError, match="padding of mode 'constant' with 1: a ring has no constant but 0"):
         torch.nn.functional.pad(ring, (0, 1), value=1)
+
+
+@given(st.integers(1, 3), st.integers(0, 4), st.integers(1, 3))
+def test_integers_in_a_ring_tensor_scan_as_in_torch(b, length, heads):
+    generator = np.random.default_rng(b + 10 * length + 100 * heads)
+    arrays = [
+        generator.integers(-3, 4, shape) for shape in [(2, length, heads, b, b), (2, length, heads, b), (2, heads, b)]
+    ]
+    exact = sequential(*(RingTensor(array.astype(object)) for array in arrays))
+    floating = sequential(*(torch.from_numpy(array).double() for array in arrays))
+    assert exact.shape == floating.shape
+    assert exact.entries.astype(float).tolist() == floating.tolist()
 
 
 TASK = "task:sum_mod(5)"
@@ -226,7 +193,7 @@ def table(monkeypatch, tmp_path):
     return write
 
 
-def test_what_guessing_may_score_is_at_chance_level_and_more_is_not(table):
+def test_levels_and_printed_numbers(table):
     table(cell("s4", 0.33))
     assert measured.others().kind == "unfinished"
     assert "sum_mod(5): s4 0.330 (paper 0.27)" in measured.others().why
@@ -236,16 +203,13 @@ def test_what_guessing_may_score_is_at_chance_level_and_more_is_not(table):
     assert measured.others().kind == "not reproduced"
     table(cell("s4", 0.29, **WHOLE), cell("s4d", 0.5))
     assert measured.others().kind == "not reproduced"
-
-
-def test_ours_is_held_against_the_printed_number(table):
     table({**cell("ours", 0.27), "paper": 0.27})
     assert measured.ours().kind == "reproduced"
     table({**cell("ours", 0.25), "paper": 0.27})
     assert measured.ours().kind == "not reproduced"
 
 
-def test_where_layers_fail_at_the_length_trained_on_that_all_succeed_is_not_reproduced(table):
+def test_failures_are_placed(table):
     table(cell("ours", 1.0, 1.0))
     assert measured.same_length().kind == "unfinished"
     table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4))
@@ -256,9 +220,6 @@ def test_where_layers_fail_at_the_length_trained_on_that_all_succeed_is_not_repr
     assert measured.same_length().why.endswith("Unfinished, seeds that have ended: sum_mod(5): ours 1/5")
     table(cell("ours", 1.0, 1.0, **WHOLE), cell("s4", 0.3, 1.0, **WHOLE))
     assert measured.same_length().kind == "reproduced"
-
-
-def test_who_lags_behind(table):
     table(cell("s4", 0.3), cell("rwkv4", 0.2))
     assert measured.behind().kind == "unfinished"
     table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3))
@@ -301,9 +262,16 @@ def test_the_centred_witness_is_left_alone_by_the_released_rule(b):
     torch.testing.assert_close(A @ s, growth_bound(b, 1.2) * s)
 
 
-def test_an_odd_size_cannot_be_centred_so():
+def test_numbers_of_the_theory():
     with pytest.raises(ValueError, match="b = 5: the centred witness has as many \\+1 as −1, give an even size"):
         witness(5, 1.2, centred=True)
+    assert round(growth_bound(8, 1.2), 3) == 1.414
+    assert overflow_length(8, 1.2, torch.float32) == 256
+    assert overflow_length(8, 1, torch.float16) is None
+    assert overflow_length(1, 1.2, torch.float16) is None
+    assert measured_overflow(8, 1.0, torch.float16, longest=600) is None
+    lengths = {measured_overflow(8, 1.2, torch.float32, longest=300, method=m) for m in ("sequential", "pscan")}
+    assert lengths <= {255, 256, 257}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -329,12 +297,6 @@ def test_the_length_is_the_first_power_beyond_the_threshold(b, p):
         assert k - 1 - 1e-9 < steps <= k + 1e-9
 
 
-def test_the_numbers_of_the_theory():
-    """docs/theory.md, S2: 8^{1/6} ≈ 1.414 a step and 256 steps in float32, within the paper's test length of 500."""
-    assert round(growth_bound(8, 1.2), 3) == 1.414
-    assert overflow_length(8, 1.2, torch.float32) == 256
-
-
 @pytest.mark.parametrize("rule", ["clip", "released"])
 @pytest.mark.parametrize("b", [2, 8, 64])
 def test_running_the_recurrence_overflows_when_the_integers_say(b, rule):
@@ -343,14 +305,3 @@ def test_running_the_recurrence_overflows_when_the_integers_say(b, rule):
         assert wanted is not None
         assert measured is not None
         assert abs(measured - wanted) <= 1 + wanted // 50
-
-
-def test_with_p_1_nothing_grows():
-    assert overflow_length(8, 1, torch.float16) is None
-    assert overflow_length(1, 1.2, torch.float16) is None
-    assert measured_overflow(8, 1.0, torch.float16, longest=600) is None
-
-
-def test_both_scans_overflow_on_the_witness():
-    lengths = {measured_overflow(8, 1.2, torch.float32, longest=300, method=m) for m in ("sequential", "pscan")}
-    assert lengths <= {255, 256, 257}

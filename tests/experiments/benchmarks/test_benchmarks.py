@@ -42,16 +42,19 @@ def test_a_baseline_is_a_scan_forward_and_backward(length, baseline):
         torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
 
 
-def test_the_papers_example():
+def test_cases_name_what_they_measure_and_compute_the_same():
     torch.manual_seed(1)
     A, u, x0 = torch.randn(1, 7, 2, 2), torch.randn(1, 7, 2), torch.randn(1, 2)
     for baseline in (authors_sequential, authors_pscan):
         x = baseline(A[:, :, None], u[:, :, None], x0)
         assert [round(value, 4) for value in x[0, -1, 0].tolist()] == [2.5068, -0.6256]
-
-
-def test_cases_name_what_they_measure():
     assert {"scan block", "step sum_mod(5) block", "s4 letters 128x40"} <= set(checkouts.CASES)
+    drawn = torch.Generator().manual_seed(0)
+    logits, index = torch.randn(3, 2, 4, 4, generator=drawn), torch.randint(3, (5, 7), generator=drawn)
+    state = torch.eye(4)[torch.randint(4, (5, 2), generator=drawn)]
+    wanted = hard_scan(index, logits, state)
+    assert torch.equal(hard.by_einsum(index, logits, state), wanted)
+    assert torch.equal(hard.by_tables(index, logits, state), wanted)
 
 
 @pytest.mark.parametrize("of", ["letters", "inputs"])
@@ -65,15 +68,6 @@ def test_a_server_answers_with_seconds(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(["nothing", 1]) + "\n"))
     checkouts.serve()
     assert float(capsys.readouterr().out) >= 0
-
-
-def test_all_ways_compute_the_same():
-    drawn = torch.Generator().manual_seed(0)
-    logits, index = torch.randn(3, 2, 4, 4, generator=drawn), torch.randint(3, (5, 7), generator=drawn)
-    state = torch.eye(4)[torch.randint(4, (5, 2), generator=drawn)]
-    wanted = hard_scan(index, logits, state)
-    assert torch.equal(hard.by_einsum(index, logits, state), wanted)
-    assert torch.equal(hard.by_tables(index, logits, state), wanted)
 
 
 @pytest.mark.slow
@@ -104,18 +98,12 @@ def test_the_recurrences_that_are_compared_are_one_function(name):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
-def test_the_stream_is_one_expression_of_the_length_asked_for():
+def test_streams_and_machines_are_the_same_each_time():
     text = b"".join(bench_machines.letters(1_000_003)).decode()
     assert len(text) == 1_000_003
     assert zoo.mod_arith(5).transduce(text[:2000])[-2] != "error"
-
-
-def test_the_value_of_the_stream_is_known():
     text = b"".join(bench_machines.letters(801)).decode()
     assert eval(text) % 5 == bench_machines.value_of_letters(801) == zoo.mod_arith(5).transduce(text)[-1]
-
-
-def test_a_machine_is_the_same_each_time():
     assert bench_machines.random_machine(50, 3) == bench_machines.random_machine(50, 3)
 
 
@@ -182,10 +170,17 @@ def test_the_baseline_that_is_quadratic_is_left_out_where_words_are_long(monkeyp
     assert "authors' Sequential" not in bench_scans.measure(1, 3, 1, 2)["milliseconds"]
 
 
-def test_a_length_is_measured():
+def test_lengths_and_counters():
     row = bench_scans.measure_length(5, 2)
     assert (row["length"], row["heads"]) == (5, 1)
     assert row["nanoseconds_a_letter"] > 0
+    import re
+
+    for n, pattern in bench_words.COUNTING.items():
+        machine = bench_words.counter(n)
+        for seed in range(50):
+            word = "".join(np.random.default_rng(seed).choice(list("ab"), size=seed))
+            assert machine.accepts(word) == (re.fullmatch(pattern, word) is not None)
 
 
 def test_actions_take_turns(monkeypatch):
@@ -203,16 +198,6 @@ def test_a_short_action_is_repeated_in_its_turn(monkeypatch):
     times = bench_scans.interleaved({"nap": lambda: calls.append(time.sleep(2e-3))}, turns=2)
     assert 4 < len(calls) <= 21
     assert 2 <= times["nap"] < 20
-
-
-def test_the_counters_are_those_of_their_expressions():
-    import re
-
-    for n, pattern in bench_words.COUNTING.items():
-        machine = bench_words.counter(n)
-        for seed in range(50):
-            word = "".join(np.random.default_rng(seed).choice(list("ab"), size=seed))
-            assert machine.accepts(word) == (re.fullmatch(pattern, word) is not None)
 
 
 @pytest.mark.slow

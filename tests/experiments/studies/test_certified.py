@@ -82,7 +82,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path, asked
 
 
-def test_first_runs_come_first_and_second_ones_want_company(folder):
+def test_rows_are_fresh_in_order_and_names_are_models(folder):
     main_of_certified_twice()
     assert folder[1] == [("seed-0", False), ("seed-1", False), ("seed-0", True), ("seed-1", True)]
     main_of_certified_twice()
@@ -90,9 +90,6 @@ def test_first_runs_come_first_and_second_ones_want_company(folder):
     rows = json.loads((folder[0] / "certified_twice.json").read_text())["results"]
     assert list(rows) == ["t5/seed-0", "t5/seed-1"]
     assert all(are_alike(row["runs"]) and len(row["runs"]) == 2 for row in rows.values())
-
-
-def test_other_weights_are_certified_anew_and_rows_of_models_that_are_gone_go(folder):
     path, asked = folder
     main_of_certified_twice()
     (path / "t5/seed-0.safetensors").write_bytes(b"other weights")
@@ -100,16 +97,10 @@ def test_other_weights_are_certified_anew_and_rows_of_models_that_are_gone_go(fo
     main_of_certified_twice()
     assert asked[4:] == [("seed-0", False), ("seed-0", True)]
     assert list(twice.known()) == ["t5/seed-0"]
-
-
-def test_fresh_forgets_those_that_are_named(folder):
     main_of_certified_twice()
     main_of_certified_twice(["t5/seed-1"], fresh=True)
     assert folder[1][4:] == [("seed-1", False), ("seed-1", True)]
     assert [len(row["runs"]) for row in twice.known().values()] == [2, 2]
-
-
-def test_names_that_are_no_models_are_refused(folder):
     with pytest.raises(UnsupportedFormat, match="no model t5/seed-9: there are t5/seed-0, t5/seed-1"):
         main_of_certified_twice(["t5/seed-9"])
     assert not folder[1]
@@ -175,8 +166,17 @@ def but_seconds(row):
     return {key: value for key, value in row.items() if key != "seconds"}
 
 
-def test_the_table_has_every_machine_once():
+def test_the_table_is_whole_and_bounds_meet_in_time():
     assert list(ROWS) == list(block_sizes.NAMED)
+    for row in ROWS.values():
+        for field in ("complex", "real", "rational"):
+            assert row[field]["lower"] <= row[field]["upper"] < max(2, row["states"])
+            assert (row[field]["lower"] == row[field]["upper"]) == (row[field]["note"] == "")
+        assert row["complex"]["lower"] <= row["real"]["upper"]
+        assert row["real"]["lower"] <= row["rational"]["upper"]
+    for row in ROWS.values():
+        assert row["seconds"] <= (1 if row["states"] <= 12 else 5 if row["states"] <= 20 else 60)
+    assert ROWS["mod_arith(5)"]["seconds"] <= 20
 
 
 @pytest.mark.parametrize("source", SMALL[::4])
@@ -195,41 +195,19 @@ def test_machines_at_random_are_as_they_were():
     assert block_sizes.summary([block_sizes.row(source) for source in block_sizes.HELD_OUT]) == RESULTS["held_out"]
 
 
-def test_both_bounds_meet_wherever_the_table_says_one_number():
-    for row in ROWS.values():
-        for field in ("complex", "real", "rational"):
-            assert row[field]["lower"] <= row[field]["upper"] < max(2, row["states"])
-            assert (row[field]["lower"] == row[field]["upper"]) == (row[field]["note"] == "")
-        assert row["complex"]["lower"] <= row["real"]["upper"]
-        assert row["real"]["lower"] <= row["rational"]["upper"]
-
-
-def test_time_is_within_what_was_asked():
-    """Twenty states in a second, 51 in ten, 120 in sixty: seconds of one core when the table was made."""
-    for row in ROWS.values():
-        assert row["seconds"] <= (1 if row["states"] <= 12 else 5 if row["states"] <= 20 else 60)
-    assert ROWS["mod_arith(5)"]["seconds"] <= 20
-
-
-def test_a_chain_ends_where_all_states_are_told_apart():
+def test_chains_end_the_example_prints_and_states_are_named(capsys):
     for source in block_sizes.DRAWN_CHAINS:
         found = block_sizes.levels(source)
         assert found == RESULTS["chains"][source]
         sizes = [max(level["classes"]) + 1 for level in found["levels"]]
         assert sizes == sorted(sizes)
         assert sizes[-1] == len(found["states"]) > sizes[-2]
-
-
-def test_the_example_of_the_page_prints_what_it_says(capsys):
     page = (Path(block_sizes.__file__).parents[2] / "docs" / "block-sizes.md").read_text(encoding="utf-8")
     code = page.split("```python\n")[1].split("```")[0]
     exec(compile(code, "docs/block-sizes.md", "exec"), {})
     assert capsys.readouterr().out.splitlines() == [
         line.split("# ")[1] for line in code.splitlines() if "print" in line
     ]
-
-
-def test_states_are_named_by_shortest_words():
     machine = zoo.sum_mod(3)
     assert [block_sizes.name(machine, q) for q in range(3)] == ["ε", "1", "2"]
 

@@ -70,7 +70,7 @@ def rows(folder):
     return list(json.loads((folder / "learned.json").read_text())["results"]["models"])
 
 
-def test_a_row_is_judged_once(folder, judged):
+def test_rows_are_judged_once_anew_where_named_and_go_with_their_models(folder, judged):
     main()
     main()
     assert judged == ["seed-0", "seed-1"]
@@ -78,15 +78,17 @@ def test_a_row_is_judged_once(folder, judged):
     main()
     assert judged[2:] == ["seed-0"]
     assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
-
-
-def test_named_rows_are_judged_anew_and_the_others_stay(folder, judged):
     main()
     main(["t5/seed-1"])
     assert judged == ["seed-0", "seed-1", "seed-1"]
     assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
     main(fresh=True)
     assert judged[3:] == ["seed-0", "seed-1"]
+    main()
+    (folder / "t5" / "seed-0.safetensors").unlink()
+    main(["t5/seed-1"])
+    assert rows(folder) == ["t5/seed-1"]
+    assert len(judged) == 3
 
 
 def test_certificates_alone_are_found_anew_for_what_was_judged(folder, judged):
@@ -131,18 +133,22 @@ def test_a_known_failing_word_is_kept_unless_a_shorter_one_is_found(monkeypatch)
     assert found["word"] == before["word"] or found["length"] < before["length"]
 
 
-def test_n_is_the_same_each_time_that_it_is_found():
+def test_the_committed_summary_is_that_of_its_rows_and_certificates_end_before_failures():
     for name, row in COMMITTED["models"].items():
         for run in row.get("runs", []):
             assert run["certified"] == row["certified"], name
+    assert COMMITTED["summary"] == json.loads(json.dumps(summary(COMMITTED["models"])))
+    assert table(COMMITTED["models"]).row_count == len(COMMITTED["models"]) >= 20
+    import hashlib
 
-
-def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged):
-    main()
-    (folder / "t5" / "seed-0.safetensors").unlink()
-    main(["t5/seed-1"])
-    assert rows(folder) == ["t5/seed-1"]
-    assert len(judged) == 3
+    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in MODELS.rglob("*.safetensors")}
+    assert set(paths) == set(COMMITTED["models"])
+    for name, path in paths.items():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == COMMITTED["models"][name]["file_sha256"], name
+    for name, row in COMMITTED["models"].items():
+        if row["failure"] is not None:
+            assert row["certified"] != "all lengths", name
+            assert row["certified"] < row["failure"]["length"], name
 
 
 @pytest.mark.usefixtures("judged")
@@ -154,53 +160,24 @@ def test_names_that_are_no_models_are_refused(folder):
     assert not (folder / "learned.json").exists()
 
 
-def test_the_committed_summary_is_that_of_its_rows():
-    assert COMMITTED["summary"] == json.loads(json.dumps(summary(COMMITTED["models"])))
-    assert table(COMMITTED["models"]).row_count == len(COMMITTED["models"]) >= 20
-
-
-def test_every_kept_model_has_a_row_of_its_own_weights():
-    import hashlib
-
-    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in MODELS.rglob("*.safetensors")}
-    assert set(paths) == set(COMMITTED["models"])
-    for name, path in paths.items():
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == COMMITTED["models"][name]["file_sha256"], name
-
-
-def test_no_certificate_reaches_a_failing_word():
-    for name, row in COMMITTED["models"].items():
-        if row["failure"] is not None:
-            assert row["certified"] != "all lengths", name
-            assert row["certified"] < row["failure"]["length"], name
-
-
-def test_random_tasks_are_named_and_minimal():
+def test_tasks_are_planned_once_and_large_ones_last():
     tasks = random_tasks(100)
     assert len(set(tasks)) == 100
     assert MooreMachine.from_source(f"task:{tasks[0]}").minimise().n_states == 4
-
-
-def test_every_cell_is_planned_once():
     cells = plan(3, 5)
     named = len(learn_and_prove.TASKS) + len(learn_and_prove.LONG)
     assert len(cells) == len(set(cells)) == 3 * named + 5 + len(learn_and_prove.LARGE)
-
-
-def test_large_machines_come_last_and_have_rows_of_their_own():
     cells = plan(1, 3)
     assert [task for task, _ in cells[-len(learn_and_prove.LARGE) :]] == list(learn_and_prove.LARGE)
     assert len({learn_and_prove.group(task) for task in (*learn_and_prove.LARGE, cells[-9][0])}) == 9
 
 
-def test_a_run_ends_in_a_proof_or_when_its_time_has_passed():
+def test_runs_end_in_time_and_rows_are_one_a_task():
     assert run_one("parity", 0, 60.0)["proved"]
     late = run_one("sum_mod(11)", 0, 1e-9)
     assert not late["proved"]
     assert (late["steps"], late["last_look"]["step"]) == (20, 20)
 
-
-def test_a_row_a_task_and_one_for_all_random_machines():
     def run(task, proved, seconds):
         return {"task": task, "proved": proved, "starts": 1, "steps": 20, "processor_seconds": seconds}
 
@@ -212,6 +189,11 @@ def test_a_row_a_task_and_one_for_all_random_machines():
         ("dyck(2, 3)", 5, 0, 0),
     ]
     assert (rows[0]["median_processor_seconds"], rows[0]["worst"], rows[2]["worst"]) == (1.0, 1.0, None)
+    for way in ("together", "layer-wise"):
+        run = run_one_of_learned_cascades(way, "mod_arith(2)", 0, 1e-3)
+        assert run["end"] == "out of time"
+        assert run["length"] == 3
+        assert 0 < run["error"] <= 1
 
 
 @pytest.mark.slow
@@ -223,14 +205,6 @@ def test_what_is_distilled_is_proved_and_what_does_not_fit_says_why(monkeypatch)
     failed = run_one_of_learned_cascades("distilled", "mod_arith(5)", 0, 10)
     assert failed["end"] == "failed"
     assert "a component's group of order 5 on 5 states needs a block of more than max_block = 4 states" in failed["why"]
-
-
-def test_a_run_from_scratch_says_how_far_it_came():
-    for way in ("together", "layer-wise"):
-        run = run_one_of_learned_cascades(way, "mod_arith(2)", 0, 1e-3)
-        assert run["end"] == "out of time"
-        assert run["length"] == 3
-        assert 0 < run["error"] <= 1
 
 
 def test_runs_in_the_file_are_not_done_again(monkeypatch, tmp_path):
@@ -263,10 +237,34 @@ def timeless(row):
     return {name: value for name, value in row.items() if name != "seconds"}
 
 
-def test_the_table_has_every_machine_once():
+def test_the_table_is_whole_and_every_reference_met():
     assert list(FORMS) == [(r.source, r.max_block, r.token_shift) for r in REFERENCES]
     assert list(ROWS) == [*MACHINES, *RANDOM]
     assert {source for source, _, _ in FORMS} | set(MACHINES) >= set(zoo.ZOO)
+    assert {row["reference"]["result"] for row in FORMS.values()} == {"met", "beaten"}
+    for row in FORMS.values():
+        assert row["largest"] <= row["reference"]["largest"]
+        assert row["layers"] <= (row["reference"]["layers"] or row["layers"])
+    for row in [*FORMS.values(), *ROWS.values()]:
+        if "limit" in row:
+            assert "more than 10,000 sets" in row["limit"]
+            continue
+        for dtype, proof in row["proofs"].items():
+            assert proof.startswith("equal on all words: ") or (dtype == "bfloat16" and "only to 256" in proof)
+        assert row["bound"]["largest_permuted"] >= row["bound"]["prime"]
+        assert row["cost"]["scan"] <= row["cost"]["scan_padded"]
+        total = row["cost"]["scan"] + row["cost"]["units"] + 256 * row["layers"]
+        assert row["cost"]["total"] == total
+    assert [(row["machine"], row["token_shift_allowed"]) for row in RESULTS["mod_arith"]] == [
+        ("mod_arith(5, completion=register)", True),
+        ("mod_arith(5, completion=register)", False),
+        ("mod_arith(5, completion=eager)", False),
+    ]
+    for row in RESULTS["mod_arith"]:
+        assert row["expressions"] == 18_080
+        assert row["digits_right"] == "71,030 of 71,030"
+        assert row["digits_right_of_499_letters"] == "16,000 of 16,000"
+        assert row["digits_right_of_99999_letters"] == "50,000 of 50,000"
 
 
 # These take longer, and are left to the whole table: dyck(2, 4) and dyck(2, 5) are of the kind of dyck(2, 3).
@@ -298,40 +296,7 @@ def test_the_whole_table_is_regenerated_as_it_stands():
     assert [timeless(cascade_table.row(source)) for source in ROWS] == list(map(timeless, ROWS.values()))
 
 
-def test_every_reference_is_met_or_beaten():
-    assert {row["reference"]["result"] for row in FORMS.values()} == {"met", "beaten"}
-    for row in FORMS.values():
-        assert row["largest"] <= row["reference"]["largest"]
-        assert row["layers"] <= (row["reference"]["layers"] or row["layers"])
-
-
-def test_every_cascade_is_proved_or_a_limit_is_named():
-    for row in [*FORMS.values(), *ROWS.values()]:
-        if "limit" in row:
-            assert "more than 10,000 sets" in row["limit"]
-            continue
-        for dtype, proof in row["proofs"].items():
-            assert proof.startswith("equal on all words: ") or (dtype == "bfloat16" and "only to 256" in proof)
-        assert row["bound"]["largest_permuted"] >= row["bound"]["prime"]
-        assert row["cost"]["scan"] <= row["cost"]["scan_padded"]
-        total = row["cost"]["scan"] + row["cost"]["units"] + 256 * row["layers"]
-        assert row["cost"]["total"] == total
-
-
-def test_mod_arith_is_right_at_every_digit():
-    assert [(row["machine"], row["token_shift_allowed"]) for row in RESULTS["mod_arith"]] == [
-        ("mod_arith(5, completion=register)", True),
-        ("mod_arith(5, completion=register)", False),
-        ("mod_arith(5, completion=eager)", False),
-    ]
-    for row in RESULTS["mod_arith"]:
-        assert row["expressions"] == 18_080
-        assert row["digits_right"] == "71,030 of 71,030"
-        assert row["digits_right_of_499_letters"] == "16,000 of 16,000"
-        assert row["digits_right_of_99999_letters"] == "50,000 of 50,000"
-
-
-def test_a_reference_that_is_missed_stops_the_table():
+def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():
     parity = cascade_table.row("parity")
     reference = REFERENCES[0]._replace(source="parity", largest=1, layers=1)
     assert cascade_table.compare(parity, reference) == "met"
@@ -342,6 +307,13 @@ def test_a_reference_that_is_missed_stops_the_table():
             cascade_table.compare(parity, missed)
     with pytest.raises(SystemExit, match="no cascade for parity: too many"):
         cascade_table.compare({"limit": "too many"}, reference)
+    proved = run_one_of_hard_families("hard_lanes", "parity", 0, 20)
+    assert (proved["theory"], proved["one_vector"], proved["end"]) == ("yes", "yes", "proved")
+    assert proved["steps"] > 0
+    refused = run_one_of_hard_families("hard_lanes", "ab_star", 0, 20)
+    assert (refused["theory"], refused["one_vector"], refused["end"]) == ("no", "no", "refused")
+    assert "however many" in refused["why"]
+    assert run_one_of_hard_families("hard_reflections", "group(S4)", 0, 1e-3)["end"] == "out of time"
 
 
 def test_a_network_that_is_wrong_stops_the_table(monkeypatch):
@@ -363,16 +335,6 @@ def test_a_dtype_that_is_refused_is_named(monkeypatch):
     proofs = cascade_table.row("parity")["proofs"]
     assert proofs["bfloat16"] == "refused: too large for it"
     assert proofs["float32"] == "equal on all words: 2 joint states, 4 transitions"
-
-
-def test_a_run_is_proved_or_refused_or_out_of_time():
-    proved = run_one_of_hard_families("hard_lanes", "parity", 0, 20)
-    assert (proved["theory"], proved["one_vector"], proved["end"]) == ("yes", "yes", "proved")
-    assert proved["steps"] > 0
-    refused = run_one_of_hard_families("hard_lanes", "ab_star", 0, 20)
-    assert (refused["theory"], refused["one_vector"], refused["end"]) == ("no", "no", "refused")
-    assert "however many" in refused["why"]
-    assert run_one_of_hard_families("hard_reflections", "group(S4)", 0, 1e-3)["end"] == "out of time"
 
 
 def test_runs_in_the_file_are_not_done_again_of_hard_families(monkeypatch, tmp_path):

@@ -26,8 +26,10 @@ NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops"), "slstm": ("xlstm",
 ROWS = {row["machine"]: row for row in results_io.read("released_table")["results"]}
 
 
-def test_the_table_has_every_machine_once():
+def test_answers_are_known_for_every_machine():
     assert list(ROWS) == list(dict.fromkeys(released.MACHINES))
+    answers = [said["answer"] for row in ROWS.values() for said in row["layers"].values()]
+    assert answers.count("unknown") < len(answers) / 10
 
 
 @pytest.mark.parametrize("source", [source for source, row in ROWS.items() if row["states"] <= 12])
@@ -55,11 +57,6 @@ def test_a_column_alone_is_computed(monkeypatch):
     line = released.row("parity", kept)
     assert asked == ["mamba"]
     assert line["layers"] == {**ROWS["parity"]["layers"], "mamba": {"answer": "no"}}
-
-
-def test_nine_of_ten_answers_are_known():
-    answers = [said["answer"] for row in ROWS.values() for said in row["layers"].values()]
-    assert answers.count("unknown") < len(answers) / 10
 
 
 SPREADS = {name: {"mean": 0.5, "min": 0, "max": 1} for name in ("last_position", "whole_word")}
@@ -98,47 +95,35 @@ def test_cells_of_another_sweep_are_refused(gather, cells):
         gather(cells)
 
 
-def test_a_sweep_and_a_folder_are_asked_for():
+def test_sweeps_and_folders_are_asked_for():
     asked = CliRunner().invoke(script.app(sweep_table.main), ["families"])
     assert asked.exit_code == 2
     assert "Missing argument 'FOLDER'" in asked.output
-
-
-def test_the_committed_results_are_those_of_the_committed_sweep():
-    values = read(sweep_table.SWEEPS / "families.toml")
-    document = results_io.read("sweep_families")["results"]
-    assert document["sweep"] == values
-    sweep = Sweep.from_dict(values)
-    assert {(t.task, t.network) for t in sweep.trials} == {(c["task"], c["network"]) for c in document["cells"]}
-    assert all(sum(cell["ends"].values()) == len(sweep.seeds) for cell in document["cells"])
-
-
-def document(seeds):
-    judged = [{"length": 40, "words": 100}, {"length": 500, "words": 20}]
-    runs = [{"seed": seed, "folder": "/x", "model": "/x/m", "step": 10, "last_checkpoint": judged} for seed in seeds]
-    return {"task": "task:parity", "preset": "quick", "settings": {}, "seeds": runs, "paper_protocol_mean": 1.0}
-
-
-def test_places_of_files_are_left_out_and_the_command_is_said():
     found = training_table.gathered(document([0, 3]))
     options = "--preset quick --seeds 0,3 --max-tokens 10000 --output FOLDER"
     assert found["command"] == f'fsa2lrnn train "task:parity" {options}'
     assert [list(seed) for seed in found["seeds"]] == [["seed", "step", "last_checkpoint"]] * 2
-
-
-def test_folders_are_asked_for():
     asked = CliRunner().invoke(script.app(training_table.main), [])
     assert asked.exit_code == 2
     assert "Missing argument 'FOLDER…'" in asked.output
-
-
-def test_the_committed_results_are_whole():
     tasks = results_io.read("training")["results"]
     found = {task["task"]: len(task["seeds"]) for task in tasks}
     assert found == {"task:sum_mod(5)": 5, "task:even_pair(5)": 5, "task:mod_arith(5)": 3}
     for task in tasks:
         accuracies = [seed["paper_protocol"]["accuracy"] for seed in task["seeds"]]
         assert task["paper_protocol_mean"] == pytest.approx(sum(accuracies) / len(accuracies))
+    values = read(sweep_table.SWEEPS / "families.toml")
+    swept = results_io.read("sweep_families")["results"]
+    assert swept["sweep"] == values
+    sweep = Sweep.from_dict(values)
+    assert {(t.task, t.network) for t in sweep.trials} == {(c["task"], c["network"]) for c in swept["cells"]}
+    assert all(sum(cell["ends"].values()) == len(sweep.seeds) for cell in swept["cells"])
+
+
+def document(seeds):
+    judged = [{"length": 40, "words": 100}, {"length": 500, "words": 20}]
+    runs = [{"seed": seed, "folder": "/x", "model": "/x/m", "step": 10, "last_checkpoint": judged} for seed in seeds]
+    return {"task": "task:parity", "preset": "quick", "settings": {}, "seeds": runs, "paper_protocol_mean": 1.0}
 
 
 def kept(accuracy):
@@ -179,9 +164,34 @@ ROWS_OF_FAMILIES = {row["machine"]: row for row in RESULTS["machines"]}
 SMALL = [source for source, row in ROWS_OF_FAMILIES.items() if row["states"] <= 6]
 
 
-def test_the_table_has_every_machine_once_of_families():
+def test_every_network_and_machine_is_counted():
     assert list(ROWS_OF_FAMILIES) == [*families_table.TRIED, *families_table.SERIES]
     assert len(RESULTS["machines"]) == len(ROWS_OF_FAMILIES)
+    sample = families_table.RANDOM[::9]
+    for family, counts in families_table.summary(sample).items():
+        assert counts["yes"] == [source for source in RESULTS["random"][family]["yes"] if source in sample]
+        assert len(counts["yes"]) + counts["no"] == len(sample)
+    for counts in RESULTS["random"].values():
+        assert len(counts["yes"]) + counts["no"] == len(families_table.RANDOM) == 100
+        assert counts["four_words"] <= counts["no"]
+    networks = [
+        found["network"]
+        for row in ROWS_OF_FAMILIES.values()
+        for found in row["families"].values()
+        if "network" in found
+    ]
+    assert set(networks) == {
+        "equal on all words (float64)",
+        "equal on 50 random words of at most 500 letters (float64)",
+    }
+    found = ROWS_OF_FAMILIES["subtraction(5)"]["families"]["diagonal-complex"]
+    assert found["four_words"] == '"-0" and "0-", at first and after "-"'
+    assert ROWS_OF_FAMILIES["group(S3)"]["families"]["lti"]["four_words"] is None
+    assert ROWS_OF_FAMILIES["parity"]["families"]["diagonal[-1,1]"]["dimension"] == 1
+    assert families_table.text("0-1") == "0-1"
+    assert families_table.text(["(1,2)", "(1,2,3)"]) == "(1,2) (1,2,3)"
+    assert families_table.text([]) == ""
+    assert set(RESULTS["random"]) == set(FORCED)
 
 
 @pytest.mark.parametrize("source", [*SMALL, "mod_arith(5)", "subtraction(5)", "shift_register(3)"])
@@ -195,39 +205,6 @@ def test_the_whole_table_is_regenerated_as_it_stands():
     assert families_table.summary(families_table.RANDOM) == RESULTS["random"]
 
 
-def test_random_machines_are_as_they_were():
-    sample = families_table.RANDOM[::9]
-    for family, counts in families_table.summary(sample).items():
-        assert counts["yes"] == [source for source in RESULTS["random"][family]["yes"] if source in sample]
-        assert len(counts["yes"]) + counts["no"] == len(sample)
-
-
-def test_every_random_machine_is_counted():
-    for counts in RESULTS["random"].values():
-        assert len(counts["yes"]) + counts["no"] == len(families_table.RANDOM) == 100
-        assert counts["four_words"] <= counts["no"]
-
-
-def test_every_network_is_as_right_as_it_can_be_shown():
-    networks = [
-        found["network"]
-        for row in ROWS_OF_FAMILIES.values()
-        for found in row["families"].values()
-        if "network" in found
-    ]
-    assert set(networks) == {
-        "equal on all words (float64)",
-        "equal on 50 random words of at most 500 letters (float64)",
-    }
-
-
-def test_no_is_said_with_four_words_where_there_are_any():
-    found = ROWS_OF_FAMILIES["subtraction(5)"]["families"]["diagonal-complex"]
-    assert found["four_words"] == '"-0" and "0-", at first and after "-"'
-    assert ROWS_OF_FAMILIES["group(S3)"]["families"]["lti"]["four_words"] is None
-    assert ROWS_OF_FAMILIES["parity"]["families"]["diagonal[-1,1]"]["dimension"] == 1
-
-
 def test_a_network_that_is_wrong_stops_the_table():
     for source, family in [("parity", "diagonal[-1,1]"), ("sum_mod(3)", "diagonal-complex")]:
         witness = represent(zoo.from_task(source), family)
@@ -237,10 +214,3 @@ def test_a_network_that_is_wrong_stops_the_table():
         assert machine == witness.machine
         with pytest.raises(SystemExit, match="is wrong"):
             families_table.running(flipped)
-
-
-def test_words_are_written_as_people_write_them():
-    assert families_table.text("0-1") == "0-1"
-    assert families_table.text(["(1,2)", "(1,2,3)"]) == "(1,2) (1,2,3)"
-    assert families_table.text([]) == ""
-    assert set(RESULTS["random"]) == set(FORCED)

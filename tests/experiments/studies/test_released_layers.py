@@ -59,16 +59,13 @@ def test_a_saved_model_is_of_the_same_layer(name, tmp_path):
     assert torch.equal(again(tokens), made(tokens))
 
 
-def test_words_that_have_begun_are_read_apart_from_others():
+def test_widths_and_words_that_have_begun():
     layer = model("olmo-hybrid").layers[0]
     _, after = layer(torch.randn(2, 3, 8), layer.initial_state(2))
     with pytest.raises(UnsupportedFormat, match="some words have begun and some have not"):
         layer(torch.randn(2, 3, 8), torch.stack([after[0], layer.initial_state(1)[0]]))
     u = torch.zeros(2, 0, 8)
     assert layer(u, after)[1] is after
-
-
-def test_a_width_that_is_not_the_streams():
     with pytest.raises(UnsupportedFormat):
         model("mamba-2", block=5)
     assert MixerConfig(2, 4).width == 8
@@ -86,17 +83,11 @@ def test_pd_ssm_reads_words_whole():
 ROWS = {(row["machine"], row["layer"]): row for row in results_io.read("released_search")["results"]}
 
 
-def test_every_refusal_of_a_small_machine_was_searched():
+def test_refusals_were_searched_and_targets_are_the_machines():
     assert list(ROWS) == search.cells()
     assert all(row["states"] <= 3 and row["steps"] == search.STEPS for row in ROWS.values())
-
-
-def test_nothing_was_found_where_nothing_is_and_something_in_each_layer():
     assert not any(row["found"] for row in ROWS.values() if row["refused"])
     assert {layer for (_, layer), row in ROWS.items() if row["found"]} == set(LAYERS)
-
-
-def test_what_is_wanted_is_what_the_machine_puts_out():
     machine = zoo.sum_mod(3).minimise()
     words = search.all_words(3)
     assert len({tuple(word) for word in words.tolist()}) == 3**search.SHORT

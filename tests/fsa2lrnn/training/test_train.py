@@ -31,7 +31,7 @@ def test_what_a_run_leaves(straight, read_records):
     assert outcome.model.outputs == (0, 1)  # those after digits
 
 
-def test_the_seed_decides_and_nothing_else(straight, tmp_path):
+def test_seeds_decide_and_tests_have_words_of_their_own(straight, tmp_path):
     torch.manual_seed(99)
     before = torch.get_rng_state()
     train(replace(TINY, evaluate_every=20, test_words=1), tmp_path / "same")
@@ -39,9 +39,6 @@ def test_the_seed_decides_and_nothing_else(straight, tmp_path):
     assert equal(weights(tmp_path / "same"), weights(straight[1]))
     train(replace(TINY, seed=1), tmp_path / "other")
     assert not equal(weights(tmp_path / "other"), weights(straight[1]))
-
-
-def test_tests_have_words_of_their_own(tmp_path):
     run = training.TrainingRun(TINY, tmp_path, resume=False)
     first, second = (run.words.batch(64, 9, generator).tokens for generator in (run.training, run.testing))
     assert not torch.equal(first, second)

@@ -29,7 +29,7 @@ from verify.propositions.stability import ONE_NORM, closed_under_products, no_st
 SMOKE = Effort("smoke", examples=5, exhaustive=1)
 
 
-def test_the_machines_listed_have_components_of_every_kind():
+def test_machines_listed_and_prices_compared():
     kinds, layers = set(), []
     for name, max_block in EXACT.items():
         cascade = decompose(zoo.from_task(name), max_block).cascade
@@ -37,6 +37,12 @@ def test_the_machines_listed_have_components_of_every_kind():
         layers.append(cascade.n_layers)
     assert kinds == {"reset", "permutation", "permutation-reset", "general"}
     assert max(layers) >= 3
+    assert {choose(zoo.from_task(name)).form for name in PRICED} == {"onehot", "cascade"}
+    answer = zeros_will_do(SMOKE)
+    assert isinstance(answer, Refuted)
+    machine = zoo.from_task(answer.data["machine"])
+    failure = answer.data["failure"]
+    assert str(machine.transduce(failure["word"])[-1]) == failure["wanted"][-1] != failure["given"][-1]
 
 
 @pytest.mark.parametrize("name", WITHOUT_SHIFT)
@@ -47,21 +53,9 @@ def test_without_token_shift_there_is_something_to_do(name):
         assert found.has_reads
 
 
-def test_prices_are_compared_where_the_choice_goes_either_way():
-    assert {choose(zoo.from_task(name)).form for name in PRICED} == {"onehot", "cascade"}
-
-
 @pytest.mark.parametrize(("name", "max_block"), SHIFTED.items())
 def test_shifted_machines_have_a_token_shift(name, max_block):
     assert compile_recurrence(zoo.from_task(name), "cascade", max_block).tables.token_shift
-
-
-def test_the_witness_against_zeros_is_wrong_as_it_says():
-    answer = zeros_will_do(SMOKE)
-    assert isinstance(answer, Refuted)
-    machine = zoo.from_task(answer.data["machine"])
-    failure = answer.data["failure"]
-    assert str(machine.transduce(failure["word"])[-1]) == failure["wanted"][-1] != failure["given"][-1]
 
 
 @given(wreath_products(max_states=8))
@@ -72,16 +66,13 @@ def test_most_wreath_products_decompose_within_their_factors(machine):
     assert found.cascade.transduce(word) == machine.transduce(word)
 
 
-def test_index_tables_are_counted_as_the_matrices_that_they_stand_for():
+def test_index_tables_and_machines_that_ignore_letters():
     dense, index = (
         columns_have_unit_norm(SMOKE, lambda m, layout=layout: compile_recurrence(m, layout=layout))
         for layout in ("dense", "index")
     )
     assert dense.cases > 1_000
     assert index.cases > 1_000
-
-
-def test_machines_that_ignore_which_letter_it_was():
     answer = transitions_depend_on_the_input(SMOKE)
     assert isinstance(answer, Refuted)
     assert "length_mod(3)" in answer.data["machines"]
@@ -108,12 +99,9 @@ def test_beyond_the_window(beyond, last):
     assert integer_subtraction(1, beyond).transduce("0-1-1")[-1] == last
 
 
-def test_illegal_strings_are_errors():
+def test_strings_that_are_illegal_and_their_completion():
     for word in ("-", "00", "0--", "1-0-1-0-1-1-1-11"):
         assert integer_subtraction(3).transduce(word)[-1] == "error"
-
-
-def test_the_completion_agrees_with_subtraction_modulo_2_on_legal_strings_and_not_beyond():
     machine, given_ = zoo.subtraction(2), parity_subtraction()
     for length in range(1, 7):
         for word in itertools.product("01", repeat=length):
@@ -133,7 +121,7 @@ def test_every_table_of_two_states_is_tried_in_every_family():
     assert "for 42 of the pairs" in answer.how
 
 
-def test_a_machine_that_is_wrongly_called_impossible_is_named():
+def test_wrong_verdicts_and_witnesses_are_named():
     def decide(machine, family):
         impossible = represent(zoo.subtraction(3), family)
         return impossible if machine.delta.tolist() == [[1, 0], [1, 0]] else by_T3(machine, family)
@@ -142,8 +130,6 @@ def test_a_machine_that_is_wrongly_called_impossible_is_named():
     assert isinstance(answer, Refuted)
     assert answer.data == {"delta": [[1, 0], [1, 0]], "family": "lti"}
 
-
-def test_a_witness_that_is_none_is_named():
     def decide(machine, family):
         verdict = by_T3(machine, family)
         if not isinstance(verdict, Witness) or family != "diagonal[0,1]" or not verdict.form:
@@ -155,14 +141,11 @@ def test_a_witness_that_is_none_is_named():
     assert answer.witness.startswith("the witness of diagonal[0,1] for ")
 
 
-def test_the_layers_are_those_that_the_paper_names():
+def test_layers_and_chance_are_those_of_the_paper():
     assert {name: name_of(config) for name, config in layers.FIXED.items()} == {
         name: name.lower() for name in ("S4", "S4D", "S5", "LRU")
     }
     assert all(isinstance(layers.new_layer(config), LAYERS[name.lower()]) for name, config in layers.FIXED.items())
-
-
-def test_chance_is_computed_at_the_lengths_of_the_paper():
     found = layers.levels(FAST, list(layers.TABLE_2))
     assert {task: round(level.best_of_looks, 3) for task, level in found.items()} == {
         "task:sum_mod(5)": 0.279,
@@ -171,7 +154,7 @@ def test_chance_is_computed_at_the_lengths_of_the_paper():
     }
 
 
-def test_signed_permutations_have_one_sign_a_column_and_row():
+def test_signed_permutations_and_counted_multiplications():
     A, v, x0 = signed_permutations(2, 50, 3, 4, torch.Generator().manual_seed(0))
     assert (A.abs().sum(-1) == 1).all()
     assert (A.abs().sum(-2) == 1).all()
@@ -180,20 +163,17 @@ def test_signed_permutations_have_one_sign_a_column_and_row():
     assert (x0 == x0.round()).all()
     assert sequential(A, v, x0).abs().max() <= 4 * 4 * 51
     assert not torch.equal(A[0, 0] @ A[0, 1], A[0, 1] @ A[0, 0])
+    assert multiplications(sequential, 5, 2, 3) == 5 * 2 * 9
+    assert multiplications(sequential, 0, 2, 3) == 0
+    assert pscan_work(0, 2, 3) == 0
+    assert pscan_work(1, 1, 4) == 16
+    assert [pscan_work(2**k - 1, 1, 1) for k in (1, 2, 3)] == [0 + 1, 1 + 4, 5 + 12]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_they_are_the_same_for_a_seed(method):
     first, second = (signed_permutations(1, 9, 1, 4, torch.Generator().manual_seed(7)) for _ in range(2))
     assert torch.equal(METHODS[method](*first), METHODS[method](*second))
-
-
-def test_counted_multiplications():
-    assert multiplications(sequential, 5, 2, 3) == 5 * 2 * 9
-    assert multiplications(sequential, 0, 2, 3) == 0
-    assert pscan_work(0, 2, 3) == 0
-    assert pscan_work(1, 1, 4) == 16
-    assert [pscan_work(2**k - 1, 1, 1) for k in (1, 2, 3)] == [0 + 1, 1 + 4, 5 + 12]
 
 
 @pytest.mark.parametrize(("p", "growth"), [(1.2, 1.4142), (2.0, 2.8284)])
@@ -204,12 +184,9 @@ def test_growth_and_lengths_are_data(p, growth):
     assert set(answer.data["overflow"]) == set(answer.data["measured"]) == {"float16", "bfloat16", "float32", "float64"}
 
 
-def test_for_p_1_nothing_is_found():
+def test_one_norms():
     assert isinstance(no_state_grows(FAST, 1.0), Undecided)
     assert isinstance(no_state_grows_when_centred(FAST, 1.0), Undecided)
-
-
-def test_the_extreme_points_of_the_1_norm():
     assert sorted(ONE_NORM.extreme_points(2)) == [(-1, 0), (0, -1), (0, 1), (1, 0)]
     answer = closed_under_products(FAST)
     assert isinstance(answer, Proved)

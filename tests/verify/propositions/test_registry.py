@@ -49,12 +49,18 @@ def test_an_answer_is_expected_if_it_is_of_the_kind_named(answer, expects):
     assert outcome.expected == (type(answer) is expects)
 
 
-def test_answers_are_no_truth_values():
+def test_answers_witnesses_and_ids():
     with pytest.raises(TypeError, match="Tested is no truth value"):
         bool(Tested("", 1, 0))
+    wanted = [p for p in REGISTRY if p.expects is Refuted]
+    assert len(wanted) >= 5
+    for outcome in propositions.run(wanted, SMALL):
+        json.dumps(dict(outcome.answer.data))
+    assert len({p.id for p in REGISTRY}) == len(REGISTRY)
+    assert FAST.examples < propositions.DEEP.examples
 
 
-def test_a_trial_counts_and_repeats():
+def test_trials_count_repeat_and_give_the_smallest_case():
     seen = []
 
     def fault(n):
@@ -68,49 +74,25 @@ def test_a_trial_counts_and_repeats():
     seen.clear()
     assert trial("integers", st.integers(), fault, Effort("other", 40, 1, seed=1)).seed == 1
     assert seen != before
-
-
-def test_a_trial_that_exhausts_its_cases_says_how_many_there_were():
     assert trial("a bit", st.booleans(), lambda _: None, SMALL) == Tested("a bit", 2, 0)
-
-
-def test_a_trial_gives_the_smallest_case():
     answer = trial("lists", st.lists(st.integers(0, 99)), lambda xs: f"sum {sum(xs)}" if sum(xs) > 10 else None, SMALL)
     assert answer == refuted("sum 11", case="[11]")
-
-
-def test_an_error_in_a_checker_is_not_taken_for_a_refutation():
     with pytest.raises(ZeroDivisionError):
         trial("integers", st.integers(), lambda n: None if 1 / n else "", SMALL)
 
 
-def test_progress_is_told():
+def test_progress_and_selection():
     told = []
     effort = Effort("watched", 5, 1, progress=lambda done, total: told.append((done, total)))
     assert list(effort.track("abc")) == ["a", "b", "c"]
     trial("integers", st.integers(), lambda _: None, effort)
     assert told == [(0, 3), (1, 3), (2, 3), *((k, 5) for k in range(1, 6))]
-
-
-def test_selection_keeps_the_registry_order():
     assert propositions.select(REGISTRY, []) == list(REGISTRY)
     assert [p.id for p in propositions.select(REGISTRY, ["eq-7", "prop-1-words"])] == ["prop-1-words", "eq-7"]
     with pytest.raises(
         UnsupportedFormat, match="proposition 'eq-8' is not in the registry: choose from prop-1-words, "
     ):
         propositions.select(REGISTRY, ["eq-8"])
-
-
-def test_witnesses_are_data_that_json_holds():
-    wanted = [p for p in REGISTRY if p.expects is Refuted]
-    assert len(wanted) >= 5
-    for outcome in propositions.run(wanted, SMALL):
-        json.dumps(dict(outcome.answer.data))
-
-
-def test_ids_are_distinct():
-    assert len({p.id for p in REGISTRY}) == len(REGISTRY)
-    assert FAST.examples < propositions.DEEP.examples
 
 
 WORDS = st.dictionaries(st.text("01-", max_size=4), st.integers(-2, 2), max_size=5)
@@ -164,13 +146,10 @@ def test_differences_of_liquid_s4_commute_and_those_of_dense_layers_do_not(pair)
     assert [cancels(words, f) for f in (liquid, diagonal, input_independent, dense)] == [True, True, True, False]
 
 
-def test_what_words_lack_is_said():
+def test_words_and_equations():
     assert missing(PAPER, lambda word: word == "1-0") is None
     assert missing(PAPER, len) == (
         "the weighted states leave nothing, not a multiple of one difference: 0-1 ↦ 3, 1-0 ↦ 3, 0-0-1 ↦ 5, 0-1-0 ↦ 5"
     )
     assert "leave {'a': 1}" in missing({"a": 1}, str)
-
-
-def test_the_equation_in_words():
     assert contradiction.equation(PAPER) == "x_0-1 − x_1-0 − x_0-0-1 + x_0-1-0 = 0"

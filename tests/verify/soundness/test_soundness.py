@@ -39,9 +39,12 @@ def test_the_weight_changes_tables_by_rounding_alone(rule):
     assert table_error(large)[0].max() > 10 * table_error(plain)[0].max()
 
 
-def test_look_ups_have_no_sums():
+def test_look_ups_have_no_sums_and_committed_counts_nothing_wrong():
     made = model(replace(PLAIN, cancelling=False), zoo.parity())
     assert not table_error(made)[0].any()
+    counts = Counter(json.loads(command.COUNTS.read_bytes())["counts"])
+    assert counts["certified beyond 0"] > counts["models"] / 2 > 0
+    assert not run.wrong(counts)
 
 
 def test_no_word_within_what_a_verdict_covers_is_wrong(monkeypatch):
@@ -77,12 +80,6 @@ def test_counts_go_on_where_they_ended(tmp_path, monkeypatch):
     assert seen == [(10, 100), (5, 110), (10, 115), (2, 125)]
     with pytest.raises(SystemExit, match="begins with seed 100"):
         command.main(30, 0, path)
-
-
-def test_the_committed_counts_hold_nothing_wrong():
-    counts = Counter(json.loads(command.COUNTS.read_bytes())["counts"])
-    assert counts["certified beyond 0"] > counts["models"] / 2 > 0
-    assert not run.wrong(counts)
 
 
 @pytest.mark.slow

@@ -111,10 +111,17 @@ def test_a_machine_is_minimal_of_its_class_and_the_same_every_time(number):
     assert drawn(number).machine == found.machine
 
 
-def test_classes_and_sizes_take_turns():
+def test_classes_take_turns_and_translations_are_of_a_group():
     sizes = [(m.kind, m.machine.n_states) for m in map(drawn, range(12))]
     assert Counter(kind for kind, _ in sizes) == dict.fromkeys(KINDS, 4)
     assert [n for kind, n in sizes if kind == "mixed"] == [4, 9, 14, 6]
+    delta = _translations(8, 3, np.random.default_rng(0))
+    assert delta.shape == (3, 8)
+    assert (np.sort(delta, 1) == np.arange(8)).all()
+    assert zoo.group("Q8", generators="all").n_states == 8
+    cells = [(found.number, arm, seed) for found, arm, seed in study.plan(2, 2)]
+    assert len(cells) == len(set(cells)) == 4 * len(ARMS)
+    assert [(number, seed) for number, arm, seed in cells if arm == "none"] == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("table", [_order_keeping, _memories])
@@ -125,19 +132,6 @@ def test_both_ways_to_draw_aperiodic_machines_draw_no_other(table):
     for delta in tables:
         everywhere = MooreMachine(delta, range(delta.shape[1]))
         assert classify(everywhere).aperiodic.value
-
-
-def test_translations_are_letters_of_a_group():
-    delta = _translations(8, 3, np.random.default_rng(0))
-    assert delta.shape == (3, 8)
-    assert (np.sort(delta, 1) == np.arange(8)).all()
-    assert zoo.group("Q8", generators="all").n_states == 8
-
-
-def test_all_arms_of_a_machine_before_the_next_and_first_seeds_first():
-    cells = [(found.number, arm, seed) for found, arm, seed in study.plan(2, 2)]
-    assert len(cells) == len(set(cells)) == 4 * len(ARMS)
-    assert [(number, seed) for number, arm, seed in cells if arm == "none"] == [(0, 0), (1, 0), (0, 1), (1, 1)]
 
 
 def test_a_call_goes_on_where_the_last_one_stopped(monkeypatch, tmp_path):
@@ -191,14 +185,11 @@ def document():
     return {"asked": asked, "protocol": protocol, "titles": {"a": "A", "b": "B"}, "machines": machines, "runs": runs}
 
 
-def test_learned_against_representable(document):
+def test_tables_name_exceptions_classes_and_what_was_not_learned(document):
     lines = show.table(document).splitlines()
     assert lines[2] == "| A | 2 | 1 of 2 | – | – | 1 | 1 | 0 | 2.0 |"
     assert lines[3] == "| B | 2 | – | 1 of 2 | – | 0 | 0 | 0 | 1.5 |"
     assert "4 of 12 cells have been run, on 2 of 3 machines (1 group, 0 aperiodic, 1 mixed)" in "\n".join(lines)
-
-
-def test_an_exception_is_named_with_its_failing_word(document):
     assert show.exceptions(document) == [
         "- B on group 0 (5 states, 2 letters), seed 0: 900 of 1,000 words of 500 letters are right; a word of 31 "
         "letters fails."
@@ -208,16 +199,10 @@ def test_an_exception_is_named_with_its_failing_word(document):
     assert show.exceptions(document)[0].endswith("31 letters fails, and the last 3 letters decide the state.")
     document["runs"] = [line for line in document["runs"] if line["arm"] == "a"]
     assert "No run has learned what theory says its layer cannot represent." in show.notes(document)
-
-
-def test_classes_beside_a_constant_answer(document):
     lines = show.classes(document).splitlines()
     assert lines[2] == "| A | 1 of 1 | 1.000 / 1.000 | 0 of 0 | – | 0 of 1 | 1.000 / 1.000 |"
     assert lines[3] == "| B | 1 of 1 | 1.000 / 1.000 | 0 of 0 | – | 0 of 1 | – |"
     assert lines[4] == "| a constant answer |  | 0.500 / 0.625 |  | – |  | 0.500 / 0.625 |"
-
-
-def test_what_could_be_learned_and_was_not_is_named(document):
     assert show.missed(document) == ["- A: mixed 1 (5)."]
     document["runs"].append({**run(1, "a", 1_000, None), "seed": 1})
     assert show.missed(document) == ["- A: mixed 1 (5) with seed 0."]

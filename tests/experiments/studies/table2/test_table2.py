@@ -37,15 +37,12 @@ def record(name, rate, seed, at_40=0.5, end="steps", best=0.3):
     return found
 
 
-def test_the_rate_is_chosen_by_the_first_seed_at_the_length_trained_on():
+def test_rates_are_chosen_and_diverged_runs_never_win():
     tried = [record("s4", "own", 0, 0.5), record("s4", "paper", 0, 0.6), record("s4", "own", 1, 0.9)]
     assert cells.choice(tried, TASK, "s4") == "paper"
     assert cells.choice(tried[:1], TASK, "s4") is None
     assert cells.choice([record("s4", "own", 0), record("s4", "paper", 0)], TASK, "s4") == "own"
     assert cells.choice([], TASK, "ours") == "paper"
-
-
-def test_a_run_that_diverged_counts_as_ended_and_never_wins():
     tried = [record("s4", "own", 0, end="diverged"), record("s4", "paper", 0, 0.1)]
     assert cells.choice(tried, TASK, "s4") == "paper"
     found = cells.cell([record("vanilla", "paper", seed, end="diverged") for seed in (0, 1)], TASK, "vanilla")
@@ -53,33 +50,24 @@ def test_a_run_that_diverged_counts_as_ended_and_never_wins():
     assert "best_look" not in found
     failed = [record("s4", "own", 0, end="failed"), record("s4", "paper", 0, 0.1)]
     assert cells.choice(failed, TASK, "s4") is None
-
-
-def test_a_cell_means_over_its_seeds():
     records = [record("ours", "paper", seed, best=0.2 * seed) for seed in range(4)]
     found = cells.cell(records, TASK, "ours")
     assert (found["paper"], found["rate"], found["is_finished"]) == (1.0, "paper", False)
     assert found["best_look"] == pytest.approx(0.3)
     assert found["last"][0] == {"length": 40, "mean": 0.5, "least": 0.5, "most": 0.5}
     assert len(found["seeds"]) == 4
-
-
-def test_a_cell_shows_the_better_rate_of_those_tried_until_one_is_chosen():
     found = cells.cell([record("s4", "own", 0)], TASK, "s4")
     assert (found["rate"], found["is_finished"], len(found["seeds"])) == ("own", False, 1)
     assert found["at_40_by_rate"] == {"own": 0.5}
 
 
-def test_runs_of_ours_are_taken_over_and_those_that_were_cut_short_are_not_ended():
+def test_runs_are_taken_over_and_the_document_has_every_cell():
     kept = record("ours", "paper", 0), record("ours", "paper", 1, end="interrupted")
     seeds = [{name: run[name] for name in run if name not in ("task", "network", "setting")} for run in kept]
     taken = cells.trained_before([{"task": TASK, "settings": {"learning_rate": 1e-4, "device": "cpu"}, "seeds": seeds}])
     found = cells.cell(taken, TASK, "ours")
     assert [seed["seed"] for seed in found["seeds"]] == [0]
     assert found["seeds"][0]["learning_rate"] == 1e-4
-
-
-def test_the_document_has_every_cell_finished_or_not():
     found = cells.document([])
     assert len(found["cells"]) == len(TASKS) * len(COLUMNS)
     assert not any(cell["is_finished"] for cell in found["cells"])
@@ -106,16 +94,13 @@ def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):
         assert model(batch.tokens).shape == (*batch.tokens.shape, len(words.outputs))
 
 
-def test_the_paper_prints_four_columns_and_its_rates_are_the_presets():
+def test_columns_of_the_paper_and_blocks_that_know_their_place():
     assert [name for name, column in COLUMNS.items() if column.paper] == ["ours", "s4", "s4d", "liquid_polyb"]
     assert all(column.seeds == 5 for column in COLUMNS.values() if column.paper)
     assert all(column.seeds >= 2 for column in COLUMNS.values())
     own, paper = (trial.settings.learning_rate for trial in sweep(TASKS[1], "s4d", RATES, (0,)).trials)
     assert (own, paper) == (1e-3, 2e-4)
     assert rates_of("ours") == rates_of("vanilla") == ("paper",)
-
-
-def test_blocks_of_rwkv_know_their_place():
     settings = sweep(TASKS[2], "rwkv4", ("own",), (0,)).trials[0].settings
     assert [layer.place for layer in settings.network(("a",), (0, 1)).layers] == [0, 1, 2]
     assert torch.isfinite(torch.tensor(settings.learning_rate))
@@ -147,7 +132,7 @@ def call(folder, **options):
     script.main(folder, ["s4d"], [TASK_OF_MAIN], engine="serial", **{"collect": False, **options})
 
 
-def test_a_cell_is_run_once_and_collected(tiny, capsys):
+def test_cells_are_run_once_and_collected_and_others_go_on(tiny, capsys):
     call(tiny / "runs")
     written = json.loads((tiny / "results" / "table2.json").read_text())["results"]
     cell = next(c for c in written["cells"] if (c["task"], c["column"]) == (TASK_OF_MAIN, "s4d"))
@@ -159,9 +144,6 @@ def test_a_cell_is_run_once_and_collected(tiny, capsys):
     call(tiny / "runs")
     call(tiny / "runs", collect=True)
     assert (tiny / "runs" / "results.jsonl").read_bytes() == before
-
-
-def test_another_folder_goes_on_after_what_is_kept(tiny):
     call(tiny / "runs")
     kept = (tiny / "results" / "table2_runs.jsonl").read_bytes()
     assert kept == (tiny / "runs" / "results.jsonl").read_bytes()
@@ -171,18 +153,12 @@ def test_another_folder_goes_on_after_what_is_kept(tiny):
     assert (tiny / "others" / "results.jsonl").read_bytes() == kept
     assert (tiny / "results" / "table2_runs.jsonl").read_bytes() == kept
     assert (tiny / "results" / "table2.json").read_bytes() == document
-
-
-def test_unknown_columns_and_tasks_are_refused(tiny):
     with pytest.raises(ValueError, match="column 's6' is none of ours, s4, s4d"):
         script.main(tiny, ["s6"], None)
     with pytest.raises(ValueError, match="task 'task:parity' is none of task:sum_mod"):
         script.main(tiny, None, ["task:parity"])
     with pytest.raises(ValueError, match="rate 'other' is none of own, paper"):
         script.main(tiny, None, None, ["other"])
-
-
-def test_the_first_seed_with_one_rate_alone(tiny):
     call(tiny / "runs", rate=["own"])
     records = [json.loads(line) for line in (tiny / "runs" / "results.jsonl").read_text().splitlines()]
     assert [(record["setting"], record["seed"]) for record in records] == [("own", 0)]
@@ -190,16 +166,13 @@ def test_the_first_seed_with_one_rate_alone(tiny):
     assert len((tiny / "runs" / "results.jsonl").read_text().splitlines()) == 3
 
 
-def test_every_cell_is_filled_or_marked():
+def test_cells_are_filled_or_marked_and_reruns_named():
     lines = show.table(cells.document([record("ours", "paper", seed) for seed in range(5)])).splitlines()
     assert len(lines) == 2 + len(TASKS) * len(COLUMNS)
     ours = next(line for line in lines if line.startswith("| sum_mod(5) | the paper's layer"))
     assert "| 1.00 | 0.300 | 0.279 (0.264–0.297) | 0.500 (0.500–0.500) |" in ours
     assert ours.endswith("| paper, 0.001 | 5 of 5 |")
     assert sum("0 of" in line and line.endswith("unfinished |") for line in lines) == len(lines) - 3
-
-
-def test_numbers_that_are_not_reproduced_and_reruns_are_named():
     records = [record("ours", "paper", seed, best=0.97) for seed in range(5)]
     records += [record("liquid_polyb", rate, 0, best=0.4) for rate in ("own", "paper")]
     seeds = [{"seed": 0, "end": "stop_at", "step": 3_000, "paper_protocol": {"accuracy": 1.0}}]

@@ -90,7 +90,7 @@ def test_models_of_rwkv4_and_vanilla_networks(model_of):
         (LIQUID, {"kernel": "polya"}, "kernel 'polya' is not known: choose one of exact, polyb, kb"),
         (LIQUID, {"degree": 1}, "degree = 1: products have at least two factors"),
         (LIQUID, {"l_max": 40}, "l_max = 40: Liquid-S4 has no limit to words"),
-        (RWKV4Config(8), {"place": 2, "places": 2}, "place = 2: blocks are numbered from 0, and there are 2"),
+        (RWKV4Config(8), {"place": 2, "depth": 2}, "place = 2: blocks are numbered from 0, and there are 2"),
         (RWKV4Config(8), {"width": 0}, "width = 0: a layer needs at least one channel"),
         (VanillaConfig(8), {"transition": "sparse"}, "transition 'sparse' is none of dense, diagonal"),
         (VanillaConfig(8), {"width": 0}, "width = 0: a layer needs at least one state"),

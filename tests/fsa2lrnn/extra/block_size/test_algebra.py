@@ -65,9 +65,10 @@ def test_splitting_maps_commute_and_have_as_many_eigenspaces_as_the_kind_splits_
         assert field == "C" or real_roots(polynomial) > 0
 
 
-def test_nothing_splits_over_the_rationals():
+def test_nothing_splits_over_the_rationals_and_real_fields_are_their_own_conjugates():
     (kind,) = constituents(functions_module(zoo.sum_mod(7).delta), lambda: None)
     assert splitting_map(kind, "Q") is None
+    assert complex_conjugation((-5, 0, 1)) == (0, 1)
 
 
 @pytest.mark.parametrize("m", [3, 4, 5, 7, 8, 9, 12, 15])
@@ -80,10 +81,6 @@ def test_conjugation_in_cyclotomic_fields_inverts_the_root(m):
 @pytest.mark.parametrize("polynomial", [(-2, 0, 0, 1), (1, 1, 0, 1), (-1, -1, 0, 0, 0, 1)])
 def test_fields_without_a_conjugation(polynomial):
     assert complex_conjugation(polynomial) is None
-
-
-def test_real_fields_are_their_own_conjugates():
-    assert complex_conjugation((-5, 0, 1)) == (0, 1)
 
 
 def kinds_of(machine):
@@ -121,23 +118,17 @@ def test_kinds_are_irreducible_and_pairwise_different(machine):
             assert homs(kind.standard, other.standard.module).nrows() == (i == j) * kind.commutant.dimension
 
 
-def test_the_number_of_each_kind_in_a_regular_module_is_its_degree():
+def test_what_commutes_is_an_algebra_and_each_kind_comes_as_often_as_its_degree():
     machine = zoo.group("S4")
     module = functions_module(machine.delta)
     kinds = kinds_of(machine)
     counts = Counter(homs(kind.standard, module).nrows() for kind in kinds)
     assert counts == {1: 1, 2: 1, 3: 2}
-
-
-def test_what_commutes_is_an_algebra():
     kind = next(kind for kind in kinds_of(zoo.group("Q8")) if kind.dimension == 4)
     maps = homs(kind.standard, kind.standard.module)
     algebra = structure(kind.standard, maps)
     assert algebra.dimension == 4
     assert algebra.center.nrows() == 1
-
-
-def test_an_index_that_no_real_place_shows_is_given_up_not_guessed():
     assert kinds_of(metacyclic(5, 8, 2)) is None
 
 
@@ -154,11 +145,15 @@ def first(e):
     return fmpq_mat(1, e, [int(i == 0) for i in range(e)])
 
 
-def test_the_table_of_quaternions_is_associative():
+def test_quaternions_multiply_and_squares_have_zero_divisors():
     algebra = quaternions(2, 3)
     units = [fmpq_mat(1, 4, [int(i == k) for i in range(4)]) for k in range(4)]
     for x, y, z in product(units, repeat=3):
         assert (x * algebra.times(y)) * algebra.times(z) == x * algebra.times(y * algebra.times(z))
+    algebra = Algebra(linear.identity(2), (linear.identity(2), linear.matrix([[0, 1], [4, 0]], 2)))
+    found = commutant(algebra, first(2), [])
+    assert isinstance(found, ZeroDivisor)
+    assert linear.rank(algebra.times(found.row)) == 1
 
 
 @pytest.mark.parametrize(
@@ -178,18 +173,12 @@ def test_matrices_are_never_taken_for_quaternions_without_zero_divisors(a, b):
     assert found is None or isinstance(found, ZeroDivisor)
 
 
-def test_a_square_of_rational_numbers_has_zero_divisors():
-    algebra = Algebra(linear.identity(2), (linear.identity(2), linear.matrix([[0, 1], [4, 0]], 2)))
-    found = commutant(algebra, first(2), [])
-    assert isinstance(found, ZeroDivisor)
-    assert linear.rank(algebra.times(found.row)) == 1
-
-
-def test_hilbert_symbols_multiply_to_one_over_all_places():
+def test_hilbert_symbols_and_integral_multiples():
     for a, b in product([-7, -3, -2, -1, 2, 3, 5, 6], repeat=2):
         places = [hilbert_symbol(fmpq(a), fmpq(b), p) for p in (2, 3, 5, 7)]
         at_infinity = -1 if a < 0 and b < 0 else 1
         assert places.count(-1) % 2 == (at_infinity == -1)
+    assert integral(fmpq_poly([fmpq(1, 8), 0, fmpq(1, 2), 1])) == ((1, 0, 1, 1), 2)
 
 
 @pytest.mark.parametrize(("p", "n"), [(2, 16), (3, 9), (5, 25)])
@@ -200,10 +189,6 @@ def test_hilbert_symbols_agree_with_solutions_modulo_a_power(p, n):
             (a * x + b * y - z) % n == 0 and (u or v or w) for (x, u), (y, v), (z, w) in product(squares, repeat=3)
         )
         assert has == (hilbert_symbol(fmpq(a), fmpq(b), p) == 1)
-
-
-def test_integral_multiples_have_integer_polynomials():
-    assert integral(fmpq_poly([fmpq(1, 8), 0, fmpq(1, 2), 1])) == ((1, 0, 1, 1), 2)
 
 
 @pytest.mark.parametrize("source", KNOWN)
@@ -231,14 +216,11 @@ def test_transpositions_alone_need_one_factor():
     assert (found.lower, found.upper) == (1, 1)
 
 
-def test_a_bound_for_another_machine_is_refused():
+def test_bounds_of_other_machines_and_large_ones_are_refused():
     certificate = factor_bounds(zoo.group("Q8")).impossible
     other = factor_bounds(zoo.group("D4")).to_json()["machine"]
     with pytest.raises(RejectedCertificate):
         recheck({**certificate, "machine": other})
-
-
-def test_more_states_than_the_search_takes():
     found = factor_bounds(zoo.random_dfa(300, 2, seed=0, minimal=True))
     assert (found.lower, found.upper) == (1, None)
     assert found.note.endswith("states are more than the 200 for which submodules are looked for")

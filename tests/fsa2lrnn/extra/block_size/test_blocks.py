@@ -60,19 +60,24 @@ def test_blocks_over_a_real_field_follow_the_machine_up_to_rounding(task, size):
         assert_follows(block, answer.machine, 1e-12)
 
 
-def test_complex_blocks_are_real_ones_of_two_parts():
+def test_complex_blocks_fields_without_a_proof_and_leaving_functions():
     (block,) = minimal_block(zoo.sum_mod(3), "C").blocks
     assert (block.size, block.real_size) == (1, 2)
     assert_follows(block, zoo.sum_mod(3), 1e-12)
-
-
-def test_a_real_field_without_a_short_proof_is_not_needed():
     machine = zoo.sum_mod(29)
     answer = minimal_block(machine, "R")
     assert answer.value == 2
     assert {(block.size, block.real_size) for block in answer.blocks} == {(1, 2)}
     for block in answer.blocks:
         assert_follows(block, machine, 1e-12)
+    machine = zoo.sum_mod(4)
+    module = functions_module(machine.delta)
+    one_state = linear.matrix([[1, 0, 0]], 3)
+    with pytest.raises(ArithmeticError, match="not closed under the letters"):
+        field_block(module, [one_state], (0, 1), machine.delta.tolist())
+    twice = linear.matrix([[1, 0, 1], [2, 0, 2]], 3)
+    with pytest.raises(ArithmeticError, match="2 functions over a field of degree 1 span 1 dimensions"):
+        field_block(module, [twice], (0, 1), machine.delta.tolist())
 
 
 def test_rational_functions_within_a_complex_block_count_once():
@@ -96,39 +101,22 @@ def test_rational_functions_within_a_complex_block_count_once():
                 recheck(certificate)
 
 
-def test_functions_that_letters_lead_out_of_are_refused():
-    machine = zoo.sum_mod(4)
-    module = functions_module(machine.delta)
-    one_state = linear.matrix([[1, 0, 0]], 3)
-    with pytest.raises(ArithmeticError, match="not closed under the letters"):
-        field_block(module, [one_state], (0, 1), machine.delta.tolist())
-    twice = linear.matrix([[1, 0, 1], [2, 0, 2]], 3)
-    with pytest.raises(ArithmeticError, match="2 functions over a field of degree 1 span 1 dimensions"):
-        field_block(module, [twice], (0, 1), machine.delta.tolist())
-
-
-def test_all_functions_together_are_a_block_of_every_machine():
+def test_blocks_of_all_functions_and_bases_without_fractions():
     machine = zoo.elevator(3)
     block = whole_block(machine.delta.tolist())
     assert block.size == machine.n_states - 1
     assert_follows(block, machine, 0)
-
-
-def test_a_basis_is_chosen_in_which_fractions_vanish():
     machine = zoo.sum_mod(2)
     block = rational_block(functions_module(machine.delta), linear.matrix([[6]], 1), machine.delta.tolist())
     assert [[int(str(x[0])) for x in row] for row in block.functions] == [[0, 1]]
 
 
-def test_both_bounds_are_rechecked():
+def test_both_bounds_are_rechecked_and_other_evidence_is_refused():
     answer = minimal_block(zoo.sum_mod(5), "R")
     assert answer.check() == (
         "representable: one layer of real blocks of size 2 represents this machine, by blocks of sizes 2; "
         "impossible: no layer of real blocks of size 1 represents this machine, states 0 and 1 would share one vector"
     )
-
-
-def test_an_answer_with_the_evidence_of_another_machine_is_refused():
     answer, other = minimal_block(zoo.group("S3"), "R"), minimal_block(zoo.tomita(3), "R")
     with pytest.raises(RejectedCertificate):
         replace(answer, machine=zoo.elevator(6)).check()
@@ -255,17 +243,11 @@ def test_cyclic_groups_need_what_signed_permutations_show(n):
     assert signed_blocks(zoo.sum_mod(n)).value == least
 
 
-def test_named_groups():
+def test_named_groups_are_decided_and_letters_that_do_not_permute_are_not():
     sizes = {"Z5": 5, "Z10": 5, "S3": 3, "S4": 3, "A4": 3, "A5": 5, "Q8": 4, "D4": 2, "Z2xZ3xS3": 3}
     assert {name: signed_blocks(zoo.group(name)).value for name in sizes} == sizes
-
-
-def test_no_smaller_than_blocks_under_any_norm():
     for name in ("S3", "S4", "Q8", "Z12"):
         assert signed_blocks(zoo.group(name)).lower >= minimal_block(zoo.group(name), "Q").lower
-
-
-def test_letters_that_do_not_permute_are_not_decided():
     assert signed_blocks(zoo.flip_flop()) is None
     assert signed_blocks(machine_of([[0]])).value == 0
 

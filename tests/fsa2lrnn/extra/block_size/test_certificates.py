@@ -130,20 +130,14 @@ def test_machines_without_groups_take_lanes(task):
     assert (found.factors, found.value) == ((), 1)
 
 
-def test_one_layer_takes_no_less():
+def test_one_layer_and_projective_lines():
     rng = random.Random(0)
     for _ in range(15):
         machine = random_machine(rng, 6)
         for field in "CRQ":
             assert any_depth(machine, field).lower <= max(1, minimal_block(machine, field).upper)
-
-
-def test_projective_lines():
     seven = any_depth(machine_of(projective_line(7)), "R")
     assert (seven.value, seven.factors) == (6, ("PSL(2,7)",))
-
-
-def test_a_simple_group_that_the_table_lacks():
     eleven = any_depth(machine_of(projective_line(11)), "R")
     assert (eleven.lower, eleven.upper) == (3, 11)
     assert eleven.note == "the degrees of the simple of order 660 are not in the table"

@@ -61,26 +61,20 @@ def test_pencils_whose_roots_are_not_rational_are_not_overlooked(matrix, sizes):
         assert lower <= size <= upper
 
 
-def test_a_code_lock_turns_in_the_complex_plane():
+def test_code_locks_single_lanes_and_indices_that_are_not_seen():
     machine = code_lock([2, 1, 1, 2, 1, 0, 2, 0, 0, 2, 1], 3, 3)
     assert [proved(machine, field) for field in "CRQ"] == [(11, 11), (22, 22), (22, 22)]
-
-
-def test_an_index_that_is_not_seen_leaves_an_interval():
     machine = metacyclic(5, 8, 2)
     for field, size in zip("CRQ", (4, 8, 16), strict=True):
         lower, upper = proved(machine, field)
         assert lower <= size <= upper
+    compare_with_lanes(random.Random(0), 40)
 
 
 @pytest.mark.parametrize("name", ["Dic3", "Dic4", "SL(2,3)"])
 def test_quaternionic_groups(name):
     sizes = {"Dic3": (2, 2, 2), "Dic4": (2, 4, 8), "SL(2,3)": (2, 4, 4)}[name]
     assert tuple(proved(QUATERNIONIC[name](), field)[0] for field in "CRQ") == sizes
-
-
-def test_one_lane_is_what_diagonal_layers_have():
-    compare_with_lanes(random.Random(0), 40)
 
 
 @pytest.mark.slow
@@ -224,12 +218,17 @@ def test_a_thousand_states_end_in_an_interval_at_once(source):
     assert (answer.lower, answer.upper) == (1, machine.n_states - 1)
 
 
-def test_many_letters_end_in_an_interval_at_once():
+def test_many_letters_end_in_an_interval_and_certificates_are_of_files():
     begun = time.process_time()
     answer = least(zoo.sum_mod(199), "R")
     assert time.process_time() - begun < 5
     assert (answer.lower, answer.upper) == (1, 198)
     assert answer.note == "199 letters on 199 states are more than steps of bounded time can take in"
+    answer = least(zoo.cerny(5), "C")
+    assert set(answer.impossible) == {
+        "format", "version", "family", "verdict", "machine", "field", "element", "function", "covector",
+    }  # fmt: skip
+    assert recheck(answer.impossible).startswith("impossible: no layer of complex blocks of size 3")
 
 
 def test_what_the_checker_refuses_is_not_said(monkeypatch):
@@ -259,11 +258,3 @@ def test_an_index_of_two_that_only_the_rationals_see():
 def test_a_field_that_is_none():
     with pytest.raises(UnsupportedFormat, match="field 'F' is not known: choose Q"):
         least(zoo.parity(), "F")
-
-
-def test_the_certificates_are_of_the_kind_that_files_hold():
-    answer = least(zoo.cerny(5), "C")
-    assert set(answer.impossible) == {
-        "format", "version", "family", "verdict", "machine", "field", "element", "function", "covector",
-    }  # fmt: skip
-    assert recheck(answer.impossible).startswith("impossible: no layer of complex blocks of size 3")

@@ -58,10 +58,15 @@ def test_keys_multiply_to_the_map_and_are_as_many_as_its_rank(row):
     assert len(found) == sum(map(len, chains)) + sum(len(cycle) - 1 for cycle in cycles)
 
 
-def test_sinks():
+def test_sinks_functions_and_too_few_factors():
     assert sink_of(zoo.dyck(2, 2).delta) is not None
     assert sink_of(zoo.sum_mod(3).delta) is None
     assert sink_of(zoo.cerny(4).delta) is None
+    module = functions_module(zoo.sum_mod(3).delta)
+    assert separates(module.word(()))
+    machine = zoo.sum_mod(5)
+    with pytest.raises(NotExact, match="a head of 2 dimensions takes 2 factors, not 1, after rounding"):
+        head_tables(machine, factor_bounds(machine).heads, 1)
 
 
 def found_of(machine):
@@ -90,11 +95,6 @@ def test_machines_that_no_number_of_factors_represents(task):
     module, found = found_of(zoo.from_task(task).minimise())
     assert any(found.forbidden)
     assert least_factors(module, found, lambda: None) is None
-
-
-def test_functions_that_tell_all_states_apart():
-    module = functions_module(zoo.sum_mod(3).delta)
-    assert separates(module.word(()))
 
 
 def chain_of(machine, field="Q"):
@@ -175,7 +175,7 @@ def codes(blocks, n):
     return [tuple(str(row[q]) for block in blocks for row in block.functions) for q in range(n)]
 
 
-def test_no_chosen_block_is_superfluous_and_all_tell_the_states_apart():
+def test_chosen_blocks_tell_states_apart_and_are_small():
     rng = random.Random(0)
     for _ in range(15):
         machine = random_machine(rng, 7)
@@ -188,9 +188,6 @@ def test_no_chosen_block_is_superfluous_and_all_tell_the_states_apart():
         for i in range(len(blocks)):
             assert len(blocks) == 1 or len(set(codes(blocks[:i] + blocks[i + 1 :], n))) < n
         assert search.blocks(found.bound - 1) is None
-
-
-def test_the_smallest_for_a_pair_is_a_submodule_that_tells_it_apart():
     for machine in (zoo.tomita(3), zoo.even_pair(3), zoo.group("S3")):
         module, _, search = search_of(machine, "Q")
         for pair in ((0, 1), (1, 2), (0, 3)):
@@ -199,9 +196,6 @@ def test_the_smallest_for_a_pair_is_a_submodule_that_tells_it_apart():
                 assert restricted(module, candidate.rows) is not None
                 assert linear.rank(candidate.rows * z.transpose()) == 1
                 assert candidate.numbers[pair[0]] != candidate.numbers[pair[1]]
-
-
-def test_a_field_is_used_where_it_makes_blocks_smaller():
     sizes = {}
     for field in "CRQ":
         _, _, search = search_of(zoo.sum_mod(5), field)
@@ -253,12 +247,6 @@ def test_heads_follow_the_machine_with_the_factors_that_are_promised(task):
     assert min(np.abs(points[q] - points[p]).max() for q in range(len(points)) for p in range(q)) > 1e-3
 
 
-def test_too_few_factors_are_refused():
-    machine = zoo.sum_mod(5)
-    with pytest.raises(NotExact, match="a head of 2 dimensions takes 2 factors, not 1, after rounding"):
-        head_tables(machine, factor_bounds(machine).heads, 1)
-
-
 @pytest.mark.parametrize(
     ("task", "expected"),
     [
@@ -279,14 +267,11 @@ def test_named_machines(task, expected):
     assert ("columns of 1-norm at most 1" in lines) == task.startswith("group")
 
 
-def test_a_budget_that_is_spent_is_said():
+def test_budgets_that_are_spent_and_both_bounds_in_json():
     lines = dict(needs(zoo.random_dfa(300, 2, seed=0, minimal=True), budget=0).sentences())
     assert lines["real blocks"] == (
         "1 to 299 (both proved); 300 states are more than the 200 for which submodules are looked for"
     )
-
-
-def test_as_json_with_both_bounds():
     found = json.loads(json.dumps(needs(zoo.cerny(4)).to_json()))
     assert found["real"] == {"lower": 3, "upper": 3, "note": ""}
     assert found["householder"] == {"lower": None, "upper": None, "note": ""}

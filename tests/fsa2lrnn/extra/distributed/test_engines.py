@@ -86,13 +86,26 @@ def test_ray_gives_what_one_process_gives(tmp_path, monkeypatch):
     gc.collect()
 
 
-def test_nothing_is_begun_after_a_stop(tmp_path):
+def test_stops_and_missing_gpus_and_clusters_end_at_once(tmp_path):
     stop, answers = Stop(), []
     with serial(stop) as run:
         for _, answer in run(jobs(tmp_path)):
             answers.append(answer.result and answer.result["end"])
             stop.asked = True
     assert answers == ["steps", "interrupted", "interrupted"]
+    job = Job(replace(TINY, device="cuda"), Path(), PLAN)
+    with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
+        engines._check_resources({"CPU": 8.0}, [job])
+    engines._check_resources({"CPU": 1.0, "GPU": 1.0}, [job])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        engines._check_reachable(address)
+    with pytest.raises(ConnectionError, match=f"nothing answers at {address} .*: start a cluster there"):
+        engines._check_reachable(address)
+    engines._check_reachable("auto")
+    for wrong in ("head", "head:", ":6379", "ray://head:10001/x"):
+        with pytest.raises(UnsupportedFormat, match=r"give HOST:PORT of a cluster's head, or \"auto\""):
+            engines._check_reachable(wrong)
 
 
 def test_any_error_has_its_traceback(tmp_path, monkeypatch):
@@ -103,25 +116,6 @@ def test_any_error_has_its_traceback(tmp_path, monkeypatch):
     answer = attempt(Job(TINY, tmp_path / "run", PLAN))
     assert "KeyError: 'no luck'" in answer.traceback
     assert "in broken" in answer.traceback
-
-
-def test_a_gpu_that_is_not_there_is_not_waited_for():
-    job = Job(replace(TINY, device="cuda"), Path(), PLAN)
-    with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
-        engines._check_resources({"CPU": 8.0}, [job])
-    engines._check_resources({"CPU": 1.0, "GPU": 1.0}, [job])
-
-
-def test_a_cluster_that_is_not_there_is_not_waited_for():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        engines._check_reachable(address)
-    with pytest.raises(ConnectionError, match=f"nothing answers at {address} .*: start a cluster there"):
-        engines._check_reachable(address)
-    engines._check_reachable("auto")
-    for wrong in ("head", "head:", ":6379", "ray://head:10001/x"):
-        with pytest.raises(UnsupportedFormat, match=r"give HOST:PORT of a cluster's head, or \"auto\""):
-            engines._check_reachable(wrong)
 
 
 @pytest.mark.slow
@@ -227,7 +221,7 @@ VALUES = {
 }
 
 
-def test_every_combination_once():
+def test_folders_and_networks_of_sweeps():
     sweep = Sweep.from_dict(VALUES)
     cells = [(t.task, t.network, t.setting, t.settings.seed) for t in sweep.trials]
     assert len(cells) == len(set(cells)) == 16
@@ -237,9 +231,6 @@ def test_every_combination_once():
     assert last.settings == wanted
     assert last.plan == RunPlan(lengths=(7, 30), n_words=11)
     assert last.judged == {"lengths": [7, 30], "words": 11, "letters": RunPlan.letters}
-
-
-def test_folders_are_distinct_and_plain_and_stay_when_the_sweep_grows():
     small, large = Sweep.from_dict(VALUES), Sweep.from_dict({**VALUES, "seeds": [5, 6, 0], "tasks": ["task:parity"]})
     folders = [trial.folder for trial in small.trials]
     assert len(set(folders)) == 16
@@ -247,6 +238,8 @@ def test_folders_are_distinct_and_plain_and_stay_when_the_sweep_grows():
     assert set(folders[:8]) < {trial.folder for trial in large.trials}
     other = Sweep.from_dict({**VALUES, "settings": {"slow": {"learning_rate": 1e-5}}})
     assert not {trial.folder for trial in other.trials} & set(folders)
+    (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "networks": {"small": {"block": 2, "heads": 3}}}).trials
+    assert (trial.network, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -254,11 +247,6 @@ def test_networks_by_name_are_of_one_width(name):
     (trial,) = Sweep.from_dict({"tasks": ["task:mod_arith(5)"], "networks": [name]}).trials
     network = trial.settings.network("ab", "cd")
     assert {layer.width for layer in network.layers} == {64}
-
-
-def test_a_network_of_ones_own():
-    (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "networks": {"small": {"block": 2, "heads": 3}}}).trials
-    assert (trial.network, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
 
 
 def test_what_a_file_holds_is_checked_at_once():
@@ -327,13 +315,10 @@ def test_machines_too_large_together_are_refused(monkeypatch):
         Sweep.from_dict({**VALUES, "tasks": tasks, "seeds": [0], "settings": {"x": {}}, "networks": ["diagonal"]})
 
 
-def test_a_fault_of_many_trials_is_named_once():
+def test_faults_are_named_once_and_both_kinds_of_file_are_read(tmp_path):
     with pytest.raises(UnsupportedFormat) as caught:
         Sweep.from_dict({**VALUES, "settings": {"x": {"batch": 0}}})
     assert str(caught.value).count("network 'diagonal'") == 1
-
-
-def test_both_kinds_of_file(tmp_path):
     (tmp_path / "s.json").write_text(json.dumps(VALUES))
     (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\n[settings.fast]\nlearning_rate = 0.01\n')
     assert read(tmp_path / "s.json") == VALUES

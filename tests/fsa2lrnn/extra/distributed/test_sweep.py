@@ -195,7 +195,7 @@ def test_a_run_that_diverges_is_a_result(tmp_path, begun):
     assert sweep.table([cell]).row_count == 1
 
 
-def test_results_that_are_damaged_are_named(tmp_path):
+def test_damaged_results_shared_folders_and_missing_files_are_named(tmp_path):
     whole = {"folder": "a", "judged": {"lengths": [40], "words": 3, "letters": 9}, "seed": 0, "end": "failed"}
     (tmp_path / RESULTS).write_text(json.dumps(whole) + '\n{"folder"')
     with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is no result of a run \(.* truncated"):
@@ -203,12 +203,12 @@ def test_results_that_are_damaged_are_named(tmp_path):
     (tmp_path / RESULTS).write_text(json.dumps(whole | {"judged": {}}))
     with pytest.raises(CheckpointError, match=r"line 1 is no result of a run \(the result.judged.lengths is missing"):
         run(VALUES, tmp_path)
-
-
-def test_two_sweeps_do_not_share_a_folder(tmp_path):
     message = f"another sweep is at work in {re.escape(str(tmp_path))}: wait for it, or give another folder"
     with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message):
         sweep_in(tmp_path, Sweep.from_dict(VALUES).trials, "serial")
+    (tmp_path / "result.json").write_bytes(b"{")
+    with pytest.raises(CheckpointError, match=r"result.json is no result of a run .*: line 1, column 2"):
+        read_result(tmp_path / "result.json")
 
 
 SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
@@ -263,9 +263,3 @@ def test_kept_models_say_where_they_come_from(path):
 def test_what_is_no_result_is_named(kind, value, reason):
     with pytest.raises(CheckpointError, match=reason):
         parse_result(kind, json.dumps(value), "r")
-
-
-def test_files_are_named(tmp_path):
-    (tmp_path / "result.json").write_bytes(b"{")
-    with pytest.raises(CheckpointError, match=r"result.json is no result of a run .*: line 1, column 2"):
-        read_result(tmp_path / "result.json")

@@ -203,7 +203,7 @@ def test_learned_networks_are_proved(layer):
     assert isinstance(prove_equivalent(learned.network, source), Refuted)
 
 
-def test_rounding_that_may_change_a_choice_is_seen():
+def test_other_modules_are_refused_and_rounding_is_seen():
     config = HardSliceConfig(1, "relu", hidden=4, size=2)
     model = LRNN(LRNNConfig("ab", (0, 1), (config,), embedding_dim=3))
     layer, rows = model.recurrences[0], model.first_inputs().detach()
@@ -213,6 +213,14 @@ def test_rounding_that_may_change_a_choice_is_seen():
         gate.W2.copy_(gate.W2[:1].expand_as(gate.W2))
         gate.b2.copy_(gate.b2[:1].expand_as(gate.b2))
     assert not layer.is_exact(rows, 2.0**24)
+    with pytest.raises(UnsupportedFormat, match="Linear is not one of GatedDeltaNet, GatedDeltaProduct"):
+        fsa2lrnn.wrap_fla(nn.Linear(2, 2))
+    module = stand_in("gated_deltanet")
+    del module.conv_size
+    with pytest.raises(UnsupportedFormat, match="GatedDeltaNet has no conv_size: this version"):
+        fsa2lrnn.wrap_fla(module)
+    with pytest.raises(UnsupportedFormat, match="the weights of KDALayer do not fit"):
+        to_fla(fsa2lrnn.wrap_fla(stand_in("kda")), stand_in("gated_deltanet"))
 
 
 SIZES = {"hidden_size": 8, "num_heads": 2, "head_dim": 4}
@@ -280,17 +288,6 @@ def test_what_ours_lacks_is_refused(changes, message):
         fsa2lrnn.wrap_fla(stand_in("gated_deltanet", changes))
 
 
-def test_other_modules_are_refused():
-    with pytest.raises(UnsupportedFormat, match="Linear is not one of GatedDeltaNet, GatedDeltaProduct"):
-        fsa2lrnn.wrap_fla(nn.Linear(2, 2))
-    module = stand_in("gated_deltanet")
-    del module.conv_size
-    with pytest.raises(UnsupportedFormat, match="GatedDeltaNet has no conv_size: this version"):
-        fsa2lrnn.wrap_fla(module)
-    with pytest.raises(UnsupportedFormat, match="the weights of KDALayer do not fit"):
-        to_fla(fsa2lrnn.wrap_fla(stand_in("kda")), stand_in("gated_deltanet"))
-
-
 def drawn(length, n=1, columns=True, erases=True, speed=1.0, dtype=torch.float64, batch=2):
     torch.manual_seed(length)
     H, K, V = 3, 4, 5
@@ -328,9 +325,11 @@ def test_fast_decays_neither_overflow_nor_lose_digits(columns, speed):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_an_empty_batch():
+def test_empty_batches_and_unknown_methods():
     steps, state = drawn(20, batch=0)
     assert [x.shape[0] for x in matrix_scan(steps, state, "chunked")] == [0, 0]
+    with pytest.raises(UnsupportedFormat, match="scan method 'fused'"):
+        matrix_scan(*drawn(3), "fused")
 
 
 @pytest.mark.parametrize("erases", [True, False])
@@ -338,8 +337,3 @@ def test_a_transition_is_the_product_of_its_steps(erases):
     steps, state = drawn(1, 3, erases=erases)
     A, v = transition(RankOneSteps(*(None if x is None else x[:, 0] for x in steps)))
     torch.testing.assert_close(state @ A.mT + v, matrix_scan(steps, state, "sequential")[1])
-
-
-def test_an_unknown_method_is_refused():
-    with pytest.raises(UnsupportedFormat, match="scan method 'fused'"):
-        matrix_scan(*drawn(3), "fused")
