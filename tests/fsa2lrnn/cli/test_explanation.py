@@ -48,7 +48,7 @@ def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
         assert len(words["prefix"]) <= len("0-")
 
 
-def test_layers_are_known_by_name_and_families_checked(capsys):
+def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
     assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
     assert layers["liquid_s4:polyb"]["answer"] == "no recurrence"
@@ -60,9 +60,6 @@ def test_layers_are_known_by_name_and_families_checked(capsys):
     assert "which layer should" not in out
     with pytest.raises(UnsupportedFormat, match="family 'lstm' is not known"):
         explanation.main(zoo.parity(), ["lstm"], None, ANY, as_json=True)
-
-
-def test_certificates_are_written_and_accepted(capsys, tmp_path):
     explained(capsys, zoo.sum_mod(5), folder=tmp_path / "new" / "folder")
     files = sorted((tmp_path / "new" / "folder").glob("*.json"))
     assert len(files) == 6
@@ -143,7 +140,7 @@ def test_the_rooms_of_mod_arith():
     )
 
 
-def test_the_cascade_that_is_compiled_and_many_gate_units():
+def test_the_choice_of_cascades_and_reasons_for_none():
     for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
         answer = cascades.look(machine, UNLIMITED)
         assert answer.choice.form == "onehot"
@@ -156,17 +153,6 @@ def test_the_cascade_that_is_compiled_and_many_gate_units():
     assert rows["  met"].startswith("no: the largest component that does more than reset has 8 states, and a smaller")
     assert not facts["gate_units_counted"]
     assert facts["auto"]["form"] == "onehot"
-
-
-@pytest.mark.parametrize("source", ["parity", "even_pair(5)", "random_dfa(8, 2, seed=1)"])
-def test_a_cascade_is_searched_once(source, monkeypatch):
-    searches, covers = [], search._covers
-    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
-    assert cascades.look(zoo.from_task(source), UNLIMITED).found is not None
-    assert len(searches) == 1
-
-
-def test_cascades_of_resets_and_reasons_for_none():
     rows, facts = answered(zoo.dyck(2, 3))
     assert rows["  met"] == "yes: all components only reset"
     assert facts["largest_permuted"] == 1
@@ -178,6 +164,21 @@ def test_cascades_of_resets_and_reasons_for_none():
     rows, facts = answered(zoo.mod_arith(5, "register"), CascadeRequest(8, token_shift=False))
     assert rows["layers"].endswith("; without token shift")
     assert facts["reads"] == "after the letter"
+    rows, facts = answered(zoo.length_mod(210))
+    why = "not looked for in a machine of 210 states, more than 200: --max-block 8 asks for it"
+    assert rows == {"none": why}
+    assert facts["bound"] is None
+    rows, facts = answered(zoo.length_mod(210), CascadeRequest(8))
+    assert facts["block_sizes"] is not None
+    assert facts["meets_bound"]
+
+
+@pytest.mark.parametrize("source", ["parity", "even_pair(5)", "random_dfa(8, 2, seed=1)"])
+def test_a_cascade_is_searched_once(source, monkeypatch):
+    searches, covers = [], search._covers
+    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
+    assert cascades.look(zoo.from_task(source), UNLIMITED).found is not None
+    assert len(searches) == 1
 
 
 @pytest.mark.slow
@@ -187,16 +188,6 @@ def test_a_limit_that_nothing_meets():
     assert "auto takes" not in rows
     assert facts["auto"] is None
     assert facts["bound"]["prime"] == 7
-
-
-def test_large_machines_are_searched_if_that_is_asked_for():
-    rows, facts = answered(zoo.length_mod(210))
-    why = "not looked for in a machine of 210 states, more than 200: --max-block 8 asks for it"
-    assert rows == {"none": why}
-    assert facts["bound"] is None
-    rows, facts = answered(zoo.length_mod(210), CascadeRequest(8))
-    assert facts["block_sizes"] is not None
-    assert facts["meets_bound"]
 
 
 @given(st.text())
@@ -222,7 +213,7 @@ def test_control_characters_are_escaped(text, shown):
     assert console.plain(text) == shown
 
 
-def test_the_console_escapes_what_it_can_not_write(capsys):
+def test_the_console_escapes_what_streams_can_not_write(capsys, monkeypatch):
     console.error("error", "x" * 100_000 + ": mend it [bold]")
     err = capsys.readouterr().err
     assert err.startswith("error: xxx")
@@ -235,6 +226,17 @@ def test_the_console_escapes_what_it_can_not_write(capsys):
     assert r"[bold]\x1b[0m" in out
     console.error("error", "regex:a, regex:b: two")
     assert capsys.readouterr().err == "error: regex:a, regex:b: two\n"
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.emit_json({"value": "×"})
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue()) == {"value": "×"}
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.tolerate_any_text()
+    print("×")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"\\xd7\n"
 
 
 @given(st.text(), st.integers(1, 3_000))
@@ -267,20 +269,3 @@ def test_json_is_json_whatever_is_in_it(value):
         return str(x) if isinstance(x, float) and not math.isfinite(x) else x
 
     assert json.loads(text, parse_constant=no_constant)["value"] == finite(value)
-
-
-def test_json_for_a_stream_that_is_no_utf8(monkeypatch):
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", stream)
-    console.emit_json({"value": "×"})
-    stream.flush()
-    assert json.loads(stream.buffer.getvalue()) == {"value": "×"}
-
-
-def test_streams_escape_what_they_can_not_write(monkeypatch):
-    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    monkeypatch.setattr(sys, "stdout", stream)
-    console.tolerate_any_text()
-    print("×")
-    stream.flush()
-    assert stream.buffer.getvalue() == b"\\xd7\n"

@@ -54,7 +54,7 @@ def test_values_as_json_and_as_python_writes_them(text, value):
         assert named_assignments([f"a:x={text}"]) == {"a": {"x": value}}
 
 
-def test_the_bill():
+def test_bills_and_tables_of_machines(capsys):
     rows = dict(sizes.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
     assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"
     assert rows["hidden units"] == "66 of gates and read-out"
@@ -62,6 +62,12 @@ def test_the_bill():
     rows = dict(sizes.model_rows(compile_machine(zoo.length_mod(100))))
     assert rows["layers"] == "1 (1 block of 100), index table of the linear map"
     assert "hidden units" not in rows
+    assert sizes.transition_table(zoo.length_mod(41)) is None
+    assert sizes.transition_table(zoo.length_mod(40)) is not None
+    console.out.print(sizes.transition_table(MooreMachine([[0], [0]], ["\x1b[2J"], 0, ["[bold]", "\u202e"])))
+    out = capsys.readouterr().out
+    for piece in ("[bold]", r"\u202e", r"\x1b[2J"):
+        assert piece in out
 
 
 @pytest.mark.parametrize(
@@ -81,16 +87,7 @@ def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
     assert found["hidden_units"] == sum(linear.out_features for linear in hidden)
 
 
-def test_tables_of_large_machines_and_letters(capsys):
-    assert sizes.transition_table(zoo.length_mod(41)) is None
-    assert sizes.transition_table(zoo.length_mod(40)) is not None
-    console.out.print(sizes.transition_table(MooreMachine([[0], [0]], ["\x1b[2J"], 0, ["[bold]", "\u202e"])))
-    out = capsys.readouterr().out
-    for piece in ("[bold]", r"\u202e", r"\x1b[2J"):
-        assert piece in out
-
-
-def test_models_come_from_files_or_are_compiled(tmp_path):
+def test_models_come_from_files_by_short_names_or_are_compiled(tmp_path):
     save(compile_machine(zoo.parity(), dtype=torch.float64), tmp_path / "m.safetensors")
     assert sources.model_of(str(tmp_path / "m.safetensors"), "float16").dtype == torch.float64
     assert sources.model_of("task:parity", "float16").dtype == torch.float16
@@ -102,9 +99,6 @@ def test_models_come_from_files_or_are_compiled(tmp_path):
     with pytest.raises(CheckpointError, match=r"is a folder that `fsa2lrnn export` did not write: give a model in it"):
         sources.model_of(str(tmp_path))
     assert sources.exported_folder(str(tmp_path)) is None
-
-
-def test_learned_models_have_short_names_where_these_tell_them_apart(tmp_path):
     paths = [tmp_path / folder / "m.safetensors" for folder in ("a", "b", "c/a")]
     for path in paths:
         path.parent.mkdir(parents=True)
@@ -148,25 +142,11 @@ def test_letters_that_differ_come_with_a_remedy(ours, theirs, remedy):
     sources.check_letters(model, MooreMachine([[0]] * len(ours), [True], 0, ours[::-1]), "S")
 
 
-def test_progress_names_the_length_reached_and_the_errors(tmp_path, capsys):
+def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
     assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1, suffixes=0)
     captured = capsys.readouterr()
     assert "words of 5 letters, error" in captured.err
     assert captured.out.startswith("refuted: they differ on")
-
-
-@pytest.mark.extra("report")
-def test_teaching_a_cascade_says_how_far_it_is(tmp_path, capsys):
-    """It was silent until the network was proved."""
-    assert main("task:sum_mod(4)", tmp_path, resume=True, as_json=True, method="cascade", block=2)
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("taught")]
-    assert [line.partition(", batch ")[0] for line in lines] == [
-        "teaching layer 1 of 2", "teaching layer 2 of 2", "teaching the read-out",
-    ]  # fmt: skip
-    assert all("words of 40 letters, error 0.000, taught" in line for line in lines)
-
-
-def test_each_trained_network_gets_its_evidence(tmp_path):
     results, machine = [], MooreMachine.from_source("task:sum_mod(3)")
     wrong = compile_machine(machine, normalisation="onehot")
     wrong.recurrences[0].set_map(1, 0, wrong.recurrences[0].get_map(2, 0))
@@ -178,14 +158,22 @@ def test_each_trained_network_gets_its_evidence(tmp_path):
     assert not prove_trained("task:sum_mod(3)", "task", [*results, {"end": "diverged"}])
     assert [result["learned"]["verdict"]["verdict"] for result in results] == ["proved", "refuted"]
     assert Path(tmp_path / "b" / "proved" / "machine.dot").exists()
-
-
-def test_what_is_no_layer_of_automata_is_not_trained_to_be_proved():
     for changes in ({"normalisation": "onehot"}, {"normalisation": "onehot", "layers": 2}, {"layer": "hard_lanes"}):
         check_provable(Settings("task:parity", **changes))
     for changes in ({"normalisation": "clip"}, {"layer": "householder", "options": {"factors": 1}}):
         with pytest.raises(UnsupportedFormat, match=f"--then-prove with .*{next(iter(changes))} = "):
             check_provable(Settings("task:parity", **changes))
+
+
+@pytest.mark.extra("report")
+def test_teaching_a_cascade_says_how_far_it_is(tmp_path, capsys):
+    """It was silent until the network was proved."""
+    assert main("task:sum_mod(4)", tmp_path, resume=True, as_json=True, method="cascade", block=2)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("taught")]
+    assert [line.partition(", batch ")[0] for line in lines] == [
+        "teaching layer 1 of 2", "teaching layer 2 of 2", "teaching the read-out",
+    ]  # fmt: skip
+    assert all("words of 40 letters, error 0.000, taught" in line for line in lines)
 
 
 TINY = {

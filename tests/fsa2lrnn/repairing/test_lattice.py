@@ -183,7 +183,7 @@ def test_no_order_of_summation_rounds_where_the_digits_suffice(beat):
         x = exact
 
 
-def test_a_rotation_of_five_does_not_fit_into_three_dimensions():
+def test_rotations_that_do_not_fit_and_projections_that_are_bounded():
     angles = 2 * np.pi * np.append(np.arange(5), 0) / 5
     phi = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     turn = np.array([[phi[1, 0], -phi[1, 1]], [phi[1, 1], phi[1, 0]]])
@@ -193,6 +193,13 @@ def test_a_rotation_of_five_does_not_fit_into_three_dimensions():
     dead = DeadbeatBlock((lift @ turn)[None], np.zeros((1, 3)), lift[:, 0], ReadoutProbe(lift.T, np.zeros(2)))
     with pytest.raises(NotExpressible, match=r"4 in all \(L7\)"):
         round_block(dead, image, FEW, 0.3)
+    block, image, probe, seen = sign(6, 1.0)
+    A, moved = project(block, image, probe, seen, 1.2)
+    assert np.abs(moved.U @ A - image.B @ moved.U).max() < 1e-13
+    assert column_norm(A, 1.2) <= 1
+    assert column_norm(A.astype(np.float32), 1.2) <= 1
+    assert np.abs(A.sum(1)).max() < 1e-13
+    assert np.linalg.norm(moved.U - probe.U) < 0.3
 
 
 SWAP = np.array([[0, 1, 0], [1, 0, 1]])  # letters: stay, swap; the last column is the initial state
@@ -211,16 +218,6 @@ def sign(b, size, seed=0):
     x = image.phi[state] @ U + 0.1 * rng.standard_normal((500, b))
     seen = BlockObservations(x, state, np.full(500, 1 / 500))
     return Block(A, np.zeros((2, b)), U[0]), image, ReadoutProbe(U, np.zeros(1)), seen
-
-
-def test_the_projection_is_exact_and_bounded_and_keeps_sums_of_zero():
-    block, image, probe, seen = sign(6, 1.0)
-    A, moved = project(block, image, probe, seen, 1.2)
-    assert np.abs(moved.U @ A - image.B @ moved.U).max() < 1e-13
-    assert column_norm(A, 1.2) <= 1
-    assert column_norm(A.astype(np.float32), 1.2) <= 1
-    assert np.abs(A.sum(1)).max() < 1e-13
-    assert np.linalg.norm(moved.U - probe.U) < 0.3
 
 
 def test_sums_columns_and_deadlines_of_the_projection():

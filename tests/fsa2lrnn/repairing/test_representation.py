@@ -62,11 +62,29 @@ def test_a_rotation_is_straightened(k):
     assert np.allclose(phi @ phi.T, exact @ exact.T)
 
 
-def test_one_function_of_a_cycle_of_five_is_never_carried_alone():
+def test_what_blocks_hold_alone_and_in_registers():
     for seed in range(5):
         f = np.random.default_rng(seed).standard_normal((5, 1))
         _, angle, leaving = nearest_invariant(cycle(5), f - f.mean())
         assert leaving > 1e-6 or angle > 0.3
+    states = states_of(zoo.sum_mod(5))
+    functions = np.vstack([fourier(5, 2), fourier(5, 2)[:1]])
+    seen, _ = look(functions, states, 0.01)
+    found, told = canonical_functions(seen)
+    assert (told[:2] > 0.99).all()
+    assert (told[2:] < 0.05).all()
+    exact = np.linalg.qr(fourier(5, 2))[0]
+    assert np.allclose(found[:, :2] @ found[:, :2].T, exact @ exact.T, atol=0.01)
+    states = states_of(zoo.sum_mod(5))
+    assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
+    machine = zoo.even_pair(3)
+    states = states_of(machine)
+    first = {q: machine.alphabet[word[0]] for q, word in enumerate(states.access_words())}
+    values = np.array([[{0: -1.0, 1: 0.3, 2: 1.1}[int(first[q])]] for q in range(states.initial)] + [[0.0]])
+    found = learned_representation(*look(values, states, 0.02), states, 0.8)
+    assert (found.rank, found.classes) == (2, 3)
+    assert (found.phi[:-1, 1] == 0).all()
+    assert found.phi[-1, 1] == 1
 
 
 @given(machines(max_states=6), st.integers(0, 2**32 - 1))
@@ -111,19 +129,6 @@ def test_the_linear_equations_are_the_derivative():
     assert np.allclose(left(0), leaving)
 
 
-def test_what_blocks_hold_and_what_noise_does_not():
-    states = states_of(zoo.sum_mod(5))
-    functions = np.vstack([fourier(5, 2), fourier(5, 2)[:1]])
-    seen, _ = look(functions, states, 0.01)
-    found, told = canonical_functions(seen)
-    assert (told[:2] > 0.99).all()
-    assert (told[2:] < 0.05).all()
-    exact = np.linalg.qr(fourier(5, 2))[0]
-    assert np.allclose(found[:, :2] @ found[:, :2].T, exact @ exact.T, atol=0.01)
-    states = states_of(zoo.sum_mod(5))
-    assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
-
-
 @pytest.mark.parametrize(
     ("machine", "functions", "rank", "classes"),
     [
@@ -139,17 +144,6 @@ def test_images_of_cycles(machine, functions, rank, classes):
     found = learned_representation(*look(functions, states, 0.02), states, 0.8)
     assert (found.rank, found.classes) == (rank, classes)
     assert np.allclose(found.phi[-1], found.phi[list(states.numbers[:-1]).index(states.numbers[-1])])
-
-
-def test_a_register_gets_a_function_for_the_initial_state():
-    machine = zoo.even_pair(3)
-    states = states_of(machine)
-    first = {q: machine.alphabet[word[0]] for q, word in enumerate(states.access_words())}
-    values = np.array([[{0: -1.0, 1: 0.3, 2: 1.1}[int(first[q])]] for q in range(states.initial)] + [[0.0]])
-    found = learned_representation(*look(values, states, 0.02), states, 0.8)
-    assert (found.rank, found.classes) == (2, 3)
-    assert (found.phi[:-1, 1] == 0).all()
-    assert found.phi[-1, 1] == 1
 
 
 def test_misses_are_refused_and_the_initial_state_is_marked():
@@ -229,8 +223,7 @@ def test_the_probe_tells_the_image_and_makes_the_equations_exact(cycle_of_probe)
     assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
 
 
-def test_no_smaller_change_does(cycle_of_probe):
-    """What a letter's table may differ by, and stay exact, stands at right angles to the change."""
+def test_changes_are_the_smallest_and_faults_are_found(cycle_of_probe):
     block, image, _, probe = cycle_of_probe
     changed = least_change(block, image, probe)
     unread = np.eye(block.A.shape[1]) - np.linalg.pinv(probe.U) @ probe.U
@@ -239,9 +232,6 @@ def test_no_smaller_change_does(cycle_of_probe):
         free = unread @ rng.standard_normal(block.A.shape)
         assert probe.residual(Block(changed.A + free, changed.v, changed.x0), image) < 1e-13
         assert abs((free * (changed.A - block.A)).sum()) < 1e-12
-
-
-def test_each_fault_is_seen(cycle_of_probe):
     block, image, _, probe = cycle_of_probe
     exact = least_change(block, image, probe)
     for name in ("A", "v", "x0"):

@@ -59,11 +59,16 @@ def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
     assert all(head.residual_after == 0 for head in found.heads)
 
 
-def test_a_dead_beat_model_is_right(disturbed):
+def test_dead_beat_models_are_right_and_snapping_gives_the_constructed(disturbed):
     machine = MACHINES["sum"]
     found = repair(disturbed(machine), machine, mode="deadbeat")
     assert long_words(found.model, machine) == 4
     assert np.linalg.matrix_rank(switched(found.model).A[0, 0].numpy(), 1e-9) == 4
+    machine = zoo.parity()
+    model = snap(disturbed(machine), machine)
+    assert isinstance(prove_equivalent(model, machine), Proved)
+    with pytest.raises(InvalidMachine):
+        snap(model, zoo.sum_mod(3))
 
 
 def rotating():
@@ -90,7 +95,7 @@ def test_columns_can_be_kept_bounded():
     assert long_words(bounded.model, machine) == 4
 
 
-def test_constructed_models_stay_and_wrong_ones_are_refused():
+def test_constructed_models_stay_and_options_are_checked(disturbed):
     machine = zoo.cycle_navigation(5)
     found = repair(compile_machine(machine).double(), machine)
     assert found.change.A < 1e-12
@@ -100,14 +105,14 @@ def test_constructed_models_stay_and_wrong_ones_are_refused():
     machine = zoo.sum_mod(5)
     with pytest.raises(NotExact, match="nothing to repair from"):
         repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
-
-
-def test_snapping_gives_the_constructed_model(disturbed):
     machine = zoo.parity()
-    model = snap(disturbed(machine), machine)
-    assert isinstance(prove_equivalent(model, machine), Proved)
-    with pytest.raises(InvalidMachine):
-        snap(model, zoo.sum_mod(3))
+    model = disturbed(machine)
+    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
+        repair(model, machine, columns="p<=1", mode="dyadic")
+    with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
+        repair(model, machine, mode="best")
+    with pytest.raises(UnsupportedFormat, match="2 layers"):
+        repair(compile_machine(zoo.even_pair(5), form="cascade", max_block=5), zoo.even_pair(5))
 
 
 def test_a_model_that_carries_nothing_is_refused():
@@ -125,17 +130,6 @@ def test_a_model_that_carries_nothing_is_refused():
     model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
     with pytest.raises(NotExpressible, match="no block carries"):
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
-
-
-def test_options_that_do_not_go_together_are_refused(disturbed):
-    machine = zoo.parity()
-    model = disturbed(machine)
-    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
-        repair(model, machine, columns="p<=1", mode="dyadic")
-    with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
-        repair(model, machine, mode="best")
-    with pytest.raises(UnsupportedFormat, match="2 layers"):
-        repair(compile_machine(zoo.even_pair(5), form="cascade", max_block=5), zoo.even_pair(5))
 
 
 def walk(block, tokens):
@@ -162,8 +156,7 @@ def test_states_depend_on_the_last_letter_and_the_state_before_it(disturbed, wor
         assert np.allclose(walk(beat.block, tokens), states[tokens[-1], q], atol=1e-9)
 
 
-def test_the_mean_is_kept(disturbed, work):
-    """States of the dead-beat block are near those that they stand for."""
+def test_the_mean_is_kept_and_forgetting_leaves_the_letter(disturbed, work):
     machine = zoo.sum_mod(5)
     block, image, seen = work(disturbed(machine), machine)[0]
     probe = fit(block, image, seen, 1.0)
@@ -172,9 +165,6 @@ def test_the_mean_is_kept(disturbed, work):
     centres = np.stack([seen.x[seen.state == q].mean(0) for q in range(5)])
     reached = np.stack([states[image.delta[:, :-1] == q].mean(0) for q in range(5)])
     assert np.abs(centres - reached).max() < 0.15
-
-
-def test_forgetting_leaves_the_letter(disturbed, work):
     machine = zoo.sum_mod(3)
     block, _, seen = work(disturbed(machine), machine)[0]
     found = forget(block, seen)

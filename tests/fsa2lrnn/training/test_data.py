@@ -78,7 +78,7 @@ def test_words_go_on_where_they_stopped():
         assert (row[1::2] == UNCOUNTED).all()
 
 
-def test_uniform_letters_are_uniform_and_completions_have_one_task():
+def test_modular_arithmetic_and_uniform_letters():
     _, _, tokens, _ = drawn("task:sum_mod(5)", "uniform", 1000, 50)
     shares = tokens.flatten().bincount(minlength=5) / tokens.numel()
     assert (shares - 0.2).abs().max() < 0.008  # 4.5 standard deviations
@@ -86,9 +86,6 @@ def test_uniform_letters_are_uniform_and_completions_have_one_task():
     texts = [[read(made, row) for row in labels] for _, made, _, labels in completed]
     assert texts[0] == texts[1] == texts[2]
     assert all(torch.equal(tokens, completed[0][2]) for _, _, tokens, _ in completed)
-
-
-def test_modular_arithmetic_has_digits_and_operators_in_turn_and_counts_after_digits():
     machine, made, tokens, labels = drawn(ARITHMETIC, "task")
     assert made.outputs == (0, 1, 2, 3, 4)
     assert (labels[:, 1::2] == UNCOUNTED).all()
@@ -146,7 +143,7 @@ def test_live_words_of_ab_star_and_of_brackets():
     assert all(sink[machine.run([machine.alphabet[a] for a in word])] for word in uniform)
 
 
-def test_labels_follow_the_outputs_and_lengths_and_samplers_are_checked():
+def test_samplers_are_checked_and_lengths_bounded():
     machine = zoo.sum_mod(3)
     made = words(machine, make_sampler("uniform", machine), (2, 1, 0, "other"))
     tokens, labels = made.batch(2, 5, made.generator(0))
@@ -160,14 +157,18 @@ def test_labels_follow_the_outputs_and_lengths_and_samplers_are_checked():
     assert (made.fit(8), made.fit(6), made.fit(3)) == (6, 6, 3)
     with pytest.raises(UnsupportedFormat, match="length 2: no word"):
         made.fit(2)
-
-
-def test_choices_without_a_small_common_multiple():
     n = 60
     machine = MooreMachine(np.tile(np.arange(n), (n, 1)), range(n))
     sampler = Sampler(np.tri(n, dtype=bool)[None], (True,))  # 1 … 60 choices
     with pytest.raises(BudgetExceeded, match='use the sampler "uniform"'):
         words(machine, sampler)
+    machine = zoo.sum_mod(2)
+    model = compile_machine(machine)
+    made = uniform(machine, model.outputs)
+    assert evaluate_of_evaluate(model, made, 0, (30,), n_words=9, letters=30) == [Accuracy(30, 1, 1, 1)]
+    wrong = r"length 31: one such word is longer than the 30 letters .*: give shorter lengths, or more letters"
+    with pytest.raises(UnsupportedFormat, match=wrong):
+        evaluate_of_evaluate(model, made, 0, (5, 31), n_words=9, letters=30)
 
 
 _baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
@@ -196,16 +197,6 @@ def test_constructed_models_are_right_and_positions_that_do_not_count_are_ignore
     model = compile_machine(other)
     made = words(machine, make_sampler("task", machine, ARITHMETIC_OF_EVALUATE), model.outputs)
     assert count(model, made, 9, 50, made.generator(0)) == Accuracy(9, 50, 50, 50)
-
-
-def test_no_word_is_longer_than_the_letters_that_a_length_may_take():
-    machine = zoo.sum_mod(2)
-    model = compile_machine(machine)
-    made = uniform(machine, model.outputs)
-    assert evaluate_of_evaluate(model, made, 0, (30,), n_words=9, letters=30) == [Accuracy(30, 1, 1, 1)]
-    wrong = r"length 31: one such word is longer than the 30 letters .*: give shorter lengths, or more letters"
-    with pytest.raises(UnsupportedFormat, match=wrong):
-        evaluate_of_evaluate(model, made, 0, (5, 31), n_words=9, letters=30)
 
 
 def test_counts_are_those_of_whole_forward_passes(monkeypatch):

@@ -52,7 +52,7 @@ def test_the_released_settings_are_the_papers():
     ]
 
 
-def test_the_schedule_the_presets_and_another_seed():
+def test_schedules_presets_and_kinds_of_layers():
     settings = Settings("task:parity", schedule="cosine", steps=100, learning_rate=1.0)
     assert [round(settings.rate(step), 3) for step in (0, 50, 100)] == [1, 0.5, 0]
     assert Settings("task:parity", learning_rate=0.5).rate(99) == 0.5
@@ -64,6 +64,19 @@ def test_the_schedule_the_presets_and_another_seed():
         preset("slow", "task:parity")
     with pytest.raises(UnsupportedFormat, match="colour, size: no such setting; there are task, sampler, "):
         preset("quick", "task:parity", size=1, colour=2)
+    settings = preset("quick", "task:parity", layer="householder", factors=2, normalisation="none", block=4, heads=2)
+    assert settings.options == {"factors": 2}
+    (layer,) = settings.network((0, 1), (0, 1)).layers
+    assert (layer.n_factors, layer.size, layer.n_heads, layer.unit_keys) == (2, 4, 2, True)
+    assert hash(settings) == hash(Settings.from_json(settings.to_json()))
+    for changes, message in [
+        ({"layer": "s5000"}, "layer 's5000' is not known: one of block, "),
+        ({"factors": 2}, "factors: no such setting, nor an option of the layer 'block'; it is one of householder"),
+        ({"layer": "householder", "order": 2}, "order: no such setting"),
+        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes gate, temperature"),
+    ]:
+        with pytest.raises(UnsupportedFormat, match=message):
+            preset("quick", "task:parity", **changes)
 
 
 def test_all_faults_are_named_at_once():
@@ -135,22 +148,6 @@ def test_text_that_is_no_settings(text):
         Settings.from_json(text)
     with pytest.raises(UnsupportedFormat, match="batch = 0 must be"):
         Settings.from_json(json.dumps({"task": "task:parity", "batch": 0}))
-
-
-def test_the_kind_of_the_layers_and_its_options():
-    settings = preset("quick", "task:parity", layer="householder", factors=2, normalisation="none", block=4, heads=2)
-    assert settings.options == {"factors": 2}
-    (layer,) = settings.network((0, 1), (0, 1)).layers
-    assert (layer.n_factors, layer.size, layer.n_heads, layer.unit_keys) == (2, 4, 2, True)
-    assert hash(settings) == hash(Settings.from_json(settings.to_json()))
-    for changes, message in [
-        ({"layer": "s5000"}, "layer 's5000' is not known: one of block, "),
-        ({"factors": 2}, "factors: no such setting, nor an option of the layer 'block'; it is one of householder"),
-        ({"layer": "householder", "order": 2}, "order: no such setting"),
-        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes gate, temperature"),
-    ]:
-        with pytest.raises(UnsupportedFormat, match=message):
-            preset("quick", "task:parity", **changes)
 
 
 def test_settings_of_version_0_1_are_read():

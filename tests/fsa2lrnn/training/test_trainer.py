@@ -90,10 +90,17 @@ def test_without_noise_it_is_right_on_long_words(task, changes):
     assert found.whole == found.words == 20
 
 
-def test_products_use_a_head_for_each_factor():
+def test_initial_weights_have_heads_by_factor_and_noise_by_size():
     _, drawn, model = start("task:group(Z5xZ3)")
     assert count(model, drawn, 300, 20, drawn.generator(1)).whole == 20
     assert (model.layers[0].x0.detach().sum(1) == torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0])).all()
+    exact, noisy = start("task:sum_mod(5)")[2], start("task:sum_mod(5)", noise=0.1)[2]
+    moved = torch.cat([(a - b).flatten() for a, b in zip(noisy.parameters(), exact.parameters(), strict=True)])
+    assert abs(moved.std() - 0.1) < 0.001
+    again, other = start("task:sum_mod(5)", noise=0.1)[2], start("task:sum_mod(5)", noise=0.1, seed=1)[2]
+    assert all(torch.equal(a, b) for a, b in zip(noisy.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(noisy.readout[0].weight, other.readout[0].weight)
+    assert isinstance(noisy, LRNN)
 
 
 def test_a_step_of_training_keeps_weights_finite_and_the_loss_small():
@@ -108,16 +115,6 @@ def test_a_step_of_training_keeps_weights_finite_and_the_loss_small():
         optimiser.step()
     assert loss < 0.5
     assert all(parameter.isfinite().all() for parameter in model.parameters())
-
-
-def test_noise_moves_every_weight_by_its_size_and_comes_from_the_seed():
-    exact, noisy = start("task:sum_mod(5)")[2], start("task:sum_mod(5)", noise=0.1)[2]
-    moved = torch.cat([(a - b).flatten() for a, b in zip(noisy.parameters(), exact.parameters(), strict=True)])
-    assert abs(moved.std() - 0.1) < 0.001
-    again, other = start("task:sum_mod(5)", noise=0.1)[2], start("task:sum_mod(5)", noise=0.1, seed=1)[2]
-    assert all(torch.equal(a, b) for a, b in zip(noisy.parameters(), again.parameters(), strict=True))
-    assert not torch.equal(noisy.readout[0].weight, other.readout[0].weight)
-    assert isinstance(noisy, LRNN)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +267,7 @@ def test_words_that_are_too_long_and_divergence_are_results(tmp_path):
     assert json.loads((tmp_path / "seed-0" / "result.json").read_text()) == result
 
 
-def test_levels_follow_the_papers_protocol():
+def test_chance_agrees_with_words_and_simulation():
     assert chance.level("task:sum_mod(5)", 500).best_of_looks == pytest.approx(0.279, abs=5e-4)
     even = chance.level("task:even_pair(5)", 500)
     assert even.best_of_looks == pytest.approx(0.873, abs=5e-4)
@@ -278,9 +275,6 @@ def test_levels_follow_the_papers_protocol():
     assert chance.level("task:mod_arith(5)", 500).share == pytest.approx(0.2, abs=2e-3)
     assert chance.best_of_looks(1.0)[-1] == 1
     assert chance.best_of_looks(0.0)[0] == 1
-
-
-def test_shares_of_outputs_add_up_and_agree_with_drawn_words():
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.training.data import make_sampler, words
 
@@ -292,9 +286,6 @@ def test_shares_of_outputs_add_up_and_agree_with_drawn_words():
     labels = drawn.batch(20_000, drawn.fit(10), drawn.generator(0)).labels[:, -1].numpy()
     found = np.bincount(labels, minlength=len(drawn.outputs)) / len(labels)
     assert found == pytest.approx([shares[output] for output in drawn.outputs], abs=0.015)
-
-
-def test_the_best_of_looks_and_its_mean_agree_with_simulation():
     best = chance.best_of_looks(0.2)
     draws = np.random.default_rng(0).binomial(chance.WORDS, 0.2, (4_000, chance.TRIALS, chance.LOOKS)).max(2)
     scores = np.arange(chance.WORDS + 1)

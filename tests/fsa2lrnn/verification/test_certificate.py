@@ -70,7 +70,7 @@ def assert_alike(a, b):
         assert a == b
 
 
-def test_what_is_read_is_what_was_written(tmp_path):
+def test_files_are_read_as_written_those_of_before_too(tmp_path):
     for certificate in (
         CERTIFICATE,
         replace(CERTIFICATE, horizon=None),
@@ -79,9 +79,6 @@ def test_what_is_read_is_what_was_written(tmp_path):
         certificate.save(tmp_path / "certificate.json")
         assert_alike(Certificate.load(tmp_path / "certificate.json"), certificate)
         json.dumps(certificate.to_json(), allow_nan=False)
-
-
-def test_a_file_with_the_header_of_before_ignores_what_the_model_lacks(tmp_path):
     whole = CERTIFICATE.to_json()
     assert whole["format"] == "fsa2lrnn-horizon-certificate"
     old = {name: value for name, value in whole.items() if name != "ignore"} | {"format": "fsa2lrnn-certificate"}
@@ -91,9 +88,6 @@ def test_a_file_with_the_header_of_before_ignores_what_the_model_lacks(tmp_path)
     assert_alike(replace(found, ignore=("odd",)), CERTIFICATE)
     found.save(tmp_path / "new.json")
     assert_alike(Certificate.load(tmp_path / "new.json"), found)
-
-
-def test_what_it_covers():
     assert CERTIFICATE.covers(11)
     assert CERTIFICATE.scope == Scope(2, 1, ("odd",))
     assert not CERTIFICATE.covers(12)

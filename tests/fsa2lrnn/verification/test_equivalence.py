@@ -201,8 +201,7 @@ def test_heads_that_changed_places_are_caught(stacks):
     assert assert_refuted_by_a_shortest_word(mutants.swap_heads(lower(recurrence), 0, 0, 1), machine, longest=4)
 
 
-def test_a_proof_says_which_scans_it_covers():
-    """A model that is no longer one-hot is proved for scans that step, since its steps are exact, and for no other."""
+def test_a_proof_names_its_scans_and_drift_after_the_end_does_not_matter():
     model = compile_machine(zoo.parity(), normalisation="none")
     with torch.no_grad():
         model.layers[0].x0 *= 0.5
@@ -210,6 +209,14 @@ def test_a_proof_says_which_scans_it_covers():
     verdict = prove_equivalent(model, zoo.parity())
     assert isinstance(verdict, Proved)
     assert verdict.scans == ("sequential", "fused", "letters")
+    machine = MooreMachine([[0, 1], [1, 1]], ["yes", "?"], 0, "ab")
+    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([1.0, 0.0]))
+    A, v = torch.tensor([1.0, 1.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 1.0]).reshape(2, 1, 1)
+    model = LRNN.from_tables(A, v, torch.zeros(1, 1), readout, ("a", "b"), ("yes", "no"))
+    verdict = prove_equivalent(model, machine, budget=100, ignore="lacked")
+    assert (type(verdict), verdict.pairs, verdict.transitions) == (Proved, 1, 1)
+    strict = prove_equivalent(model, machine, budget=100)
+    assert (type(strict), strict.word) == (Refuted, ("b",))
 
 
 def test_what_is_ignored_is_left_out_and_reported():
@@ -257,18 +264,6 @@ def test_what_the_empty_words_output_rounds_is_seen(large):
     else:
         assert isinstance(verdict, Proved)
         assert verdict.covers.shapes == ("every" if large < 2**20 else "letters")
-
-
-def test_states_that_drift_after_all_that_counts_do_not_stand_in_the_way():
-    """After "b" nothing counts, and there the model's state is another one with every letter."""
-    machine = MooreMachine([[0, 1], [1, 1]], ["yes", "?"], 0, "ab")
-    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([1.0, 0.0]))
-    A, v = torch.tensor([1.0, 1.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 1.0]).reshape(2, 1, 1)
-    model = LRNN.from_tables(A, v, torch.zeros(1, 1), readout, ("a", "b"), ("yes", "no"))
-    verdict = prove_equivalent(model, machine, budget=100, ignore="lacked")
-    assert (type(verdict), verdict.pairs, verdict.transitions) == (Proved, 1, 1)
-    strict = prove_equivalent(model, machine, budget=100)
-    assert (type(strict), strict.word) == (Refuted, ("b",))
 
 
 def test_budgets_and_logits_that_are_not_numbers():
@@ -339,7 +334,7 @@ def test_a_time_limit_that_has_passed_is_said(stacks):
         assert ("time limit", "3 s, all spent") in verdict.in_words()
 
 
-def test_an_enumeration_ends_before_the_first_wrong_word():
+def test_enumerations_end_at_budgets_lengths_and_wrong_words():
     machine = zoo.sum_mod(3)
     config = LRNNConfig(machine.alphabet, (0, 1, 2), (BlockLayerConfig((2,), 4, 4),) * 2, embedding_dim=2)
     torch.manual_seed(0)
@@ -351,9 +346,6 @@ def test_an_enumeration_ends_before_the_first_wrong_word():
     assert wrong[:, -1].any()
     assert not wrong[:, :-1].any()
     check(certificate, model)
-
-
-def test_budget_and_length_end_it_and_states_after_which_nothing_counts_are_left_out():
     machine = zoo.sum_mod(5)
     model = compile_machine(machine)
     goal = specification_of(model, machine)

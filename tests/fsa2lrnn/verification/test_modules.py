@@ -286,7 +286,7 @@ def test_a_method_that_a_class_inherits_is_refused_once_it_has_its_own(monkeypat
         check_modelled(learned())
 
 
-def test_every_judge_refuses():
+def test_judges_refuse_and_tables_are_plain_tensors():
     model = compile_machine(PARITY)
     certificate = certify(model, PARITY)
     for change in (own_forward, outside_the_parameters):
@@ -294,9 +294,6 @@ def test_every_judge_refuses():
         for judge in (prove_equivalent, certify, lambda model, _: check(certificate, model)):
             with pytest.raises(UnsupportedFormat, match=r"readout has its own forward|readout\.0 has the attribute"):
                 judge(broken, PARITY)
-
-
-def test_tables_that_are_no_plain_tensors_are_refused():
     tables = switched(compile_machine(PARITY))
     certificate = certify(tables, PARITY)
     evil = replace(tables, A=tables.A.as_subclass(Evil))

@@ -175,13 +175,22 @@ def dyadic(gap=1.0, scale=1.0, dtype=torch.float32):
     return LRNN.from_affine(SwitchedAffine.of(*parts, readout, (0, 1, 2), (0, 1, 2)))
 
 
-def test_lowest_bits_and_numbers_that_step_exactly_nowhere():
+def test_exact_numbers_dead_letters_and_other_dtypes():
     x = np.array([0.0, 1.0, -3.0, 0.375, 2.0**-149, 2.0**100, 1 / 3])
     assert lowest_bit(x).tolist() == [1 << 20, 0, 0, -3, -149, 100, -54]
     one = np.ones((1, 1, 1, 1))
     for value in (np.nan, np.inf, 2.0**-127):
         assert not steps_exactly(one, np.zeros((1, 1, 1)), np.full((1, 1, 1), value), SINGLE)
     assert steps_exactly(one, np.zeros((1, 1, 1)), np.zeros((1, 1, 1)), SINGLE)
+    trap = MooreMachine([[0, 1], [1, 1]], [0, "?"], 0, "ab")
+    model = compile_machine(MooreMachine([[0, 1], [1, 1]], [0, 1], 0, "ab"))
+    for ignore, letters in (((), 4), ("lacked", 1)):
+        walk = JointWalk(ModelSystem(model), specification_of(model, trap, ignore))
+        assert np.array_equal(walk.live, [[True, not ignore]])
+        closed(walk)
+        assert walk.letters == letters
+    with pytest.raises(UnsupportedFormat, match="computes in float16"):
+        checked(tables(torch.float32, False).to(torch.float16))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -268,16 +277,6 @@ def test_every_pair_is_met_once_by_a_shortest_word(machine, all_count):
     assert {q: len(word) for q, word in words.items()} == {q: len(word) for q, word in shortest.items()}
 
 
-def test_letters_after_which_nothing_counts_are_not_read():
-    trap = MooreMachine([[0, 1], [1, 1]], [0, "?"], 0, "ab")
-    model = compile_machine(MooreMachine([[0, 1], [1, 1]], [0, 1], 0, "ab"))
-    for ignore, letters in (((), 4), ("lacked", 1)):
-        walk = JointWalk(ModelSystem(model), specification_of(model, trap, ignore))
-        assert np.array_equal(walk.live, [[True, not ignore]])
-        closed(walk)
-        assert walk.letters == letters
-
-
 def tables(dtype, layer_norm):
     torch.manual_seed(0)
     A, v, x0 = (torch.randn(*shape, dtype=dtype) for shape in ((2, 3, 2, 2), (2, 3, 2), (3, 2)))
@@ -295,11 +294,6 @@ def test_numbers_and_digest_are_those_of_the_tables(dtype, layer_norm):
     assert found.numbers["A"].dtype == given.A.numpy().dtype
     assert np.array_equal(found.weights["W2"], given.readout.W2.double().numpy())
     assert ("norm_weight" in found.numbers) == layer_norm
-
-
-def test_other_dtypes_are_refused_by_name():
-    with pytest.raises(UnsupportedFormat, match="computes in float16"):
-        checked(tables(torch.float32, False).to(torch.float16))
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_cascades_and_the_choice_of_a_form(call):
     assert json.loads(call("compile", "task:sum_mod(5)", "--json")[1])["why"] is None
 
 
-def test_more_letters_than_the_source_knows(call, tmp_path):
+def test_letters_of_sources_and_what_can_not_be_expressed(call, tmp_path):
     assert call("compile", "regex:(ab)*", "--alphabet", "abc", "-o", "abc.safetensors")[0] == 0
     assert load(tmp_path / "abc.safetensors").transduce("abc") == [False, True, False]
     code, _, err = call("compile", "task:sum_mod(2)", "--alphabet", "012")
@@ -50,9 +50,6 @@ def test_more_letters_than_the_source_knows(call, tmp_path):
     assert "no transition for state 0 on '2', state 1 on '2': add them, or choose completion='sink'" in err
     facts = json.loads(call("compile", "task:sum_mod(2)", "--alphabet", "012", "--completion", "ignore", "--json")[1])
     assert (facts["machine"]["letters"], facts["machine"]["minimal_states"]) == (["0", "1", "2"], 2)
-
-
-def test_what_cannot_be_expressed_exits_with_one(call):
     code, _, err = call("compile", "task:sum_mod(5)", "--normalisation", "released")
     assert code == 1
     assert "at block size 5 a permutation is scaled by 0.7812" in err

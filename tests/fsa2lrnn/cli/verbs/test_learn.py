@@ -129,7 +129,7 @@ def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
     assert not (tmp_path / "run").exists()
 
 
-def test_contradictions_are_taken_where_labels_may_be_wrong(call, tmp_path):
+def test_wrong_labels_and_settings_by_name(call, tmp_path):
     (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
     code, out, _ = call(
         "learn", "words.jsonl", "-o", "run", "--label-noise", "0.05", "--held-out", "0", "--set", "settle=30", "--set",
@@ -137,6 +137,12 @@ def test_contradictions_are_taken_where_labels_may_be_wrong(call, tmp_path):
     )  # fmt: skip
     assert code == 0
     assert "no words were held out" in out
+    out = ("--output", "runs", "--preset", "quick", "--json")
+    code, text, _ = call("train", "task:sum_mod(2)", *out, *FEW_STEPS, "--set", "stop_at=None", *JUDGED)
+    document = json.loads(text)
+    assert code == 0
+    assert (document["settings"]["stop_at"], document["settings"]["steps"]) == (None, 4)
+    assert (tmp_path / "runs" / "seed-0" / "model.safetensors").exists()
 
 
 FEW_STEPS = (
@@ -153,15 +159,6 @@ FEW_STEPS = (
 )
 FEW_STEPS += ("--set", "test_length=9", "--set", "test_words=5", "--set", "evaluate_every=2", "--steps", "4")
 JUDGED = ("--lengths", "3", "--words", "20")
-
-
-def test_settings_by_name_none_among_them(call, tmp_path):
-    out = ("--output", "runs", "--preset", "quick", "--json")
-    code, text, _ = call("train", "task:sum_mod(2)", *out, *FEW_STEPS, "--set", "stop_at=None", *JUDGED)
-    document = json.loads(text)
-    assert code == 0
-    assert (document["settings"]["stop_at"], document["settings"]["steps"]) == (None, 4)
-    assert (tmp_path / "runs" / "seed-0" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize(
@@ -229,7 +226,7 @@ def test_then_prove_reads_the_automaton_out_or_refuses(call, tmp_path):
 SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
-def test_repair_writes_a_model_that_is_proved(call, tmp_path):
+def test_repairs_and_distilled_layers_are_proved(call, tmp_path):
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
     facts = json.loads(out)
     assert (code, facts["accuracy"]) == (0, 1.0)
@@ -238,6 +235,13 @@ def test_repair_writes_a_model_that_is_proved(call, tmp_path):
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--snap")
     assert code == 0
     assert "1.000000 along 500,000" in out
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "-o", "new.safetensors")
+    assert code == 0
+    assert out.startswith("proved: equal on every word of every length")
+    assert load(tmp_path / "new.safetensors").config.normalisation == "onehot"
+    code, _, err = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "--columns", "p<=1")
+    assert code == 2
+    assert "--mode distil makes a layer of one-hot columns: it goes without --columns" in err
 
 
 @pytest.mark.parametrize(
@@ -252,16 +256,6 @@ def test_bad_input_is_one_line(call, arguments, message):
     code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
     assert (code, out) == (2, "")
     assert message in err
-
-
-def test_distil_makes_a_layer_that_is_proved(call, tmp_path):
-    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "-o", "new.safetensors")
-    assert code == 0
-    assert out.startswith("proved: equal on every word of every length")
-    assert load(tmp_path / "new.safetensors").config.normalisation == "onehot"
-    code, _, err = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "--columns", "p<=1")
-    assert code == 2
-    assert "--mode distil makes a layer of one-hot columns: it goes without --columns" in err
 
 
 @pytest.mark.usefixtures("out_of_time")

@@ -14,16 +14,13 @@ from fsa2lrnn.extra.baselines.s5 import C_STARTS, S5Config, S5Layer
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
 
 
-def test_a_longer_word_changes_nothing():
+def test_longer_words_change_nothing_and_families_are_declared():
     layer = S4Layer(4, S4Config(4, d_state=8))
     u, start = torch.randn(2, 40, 4), layer.initial_state(2)
     before, weights = layer(u, start)[0], [weight.clone() for weight in layer.parameters()]
     layer(torch.randn(2, 500, 4), start)
     assert torch.equal(layer(u, start)[0], before)
     assert all(torch.equal(*pair) for pair in zip(layer.parameters(), weights, strict=True))
-
-
-def test_it_is_in_the_family_of_input_independent_layers():
     layer = S4Layer(4, S4Config(4, d_state=8))
     assert layer.family == "lti"
     assert S4DLayer(8, S4D).family == "lti-diagonalisable"
@@ -56,10 +53,13 @@ def test_matrices_start_with_the_variances_that_their_names_say(c_init):
     assert (layer.Lambda_im < 0).all()
 
 
-def test_hints_leave_the_rate_and_drop_the_decay():
+def test_hints_leave_or_halve_the_rate():
     hints = S5Layer(8, S5).parameter_hints()
     assert set(hints) == {"Lambda_re", "Lambda_im", "log_step", "B"}
     assert all(hint.rate_for(2e-3) == 2e-3 and hint.decay == 0 for hint in hints.values())
+    hints = LRULayer(8, LRU).parameter_hints()
+    assert set(hints) == {"nu_log", "theta_log", "gamma_log", "B"}
+    assert all(hint.rate_for(1e-3) == 5e-4 and hint.decay == 0 for hint in hints.values())
 
 
 LRU = LRUConfig(8, states=4)
@@ -74,12 +74,6 @@ def test_rates_start_in_the_ring_and_inputs_are_scaled_by_what_they_lack_to_one(
         layer.gamma_log.detach().double().exp(), (1 - rates.abs() ** 2).sqrt(), rtol=1e-4, atol=0
     )
     assert float((rates.abs() ** 2).mean()) == pytest.approx((0.9**2 + 0.999**2) / 2, rel=1e-2)
-
-
-def test_hints_halve_the_rate():
-    hints = LRULayer(8, LRU).parameter_hints()
-    assert set(hints) == {"nu_log", "theta_log", "gamma_log", "B"}
-    assert all(hint.rate_for(1e-3) == 5e-4 and hint.decay == 0 for hint in hints.values())
 
 
 def test_planes_compute_in_complex_numbers():
@@ -113,7 +107,7 @@ def test_the_released_code_looks_ahead(kernel):
     assert layer.family is None
 
 
-def test_the_recurrence_does_not():
+def test_liquid_s4_does_not_look_ahead_and_takes_pairs_of_last_letters():
     layer = LiquidS4Layer(8, LIQUID).double()
     u = torch.randn(2, 40, 8, dtype=torch.float64)
     moved = u.clone()
@@ -121,6 +115,11 @@ def test_the_recurrence_does_not():
     start = layer.initial_state(2)
     assert torch.equal(layer(u, start)[0][:, :-1], layer(moved, start)[0][:, :-1])
     assert layer.family == "liquid-s4"
+    pairs = _subsets(40, 2, torch.device("cpu")).flip(0)
+    assert pairs.shape == (40, 2)
+    assert pairs[0].tolist() == [30, 36]
+    assert pairs[-1].tolist() == [38, 39]
+    assert int(pairs.min()) == 30
 
 
 @pytest.mark.parametrize("kernel", RELEASED)
@@ -146,11 +145,3 @@ def test_frozen_constants_are_saved_with_the_model_and_do_not_learn(kernel, tmp_
     save(model, tmp_path / "model.safetensors")
     torch.manual_seed(1)
     assert torch.equal(load(tmp_path / "model.safetensors")(tokens), model(tokens))
-
-
-def test_products_are_of_the_last_letters_that_have_enough_pairs():
-    pairs = _subsets(40, 2, torch.device("cpu")).flip(0)
-    assert pairs.shape == (40, 2)
-    assert pairs[0].tolist() == [30, 36]
-    assert pairs[-1].tolist() == [38, 39]
-    assert int(pairs.min()) == 30

@@ -65,10 +65,29 @@ def test_splitting_maps_commute_and_have_as_many_eigenspaces_as_the_kind_splits_
         assert field == "C" or real_roots(polynomial) > 0
 
 
-def test_nothing_splits_over_the_rationals_and_real_fields_are_their_own_conjugates():
+def test_fields_kinds_and_quaternions():
     (kind,) = constituents(functions_module(zoo.sum_mod(7).delta), lambda: None)
     assert splitting_map(kind, "Q") is None
     assert complex_conjugation((-5, 0, 1)) == (0, 1)
+    machine = zoo.group("S4")
+    module = functions_module(machine.delta)
+    kinds = kinds_of(machine)
+    counts = Counter(homs(kind.standard, module).nrows() for kind in kinds)
+    assert counts == {1: 1, 2: 1, 3: 2}
+    kind = next(kind for kind in kinds_of(zoo.group("Q8")) if kind.dimension == 4)
+    maps = homs(kind.standard, kind.standard.module)
+    algebra = structure(kind.standard, maps)
+    assert algebra.dimension == 4
+    assert algebra.center.nrows() == 1
+    assert kinds_of(metacyclic(5, 8, 2)) is None
+    algebra = quaternions(2, 3)
+    units = [fmpq_mat(1, 4, [int(i == k) for i in range(4)]) for k in range(4)]
+    for x, y, z in product(units, repeat=3):
+        assert (x * algebra.times(y)) * algebra.times(z) == x * algebra.times(y * algebra.times(z))
+    algebra = Algebra(linear.identity(2), (linear.identity(2), linear.matrix([[0, 1], [4, 0]], 2)))
+    found = commutant(algebra, first(2), [])
+    assert isinstance(found, ZeroDivisor)
+    assert linear.rank(algebra.times(found.row)) == 1
 
 
 @pytest.mark.parametrize("m", [3, 4, 5, 7, 8, 9, 12, 15])
@@ -118,20 +137,6 @@ def test_kinds_are_irreducible_and_pairwise_different(machine):
             assert homs(kind.standard, other.standard.module).nrows() == (i == j) * kind.commutant.dimension
 
 
-def test_what_commutes_is_an_algebra_and_each_kind_comes_as_often_as_its_degree():
-    machine = zoo.group("S4")
-    module = functions_module(machine.delta)
-    kinds = kinds_of(machine)
-    counts = Counter(homs(kind.standard, module).nrows() for kind in kinds)
-    assert counts == {1: 1, 2: 1, 3: 2}
-    kind = next(kind for kind in kinds_of(zoo.group("Q8")) if kind.dimension == 4)
-    maps = homs(kind.standard, kind.standard.module)
-    algebra = structure(kind.standard, maps)
-    assert algebra.dimension == 4
-    assert algebra.center.nrows() == 1
-    assert kinds_of(metacyclic(5, 8, 2)) is None
-
-
 def quaternions(a, b):
     """(a, b) over the rationals on the basis 1, i, j, ij: the matrices of "then basis map"."""
     one = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
@@ -143,17 +148,6 @@ def quaternions(a, b):
 
 def first(e):
     return fmpq_mat(1, e, [int(i == 0) for i in range(e)])
-
-
-def test_quaternions_multiply_and_squares_have_zero_divisors():
-    algebra = quaternions(2, 3)
-    units = [fmpq_mat(1, 4, [int(i == k) for i in range(4)]) for k in range(4)]
-    for x, y, z in product(units, repeat=3):
-        assert (x * algebra.times(y)) * algebra.times(z) == x * algebra.times(y * algebra.times(z))
-    algebra = Algebra(linear.identity(2), (linear.identity(2), linear.matrix([[0, 1], [4, 0]], 2)))
-    found = commutant(algebra, first(2), [])
-    assert isinstance(found, ZeroDivisor)
-    assert linear.rank(algebra.times(found.row)) == 1
 
 
 @pytest.mark.parametrize(
@@ -173,12 +167,29 @@ def test_matrices_are_never_taken_for_quaternions_without_zero_divisors(a, b):
     assert found is None or isinstance(found, ZeroDivisor)
 
 
-def test_hilbert_symbols_and_integral_multiples():
+def test_bounds_and_symbols():
     for a, b in product([-7, -3, -2, -1, 2, 3, 5, 6], repeat=2):
         places = [hilbert_symbol(fmpq(a), fmpq(b), p) for p in (2, 3, 5, 7)]
         at_infinity = -1 if a < 0 and b < 0 else 1
         assert places.count(-1) % 2 == (at_infinity == -1)
     assert integral(fmpq_poly([fmpq(1, 8), 0, fmpq(1, 2), 1])) == ((1, 0, 1, 1), 2)
+    generators = [[1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2]]
+    elements = [(0, 1, 2, 3)]
+    for x in elements:
+        for g in generators:
+            y = tuple(x[g[i]] for i in range(4))
+            if y not in elements:
+                elements.append(y)
+    delta = [[elements.index(tuple(x[g[i]] for i in range(4))) for x in elements] for g in generators]
+    found = factor_bounds(machine_of(delta))
+    assert (found.lower, found.upper) == (1, 1)
+    certificate = factor_bounds(zoo.group("Q8")).impossible
+    other = factor_bounds(zoo.group("D4")).to_json()["machine"]
+    with pytest.raises(RejectedCertificate):
+        recheck({**certificate, "machine": other})
+    found = factor_bounds(zoo.random_dfa(300, 2, seed=0, minimal=True))
+    assert (found.lower, found.upper) == (1, None)
+    assert found.note.endswith("states are more than the 200 for which submodules are looked for")
 
 
 @pytest.mark.parametrize(("p", "n"), [(2, 16), (3, 9), (5, 25)])
@@ -200,27 +211,3 @@ def test_named_machines(source):
         assert recheck(found.impossible).startswith("impossible: no layer of products of ")
     if found.heads:
         assert recheck(found.to_json()).startswith("representable: ")
-
-
-def test_transpositions_alone_need_one_factor():
-    """S4 by its neighbours' exchanges, on 24 elements: each is a reflection of the cube's space."""
-    generators = [[1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2]]
-    elements = [(0, 1, 2, 3)]
-    for x in elements:
-        for g in generators:
-            y = tuple(x[g[i]] for i in range(4))
-            if y not in elements:
-                elements.append(y)
-    delta = [[elements.index(tuple(x[g[i]] for i in range(4))) for x in elements] for g in generators]
-    found = factor_bounds(machine_of(delta))
-    assert (found.lower, found.upper) == (1, 1)
-
-
-def test_bounds_of_other_machines_and_large_ones_are_refused():
-    certificate = factor_bounds(zoo.group("Q8")).impossible
-    other = factor_bounds(zoo.group("D4")).to_json()["machine"]
-    with pytest.raises(RejectedCertificate):
-        recheck({**certificate, "machine": other})
-    found = factor_bounds(zoo.random_dfa(300, 2, seed=0, minimal=True))
-    assert (found.lower, found.upper) == (1, None)
-    assert found.note.endswith("states are more than the 200 for which submodules are looked for")

@@ -101,7 +101,7 @@ def test_rational_functions_within_a_complex_block_count_once():
                 recheck(certificate)
 
 
-def test_blocks_of_all_functions_and_bases_without_fractions():
+def test_answers_are_rechecked_and_name_both_bounds():
     machine = zoo.elevator(3)
     block = whole_block(machine.delta.tolist())
     assert block.size == machine.n_states - 1
@@ -109,9 +109,6 @@ def test_blocks_of_all_functions_and_bases_without_fractions():
     machine = zoo.sum_mod(2)
     block = rational_block(functions_module(machine.delta), linear.matrix([[6]], 1), machine.delta.tolist())
     assert [[int(str(x[0])) for x in row] for row in block.functions] == [[0, 1]]
-
-
-def test_both_bounds_are_rechecked_and_other_evidence_is_refused():
     answer = minimal_block(zoo.sum_mod(5), "R")
     assert answer.check() == (
         "representable: one layer of real blocks of size 2 represents this machine, by blocks of sizes 2; "
@@ -122,6 +119,12 @@ def test_both_bounds_are_rechecked_and_other_evidence_is_refused():
         replace(answer, machine=zoo.elevator(6)).check()
     with pytest.raises(RejectedCertificate):
         replace(answer, found=other.found).check()
+    answer = minimal_block(zoo.random_dfa(300, 2, seed=0, minimal=True))
+    assert answer.value is None
+    assert answer.explain() == (
+        f"real blocks of size {answer.upper} do, of less than 1 don't; between: {answer.machine.n_states} states are "
+        "more than the 200 for which submodules are looked for"
+    )
 
 
 @pytest.mark.parametrize(("machine", "size"), [(MooreMachine([[0]], ["only"]), 0), (zoo.parity(), 1)])
@@ -130,15 +133,6 @@ def test_one_and_two_states_need_no_search(machine, size):
     assert (answer.lower, answer.upper, answer.value, answer.impossible) == (size, size, size, None)
     assert sum(block.size for block in answer.blocks) == size
     answer.check()
-
-
-def test_an_interval_says_both_bounds_and_why_they_do_not_meet():
-    answer = minimal_block(zoo.random_dfa(300, 2, seed=0, minimal=True))
-    assert answer.value is None
-    assert answer.explain() == (
-        f"real blocks of size {answer.upper} do, of less than 1 don't; between: {answer.machine.n_states} states are "
-        "more than the 200 for which submodules are looked for"
-    )
 
 
 def all_homs(kind, module):
@@ -169,7 +163,7 @@ def test_all_homomorphisms_are_found_and_are_such(machine):
                 assert a * rows == rows * b
 
 
-def test_what_is_no_homomorphism_and_maps_of_a_kind_to_itself():
+def test_homomorphisms_and_named_groups():
     module = functions_module(zoo.group("S3").delta)
     kind = next(k for k in constituents(module, lambda: None) if k.dimension == 2)
     assert not is_hom(kind.standard, module, fmpq_mat(1, 5, [1, 0, 0, 0, 0]))
@@ -178,6 +172,12 @@ def test_what_is_no_homomorphism_and_maps_of_a_kind_to_itself():
     turn = endomorphism(field.standard, field.commutant.generator)
     assert all(turn * a == a * turn for a in field.standard.module.letters)
     assert turn**5 == linear.identity(4)
+    sizes = {"Z5": 5, "Z10": 5, "S3": 3, "S4": 3, "A4": 3, "A5": 5, "Q8": 4, "D4": 2, "Z2xZ3xS3": 3}
+    assert {name: signed_blocks(zoo.group(name)).value for name in sizes} == sizes
+    for name in ("S3", "S4", "Q8", "Z12"):
+        assert signed_blocks(zoo.group(name)).lower >= minimal_block(zoo.group(name), "Q").lower
+    assert signed_blocks(zoo.flip_flop()) is None
+    assert signed_blocks(machine_of([[0]])).value == 0
 
 
 # The plain chain stops one below the truth on each, the second for the sake of a parameter.
@@ -241,15 +241,6 @@ def test_cyclic_groups_need_what_signed_permutations_show(n):
     """One generator turns each block by a signed permutation; n states take orbits whose lengths have n as multiple."""
     least = next(b for b in range(1, 5) if lcm(*(p for p in periods(b) if n % p == 0)) == n)
     assert signed_blocks(zoo.sum_mod(n)).value == least
-
-
-def test_named_groups_are_decided_and_letters_that_do_not_permute_are_not():
-    sizes = {"Z5": 5, "Z10": 5, "S3": 3, "S4": 3, "A4": 3, "A5": 5, "Q8": 4, "D4": 2, "Z2xZ3xS3": 3}
-    assert {name: signed_blocks(zoo.group(name)).value for name in sizes} == sizes
-    for name in ("S3", "S4", "Q8", "Z12"):
-        assert signed_blocks(zoo.group(name)).lower >= minimal_block(zoo.group(name), "Q").lower
-    assert signed_blocks(zoo.flip_flop()) is None
-    assert signed_blocks(machine_of([[0]])).value == 0
 
 
 def test_groups_beyond_the_limits_leave_an_interval(monkeypatch):

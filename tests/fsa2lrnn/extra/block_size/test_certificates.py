@@ -143,14 +143,18 @@ def test_one_layer_and_projective_lines():
     assert eleven.note == "the degrees of the simple of order 660 are not in the table"
 
 
-def test_degrees_of_groups_of_matrices_bound_those_of_the_table():
-    """Real matrices are complex ones, rational ones real; a real group of degree d holds no element of prime order p
-    over the rationals unless p − 1 ≤ d."""
+def test_degrees_and_corners():
     for name, primes in {"A5": (3, 5), "PSL(2,7)": (3, 7), "A6": (3, 5)}.items():
         d = DEGREES[name]
         assert d["C"] <= d["R"] <= d["Q"]
         assert d["Q"] >= max(primes) - 1
     assert degree("Z2", "Q") == (1, 1)
+    turn = [1, 2, 3, 4, 0, 5, 6]
+    fold = [0, 1, 2, 3, 4, 0, 1]
+    move = [5, 6, 2, 3, 4, 5, 6]
+    found = any_depth(machine_of(np.array([turn, fold, move])), "Q")
+    assert "Z5" in found.factors
+    assert found.value == 4
 
 
 def test_groups_beyond_the_limits_leave_an_interval(monkeypatch):
@@ -162,13 +166,3 @@ def test_groups_beyond_the_limits_leave_an_interval(monkeypatch):
     few = any_depth(zoo.cerny(6))
     assert few.lower <= 2 <= few.upper
     assert few.note
-
-
-def test_a_group_in_a_corner_of_the_monoid_counts():
-    """Z5 on five states that a letter folds all others onto."""
-    turn = [1, 2, 3, 4, 0, 5, 6]
-    fold = [0, 1, 2, 3, 4, 0, 1]
-    move = [5, 6, 2, 3, 4, 5, 6]
-    found = any_depth(machine_of(np.array([turn, fold, move])), "Q")
-    assert "Z5" in found.factors
-    assert found.value == 4

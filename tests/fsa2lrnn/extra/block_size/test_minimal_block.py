@@ -186,7 +186,7 @@ def test_bounds_of_random_machines_meet_but_for_a_few():
     assert gaps <= 6  # of 2,100
 
 
-def test_fields_are_ordered():
+def test_fields_and_budgets():
     rng = random.Random(5)
     for _ in range(30):
         machine = random_machine(rng, 7)
@@ -194,9 +194,6 @@ def test_fields_are_ordered():
         assert complex_.lower <= real.upper
         assert real.lower <= rational.upper
         assert real.lower <= 2 * complex_.upper
-
-
-def test_a_budget_that_is_spent_leaves_what_is_proved():
     machine = zoo.group("S4")
     _KEPT.clear()
     answer = least(machine, "R", budget=0)
@@ -206,6 +203,8 @@ def test_a_budget_that_is_spent_leaves_what_is_proved():
         ("looking for smaller blocks: the limit of 0 s has passed: give more seconds"),
     )
     answer.check()
+    with pytest.raises(UnsupportedFormat, match="field 'F' is not known: choose Q"):
+        least(zoo.parity(), "F")
 
 
 @pytest.mark.parametrize("source", ["random_dfa(1400, 2, seed=0, minimal=true)", "dyck(2, 8)"])
@@ -253,8 +252,3 @@ def test_what_the_checker_refuses_is_not_said(monkeypatch):
 def test_an_index_of_two_that_only_the_rationals_see():
     """Q8 and the binary octahedral group, their centres one, on the cosets of a Z3: 8 over the reals, 16 over Q."""
     assert [proved(central_product(), field) for field in "CRQ"] == [(8, 8), (8, 8), (16, 16)]
-
-
-def test_a_field_that_is_none():
-    with pytest.raises(UnsupportedFormat, match="field 'F' is not known: choose Q"):
-        least(zoo.parity(), "F")

@@ -141,9 +141,13 @@ def test_ctrl_c_saves_every_run(tmp_path, monkeypatch):
         assert_close(outcome, train(replace(own, steps=5), tmp_path / f"alone-{own.seed}"))
 
 
-def test_settings_that_differ_are_not_stacked(tmp_path):
+def test_settings_that_differ_and_graphs_in_settings(tmp_path):
     with pytest.raises(UnsupportedFormat, match="differ in more than the seed: train them one by one"):
         train_stacked([(TINY, tmp_path / "a"), (replace(TINY, seed=1, batch=5), tmp_path / "b")])
+    replayed = replace(TINY_OF_REPLAY, device="cuda", cuda_graph=True)
+    assert "cuda_graph" not in TINY_OF_REPLAY.to_json()
+    assert Settings.from_json(TINY_OF_REPLAY.to_json()) == TINY_OF_REPLAY
+    assert Settings.from_json(replayed.to_json()) == replayed
 
 
 def test_each_run_has_a_writer_of_its_own(tmp_path, monkeypatch):
@@ -258,14 +262,6 @@ def test_replays_are_not_overwritten_and_failures_are_named(stood_in):
 def test_settings_that_do_not_fit_are_refused(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         replace(TINY_OF_REPLAY, **changes)
-
-
-def test_settings_say_of_graphs_only_where_there_are_some():
-    """So that sweeps of before find their folders."""
-    replayed = replace(TINY_OF_REPLAY, device="cuda", cuda_graph=True)
-    assert "cuda_graph" not in TINY_OF_REPLAY.to_json()
-    assert Settings.from_json(TINY_OF_REPLAY.to_json()) == TINY_OF_REPLAY
-    assert Settings.from_json(replayed.to_json()) == replayed
 
 
 @on_a_gpu

@@ -100,10 +100,17 @@ def test_tables_in_chunks_agree_with_the_reference_forward_and_backward(in_chunk
     assert_tokens_agree(*table(*shape))
 
 
-def test_double_precision_stays_double(in_chunks):
+def test_precision_of_doubles_and_under_autocast(in_chunks):
     in_chunks(2)
     assert_dense_agrees(dense(1, 5, 1, 3, torch.float64))
     assert_tokens_agree(*table(1, 5, 1, 3, torch.float64))
+    A, v, x0 = dense(1, 3, 1, 2)
+    tokens, rows = table(1, 3, 1, 2)
+    for method in ("sequential", "triton", "auto"):
+        with torch.autocast(DEVICE, torch.bfloat16):
+            x, y = scan(A.bfloat16(), v, x0, method), scan_tokens(tokens, *rows, method)
+        wanted = scan(A.bfloat16().float(), v, x0, "sequential"), scan_tokens(tokens, *rows, "sequential")
+        assert_same((x, y), wanted, 1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -249,13 +256,3 @@ def test_what_auto_stands_for_on_a_gpu(shape, dtype, has_triton, method):
     wanted = "triton" if method == "triton" else "letters"
     assert token_method_on("cuda", dtype, shape, 5, has_triton) == wanted
     assert method_on("xpu", dtype, shape, True) != "triton"  # no kernel was tried there
-
-
-def test_under_autocast_states_keep_single_precision():
-    A, v, x0 = dense(1, 3, 1, 2)
-    tokens, rows = table(1, 3, 1, 2)
-    for method in ("sequential", "triton", "auto"):
-        with torch.autocast(DEVICE, torch.bfloat16):
-            x, y = scan(A.bfloat16(), v, x0, method), scan_tokens(tokens, *rows, method)
-        wanted = scan(A.bfloat16().float(), v, x0, "sequential"), scan_tokens(tokens, *rows, "sequential")
-        assert_same((x, y), wanted, 1e-5)

@@ -155,8 +155,7 @@ def test_gates_are_exact_at_their_ends_and_not_between(logit, kept, by_scan):
         assert torch.equal(after, kept * h)
 
 
-def test_their_calls_of_several_tokens_forget_what_was_before(exported):
-    """Why letters after the first call are read one by one here: the state starts at 0 in each such call."""
+def test_mamba_forgets_between_calls_and_channels_that_keep_all_are_noticed(exported):
     model = load(exported("flip_flop", "mamba")[0])
     tokens = torch.tensor([0, *[2] * 7])  # set, and then keep
     wanted, _ = model.code.read(model.model, tokens, None)
@@ -166,16 +165,10 @@ def test_their_calls_of_several_tokens_forget_what_was_before(exported):
     assert wanted[-1] != anew[-1]
     _, cache = model.code.read(model.model, tokens[:4], None)
     assert model.code.read(model.model, tokens[4:], cache)[0].tolist() == wanted[4:].tolist()
-
-
-def test_a_channel_that_forgets_nothing_is_noticed(exported):
     model = load(exported(MACHINES["ab_star"], "mamba")[0])
     with torch.no_grad():
         model.model.backbone.layers[2].mixer.A_log.fill_(-torch.inf)  # A = 0
     assert not isinstance(prove(model, budget=200), Proved)
-
-
-def test_heads_of_other_values_are_no_plan_for_it():
     with pytest.raises(NotExpressible, match="one value of 64 at a time"):
         mamba.build(_with_values_of_32(), torch.float32)
 

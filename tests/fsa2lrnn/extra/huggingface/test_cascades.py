@@ -95,10 +95,12 @@ def test_transpositions_above_counters_follow_other_groups(source, n_layers):
     assert followed(plan, word) == machine.transduce([machine.alphabet[a] for a in word])
 
 
-def test_too_many_points_and_one_state():
+def test_cascades_that_do_not_exist():
     assert cascaded(zoo.length_mod(29), has_reflections=True) is None
     plan = cascaded(MooreMachine([[0], [0]], ["x"]), has_reflections=False)
     assert followed(plan, [0, 1, 1]) == ["x"] * 3
+    cascade = decompose(zoo.length_mod(29), max_block=29).cascade
+    assert with_transpositions(cascade) is None
 
 
 def test_too_many_units(monkeypatch):
@@ -196,11 +198,6 @@ def test_cascades(machine):
     assert cascade.transduce(letters) == machine.transduce(letters)
 
 
-def test_no_cascade_of_transpositions():
-    cascade = decompose(zoo.length_mod(29), max_block=29).cascade
-    assert with_transpositions(cascade) is None
-
-
 SOURCES = (
     "parity", "sum_mod(5)", "flip_flop", "ab_star", "mod_arith(5)", "group(S4, transpositions)", "even_pair(5)",
     "tomita(7)", "dyck(2, 3)", "cerny(4)", "all_maps(3)", "contains(abaab)",
@@ -236,22 +233,16 @@ def test_duals_of_drawn_machines(seed):
     assert follows(dual(wide))
 
 
-def test_a_copied_coordinate_or_a_number_that_is_wrong_shows():
+def test_duals_take_few_coordinates_and_wrong_numbers_show():
     plan = dual(zoo.sum_mod(5))
     for part in (plan.sources, plan.added):
         part[1, 3] += 1
         assert not follows(plan)
         part[1, 3] -= 1
-
-
-def test_what_is_constant_takes_no_coordinate():
     plan = dual(zoo.flip_flop())
     assert plan.n_coordinates == 3
     assert (plan.sources[:2, 2] == ZERO).all()
     assert (plan.sources[:, ONE] == ONE).all()
-
-
-def test_too_large():
     with pytest.raises(BudgetExceeded, match="the dual of these 51 states has more than 40 coordinates"):
         dual(zoo.mod_arith(5), limit=40)
 
@@ -289,7 +280,7 @@ def test_matrices_tell_outputs_for_ever(task):
     assert len(known) == most
 
 
-def test_steps_are_products_of_reflections_by_dyadic_unit_keys():
+def test_factors_are_reflections_and_a_changed_one_is_noticed():
     plan = delta_product.plan(zoo.sum_mod(5))
     for word in plan.factors[0]:
         for key, value, beta in word:
@@ -302,9 +293,6 @@ def test_steps_are_products_of_reflections_by_dyadic_unit_keys():
         turn = (np.eye(len(key)) - beta * np.outer(key, key)) @ turn
     assert np.array_equal(np.linalg.matrix_power(turn, 5), np.eye(len(key)))
     assert not np.array_equal(turn, turn.T)  # a rotation, which one step is not
-
-
-def test_a_changed_factor_is_noticed():
     plan = delta_product.plan(zoo.sum_mod(5))
     ((zero, one, *rest),) = plan.factors
     broken = delta_product.Product(plan.machine, plan.alphas, ((zero, one[::-1], *rest),), plan.how)

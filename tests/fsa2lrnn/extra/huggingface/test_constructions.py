@@ -67,30 +67,23 @@ def test_too_many_windows_or_states():
 ROOT = Path(__file__).parents[4]
 
 
-def test_a_step_is_the_gated_delta_rule():
+def test_steps_are_the_delta_rule_and_orbits_are_closed():
     k, v = np.array([0.5, 0.5, 0.5, 0.5]), np.array([3.0, 1.0])
     head = StageHead(k[None], v[None], np.ones(1), np.full(1, 2.0), np.ones(4), np.ones(2))
     S = np.arange(8.0).reshape(4, 2)
     assert np.array_equal(head.step(S, 0), (np.eye(4) - 2 * np.outer(k, k)) @ S + 2 * np.outer(k, v))
-
-
-def test_an_orbit_is_closed_under_its_table():
     found = reflections(zoo.group("S4", "transpositions").delta, 0)
     assert len(found.states) == 24
     for a, row in enumerate(found.table):
         for S, after in zip(found.states, row, strict=True):
             assert np.array_equal(found.head.step(S, a), found.states[after])
+    found = numbers(reflections(zoo.group("S5", "transpositions").delta, 0))
+    assert np.abs(found[found != 0]).min() > 1e-3
 
 
 def numbers(found):
     """What becomes weights, in the type that these have."""
     return np.concatenate([found.head.query, found.marks.ravel(), [found.gap]]).astype(np.float32)
-
-
-def test_what_rounding_leaves_of_zero_is_zero():
-    """A query had entries of 5e-18, of one sign on one CPU and of the other on another, and weights depend on it."""
-    found = numbers(reflections(zoo.group("S5", "transpositions").delta, 0))
-    assert np.abs(found[found != 0]).min() > 1e-3
 
 
 OTHER_CPU = """
@@ -121,22 +114,16 @@ def test_what_never_closes_or_tells_no_outputs_apart_is_refused():
         side_by_side(zoo.parity(), [keeps], "nothing")
 
 
-def test_units_name_outputs_of_the_machine():
+def test_units_and_places():
     machine = MooreMachine([[0, 0], [1, 1]], ["x", "y"])
     plan = side_by_side(machine, [register(machine.delta)], "a register")
     assert plan.outputs == ("x", "y")
     assert sorted((unit.marks, unit.target) for unit in plan.stages[0].units) == [((1,), 0), ((2,), 1)]
-
-
-def test_places_do_not_overlap():
     plan = construct(zoo.ab_star(), True)
     where = layout(plan)
     assert where.marks == (2, 7, 8)
     assert where.symbols == (4, 9)
     assert where.width == 64
-
-
-def test_letters_beyond_the_width_are_refused_in_words():
     machine = MooreMachine(np.arange(5_000)[:, None] % 2 * np.ones((1, 2), int), [False, True])
     with pytest.raises(NotExpressible, match=r"5,000 letters.* need a hidden size of 5,00.*smaller alphabet"):
         layout(construct(machine, True))
@@ -151,10 +138,16 @@ def test_gates_saturate_exactly(number):
         assert number == 0 or float(decay) == {-512.0: 1, 512.0: 0}[number]
 
 
-def test_a_narrower_layer_is_asked_for_no_more_than_it_reaches():
+def test_registers_and_resets():
     plan = construct(zoo.parity(), True)
     with pytest.raises(NotExpressible, match="β = 2 is asked for, and this layer reaches 1"):
         mixer(plan, 0, largest_beta=1, kernel=4)
+    found = register(zoo.flip_flop().delta)
+    assert len(found.states) == 3
+    assert register(zoo.parity().delta) is None
+    found = reflections(np.array([[1, 0], [0, 1], [0, 0]]), 0)
+    assert len(found.states) == 2
+    assert found.table.tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("task", ["S4", "S5"])
@@ -170,12 +163,6 @@ def test_one_unit_fires_at_every_mark_and_no_other(task):
         fires = np.flatnonzero(gate @ x > -89)
         assert down[:, fires].argmax(axis=0).tolist() == [where.symbols[0] + unit.target]
         assert (gate @ x)[fires[0]] > 89
-
-
-def test_a_register_holds_what_was_written():
-    found = register(zoo.flip_flop().delta)
-    assert len(found.states) == 3
-    assert register(zoo.parity().delta) is None
 
 
 @pytest.mark.parametrize(
@@ -227,12 +214,6 @@ def test_all_three_exchanges_of_three_points_fit_through_a_cover():
         rows.append(row)
     found = reflections(np.array(rows), 0)
     assert len(found.states) == 24
-
-
-def test_resets_to_the_start_and_letters_that_do_nothing():
-    found = reflections(np.array([[1, 0], [0, 1], [0, 0]]), 0)
-    assert len(found.states) == 2
-    assert found.table.tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -216,13 +216,15 @@ def test_a_recorded_machine_that_would_take_long_to_write_again_is_refused(expor
     assert time.process_time() - begun < 2
 
 
-def test_a_larger_machine_is_read_where_it_is_the_expected_one(exported):
+def test_larger_machines_and_single_letters(exported, tmp_path):
     machine = MooreMachine([range(13), *([q] * 13 for q in range(13))], range(13))
     folder = exported(machine)[0]
     assert load(folder, machine).machine.n_states == 13
     other = MooreMachine(machine.delta, [False, *[True] * 12])
     with pytest.raises(CheckpointError, match="of 13 states"):
         load(folder, other)
+    written = export(MooreMachine([[1, 0]], [False, True]), "olmo-hybrid", tmp_path / "m")
+    assert written.verdict.pairs == 3
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -231,11 +233,6 @@ def test_what_is_written_is_proved(exported, task, dtype):
     _, written = exported(task, "olmo-hybrid", dtype)
     assert isinstance(written.verdict, Proved)
     assert written.verdict.arithmetic == dtype
-
-
-def test_one_letter_is_an_alphabet(tmp_path):
-    written = export(MooreMachine([[1, 0]], [False, True]), "olmo-hybrid", tmp_path / "m")
-    assert written.verdict.pairs == 3
 
 
 @pytest.mark.parametrize(

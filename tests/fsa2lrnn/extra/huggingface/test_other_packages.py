@@ -244,9 +244,15 @@ def test_other_weights_of_pd_ssm_are_refused(tmp_path):
 has_rwkv = pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
 
 
-def test_of_two_letters_in_turn_nothing_is_said():
+def test_rwkv_bounds_two_letters_and_spread_bytes(tmp_path):
     assert len(refuse(zoo.mod_arith(2), "qwen3-next").repeated) == 2
     assert refuse(zoo.mod_arith(2), "rwkv-7") is None
+    plan = construct(zoo.shift_register(3), has_reflections=False)
+    with pytest.raises(NotExpressible, match="rwkv-7 looks one letter back"):
+        layer_file("rwkv-7").build(plan, torch.float32)
+    torch.save({"emb.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "model.pth")
+    with pytest.raises(CheckpointError, match=r"has [\d,]+ bytes, and its tensors are 4,000,000,000,000"):
+        RwkvPackage().load(tmp_path)
 
 
 def test_the_theorem_in_numbers():
@@ -261,12 +267,6 @@ def test_the_theorem_in_numbers():
         least = min(least, values.real.min())
         assert values.real.max() < 1 + 1e-9
     assert math.exp(-0.606531) - 1 - 1e-9 < least < -0.4547
-
-
-def test_two_letters_back_are_no_plan_for_it():
-    plan = construct(zoo.shift_register(3), has_reflections=False)
-    with pytest.raises(NotExpressible, match="rwkv-7 looks one letter back"):
-        layer_file("rwkv-7").build(plan, torch.float32)
 
 
 @has_rwkv
@@ -316,11 +316,4 @@ def test_other_files(tmp_path, content):
     elif content is not None:
         torch.save(content, path)
     with pytest.raises(CheckpointError, match=r"(holds|is) no model of (rwkv|RWKV)-7"):
-        RwkvPackage().load(tmp_path)
-
-
-def test_a_file_of_few_bytes_that_spread_to_many_is_refused(tmp_path):
-    """Before the package is asked for, which would copy what stands there once."""
-    torch.save({"emb.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "model.pth")
-    with pytest.raises(CheckpointError, match=r"has [\d,]+ bytes, and its tensors are 4,000,000,000,000"):
         RwkvPackage().load(tmp_path)

@@ -22,7 +22,7 @@ from fsa2lrnn.versions import environment
 pytest.importorskip("transformers")
 
 
-def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
+def test_proofs_count_and_carry_digests(exported, tmp_path):
     model = load(exported("group(S3, transpositions)")[0])
     verdict = prove(model, zoo.group("S3", "transpositions"))
     assert isinstance(verdict, Proved)
@@ -30,9 +30,6 @@ def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
     assert verdict.covers.shapes == LETTERS
     assert "OlmoHybridForCausalLM of transformers " in str(verdict.covers)
     assert verdict.covers.environment == environment()
-
-
-def test_a_proof_carries_the_digest_of_all_files(exported, tmp_path):
     folder = shutil.copytree(exported("parity")[0], tmp_path / "copy")
     digest = prove(load(folder)).digest
     assert digest == prove(load(exported("parity")[0])).digest
@@ -53,14 +50,11 @@ def test_another_machine_is_refuted_with_a_word(exported, task):
     assert verdict.failure.position == len(verdict.word)
 
 
-def test_a_state_that_drifts_is_never_proved(exported):
+def test_drift_and_windows_are_not_proved(exported):
     model = load(exported("group(S3, transpositions)")[0])
     with torch.no_grad():
         model.model.model.layers[0].linear_attn.k_proj.weight[0] *= 1.01
     assert isinstance(prove(model, budget=100), Undecided | Refuted)
-
-
-def test_a_window_that_is_read_makes_other_states(exported):
     model = load(exported("parity")[0])
     before = prove(model).pairs
     with torch.no_grad():
@@ -69,12 +63,18 @@ def test_a_window_that_is_read_makes_other_states(exported):
     assert not isinstance(after, Proved) or after.pairs > before
 
 
-def test_attention_that_adds_something_is_refused(exported):
+def test_attention_other_letters_and_architectures_are_refused(exported):
     model = load(exported("parity")[0])
     with torch.no_grad():
         model.model.model.layers[-1].self_attn.v_proj.weight[0, 0] = 1
     with pytest.raises(UnsupportedFormat, match="layer 1 attends to more than zeros"):
         prove(model)
+    with pytest.raises(InvalidMachine):
+        prove(load(exported("parity")[0]), zoo.ab_star())
+    with pytest.raises(
+        CheckpointError, match="loads as a OlmoHybridForCausalLM, where a Mamba2ForCausalLM was written"
+    ):
+        layer_file("mamba-2").CODE.load(exported("ab_star")[0])
 
 
 def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):
@@ -95,11 +95,6 @@ def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):
         prove(model)
 
 
-def test_other_letters_are_refused(exported):
-    with pytest.raises(InvalidMachine):
-        prove(load(exported("parity")[0]), zoo.ab_star())
-
-
 @pytest.mark.usefixtures("out_of_time")
 def test_a_time_limit_that_has_passed_is_said(exported):
     verdict = prove(load(exported("group(S3, transpositions)")[0]), seconds=3)
@@ -118,13 +113,6 @@ def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported):
         assert given.tolist() == wanted.tolist()
         states = zip(code.state(model.model, again), code.state(model.model, cache), strict=True)
         assert all(torch.equal(x, y) for x, y in states)
-
-
-def test_another_architecture_is_refused(exported):
-    with pytest.raises(
-        CheckpointError, match="loads as a OlmoHybridForCausalLM, where a Mamba2ForCausalLM was written"
-    ):
-        layer_file("mamba-2").CODE.load(exported("ab_star")[0])
 
 
 @pytest.mark.parametrize("rope", [{"rope_type": "linear", "factor": 1e-38}, {"rope_type": "longrope"}])

@@ -73,9 +73,17 @@ def test_a_layer_declares_itself(name):
     assert "What one step executes:" in " ".join(file.__doc__.split())
 
 
-def test_another_is_refused():
+def test_words_and_arguments_of_refusals():
     with pytest.raises(UnsupportedFormat, match="layer 'gpt' is not known: choose one of olmo-hybrid"):
         layer_file("gpt")
+    assert (
+        refuse(zoo.mod_arith(2), "qwen3-next").explain().startswith('After "1+" again and again, and then "0", states')
+    )
+    told = refuse(zoo.sum_mod(3), "olmo-hybrid").explain()
+    assert told.startswith('After "1" again and again, states of one layer have period 1 or 2 in the end')
+    assert set(LAYERS) - set(checker.LAYERS) == {"pd-ssm", "slstm", "delta-product"}
+    assert set(checker.LAYERS) < set(LAYERS)
+    assert set(checker.LAYERS.values()) <= set(ARGUMENTS)
 
 
 ROOT_HALF = np.sqrt(0.5)
@@ -97,14 +105,6 @@ def test_olmo_hybrid_refuses_letters_of_period_three(task, is_refused):
 @pytest.mark.parametrize("task", ["flip_flop", "ab_star", "shift_register(3)", "dyck(2, 3)", "contains(abaab)"])
 def test_what_has_no_group_is_not_refused(task, layer):
     assert refuse(zoo.from_task(task), layer) is None
-
-
-def test_in_words():
-    assert (
-        refuse(zoo.mod_arith(2), "qwen3-next").explain().startswith('After "1+" again and again, and then "0", states')
-    )
-    told = refuse(zoo.sum_mod(3), "olmo-hybrid").explain()
-    assert told.startswith('After "1" again and again, states of one layer have period 1 or 2 in the end')
 
 
 def transitions(layer):
@@ -193,12 +193,6 @@ def good():
     return refuse(zoo.parity(), "qwen3-next").to_json()
 
 
-def test_arguments_are_of_layers_that_are_known():
-    assert set(LAYERS) - set(checker.LAYERS) == {"pd-ssm", "slstm", "delta-product"}
-    assert set(checker.LAYERS) < set(LAYERS)
-    assert set(checker.LAYERS.values()) <= set(ARGUMENTS)
-
-
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
@@ -268,7 +262,7 @@ def test_a_field_that_stands_twice_is_refused(tmp_path):
         checker.main([str(tmp_path / "c.json")])
 
 
-def test_the_file_stands_alone(tmp_path):
+def test_the_file_stands_alone_and_costs_are_bounded(tmp_path):
     path = tmp_path / "c.json"
     path.write_text(json.dumps(good()))
     command = [sys.executable, "-I", checker.__file__, str(path)]
@@ -278,6 +272,10 @@ def test_the_file_stands_alone(tmp_path):
     path.write_text(json.dumps({**good(), "repeated": [0]}))
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.startswith("rejected: ")) == (1, True)
+    assert checker.recheck(cycle(100_000)).startswith("impossible")
+    machine = {**good()["machine"], "outputs": [0, 2**61 * 8]}
+    with pytest.raises(RejectedRefusal, match="has 64 bits or more"):
+        checker.recheck({**good(), "machine": machine})
 
 
 @pytest.mark.parametrize(("largest", "length", "period"), [(1, 1, 1), (1, 4, 1), (2, 1, 2)])
@@ -310,13 +308,6 @@ def cycle(n):
     """A certificate of a cycle of n states, read letter by letter."""
     machine = {"alphabet": [0], "delta": [[(q + 1) % n for q in range(n)]], "outputs": [q % 2 for q in range(n)]}
     return {**good(), "machine": {**machine, "start": 0}, "before": [], "repeated": [0], "after": []}
-
-
-def test_costs_are_bounded():
-    assert checker.recheck(cycle(100_000)).startswith("impossible")
-    machine = {**good()["machine"], "outputs": [0, 2**61 * 8]}
-    with pytest.raises(RejectedRefusal, match="has 64 bits or more"):
-        checker.recheck({**good(), "machine": machine})
 
 
 @pytest.mark.parametrize("long", ["repeated", "after"])

@@ -107,11 +107,19 @@ def test_frequencies_are_found():
     assert found.heads[1].changed == 0
 
 
-def test_the_shares_of_mixed_frequencies():
-    """A one-hot block carries all of them alike."""
+def test_shares_of_frequencies_and_random_systems():
     found = align(compile_machine(zoo.sum_mod(5)), zoo.sum_mod(5), n_words=100)
     assert found.heads[0].kind == "full"
     assert found.heads[0].cycle.share == pytest.approx(0.5)
+    torch.manual_seed(0)
+    parts = (0.3 * torch.randn(2, 2, 3, 3), torch.randn(2, 2, 3), torch.randn(2, 3))
+    machine = zoo.tomita(5)
+    tables = SwitchedAffine.of(*parts, Readout.linear(torch.randn(2, 6), torch.zeros(2)), "01", (False, True))
+    found = align(tables, machine, n_words=300)
+    assert found.carrying == []
+    assert found.probe.r2 < 0.3
+    assert {head.kind for head in found.heads} == {"unused"}
+    assert found.changed_without_rest > 0
 
 
 def test_registers_are_told():
@@ -146,7 +154,7 @@ def test_a_disturbed_block_leaves_a_residue_of_its_size(noise):
     assert noise / 5 < found.heads[1].step_error < noise * 5
 
 
-def test_columns_and_the_order_of_their_norm():
+def test_outputs_that_do_not_count_and_columns():
     tables = rotations(4, (1,))
     model = compile_machine(zoo.sum_mod(4), p=1.5, normalisation="none")
     assert align(model, zoo.sum_mod(4), n_words=20).p == 1.5
@@ -154,21 +162,6 @@ def test_columns_and_the_order_of_their_norm():
     turned = align(rotations(8, (1,)), zoo.sum_mod(8), n_words=20)
     assert turned.heads[0].columns == pytest.approx([1, 1, (1 + diagonal) / 2, diagonal, diagonal])
     assert align(tables, zoo.sum_mod(4), n_words=20).heads[0].columns == pytest.approx([1] * 5)
-
-
-def test_a_random_system_carries_nothing():
-    torch.manual_seed(0)
-    parts = (0.3 * torch.randn(2, 2, 3, 3), torch.randn(2, 2, 3), torch.randn(2, 3))
-    machine = zoo.tomita(5)
-    tables = SwitchedAffine.of(*parts, Readout.linear(torch.randn(2, 6), torch.zeros(2)), "01", (False, True))
-    found = align(tables, machine, n_words=300)
-    assert found.carrying == []
-    assert found.probe.r2 < 0.3
-    assert {head.kind for head in found.heads} == {"unused"}
-    assert found.changed_without_rest > 0
-
-
-def test_plain_json_cycles_and_models_that_do_not_fit():
     found = align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3), n_words=20)
     value = json.loads(json.dumps(found.to_json()))
     assert value["heads"][0]["cycle"] == {"letter": 1, "length": 3, "frequency": 1, "share": pytest.approx(1)}
@@ -178,6 +171,10 @@ def test_plain_json_cycles_and_models_that_do_not_fit():
         align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
     with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
         align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))
+    machine = MooreMachine([[0, 0], [0, 0]], ["other", "x"], 1)
+    model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
+    found = align(model, machine, n_words=5, length=5)
+    assert [head.changed for head in found.heads] == [0.0]
 
 
 @pytest.mark.parametrize("factor", [1e30, float("nan")])
@@ -185,14 +182,6 @@ def test_states_that_overflow_are_refused(factor):
     tables = rotations(5, (1,))
     with pytest.raises(NotExact, match="not finite along words of 40 letters"):
         align(replace(tables, A=factor * tables.A), zoo.sum_mod(5), n_words=3)
-
-
-def test_where_no_output_counts_none_changes():
-    """After the first letter the machine puts out what the model has no logit for."""
-    machine = MooreMachine([[0, 0], [0, 0]], ["other", "x"], 1)
-    model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
-    found = align(model, machine, n_words=5, length=5)
-    assert [head.changed for head in found.heads] == [0.0]
 
 
 @pytest.fixture(scope="module")

@@ -73,7 +73,7 @@ def test_verdicts_are_sentences(facts):
     assert verdict(some) == f"{verdict(learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
 
 
-def test_tables_of_fields():
+def test_tables_accuracies_and_palettes():
     cascade = by_fields(zoo.mod_arith(5, "eager").minimise())
     assert [component.name for component in cascade.components] == ["operator", "term", "accumulator"]
     assert cascade.block_sizes == ((1, 1), (5,), (5,))
@@ -81,9 +81,20 @@ def test_tables_of_fields():
     assert cascade.transduce("1+2-3*4")[-1] == 1
     with pytest.raises(NotExpressible, match="have no fields that stand in layers"):
         by_fields(zoo.parity())
+    document = compare("task:sum_mod(2)", {}, lengths=(4,), n_words=10)
+    (found,) = accuracy_of(document, "constructed")
+    assert found == json.loads(json.dumps(found))
+    assert found["whole_word"]["accuracy"] == 1
+    light, dark = (dict(re.findall(r"(--[\w-]+):\s*([^;]+);", part)) for part in STYLE.split("@media", 2)[:2])
+    used = set(re.findall(r"var\((--[\w-]+)\)", STYLE)) - {"--h", "--tint", "--kind"}
+    assert used <= set(light)
+    assert set(light) - {"color-scheme"} == set(dark) - {"--tint"}
+    assert "url(http" not in STYLE
+    assert "@import" not in STYLE
+    assert STYLE.count("{") == STYLE.count("}")
 
 
-def test_a_constructed_model_from_within():
+def test_planes_and_models_from_within():
     machine = zoo.sum_mod(3)
     model = compile_machine(machine)
     alignment = align(model, machine)
@@ -92,6 +103,13 @@ def test_a_constructed_model_from_within():
     assert np.array(found.eigenvalues).shape == (3, 1, 3, 2)
     assert found.carrying == alignment.carrying == [0]
     json.dumps(asdict(found))
+    machine = zoo.sum_mod(5)
+    tables = switched(compile_machine(machine))
+    angles = 2 * np.pi * 2 * np.arange(5) / 5
+    like = [[float(np.cos(t)), float(np.sin(t)), q, NEAR] for q, t in enumerate(angles)]
+    found = centres(plane(tables.to(torch.float64), specification_of(tables, machine), like), NEAR)
+    for q, t in enumerate(angles):
+        np.testing.assert_allclose(found[q], [np.cos(t), np.sin(t)], atol=1e-2)
 
 
 def centres(points, when):
@@ -110,23 +128,6 @@ def test_the_plane_parts_the_states(source):
     assert max(abs(x) for point in points for x in point[:2]) == pytest.approx(1, abs=1e-2)
 
 
-def test_a_plane_turned_to_match_another():
-    machine = zoo.sum_mod(5)
-    tables = switched(compile_machine(machine))
-    angles = 2 * np.pi * 2 * np.arange(5) / 5
-    like = [[float(np.cos(t)), float(np.sin(t)), q, NEAR] for q, t in enumerate(angles)]
-    found = centres(plane(tables.to(torch.float64), specification_of(tables, machine), like), NEAR)
-    for q, t in enumerate(angles):
-        np.testing.assert_allclose(found[q], [np.cos(t), np.sin(t)], atol=1e-2)
-
-
-def test_accuracies_of_a_comparison():
-    document = compare("task:sum_mod(2)", {}, lengths=(4,), n_words=10)
-    (found,) = accuracy_of(document, "constructed")
-    assert found == json.loads(json.dumps(found))
-    assert found["whole_word"]["accuracy"] == 1
-
-
 @pytest.fixture(scope="module")
 def hard():
     """Two one-hot heads over the letters of parity, the first of which is parity itself."""
@@ -138,7 +139,7 @@ def hard():
     return model
 
 
-def test_heads_follow_the_models_states(hard):
+def test_heads_that_are_automata_and_those_left_out(hard):
     found = heads_of(hard, 12)
     tokens = np.random.default_rng(0).integers(0, 2, 30)
     with torch.no_grad():
@@ -152,9 +153,6 @@ def test_heads_follow_the_models_states(hard):
             q = head.machine.delta[a][q]
         assert head.states[q] == at[h]
     assert sorted(found) == [0, 1]
-
-
-def test_what_is_no_automaton_or_too_large_is_left_out(hard):
     assert sorted(heads_of(hard, 2)) in ([0], [0, 1])
     assert heads_of(hard, 1).keys() <= {1}
     assert heads_of(compile_machine(zoo.parity(), layout="index"), 12) == {}
@@ -203,18 +201,11 @@ def test_every_head_is_drawn_in_the_row_of_its_layer():
     assert titles.count("1 → 2: 1?") == titles.count("2 → 2: 0, 1?") == 2
 
 
-def test_of_a_single_layer_nothing_is_shown():
+def test_pages_of_single_layers_and_facts(facts, tmp_path):
     assert layers(learned()) is None
-
-
-def test_palettes_and_braces():
-    light, dark = (dict(re.findall(r"(--[\w-]+):\s*([^;]+);", part)) for part in STYLE.split("@media", 2)[:2])
-    used = set(re.findall(r"var\((--[\w-]+)\)", STYLE)) - {"--h", "--tint", "--kind"}
-    assert used <= set(light)
-    assert set(light) - {"color-scheme"} == set(dark) - {"--tint"}
-    assert "url(http" not in STYLE
-    assert "@import" not in STYLE
-    assert STYLE.count("{") == STYLE.count("}")
+    page, data = files.write(facts, tmp_path / "p.html")
+    assert "seed 4: dyadic" in page.read_text()
+    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
 
 
 FEW = {"lengths": (10, 30), "n_words": 40, "letters": 1_200}
@@ -252,12 +243,6 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")
     assert learned.notes["dyadic: refused"] == "too small"
-
-
-def test_the_page_is_written_with_its_facts(facts, tmp_path):
-    page, data = files.write(facts, tmp_path / "p.html")
-    assert "seed 4: dyadic" in page.read_text()
-    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():

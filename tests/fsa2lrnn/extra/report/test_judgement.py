@@ -83,7 +83,7 @@ def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other(monkeypatch)
     assert list(found.seconds) == ["extract", "prove", "falsify", "certify", "align"]
 
 
-def test_a_judgement_is_json(judged):
+def test_judgements_are_json_and_say_what_can_not_be_mended(judged):
     judgement, *_ = judged
     facts = json.loads(json.dumps(judgement.to_json()))
     assert facts["extraction"]["isomorphic"]
@@ -95,9 +95,6 @@ def test_a_judgement_is_json(judged):
     assert all(mended["scope"] == facts["scope"] for mended in facts["mended"])
     assert facts["mended"][2]["proved"]["arithmetic"] == "float32"
     assert (facts["certified"], facts["memory"]) == (judgement.certificate.horizon, judgement.certificate.memory)
-
-
-def test_what_can_not_be_mended_says_why():
     machine = zoo.parity()
     tables = switched(compile_machine(zoo.tomita(1)))
     still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))

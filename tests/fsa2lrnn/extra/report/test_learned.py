@@ -97,11 +97,14 @@ def test_what_a_run_says_of_words_is_written_from_its_counts(run):
             assemble_learned(replace(run, recorded=recorded), FEW)
 
 
-def test_a_network_that_is_judged_as_a_whole_says_so(run):
+def test_networks_as_a_whole_and_names_that_are_needed(run):
     whole = replace(run.asked, recipe=replace(run.asked.recipe, suffixes=0, layer="hard_lanes"))
     page = build(assemble_learned(replace(run, asked=whole), FEW))
     assert "the network as it was trained, all heads and the read-out together" in page
     assert "are no part of the model that is judged" not in page
+    nameless = replace(run, asked=replace(run.asked, source="MooreMachine"))
+    with pytest.raises(UnsupportedFormat, match="give the SOURCE that the run learned after the folder"):
+        assemble_learned(nameless, FEW)
 
 
 def test_heads_and_films_that_are_not_there_are_refused(run, tmp_path):
@@ -127,9 +130,3 @@ def test_a_folder_in_which_no_run_ended_is_refused(run, tmp_path):
     (tmp_path / "learned.json").write_text(json.dumps(written | {"verdict": {}}))
     with pytest.raises(UnsupportedFormat, match=r"verdict.verdict is missing"):
         read_finished(tmp_path)
-
-
-def test_a_machine_that_had_no_name_has_to_be_named(run):
-    nameless = replace(run, asked=replace(run.asked, source="MooreMachine"))
-    with pytest.raises(UnsupportedFormat, match="give the SOURCE that the run learned after the folder"):
-        assemble_learned(nameless, FEW)

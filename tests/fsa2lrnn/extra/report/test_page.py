@@ -83,7 +83,7 @@ def test_nothing_is_fetched_and_symbols_are_escaped(facts):
     assert "<b" not in {f"<{name}" for name in Reader(page).tags}
 
 
-def test_facts_may_be_few(facts):
+def test_pages_lie_beside_their_facts_and_few_facts_will_do(facts, tmp_path):
     learned = facts.models[0]
     bare = replace(
         learned, name="x", inside=None, alignment=None, failure=None, accuracy=[], provenance={}, proved=None
@@ -95,6 +95,10 @@ def test_facts_may_be_few(facts):
     assert any("It has 61 states" in text for text in Reader(build(large)).text)
     only_constructed = replace(facts, models=facts.models[2:])
     assert Reader(build(only_constructed)).tags.count("details") == 2
+    page, data = write(facts, tmp_path / "r.html")
+    assert data == tmp_path / "r.json"
+    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
+    assert page.read_text() == build(facts, "r.json")
 
 
 def test_where_letters_are_left_out_it_is_said(facts):
@@ -106,13 +110,6 @@ def test_where_letters_are_left_out_it_is_said(facts):
     found = build(replace(facts, machine=machine, models=[replace(facts.models[2], inside=within)]))
     assert said in found
     assert found.count('class="frame"') == 6 + 1  # and that of the plane
-
-
-def test_page_and_facts_lie_side_by_side(facts, tmp_path):
-    page, data = write(facts, tmp_path / "r.html")
-    assert data == tmp_path / "r.json"
-    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
-    assert page.read_text() == build(facts, "r.json")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -221,15 +218,12 @@ def test_a_long_film_and_large_drawings_keep_to_the_page(filmed, monkeypatch):
     assert few[-1] == "8"
 
 
-def test_what_happened_on_the_way_is_said(filmed):
+def test_films_of_merged_machines_and_events(filmed):
     found = learning([3, 4])
     mended = replace(found, film=[found.film[0], replace(found.film[1], event="the best head is mended")])
     page = film(filmed.models[0], mended, 0)
     assert 'class="event" title="the best head is mended">4<' in page
     assert "trained on words of 5 letters. The best head is mended." in page
-
-
-def test_a_machine_that_was_merged_has_no_film(filmed):
     page = film(filmed.models[0], Learning("a machine of 2 states", [], 0, 0, 0, 0.1), 0)
     assert "A machine of 2 states. No network was trained." in page
     assert "<input" not in page

@@ -54,7 +54,7 @@ def test_what_does_not_fit_is_said():
         Recipe(layers=2, layer="hard_lanes")
 
 
-def test_a_cascade_of_two_is_taught_and_proved():
+def test_cascades_of_two_are_taught_by_machines_that_are_right():
     found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
     assert found.is_proved
     assert [layer.block_sizes for layer in found.model.recurrences] == [(2, 2), (2, 2)]
@@ -65,6 +65,13 @@ def test_a_cascade_of_two_is_taught_and_proved():
         found.model.recurrences[1].transition.weights.b2.neg_()
         found.model.recurrences[1].transition.weights.W2.neg_()
     assert isinstance(prove_equivalent(found.model, zoo.sum_mod(4)), Refuted)
+    finer = MooreMachine([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], [0, 1, 0, 1, 0, "?"], 0, "01")
+    with pytest.raises(NotExpressible, match="is wrong after 11111: give another teacher"):
+        learn("task:sum_mod(2)", method="cascade", teacher=finer, block=3)
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        learn("task:sum_mod(2)", method="cascade", teacher=zoo.sum_mod(6))
+    with pytest.raises(UnsupportedFormat, match='a teacher is for method "cascade", not for "train"'):
+        learn("task:sum_mod(2)", teacher=finer)
 
 
 @pytest.mark.slow
@@ -106,16 +113,6 @@ def test_as_few_layers_heads_and_states_as_the_components_need():
     ):
         with pytest.raises(UnsupportedFormat, match=message):
             plan_cascade(zoo.sum_mod(4), **changes)
-
-
-def test_a_teacher_may_be_another_machine_if_it_is_right():
-    finer = MooreMachine([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], [0, 1, 0, 1, 0, "?"], 0, "01")
-    with pytest.raises(NotExpressible, match="is wrong after 11111: give another teacher"):
-        learn("task:sum_mod(2)", method="cascade", teacher=finer, block=3)
-    with pytest.raises(InvalidMachine, match="the alphabets differ"):
-        learn("task:sum_mod(2)", method="cascade", teacher=zoo.sum_mod(6))
-    with pytest.raises(UnsupportedFormat, match='a teacher is for method "cascade", not for "train"'):
-        learn("task:sum_mod(2)", teacher=finer)
 
 
 def test_a_run_goes_on_after_the_layer_that_was_taught_last(tmp_path):

@@ -115,7 +115,7 @@ def count(modulus):
     return MooreMachine([range(modulus), [(q + 1) % modulus for q in range(modulus)]], range(modulus))
 
 
-def test_as_many_heads_as_it_takes():
+def test_as_many_heads_as_it_takes_by_most_labels():
     assert best_head(seen(3)) == (1, 0)
     found = next(candidates(seen(3), 0))
     assert found.heads == (1,)
@@ -124,9 +124,6 @@ def test_as_many_heads_as_it_takes():
     assert found.heads == (0, 1)
     assert equivalent(found.machine, count(6)) is None
     assert list(candidates(seen(6), 0, most=1)) == []
-
-
-def test_most_labels_decide_and_later_words_count():
     found = fewest(seen(3, wrong=0.2))
     assert found is not None
     assert found.heads == (1,)
@@ -180,7 +177,7 @@ def test_suffixes_need_correct_labels_of_every_word(source, changes):
         learn(source, suffixes=3, **changes)
 
 
-def test_a_wrong_column_is_refuted_by_a_shortest_word():
+def test_judging_counts_labels_and_refutes_by_a_shortest_word():
     right = zoo.sum_mod(3)
     target = LearningTarget(right, make_sampler("task", right), (0, 1, 2))
     assert isinstance(target.judge(right).verdict, Proved)
@@ -190,9 +187,6 @@ def test_a_wrong_column_is_refuted_by_a_shortest_word():
     verdict = target.judge(wrong).verdict
     assert isinstance(verdict, Refuted)
     assert len(verdict.word) == len(target.failing_word(wrong)) == 2
-
-
-def test_agreement_counts_words_and_labels():
     tokens = torch.tensor([[1, 1], [2, 0]])
     labels = torch.tensor([[0, 1, 2], [UNCOUNTED, 2, 1]])
     found = agreement(zoo.sum_mod(3), Batch(tokens, labels), (0, 1, 2))

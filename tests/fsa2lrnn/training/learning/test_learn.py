@@ -78,7 +78,7 @@ def test_a_users_pairs_and_what_is_known_then():
     assert equivalent(merged.machine, target) is None
 
 
-def test_then_prove_judges_models_made_otherwise_and_refuses_what_is_not_an_automaton():
+def test_then_prove_judges_models_made_otherwise():
     with pytest.raises(
         UnsupportedFormat, match="layers of kind block under the column rule 'clip' have states without end"
     ):
@@ -89,6 +89,15 @@ def test_then_prove_judges_models_made_otherwise_and_refuses_what_is_not_an_auto
     wrong.load_state_dict(model.state_dict())
     wrong.recurrences[0].set_map(1, 0, torch.tensor([1, 2, 1]))
     assert isinstance(then_prove(wrong, "task:sum_mod(3)").verdict, Refuted)
+    found = learn("task:parity", layer="hard_lanes")
+    again = then_prove(found.model, "task:parity")
+    assert again.is_proved
+    assert again.scope == "every word, the empty one excepted"
+    with torch.no_grad():
+        found.model.layers[0].transition.table.neg_()
+    wrong = then_prove(found.model, "task:parity")
+    assert isinstance(wrong.verdict, Refuted)
+    assert wrong.machine != zoo.parity()
 
 
 @pytest.mark.parametrize(
@@ -162,31 +171,16 @@ def test_what_is_trained_anyway_fails_on_a_word():
     assert found.is_proved
 
 
-def test_lanes_learn_what_no_diagonal_layer_represents_with_one_vector_a_state():
+def test_lanes_and_data_by_their_family():
     machine = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
     assert represent(machine, "diagonal[-1,1]").answer == "no"
     found = learn(machine, layer="hard_lanes")
     assert found.is_proved
     assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
-
-
-def test_data_and_unknown_layers_are_refused():
     with pytest.raises(UnsupportedFormat, match="layer = 'hard_lanes' is proved as a whole, against a machine"):
         learn([("ab", True), ("ba", False)], layer="hard_lanes")
     with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_lanes, hard_reflections"):
         learn("task:parity", layer="lstm")
-
-
-def test_then_prove_takes_a_network_whose_layers_are_automata():
-    found = learn("task:parity", layer="hard_lanes")
-    again = then_prove(found.model, "task:parity")
-    assert again.is_proved
-    assert again.scope == "every word, the empty one excepted"
-    with torch.no_grad():
-        found.model.layers[0].transition.table.neg_()
-    wrong = then_prove(found.model, "task:parity")
-    assert isinstance(wrong.verdict, Refuted)
-    assert wrong.machine != zoo.parity()
 
 
 @pytest.mark.usefixtures("out_of_time")
@@ -273,7 +267,7 @@ def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_on
     assert not split[:, :, 0].any() or split[0, 0, 1].any()
 
 
-def test_only_legal_words_that_count_are_left():
+def test_wrong_digits_show_and_only_legal_words_count():
     target = zoo.mod_arith(2).minimise()
     sampler = make_sampler("task", target, "task:mod_arith(2)")
     assert is_restricted(sampler)
@@ -286,9 +280,6 @@ def test_only_legal_words_that_count_are_left():
     assert legal_part(target, target, sampler, None) == target.minimise()
     assert free_output((0, 1)) is None
     assert free_output((None, 1)) == ("free", None)
-
-
-def test_a_wrong_digit_shows():
     target = zoo.mod_arith(2).minimise()
     sampler = make_sampler("task", target, "task:mod_arith(2)")
     flipped = [1 - q if q in (0, 1) else q for q in target.outputs]

@@ -68,16 +68,13 @@ def test_the_machine_is_found_among_wrong_labels(noise):
     assert equivalent(merge_noisy(data, noise), target) is None
 
 
-def test_the_share_of_wrong_labels_need_not_be_known_and_is_reported():
+def test_wrong_labels_of_one_state_are_told_from_two():
     target = zoo.random_dfa(6, 2, seed=1, minimal=True)
     data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
     assert equivalent(merge_noisy(data, None), target) is None
     target = zoo.random_dfa(6, 2, seed=0, minimal=True)
     data = from_pairs(pairs(target, 150, 0.2), target.alphabet)
     assert equivalent(merge_noisy(data, 0.2), target) is None
-
-
-def test_one_state_is_split_where_labels_are_right_and_descriptions_are_shortest():
     words = [("a" * n, 0) for n in range(30)]
     assert merge_noisy(from_pairs([*words, ("b", 1)]), 0.0).transduce("aab")[-1] == 1
     spoiled = from_pairs([*words[:-1], ("a" * 29, 1), ("b", 1)])
@@ -88,9 +85,6 @@ def test_one_state_is_split_where_labels_are_right_and_descriptions_are_shortest
     others = [MooreMachine(target.delta, [0, 1, 1]), target, MooreMachine([[0]] * 3, [0])]
     costs = [description(machine, data) for machine in others]
     assert min(costs) == costs[1] < 0.7 * costs[0]
-
-
-def test_mending_puts_a_column_right():
     target = zoo.sum_mod(3)
     data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
     delta = target.delta.copy()
@@ -218,16 +212,13 @@ def run():
     return run
 
 
-def test_the_last_frame_is_what_the_run_ended_with(run):
+def test_films_show_the_beginning_the_mended_head_and_the_end(run):
     heads, last = heads_of(run.attempt.model), run.film[-1]
     assert np.array_equal(last.next_state, heads.next_state)
     assert list(last.start) == heads.start.tolist()
     assert last.step == run.steps
     reached = [output for output in last.outputs[0] if output != NEVER]
     assert sorted(set(reached)) == list(range(11))
-
-
-def test_it_shows_the_beginning_and_which_head_went_on(run):
     steps = [frame.step for frame in run.film]
     assert steps[:7] == [0, 1, 2, 4, 8, 16, 20]
     (at,) = [i for i, frame in enumerate(run.film) if frame.event]
@@ -251,7 +242,7 @@ def test_filming_changes_nothing_of_the_run(run, monkeypatch):
     assert len(before) == 3
 
 
-def test_thinning_keeps_the_frames_where_something_happened():
+def test_frames_are_thinned_and_tables_that_do_not_fit_refused():
     stages = [frame(20 * i, 5 + i // 10) for i in range(60)]
     stages[33] = replace(stages[33], event="mended")
     film = ()
@@ -264,9 +255,6 @@ def test_thinning_keeps_the_frames_where_something_happened():
     assert max(gaps) <= 160
     assert [each.step for each in thinned([frame(s) for s in (0, 10, 11, 30)], 3)] == [0, 11, 30]
     assert [each.step for each in thinned([frame(0), frame(10), frame(11, 6), frame(30, 6)], 2)] == [0, 30]
-
-
-def test_another_start_begins_anew_and_large_tables_are_not_kept():
     assert with_frame((frame(0),), frame(9, number=1)) == (frame(9, number=1),)
     assert with_frame((frame(0),), frame(0)) == (frame(0),)
     assert len(with_frame((frame(0),), frame(0, event="mended"))) == 2
@@ -275,6 +263,12 @@ def test_another_start_begins_anew_and_large_tables_are_not_kept():
         film = with_frame(film, frame(step, heads=(0,), states=15_000))
     assert len(film) == 6
     assert with_frame((), frame(0, heads=(0,), states=60_000)) == ()
+    with pytest.raises(UnsupportedFormat, match="other sizes than its 2 heads"):
+        replace(frame(0), faults=(0.1,))
+    with pytest.raises(UnsupportedFormat, match="step 3 has tables of other sizes"):
+        replace(frame(3), outputs=((0,), (0,)))
+    with pytest.raises(UnsupportedFormat, match="leads to states that are not 0 to 1"):
+        replace(frame(3), start=(0, 2))
 
 
 @pytest.mark.parametrize(
@@ -297,20 +291,11 @@ def test_a_file_that_is_no_film_is_refused(tmp_path, change, message):
     assert message in str(caught.value)
 
 
-def test_tables_of_unlike_sizes_are_refused():
-    with pytest.raises(UnsupportedFormat, match="other sizes than its 2 heads"):
-        replace(frame(0), faults=(0.1,))
-    with pytest.raises(UnsupportedFormat, match="step 3 has tables of other sizes"):
-        replace(frame(3), outputs=((0,), (0,)))
-    with pytest.raises(UnsupportedFormat, match="leads to states that are not 0 to 1"):
-        replace(frame(3), start=(0, 2))
-
-
 def attempt(**changes):
     return LearningStart(Recipe(**changes), FreshWords(MooreMachine.from_source("task:sum_mod(3)")), 0, 6, 3)
 
 
-def test_words_grow_when_short_ones_are_read_and_wrong_labels_are_missed():
+def test_words_grow_and_heads_alone_are_the_automaton():
     one, draw = attempt(letters=320), torch.Generator().manual_seed(0)
     lengths = []
     for _ in range(240):
@@ -322,9 +307,6 @@ def test_words_grow_when_short_ones_are_read_and_wrong_labels_are_missed():
     machine = MooreMachine.from_source("task:parity")
     one = LearningStart(Recipe(noise=0.1), FreshWords(machine, noise=0.1), 0, 6, 3)
     assert 0.1 < one._threshold() < 0.15
-
-
-def test_a_head_alone_is_the_same_automaton_and_needs_growth():
     one = attempt()
     alone = one.focused(2)
     assert alone.is_alone
@@ -338,7 +320,7 @@ def test_a_head_alone_is_the_same_automaton_and_needs_growth():
     assert one.is_stuck
 
 
-def test_the_rate_falls_at_full_length_and_can_be_warmed():
+def test_rates_fall_and_plateaus_let_words_grow():
     one, draw = attempt(decay=4, length=5), torch.Generator().manual_seed(0)
     rates = []
     for _ in range(6):
@@ -350,9 +332,6 @@ def test_the_rate_falls_at_full_length_and_can_be_warmed():
     one.warm()
     one.update(draw)
     assert one.trainer.optimiser.param_groups[0]["lr"] > rates[-1]
-
-
-def test_wrong_labels_of_unknown_number_let_words_grow_at_a_plateau():
     machine = MooreMachine.from_source("task:parity")
     one = LearningStart(Recipe(noise=None, letters=640), FreshWords(machine, noise=0.1), 0, 6, 3)
     draw = torch.Generator().manual_seed(0)

@@ -60,7 +60,7 @@ def run_of(source, **changes):
     return LearningRun(Recipe(**changes), examples, target, examples.machine.n_states)
 
 
-def test_it_ends_when_a_head_holds_and_failures_join_the_data():
+def test_heads_end_runs_and_stuck_starts_give_way():
     run, records = run_of("task:sum_mod(3)", steps=2000), []
     found = run.go(records.append)
     assert found is not None
@@ -71,9 +71,6 @@ def test_it_ends_when_a_head_holds_and_failures_join_the_data():
     run.go()
     refuted = [record for record in run.trail if record.get("event") == "refuted"]
     assert len(run.examples.failures) == len(refuted)
-
-
-def test_a_stuck_start_gives_way_to_another():
     run = run_of("task:sum_mod(3)", steps=12, patience=2, threshold=1e-9)
     run.go()
     assert run.starts > 2
@@ -148,7 +145,7 @@ def test_bad_csv(tmp_path, text, message):
         read_words(written(tmp_path, text, "words.csv"))
 
 
-def test_other_files_and_letters_are_refused(tmp_path):
+def test_files_that_can_not_be_read_are_refused_and_shares_held_out(tmp_path):
     with pytest.raises(UnsupportedFormat, match=r"words are read from \.jsonl and \.csv files: name it so"):
         read_words(written(tmp_path, "", "words.txt"))
     with pytest.raises(UnsupportedFormat, match="line 1: letter 'c' is none of 'a', 'b'"):
@@ -159,9 +156,6 @@ def test_other_files_and_letters_are_refused(tmp_path):
         read_words(path)
     with pytest.raises(UnsupportedFormat, match=r"line 2: 5 is no pair \(word, output\)"):
         from_pairs([(("a",), 1), 5])
-
-
-def test_padding_and_contradictions_are_bounded_and_named(tmp_path):
     text = json.dumps(["a" * 30_000, 1]) + "\n" + '["a", 0]\n' * 1_000
     with pytest.raises(UnsupportedFormat, match="1,001 words of up to 30,000 letters are too many at once, padded"):
         read_words(written(tmp_path, text))
@@ -169,9 +163,6 @@ def test_padding_and_contradictions_are_bounded_and_named(tmp_path):
     with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'ab', line 1 1; mend them, or say that labels"):
         data.check_consistent()
     from_pairs([("ab", 1), ("a", 0), ("ab", 1)]).check_consistent()
-
-
-def test_a_share_is_held_out():
     data = from_pairs([("a" * n, n % 2) for n in range(1, 21)])
     kept, out = data.split(0.25, seed=0)
     assert out is not None

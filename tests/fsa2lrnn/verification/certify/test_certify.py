@@ -71,7 +71,7 @@ def test_known_failures_and_outputs_that_the_model_lacks(drifting):
     check(certificate, tables)
 
 
-def test_bad_requests_are_refused(drifting):
+def test_bad_requests_are_refused_and_budgets_spent(drifting):
     machine, tables = drifting
     with pytest.raises(UnsupportedFormat, match=r"bfloat16"):
         certify(tables.to(torch.bfloat16), machine)
@@ -83,6 +83,17 @@ def test_bad_requests_are_refused(drifting):
     for number in (np.nan, np.inf, 2.0**41):
         with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40, or no numbers"):
             certify(replace(tables, A=torch.full_like(tables.A, number)), machine)
+    machine, tables = drifting
+    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 s, with N = \d+: without a time limit"):
+        short = certify(tables, machine, seconds=1e-6)
+    assert 1 <= short.horizon <= certify(tables, machine).horizon
+    assert check(short, tables).horizon == short.horizon
+    work = WorkBudget(100.0)
+    assert work.allows(100.0)
+    work.spend(60.0)
+    assert work.allows(40.0)
+    assert not work.allows(40.5)
+    assert not work.is_cut_short
 
 
 def test_models_of_several_layers_are_enumerated(stack):
@@ -150,23 +161,6 @@ def test_sets_are_stored_and_the_same_work_gives_the_same_certificate(drifting):
     first, second = (certify(tables, machine, work=3e7) for _ in range(2))
     assert first.to_json() == second.to_json()
     assert certify(tables, machine, work=1e6).horizon < first.horizon <= certify(tables, machine).horizon
-
-
-def test_a_cap_on_seconds_says_so_where_it_bites(drifting):
-    machine, tables = drifting
-    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 s, with N = \d+: without a time limit"):
-        short = certify(tables, machine, seconds=1e-6)
-    assert 1 <= short.horizon <= certify(tables, machine).horizon
-    assert check(short, tables).horizon == short.horizon
-
-
-def test_what_is_spent_is_gone():
-    work = WorkBudget(100.0)
-    assert work.allows(100.0)
-    work.spend(60.0)
-    assert work.allows(40.0)
-    assert not work.allows(40.5)
-    assert not work.is_cut_short
 
 
 def test_only_a_cap_cuts_short(monkeypatch):

@@ -45,7 +45,7 @@ def test_a_margin_grows_along_its_direction(layer_norm):
         assert np.allclose(rows[q, 0], x.grad.numpy(), rtol=1e-3, atol=1e-3)
 
 
-def test_coordinates_that_are_not_slow_stay_out(drifting):
+def test_slow_coordinates_have_their_planes(drifting):
     machine, tables = drifting
     goal = specification_of(tables, machine).target
     found = nodes(goal, 1, 1)
@@ -58,9 +58,6 @@ def test_coordinates_that_are_not_slow_stay_out(drifting):
     assert not rows[..., 1:].any()
     assert rows[..., 0].any()
     assert replace(tube, directions=rows).directions is rows
-
-
-def test_a_fan_for_each_plane_of_slow_coordinates():
     slow = np.zeros((1, 3, 4), bool)
     slow[0, 0, :2] = slow[0, 1, :1] = slow[0, 2, :3] = True
     tube = Tube(1, 1, 2, np.zeros((1, 3, 4, 4)), slow, np.zeros(1, np.int64), np.zeros((2, 0, 3, 4)))
@@ -139,7 +136,7 @@ def test_contraction_and_small_drift_carry_far(forgetful):
     check(certificate, tables)
 
 
-def test_one_letter_one_block_of_size_one():
+def test_single_letters_and_rounded_sets(drifting):
     tables = SwitchedAffine.of(
         torch.full((1, 1, 1, 1), -1.0), torch.zeros(1, 1, 1), torch.ones(1, 1),
         Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.zeros(2)),
@@ -148,9 +145,6 @@ def test_one_letter_one_block_of_size_one():
     certificate = certify(tables, machine)
     assert certificate.horizon > 10**4
     check(certificate, tables)
-
-
-def test_rounded_sets_are_float32_and_hold_the_sets(drifting):
     machine, tables = drifting
     for sets in certify(tables, machine, 1).tube.stored:
         wider = rounded(sets)

@@ -95,7 +95,7 @@ def test_several_layers_against_brute_force(options):
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 
 
-def test_margins_ties_and_numbers_that_are_none():
+def test_margins_ties_and_cut_failures():
     judge = ModelComparison(compile_machine(PARITY), PARITY)
     nan, inf = float("nan"), float("inf")
     logits = torch.tensor([[3.0, 1.0], [3.0, 1.0], [2.0, 2.0], [2.0, 2.0], [nan, 1.0], [inf, inf], [-inf, -inf]])
@@ -103,6 +103,14 @@ def test_margins_ties_and_numbers_that_are_none():
     assert wrong.tolist() == [False, True, False, True, True, False, False]  # ties go to the first output
     assert margin[:5].tolist() == [2, -2, 0, 0, -inf]
     assert judge.marks(logits, np.array([0, 1, 0, 1, 0, 0, 0])).worst(2).tolist() == [4, 1]
+    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
+    failure = judge.confirm(np.array([0, 1, 0, 1, 0, 1]))
+    assert failure.tokens.tolist() == [0, 1, 0, 1]
+    assert failure.outputs.tolist() == [0, 1, 1, 0]
+    assert failure.margin < 0
+    assert failure.scans == judge.model.methods
+    assert judge.confirm(np.array([0, 1, 0])) is None
+    assert judge.confirm(np.empty(0, np.int64)) is None
 
 
 def test_words_that_cannot_fail_any_more_are_known():
@@ -118,17 +126,6 @@ def test_words_that_cannot_fail_any_more_are_known():
     assert judge.goal.live[:, after_digit].tolist() == [letter in "+-*" for letter in model.alphabet]
     assert not judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[plus], after_digit]).wrong.any()
     assert judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[digit], judge.goal.start]).wrong.all()
-
-
-def test_a_failure_is_cut_to_its_first_wrong_letter():
-    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
-    failure = judge.confirm(np.array([0, 1, 0, 1, 0, 1]))
-    assert failure.tokens.tolist() == [0, 1, 0, 1]
-    assert failure.outputs.tolist() == [0, 1, 1, 0]
-    assert failure.margin < 0
-    assert failure.scans == judge.model.methods
-    assert judge.confirm(np.array([0, 1, 0])) is None
-    assert judge.confirm(np.empty(0, np.int64)) is None
 
 
 def test_a_word_must_fail_sequentially_and_by_default():

@@ -75,7 +75,7 @@ def test_a_model_that_is_right_has_no_such_word(machine):
     assert (outcome.failure, outcome.length, outcome.finished) == (None, 39, True)
 
 
-def test_the_guided_search_is_bounded_and_leaves_other_models_alone():
+def test_the_guided_search_is_bounded_and_takes_overflow():
     judge = ModelComparison(leaking(0.03), MACHINE)
     first, second = (guided(judge, Budget(width=4), 100, Deadline(600)) for _ in range(2))
     assert np.array_equal(first.failure.tokens, second.failure.tokens)
@@ -86,9 +86,6 @@ def test_the_guided_search_is_bounded_and_leaves_other_models_alone():
     model = compile_machine(MACHINE, layout="index")
     outcome = guided(ModelComparison(model, MACHINE), Budget(), 100, Deadline(600))
     assert (outcome.failure, outcome.what, outcome.letters) == (None, "no switched affine model", 0)
-
-
-def test_half_precision_and_states_that_overflow():
     assert (
         guided(ModelComparison(leaking(0.03, torch.float16), MACHINE), Budget(width=4), 100, Deadline(600)).failure
         is not None
@@ -118,7 +115,7 @@ def stepped(judge, x, letter):
     return tables.step(torch.from_numpy(x).reshape(-1, *tables.x0.shape))[:, letter].flatten(1).numpy()
 
 
-def test_before_a_letter_a_functional_says_what_it_says_after_it(judge, points):
+def test_functionals_say_what_they_say_after_the_letter(judge, points):
     pull, d = FunctionalPullback(judge.runner.tables, judge.goal), judge.runner.tables.x0.numel()
     rng = np.random.default_rng(1)
     ahead = {q: Functionals(rng.standard_normal((3, d)), rng.standard_normal(3)) for q in points}
@@ -130,9 +127,6 @@ def test_before_a_letter_a_functional_says_what_it_says_after_it(judge, points):
         wanted, found = np.concatenate(after, axis=1), before[q].at(x)
         assert np.allclose(np.unique(wanted[0]), np.unique(found[0]))
         assert np.allclose(wanted.max(1), found.max(1))
-
-
-def test_of_many_those_are_kept_that_are_largest_at_a_point(judge, points):
     pull, d = FunctionalPullback(judge.runner.tables, judge.goal), judge.runner.tables.x0.numel()
     rng = np.random.default_rng(2)
     ahead = {q: Functionals(rng.standard_normal((20, d)), rng.standard_normal(20)) for q in points}
@@ -212,13 +206,24 @@ def test_variants_hold_every_cut_and_every_replaced_letter(word):
     assert all(len(row) == n - 1 for row in found)
 
 
-def test_the_shortest_word_is_reached():
+def test_shortest_words_are_reached():
     judge = ModelComparison(compile_machine(PARITY), NEVER_EVEN_AGAIN)
     failure = judge.confirm(np.array([0, 0, 1] + [0] * 40 + [1]))
     outcome = shorten(judge, failure, Deadline(60))
     assert outcome.failure.tokens.tolist() == [1, 1]
     assert outcome.length == 1
     assert shorten(judge, outcome.failure, Deadline(60)).failure is None
+    machine = zoo.sum_mod(3)
+    n = 20
+    delta = [[*range(n)], [min(q + 1, n - 1) for q in range(n)], [min(q + 2, n - 1) for q in range(n)]]
+    stops = type(machine)(delta, [q % 3 for q in range(n)], 0, machine.alphabet)
+    judge = ModelComparison(compile_machine(machine), stops)
+    outcome = periodic(judge, Budget(), 1_000, Deadline(60))
+    assert outcome.failure.tokens.tolist() == [2] * 10
+    outcome = random(judge, Budget(seed=3), 1_000, Deadline(60))
+    assert 10 <= len(outcome.failure.tokens) <= 20
+    assert periodic(judge, Budget(), 10, Deadline(60)).failure is None
+    assert not random(judge, Budget(), 1_000, Deadline(-1)).finished
 
 
 @pytest.mark.parametrize(
@@ -290,18 +295,3 @@ def test_periodic_and_random_words_are_live():
     tokens = judge.goal.random_words(np.random.default_rng(0), 200, 9)
     assert judge.goal.coaccessible[judge.goal.path(tokens)].all()
     assert len({tuple(word) for word in tokens[:, :3].tolist()}) == 12  # 2 · 3 · 2
-
-
-def test_what_is_found_is_the_shortest_of_them():
-    """A model of Sum(3) beside the machine that stops counting at the 20th one."""
-    machine = zoo.sum_mod(3)
-    n = 20
-    delta = [[*range(n)], [min(q + 1, n - 1) for q in range(n)], [min(q + 2, n - 1) for q in range(n)]]
-    stops = type(machine)(delta, [q % 3 for q in range(n)], 0, machine.alphabet)
-    judge = ModelComparison(compile_machine(machine), stops)
-    outcome = periodic(judge, Budget(), 1_000, Deadline(60))
-    assert outcome.failure.tokens.tolist() == [2] * 10
-    outcome = random(judge, Budget(seed=3), 1_000, Deadline(60))
-    assert 10 <= len(outcome.failure.tokens) <= 20
-    assert periodic(judge, Budget(), 10, Deadline(60)).failure is None
-    assert not random(judge, Budget(), 1_000, Deadline(-1)).finished

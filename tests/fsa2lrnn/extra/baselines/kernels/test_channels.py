@@ -95,13 +95,18 @@ def test_a_word_in_pieces_is_the_word(method):
     torch.testing.assert_close(last, after)
 
 
-def test_states_that_die_out_leave_no_denormal_numbers():
+def test_denormal_numbers_vanish_and_planes_are_complex():
     own = System(
         Transition(torch.full((1, 1), 0.1 + 0j)), *(torch.ones(1, 1) + 0j for _ in "BC"), torch.zeros(1).double()
     )
     K = own.respond(60, torch.float32).K
     assert (K[K != 0].abs() > 1e-31).all()
     assert (K == 0).any()
+    rates, v, x0 = (x.detach() for x in drawn(2, 5))
+    complex_rates, complex_v, x = (torch.complex(*each.chunk(2, -1)) for each in (rates, v, x0))
+    for k, found in enumerate(scan_diagonal(rates, v, x0, "sequential").unbind(1)):
+        x = complex_rates * x + complex_v[:, k]
+        torch.testing.assert_close(torch.complex(*found.chunk(2, -1)), x)
 
 
 def test_outputs_alone_makes_no_last_state(monkeypatch):
@@ -141,17 +146,11 @@ def test_agrees_in_single_precision_and_from_slices(method):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
 
 
-def test_planes_are_complex_numbers():
-    rates, v, x0 = (x.detach() for x in drawn(2, 5))
-    complex_rates, complex_v, x = (torch.complex(*each.chunk(2, -1)) for each in (rates, v, x0))
-    for k, found in enumerate(scan_diagonal(rates, v, x0, "sequential").unbind(1)):
-        x = complex_rates * x + complex_v[:, k]
-        torch.testing.assert_close(torch.complex(*found.chunk(2, -1)), x)
-
-
-def test_threads_change_no_bit_of_channels(same_by_any_threads):
+def test_threads_change_no_bit(same_by_any_threads):
     given = drawn(7, 21)
     same_by_any_threads(lambda: results_of_diagonal(given, "fused"))
+    given = system_of_response(channels=12)
+    same_by_any_threads(lambda: results_of_response(response.fused, given, 13, 0.0, True))
 
 
 def test_little_work_is_not_worth_compiling(monkeypatch):
@@ -161,7 +160,7 @@ def test_little_work_is_not_worth_compiling(monkeypatch):
     response.respond(*system_of_response(), 13)
 
 
-def test_what_the_compiled_one_does_not_take_is_refused():
+def test_unknown_kinds_are_refused_and_growth_is_exact():
     rates, v, x0 = (x.detach() for x in drawn(1, 2))
     wording = "rates float64 on cpu, v float32 on cpu, x0 float64 on cpu: the compiled diagonal scan takes float32"
     with pytest.raises(UnsupportedFormat, match=wording):
@@ -169,6 +168,20 @@ def test_what_the_compiled_one_does_not_take_is_refused():
     with pytest.raises(UnsupportedFormat, match="scan method 'chunked' is not known: choose one of auto, sequential"):
         scan_diagonal(rates, v, x0, "chunked")
     assert diagonal.fused(rates, v, x0).shape == v.shape
+    z = torch.logspace(-12, 0, 60, dtype=torch.float64) * torch.polar(torch.ones(60), torch.arange(60.0)).to(
+        torch.complex128
+    )
+    wanted = sum(z**k / torch.exp(torch.lgamma(torch.tensor(k + 2.0, dtype=torch.float64))) for k in range(30))
+    torch.testing.assert_close(growth(z), wanted, rtol=1e-13, atol=0)
+    given = system_of_response(mixes=False)
+    for make in (response.fused, response.doubled):
+        _, states = make(*given, 13, 0.5, True)
+        assert ((states == 0) | (states.abs() >= 0.5)).all()
+        assert (states == 0).any()
+    with pytest.raises(
+        UnsupportedFormat, match="mixing 'swish' is not known: choose one of none, gelu, glu, half_glu1"
+    ):
+        Mixing(W, "swish")
 
 
 H_OF_TRANSITION, N_OF_TRANSITION = 3, 4
@@ -197,7 +210,7 @@ def system_of_transition():
     )
 
 
-def test_low_rank_is_the_trapezium_rule(system_of_transition):
+def test_zoh_is_smooth_and_low_rank_is_the_trapezium_rule(system_of_transition):
     poles, P, B, dt = system_of_transition
     transition, inputs = low_rank(poles, P, B, dt)
     for h in range(H_OF_TRANSITION):
@@ -208,6 +221,13 @@ def test_low_rank_is_the_trapezium_rule(system_of_transition):
         own = Transition(transition.a[h], transition.q[h], transition.r[h])
         torch.testing.assert_close(own.times(x), moved[:N_OF_TRANSITION])
         torch.testing.assert_close(inputs[h], dt[h] * torch.linalg.solve(eye - half, doubled(B[h]))[:N_OF_TRANSITION])
+    poles = torch.zeros(1, 1, dtype=torch.complex128, requires_grad=True)
+    _, inputs = diagonal_of_transition(
+        poles, torch.ones(1, 1) + 0j, torch.full((1, 1), 0.5, dtype=torch.float64), "zoh"
+    )
+    (slope,) = torch.autograd.grad(inputs.real.sum(), poles)
+    assert inputs.item() == 0.5
+    assert slope.item() == 0.5**2 / 2
 
 
 @pytest.mark.parametrize("rule", ["zoh", "bilinear"])
@@ -220,24 +240,6 @@ def test_diagonal_rules_follow_the_differential_equation(system_of_transition, r
     torch.testing.assert_close(slope, poles * x + B, rtol=1e-2, atol=1e-2)
     if rule == "zoh":
         torch.testing.assert_close(transition.a, (poles * small).exp())
-
-
-def test_zoh_is_finite_and_smooth_at_a_pole_of_zero():
-    poles = torch.zeros(1, 1, dtype=torch.complex128, requires_grad=True)
-    _, inputs = diagonal_of_transition(
-        poles, torch.ones(1, 1) + 0j, torch.full((1, 1), 0.5, dtype=torch.float64), "zoh"
-    )
-    (slope,) = torch.autograd.grad(inputs.real.sum(), poles)
-    assert inputs.item() == 0.5
-    assert slope.item() == 0.5**2 / 2
-
-
-def test_growth_loses_no_digit_near_zero():
-    z = torch.logspace(-12, 0, 60, dtype=torch.float64) * torch.polar(torch.ones(60), torch.arange(60.0)).to(
-        torch.complex128
-    )
-    wanted = sum(z**k / torch.exp(torch.lgamma(torch.tensor(k + 2.0, dtype=torch.float64))) for k in range(30))
-    torch.testing.assert_close(growth(z), wanted, rtol=1e-13, atol=0)
 
 
 @pytest.mark.parametrize("mixes", [False, True])
@@ -292,19 +294,6 @@ def test_the_fast_ones_agree_with_the_loop(make, length, mixes, with_states):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
 
 
-def test_small_numbers_of_states_are_zero():
-    given = system_of_response(mixes=False)
-    for make in (response.fused, response.doubled):
-        _, states = make(*given, 13, 0.5, True)
-        assert ((states == 0) | (states.abs() >= 0.5)).all()
-        assert (states == 0).any()
-
-
-def test_threads_change_no_bit_of_response(same_by_any_threads):
-    given = system_of_response(channels=12)
-    same_by_any_threads(lambda: results_of_response(response.fused, given, 13, 0.0, True))
-
-
 W = 4
 
 
@@ -323,10 +312,3 @@ def test_each_kind_is_what_it_says(kind, approximate):
     }[kind]()
     torch.testing.assert_close(mixing(y), wanted)
     torch.testing.assert_close(mixing(y[:, 0]), wanted[:, 0])
-
-
-def test_unknown_kinds_are_refused():
-    with pytest.raises(
-        UnsupportedFormat, match="mixing 'swish' is not known: choose one of none, gelu, glu, half_glu1"
-    ):
-        Mixing(W, "swish")

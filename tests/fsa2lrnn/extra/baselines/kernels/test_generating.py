@@ -37,13 +37,10 @@ def test_cauchy_kernels_are_the_impulse_response(legs, length):
     torch.testing.assert_close(K, respond(transition, inputs, C, length).K.T, rtol=1e-10, atol=1e-12)
 
 
-def test_without_truncation_the_response_wraps_around(legs):
+def test_responses_wrap_around_unless_truncated_or_inverted(legs):
     poles, P, B, C, dt, transition, inputs = legs
     K = cauchy_taps(poles, P, B, C, dt, 8)
     assert not torch.allclose(K, respond(transition, inputs, C, 8).K.T, rtol=1e-2)
-
-
-def test_untruncated_is_the_inverse(legs):
     *_, C, _, transition, _ = legs
     torch.testing.assert_close(untruncated(transition, truncated(transition, C, 16), 16), C)
 
@@ -56,13 +53,10 @@ def doubled(x):
     return np.concatenate([x, x.conj()])
 
 
-def test_legs_is_normal_but_for_a_matrix_of_rank_one():
+def test_legs_is_normal_plus_low_rank():
     A, _, P = hippo.legs(N)
     skew = A + np.outer(P, P) + np.eye(N) / 2
     assert np.allclose(skew, -skew.T)
-
-
-def test_normal_plus_low_rank_is_legs_in_another_basis():
     A, B, P = hippo.legs(N)
     start = hippo.normal_plus_low_rank(N, clipped=False)
     whole = np.diag(doubled(start.poles)) - np.outer(doubled(start.P), doubled(start.P).conj())
@@ -70,16 +64,10 @@ def test_normal_plus_low_rank_is_legs_in_another_basis():
     for _ in range(5):  # Markov parameters, with P as a read-out
         assert doubled(start.P).conj() @ ours == pytest.approx(P @ theirs, rel=1e-9)
         ours, theirs = whole @ ours, A @ theirs
-
-
-def test_clipping_cuts_imaginary_parts_alone():
     cut, whole = hippo.normal_plus_low_rank(N).B, hippo.normal_plus_low_rank(N, clipped=False).B
     assert np.abs(whole.imag).max() > 2 >= np.abs(cut.imag).max()
     assert np.array_equal(cut.real, whole.real)
     assert np.array_equal(cut.imag, whole.imag.clip(-2, 2))
-
-
-def test_the_basis_is_orthonormal_and_its_frequencies_ascend():
     poles, V = hippo.basis(N)
     assert np.allclose(V.conj().T @ V, np.eye(N))
     assert np.allclose(poles.real, -0.5)
@@ -124,8 +112,11 @@ def test_agrees_with_the_loop(length, batch):
         torch.testing.assert_close(one, other)
 
 
-def test_gradcheck():
+def test_single_precision_and_gradients_of_the_loop():
     assert gradcheck(lambda *given: scan_constant(*given, "fused"), drawn(2, 5))
+    given = drawn_of_liquid(2, 20, dtype=torch.float32)
+    for one, other in zip(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
 def test_unknown_methods_are_refused():
@@ -133,6 +124,23 @@ def test_unknown_methods_are_refused():
         UnsupportedFormat, match="scan method 'pscan' is not known: choose one of auto, sequential, fused"
     ):
         scan_constant(*drawn(1, 2), "pscan")
+    system, u, state = drawn_of_liquid(1, 2)
+    wording = "u float32 on cpu, state float64 on cpu: the compiled liquid recurrence takes float32 or float64"
+    with pytest.raises(UnsupportedFormat, match=wording):
+        liquid(system, u.float(), state, "fused")
+    with pytest.raises(
+        UnsupportedFormat, match="scan method 'fft' is not known: choose one of auto, sequential, fused"
+    ):
+        liquid(system, u, state, "fft")
+    assert list(METHODS) == ["sequential", "fused"]
+    w, *others = (x.detach() for x in drawn_of_wkv(1, 2))
+    wording = "w float32 on cpu, u float64 on cpu, .*: the compiled average takes float32 or float64 on the CPU"
+    with pytest.raises(UnsupportedFormat, match=wording):
+        wkv(w.float(), *others, "fused")
+    with pytest.raises(
+        UnsupportedFormat, match="scan method 'pscan' is not known: choose one of auto, sequential, fused, weighted"
+    ):
+        wkv(w, *others, "pscan")
 
 
 def drawn_of_liquid(batch, length, mixes=True, dtype=torch.float64, channels=4, n=3):
@@ -164,13 +172,7 @@ def test_compiled_agrees_with_the_loop(length, batch, mixes):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
 
 
-def test_compiled_agrees_in_single_precision():
-    given = drawn_of_liquid(2, 20, dtype=torch.float32)
-    for one, other in zip(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
-
-
-def test_small_inputs_make_it_linear():
+def test_stable_forms_are_their_definitions():
     system, u, state = drawn_of_liquid(2, 9)
     small = 1e-6 * u.detach()
     start = torch.zeros_like(state)
@@ -178,23 +180,20 @@ def test_small_inputs_make_it_linear():
     torch.testing.assert_close(y, PLAIN["sequential"](system, small, start)[0], rtol=1e-4, atol=0)
     y, _ = liquid(system, u, start, "sequential")
     assert not torch.allclose(y, PLAIN["sequential"](system, u, start)[0], rtol=1e-2)
+    w, u, k, v, state = (x.detach() for x in drawn_of_wkv(2, 9))
+    k = k.clamp(max=5)
+    y, _ = wkv(w, u, k, v, state, "sequential")
+    for t in range(9):
+        exponents = [(t - 1 - i) * w + k[:, i] for i in range(t)] + [u + k[:, t]]
+        weights = torch.stack(exponents, 1).softmax(1)
+        torch.testing.assert_close(y[:, t], (weights * v[:, : t + 1]).sum(1))
 
 
-def test_threads_change_no_bit(same_by_any_threads):
+def test_no_bit_depends_on_threads(same_by_any_threads):
     given = drawn_of_liquid(7, 21)
     same_by_any_threads(lambda: results_of_liquid(*given, "fused"))
-
-
-def test_what_the_compiled_one_does_not_take_is_refused():
-    system, u, state = drawn_of_liquid(1, 2)
-    wording = "u float32 on cpu, state float64 on cpu: the compiled liquid recurrence takes float32 or float64"
-    with pytest.raises(UnsupportedFormat, match=wording):
-        liquid(system, u.float(), state, "fused")
-    with pytest.raises(
-        UnsupportedFormat, match="scan method 'fft' is not known: choose one of auto, sequential, fused"
-    ):
-        liquid(system, u, state, "fft")
-    assert list(METHODS) == ["sequential", "fused"]
+    given = drawn_of_wkv(7, 21)
+    same_by_any_threads(lambda: results_of_wkv(given, "fused"))
 
 
 def drawn_of_wkv(batch, length, channels=4, dtype=torch.float64, new=True):
@@ -224,16 +223,6 @@ def results_of_wkv(given, method):
     return [y, state, *torch.autograd.grad(total, given[:4], materialize_grads=True, allow_unused=True)]
 
 
-def test_the_stable_form_is_the_definition():
-    w, u, k, v, state = (x.detach() for x in drawn_of_wkv(2, 9))
-    k = k.clamp(max=5)
-    y, _ = wkv(w, u, k, v, state, "sequential")
-    for t in range(9):
-        exponents = [(t - 1 - i) * w + k[:, i] for i in range(t)] + [u + k[:, t]]
-        weights = torch.stack(exponents, 1).softmax(1)
-        torch.testing.assert_close(y[:, t], (weights * v[:, : t + 1]).sum(1))
-
-
 @pytest.mark.parametrize("new", [True, False])
 @pytest.mark.parametrize("batch", [0, 1, 5])
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 21])
@@ -252,7 +241,7 @@ def test_the_fast_ones_agree_in_single_precision(method):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
-def test_gradients_of_the_initial_state_are_those_of_what_it_stands_for():
+def test_words_in_pieces_and_numbers_that_are_none():
     given = drawn_of_wkv(2, 7, new=False)
     found = []
     for method in WKV_METHODS:
@@ -260,37 +249,15 @@ def test_gradients_of_the_initial_state_are_those_of_what_it_stands_for():
         found.append(torch.autograd.grad(y.square().sum() + (last[:, 0] / last[:, 1]).sum(), given[4])[0])
     for one in found[1:]:
         torch.testing.assert_close(one, found[0])
-
-
-def test_a_word_in_pieces_is_the_word():
     w, u, k, v, state = drawn_of_wkv(2, 9)
     whole, after = wkv(w, u, k, v, state, "fused")
     first, between = wkv(w, u, k[:, :4], v[:, :4], state, "fused")
     second, last = wkv(w, u, k[:, 4:], v[:, 4:], between, "fused")
     assert torch.equal(torch.cat([first, second], 1), whole)
     assert torch.equal(last, after)
-
-
-def test_threads_change_no_bit_of_wkv(same_by_any_threads):
-    given = drawn_of_wkv(7, 21)
-    same_by_any_threads(lambda: results_of_wkv(given, "fused"))
-
-
-def test_what_is_no_number_shows():
     w, u, k, v, state = (x.detach() for x in drawn_of_wkv(1, 5))
     v[0, 2, 0] = torch.nan
     for method in WKV_METHODS:
         y = wkv(w, u, k, v, state, method)[0]
         assert y[0, 2:, 0].isnan().all()
         assert y[0, :2].isfinite().all()
-
-
-def test_what_the_compiled_one_does_not_take_is_refused_of_wkv():
-    w, *others = (x.detach() for x in drawn_of_wkv(1, 2))
-    wording = "w float32 on cpu, u float64 on cpu, .*: the compiled average takes float32 or float64 on the CPU"
-    with pytest.raises(UnsupportedFormat, match=wording):
-        wkv(w.float(), *others, "fused")
-    with pytest.raises(
-        UnsupportedFormat, match="scan method 'pscan' is not known: choose one of auto, sequential, fused, weighted"
-    ):
-        wkv(w, *others, "pscan")

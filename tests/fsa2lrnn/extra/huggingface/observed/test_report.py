@@ -44,7 +44,7 @@ def test_the_answer(heads, reach, said):
     assert found.explain().startswith(said)
 
 
-def test_heads_as_one_and_json():
+def test_heads_as_one_and_in_a_histogram():
     parts = [head(3, 0, [-1.0, 0.0]), head(3, 1, [0.5, 0.75])]
     one, whole = merged(parts, (MEASURE,)), head(3, -1, [-1.0, 0.0, 0.5, 0.75])
     assert one.to_json() == whole.to_json()
@@ -53,6 +53,14 @@ def test_heads_as_one_and_json():
     value = found.to_json()
     assert (value["negative"], value["least"], list(found.by_layer())) == (0.25, -1.0, [0, 2])
     assert value["heads"][0]["eigenvalue"]["exactly"] == {"-1": 1}
+    picture = svg(observed_heads([(0, [-1.0, 0.5, 0.5, 0.5]), (0, [0.9] * 4), (3, [0.1] * 4)]))
+    ElementTree.fromstring(picture)
+    assert picture.count(drawing._BELOW) == 1
+    assert picture.count(drawing._ABOVE) == 3
+    assert "layer 0, head 0: 1 of 4 below zero" in picture
+    assert ">layer 3<" in picture
+    (low,) = re.findall(rf'd="M([\d.]+) [\d.]+v-([\d.]+)h[^"]*" fill="{drawing._BELOW}"', picture)
+    assert low == ("64.0", "20.0")  # at the left end, the root of a quarter high
 
 
 UNMARKED = Measure(EIGENVALUE, low=-1)
@@ -65,17 +73,6 @@ def observed_heads(heads):
         gathered.add(np.array(values)[:, None])
         found.append(ObservedHead(layer, len(found), gathered.below_zero(0), {EIGENVALUE: gathered.spread(0)}))
     return GateObservations("olmo-hybrid", {}, "a text", 4, (-1.0, 1.0), (UNMARKED,), tuple(found))
-
-
-def test_a_histogram_a_head():
-    picture = svg(observed_heads([(0, [-1.0, 0.5, 0.5, 0.5]), (0, [0.9] * 4), (3, [0.1] * 4)]))
-    ElementTree.fromstring(picture)
-    assert picture.count(drawing._BELOW) == 1
-    assert picture.count(drawing._ABOVE) == 3
-    assert "layer 0, head 0: 1 of 4 below zero" in picture
-    assert ">layer 3<" in picture
-    (low,) = re.findall(rf'd="M([\d.]+) [\d.]+v-([\d.]+)h[^"]*" fill="{drawing._BELOW}"', picture)
-    assert low == ("64.0", "20.0")  # at the left end, the root of a quarter high
 
 
 def test_of_many_heads_each_layer_has_one(monkeypatch):
@@ -103,7 +100,7 @@ def test_what_is_said_of_drawn_values(low, high, width):
         assert found.exactly == {low: int((of_head == low).sum()), 0.25: 0}
 
 
-def test_ends_marks_and_quantiles_of_few_values():
+def test_values_gathered_in_little_memory():
     gathered = HeadValues(Measure("key"), 1)
     gathered.add(np.array([[1.0000002], [1.0], [-0.1]]))
     found = gathered.spread(0)
@@ -113,9 +110,6 @@ def test_ends_marks_and_quantiles_of_few_values():
     gathered.add(np.full((5, 1), -1.0))
     assert gathered.spread(0).quantiles == (-1.0,) * 5
     assert gathered.spread(0).to_json()["quantiles"]["0.5"] == -1.0
-
-
-def test_memory_does_not_grow_with_values():
     gathered = HeadValues(Measure("x"), 2)
     before = sum(part.nbytes for part in vars(gathered).values() if isinstance(part, np.ndarray))
     for _ in range(50):

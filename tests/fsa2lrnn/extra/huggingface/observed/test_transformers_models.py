@@ -28,10 +28,14 @@ def test_it_knows_its_own(random_model, saved, kind):
     assert OBSERVERS[kind].describe(model)["dtype"] == "float32"
 
 
-def test_heads_by_the_numbers_of_their_layers(random_model):
+def test_heads_of_layers_and_eigenvalues_without_the_factor(random_model):
     assert OBSERVERS["olmo_hybrid"].heads(random_model("olmo_hybrid")) == {0: 3, 1: 3, 2: 3}
     assert OBSERVERS["qwen3_next"].heads(random_model("qwen3_next")) == {0: 4, 1: 4, 2: 4}
     assert OBSERVERS["mamba2"].heads(random_model("mamba2")) == {0: 4, 1: 4}
+    found = observe(random_model("olmo_hybrid", linear_allow_neg_eigval=False), WORD[0])
+    assert found.reach == (0.0, 1.0)
+    assert found.negative == 0
+    assert found.explain().startswith("no eigenvalue can be negative")
 
 
 @pytest.mark.parametrize("kind", OBSERVERS)
@@ -99,13 +103,6 @@ def test_eigenvalues_are_those_of_what_one_step_does_to_a_state(random_model, va
         assert min(parts["eigenvalue"].min() for parts in found.values()) < -0.05
 
 
-def test_without_the_factor_none_is_negative(random_model):
-    found = observe(random_model("olmo_hybrid", linear_allow_neg_eigval=False), WORD[0])
-    assert found.reach == (0.0, 1.0)
-    assert found.negative == 0
-    assert found.explain().startswith("no eigenvalue can be negative")
-
-
 @pytest.mark.parametrize(
     ("task", "name", "beta", "least"),
     [
@@ -159,36 +156,26 @@ def test_the_factor_is_what_their_step_makes_of_a_state_of_ones(random_model, va
             assert np.array_equal(state.flatten().numpy(), parts["eigenvalue"][t])
 
 
-def test_limits_are_kept(random_model):
+def test_limits_and_single_letters(random_model, exported):
     found = observe(random_model("mamba2", time_step_limit=(0.002, 0.004)), WORD[0])
     low, high = float(np.float32(0.002)), float(np.float32(0.004))
     assert min(head.spreads["delta"].least for head in found.heads) == low
     assert max(head.spreads["delta"].most for head in found.heads) == high
-
-
-def test_letters_together_do_not_change_what_is_seen(random_model):
-    """A chunk of one for single tokens, theirs for texts."""
     model = random_model("mamba2")
     alone, texts = observe(model, WORD[0][:8], window=1), [observe(model, [token]) for token in WORD[0][:8]]
     for j, head in enumerate(alone.heads):
         assert head.spreads["delta"].least == min(text.heads[j].spreads["delta"].least for text in texts)
-
-
-def test_an_exported_model_keeps_or_forgets_whole(exported):
     found = observe(exported("flip_flop", "mamba-2")[0])
     first = found.by_layer()[0][0].spreads
     assert set(first["delta"].exactly.values()) == {1}  # of three letters, one keeps
     assert (first["eigenvalue"].exactly, first["delta"].most > 500) == ({0.0: 2, 1.0: 1}, True)
 
 
-def test_letters(exported):
+def test_text_by_letters_or_by_a_tokenizer(exported, tmp_path):
     folder, _ = exported("group(S3, transpositions)", "olmo-hybrid")
     assert encode(folder, "(1,2) (2,3)\n(1,2)\n").tolist() == [0, 1, 0]
     with pytest.raises(InvalidWord, match="alphabet"):
         encode(folder, "(1,4)")
-
-
-def test_a_tokenizer_beside_a_model(tmp_path):
     tokenizer("abc", [True]).save_pretrained(tmp_path)
     assert encode(tmp_path, "cab").tolist() == [2, 0, 1]
     with pytest.raises(InvalidWord, match="the text is empty"):

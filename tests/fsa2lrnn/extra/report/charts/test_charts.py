@@ -23,7 +23,7 @@ def test_marks_differ_in_place_and_shape(facts):
     assert len({mark(kind, 1, 2).split()[0] for kind in ("learned", "repaired", "constructed")}) == 3
 
 
-def test_signs_and_sizes_have_classes_of_their_own(facts):
+def test_signs_changes_and_zeros(facts):
     drawn = blocks(facts.models[0], ["a", "b"])
     below, above = (drawn.count(f'class="heat {sign} l{LEVELS}"') for sign in ("below", "above"))
     assert (below, above) == (1, 1)
@@ -34,9 +34,6 @@ def test_signs_and_sizes_have_classes_of_their_own(facts):
     assert paths == {"above": 6, "below": 2}  # of swaps and turns, for two letters
     assert f"l{LEVELS // 2}" in blocks(facts.models[0], ["a", "b"], full=1.8)
     assert drawn.count('class="frame"') == 4
-
-
-def test_changes_and_models_of_zeros(facts):
     found = change(*facts.models[:2])
     assert largest(found) == pytest.approx(0.1)
     assert change(facts.models[0], facts.models[0]) is not None
@@ -107,7 +104,7 @@ def test_bars_leave_room_for_names(facts, name):
     assert bar[2] == 950
 
 
-def test_the_scale_grows_with_what_is_known(facts):
+def test_scales_grow_and_names_fit_narrow_paper(facts):
     learned = facts.models[0]
     far = Counterexample(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
     drawn = horizon(replace(facts, models=[replace(learned, failure=far), replace(learned, name="x", failure=None)]))
@@ -115,9 +112,6 @@ def test_the_scale_grows_with_what_is_known(facts):
     assert [name for name, *_ in bars(drawn)] == ["unknown", "proved", "fails", "unknown", "proved"]
     untouched = replace(learned, proved=None, failure=None)
     assert [name for name, *_ in bars(horizon(replace(facts, models=[untouched])))] == ["unknown"]
-
-
-def test_on_narrow_paper_names_stand_above_their_bars(facts):
     drawn = horizon(facts, is_narrow=True)
     assert 'viewBox="0 0 400' in drawn
     tops = [float(y) for y in re.findall(r'<rect x="4" y="([\d.]+)"[^>]*class="proved"', drawn)]
@@ -125,9 +119,6 @@ def test_on_narrow_paper_names_stand_above_their_bars(facts):
     assert len(names) == len(tops) == 3
     assert all(name < top for name, top in zip(names, tops, strict=True))
     assert max(end for _, _, end in bars(drawn)) == 396
-
-
-def test_scales_go_to_their_ends():
     assert [linear(2, 4, 10, 30)(x) for x in (2, 3, 4)] == [10, 20, 30]
     assert linear(2, 2, 10, 30)(7) == 20
     assert [logarithmic(1, 100, 0, 2)(x) for x in (1, 10, 100)] == pytest.approx([0, 1, 2])

@@ -113,17 +113,20 @@ def test_the_demo_tells_the_story(call):
     assert {proof["verdict"] for proof in facts["rooms"]["proofs"].values()} == {"proved"}
 
 
-def test_the_folder_is_tried_first(call, tmp_path):
+def test_folders_are_tried_and_json_of_text_refused(call, tmp_path):
     (tmp_path / "file").write_text("")
     code, out, err = call("demo", "--output", "file")
     assert (code, out) == (2, "")
     assert "this is a file, give a folder: 'file'" in err
+    code, out, err = call("draw", "task:parity", "--format", "svg", "--json")
+    assert (code, out) == (2, "")
+    assert "--json says what was written: name a file with -o" in err
 
 
 EVEN5_OF_DRAW = str(MODELS / "even5" / "seed-4.safetensors")
 
 
-def test_a_page_of_a_source_and_a_model(call, tmp_path):
+def test_pages_of_models_and_sources(call, tmp_path):
     machine = zoo.parity()
     wrong = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
     save(compile_machine(wrong), tmp_path / "wrong.safetensors")
@@ -136,9 +139,6 @@ def test_a_page_of_a_source_and_a_model(call, tmp_path):
     data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
     assert [model["name"] for model in data["models"]] == ["wrong", "constructed"]
     assert len(data["words"]) == 1
-
-
-def test_models_alone_bring_their_automaton(call, tmp_path):
     save(compile_machine(zoo.sum_mod(3)), tmp_path / "m.safetensors")
     code, out, _ = call("draw", "m.safetensors", "-o", "page.html", "--json")
     assert code == 0
@@ -182,12 +182,6 @@ def test_what_makes_no_sense_is_said_in_a_line(call, arguments, said):
     assert code == 2
     assert said in err
     assert err.count("\n") == 1
-
-
-def test_json_of_what_is_only_printed_is_refused(call):
-    code, out, err = call("draw", "task:parity", "--format", "svg", "--json")
-    assert (code, out) == (2, "")
-    assert "--json says what was written: name a file with -o" in err
 
 
 SUM2_OF_REPORT, EVEN5_OF_REPORT = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")

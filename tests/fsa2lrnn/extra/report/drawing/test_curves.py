@@ -109,7 +109,7 @@ def drawn(machine):
     return DrawnMachine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
-def test_circles_are_where_the_layout_has_them():
+def test_circles_of_the_layout_and_dollars():
     image = pytest.importorskip("matplotlib.image")
     machine = drawn(zoo.even_pair(5).minimise())
     layout, pixels = lay_out(machine), image.imread(io.BytesIO(png(machine)))
@@ -120,9 +120,6 @@ def test_circles_are_where_the_layout_has_them():
         inside = pixels[round(2 * (y - layout.radius + 5)), round(2 * x), :3]
         assert np.abs(inside - np.array([0xEA, 0xF0, 0xFC]) / 255).max() < 0.02
     assert (pixels[0, :, :3] == 1).all()
-
-
-def test_dollars_are_letters():
     pytest.importorskip("matplotlib")
     assert png(DrawnMachine.of([[0], [0]], ["$x$"], 0, ["$", "\\frac{"]))[:4] == b"\x89PNG"
 

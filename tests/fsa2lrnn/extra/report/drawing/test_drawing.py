@@ -74,7 +74,7 @@ def test_letters_that_show_nothing_are_escaped_in_a_file_that_can_be_read(letter
     assert machine.to_png().startswith(b"\x89PNG")
 
 
-def test_a_file_stands_by_itself():
+def test_files_stand_alone_and_cascades_have_boxes():
     root = ET.fromstring(alone(drawn(zoo.sum_mod(3))))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert float(root.get("width")) == float(root.get("viewBox").split()[2])
@@ -83,18 +83,6 @@ def test_a_file_stands_by_itself():
     assert all(f".{name}" in style for name in used - {"arrow", "place", "automaton", "start"})
     assert "var(" not in style
     assert "var(" in LOOK
-
-
-def rects(svg):
-    found: list[Box] = []
-    for part in ET.fromstring(svg).iter():
-        if part.tag.endswith("rect") and "node" in part.get("class"):
-            x, y, width, height = (float(part.get(name)) for name in ("x", "y", "width", "height"))
-            found.append((x, y, x + width, y + height))
-    return found
-
-
-def test_rows_go_up_and_boxes_keep_apart():
     svg = boxes("t", [["a"], ["b", "<long & longer>"], ["c"], ["d"]], [0, 0, 1, 2], [(0, 2), (2, 3), (1, 3)], [3])
     found = rects(svg)
     assert not any(overlap(a, b) for i, a in enumerate(found) for b in found[:i])
@@ -104,14 +92,20 @@ def test_rows_go_up_and_boxes_keep_apart():
     assert svg.count('class="node plain"') == 3
     size = [float(x) for x in ET.fromstring(svg).get("viewBox").split()]
     assert all(box[0] > 0 and box[1] > 0 and box[2] < size[2] and box[3] < size[3] for box in found)
-
-
-def test_cascades_in_a_notebook():
     found = decompose(zoo.mod_arith(5))
     svg = found.cascade._repr_svg_()
     assert svg == found._repr_svg_()
     assert len(rects(svg)) == len(found.cascade.components)
     assert svg.count('class="edge"') == sum(len(component.reads) for component in found.cascade.components)
+
+
+def rects(svg):
+    found: list[Box] = []
+    for part in ET.fromstring(svg).iter():
+        if part.tag.endswith("rect") and "node" in part.get("class"):
+            x, y, width, height = (float(part.get(name)) for name in ("x", "y", "width", "height"))
+            found.append((x, y, x + width, y + height))
+    return found
 
 
 def boxes_of_labels(found, wanted):
@@ -162,16 +156,13 @@ def test_circles_labels_and_borders_keep_apart(source):
     assert lay_out(machine) == layout
 
 
-def test_arrows_pass_beside_circles_that_are_not_theirs():
+def test_arrows_keep_their_distance_and_sinks_are_folded():
     machine = drawn(MooreMachine.from_source("regex:(a|b)(a|b)(a|b)|c"))
     layout = lay_out(machine)
     for arrow in layout.arrows:
         for q, centre in enumerate(layout.places):
             if q not in arrow.edge:
                 assert min(math.dist(p, centre) for p in along(arrow.curve)) > layout.radius
-
-
-def test_a_sink_of_many_is_folded_and_one_of_few_is_not():
     machine = drawn(MooreMachine.from_source("regex:abcd"))
     layout = lay_out(machine)
     assert layout.folded is not None
@@ -179,9 +170,6 @@ def test_a_sink_of_many_is_folded_and_one_of_few_is_not():
     assert len(layout.arrows) == 4
     assert lay_out(drawn(MooreMachine.from_source("regex:(ab)*"))).folded is None
     assert lay_out(drawn(zoo.sum_mod(5))).folded is None
-
-
-def test_machines_that_turn_stand_on_a_circle_in_the_order_of_their_arrows():
     delta = np.array([[3, 4, 0, 5, 2, 1]])  # 0 → 3 → 5 → 1 → 4 → 2 → 0
     layout = lay_out(DrawnMachine.of(delta, range(6), 0, "a"))
     q, order = 0, [0]

@@ -16,7 +16,7 @@ from fsa2lrnn.extra.report.explorer.page import constructed, searched
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 
 
-def test_a_failing_word_fails_and_its_length_is_said():
+def test_words_that_fail_and_models_that_close():
     machine = zoo.parity()
     model = compile_machine(MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet))
     shown = searched(model, machine, 1.0)
@@ -24,9 +24,6 @@ def test_a_failing_word_fails_and_its_length_is_said():
     assert model.transduce(word)[-1] != machine.transduce(word)[-1]
     assert shown.said == "Fails on a word of 2 letters, the shortest."
     assert shown.kind == "learned"
-
-
-def test_models_whose_states_close():
     machine = zoo.parity()
     closed = searched(compile_machine(machine), machine, 1.0).said
     assert closed.startswith("No word fails that is read letter by letter: its states close")
