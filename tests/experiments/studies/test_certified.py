@@ -82,28 +82,24 @@ def folder(tmp_path, monkeypatch):
     return tmp_path, asked
 
 
-def test_rows_are_fresh_in_order_and_names_are_models(folder):
+def test_runs_come_in_order_and_rows_go_with_their_models(folder):
+    path, asked = folder
+    with pytest.raises(UnsupportedFormat, match="no model t5/seed-9: there are t5/seed-0, t5/seed-1"):
+        main_of_certified_twice(["t5/seed-9"])
     main_of_certified_twice()
-    assert folder[1] == [("seed-0", False), ("seed-1", False), ("seed-0", True), ("seed-1", True)]
     main_of_certified_twice()
-    assert len(folder[1]) == 4
-    rows = json.loads((folder[0] / "certified_twice.json").read_text())["results"]
+    assert asked == [("seed-0", False), ("seed-1", False), ("seed-0", True), ("seed-1", True)]
+    rows = twice.known()
     assert list(rows) == ["t5/seed-0", "t5/seed-1"]
     assert all(are_alike(row["runs"]) and len(row["runs"]) == 2 for row in rows.values())
-    path, asked = folder
-    main_of_certified_twice()
+    main_of_certified_twice(["t5/seed-1"], fresh=True)
+    assert asked[4:] == [("seed-1", False), ("seed-1", True)]
+    assert [len(row["runs"]) for row in twice.known().values()] == [2, 2]
     (path / "t5/seed-0.safetensors").write_bytes(b"other weights")
     (path / "t5/seed-1.safetensors").unlink()
     main_of_certified_twice()
-    assert asked[4:] == [("seed-0", False), ("seed-0", True)]
+    assert asked[6:] == [("seed-0", False), ("seed-0", True)]
     assert list(twice.known()) == ["t5/seed-0"]
-    main_of_certified_twice()
-    main_of_certified_twice(["t5/seed-1"], fresh=True)
-    assert folder[1][4:] == [("seed-1", False), ("seed-1", True)]
-    assert [len(row["runs"]) for row in twice.known().values()] == [2, 2]
-    with pytest.raises(UnsupportedFormat, match="no model t5/seed-9: there are t5/seed-0, t5/seed-1"):
-        main_of_certified_twice(["t5/seed-9"])
-    assert not folder[1]
 
 
 @pytest.mark.parametrize("other", [{"certified": 8}, {"certificate_sha256": "b"}])
@@ -111,33 +107,6 @@ def test_runs_with_another_n_or_other_bytes_are_unlike(other):
     run = {"certified": 7, "certificate_sha256": "a", "seconds": 1}
     assert are_alike([run, run | {"seconds": 2}])
     assert not are_alike([run, run | other])
-
-
-def test_a_run_needs_no_company_on_a_busy_machine(monkeypatch, pool_here):
-    started = []
-    monkeypatch.setattr(twice.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(twice, "certified", _nothing)
-    monkeypatch.setattr(twice, "ProcessPoolExecutor", pool_here)
-    monkeypatch.setattr(twice.subprocess, "Popen", lambda *_: started.append(_Process()) or started[-1])
-    for busy, beside, is_busy, companions in ((1.9, False, False, 0), (1.9, True, True, 1), (2.0, True, True, 1)):
-        monkeypatch.setattr(twice.os, "getloadavg", lambda busy=busy: (busy, 0, 0))
-        assert twice.run(Path("x"), beside)["beside_a_busy_core"] == is_busy
-        assert len(started) == companions
-    assert started[0].is_dead
-
-
-def _nothing(_):
-    return {}
-
-
-class _Process:
-    is_dead = False
-
-    def kill(self):
-        self.is_dead = True
-
-    def wait(self):
-        assert self.is_dead
 
 
 def test_company_computes_until_it_is_no_longer_wanted():

@@ -116,30 +116,6 @@ def answered(machine, wanted=UNLIMITED):
     return dict(cascades.rows(answer)), json.loads(json.dumps(cascades.to_json(answer)))
 
 
-def test_the_rooms_of_mod_arith():
-    rows, facts = answered(zoo.mod_arith(5, "eager"))
-    assert rows["layers"] == "3: 2 lanes · 1 block of 4 and 1 lane · 1 block of 5; with token shift"
-    assert rows["layer 3, accumulator"].startswith("5 states, permutation: a one-hot block of 5; reads the letter, and")
-    assert rows["  met"] == "yes: the largest component that does more than reset has 5 states"
-    assert rows["cost"].startswith("1,001 = ")
-    assert rows["one layer costs"].startswith("422,214 = ")
-    assert rows["auto takes"].startswith("a cascade, at a cost of 1,001 = ")
-    assert rows["considered"] == "congruences, blocks of 1 in the first 2 layers, then of 8: 1,001"
-    assert facts["auto"]["form"] == "cascade"
-    assert facts["bound"]["prime"] == 5
-    assert facts["meets_bound"]
-    assert facts["gate_units_counted"]
-    assert facts["candidates"][0]["cost"] == facts["cost"]
-    last = facts["components"][-1]
-    assert (last["name"], last["layer"], last["n_states"], last["reads"], last["block_sizes"]) == (
-        "accumulator",
-        2,
-        5,
-        [1, 2],
-        [5],
-    )
-
-
 def test_the_choice_of_cascades_and_reasons_for_none():
     for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
         answer = cascades.look(machine, UNLIMITED)

@@ -121,27 +121,6 @@ def test_machines_over_more_letters_and_completions():
         sources.check_letters(model, zoo.sum_mod(2), "S")
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "remedy"),
-    [
-        (("a", "b"), ("a",), r"; --alphabet 'ab' reads S over the letters of both$"),
-        (
-            ("a",),
-            ("a", "b"),
-            r"have the same; a model knows more letters where it is compiled with --alphabet 'ab'$",
-        ),
-        (("a b",), ("c",), r"; --alphabet '\[\"a b\", \"c\"\]' reads S .*; a model knows more letters where"),
-        ((0,), ("0",), r"alphabet=machine\.alphabet, outputs=…\)$"),
-    ],
-)
-def test_letters_that_differ_come_with_a_remedy(ours, theirs, remedy):
-    model = compile_machine(MooreMachine([[0]] * len(ours), [True], 0, ours))
-    machine = MooreMachine([[0]] * len(theirs), [True], 0, theirs)
-    with pytest.raises(InvalidMachine, match=remedy):
-        sources.check_letters(model, machine, "S")
-    sources.check_letters(model, MooreMachine([[0]] * len(ours), [True], 0, ours[::-1]), "S")
-
-
 def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
     assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1, suffixes=0)
     captured = capsys.readouterr()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.cli import evidence, outputs, words
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope, SearchRecord, Undecided
+from fsa2lrnn.verdicts import Counterexample, Refuted, Scope, SearchRecord, Undecided
 
 # Letters of every kind that JSON holds, the awkward ones often: with spaces, brackets, quotes, numbers as text.
 LETTERS = st.one_of(
@@ -189,24 +189,6 @@ EVERYWHERE = Scope(3)
 def failing(word, checked=3, scope=EVERYWHERE):
     failure = Counterexample(word, (0,) * (len(word) - 1) + (1,), (0,) * len(word), None, -0.5, ("sequential",))
     return Refuted(failure, checked, scope, "beam", (SEARCHED,))
-
-
-def test_verdicts_in_words():
-    text = evidence.verdict_text(
-        Proved(1, 2, Coverage("bfloat16", ("sequential",), "every", None), Scope(3, 1, ("?",)), "0f")
-    )
-    assert "covered: in bfloat16" in text
-    assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")
-    text = evidence.verdict_text(Refuted(Counterexample(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
-    assert text.endswith("every output counts but that of the empty word")
-    assert "differ on [bold]ab[/] (2 letters), and on no shorter word\n" in text
-    assert "model   accept reject" in text
-    assert "the empty word" in evidence.verdict_text(
-        Refuted(Counterexample((), (2,), (1,)), -1, Scope(3, empty_word=True))
-    )
-    assert "every word of at most 7 letters. Raise --max-states" in evidence.verdict_text(Undecided(7, Scope(3), 10))
-    refuted = Refuted(Counterexample(("a", "b"), (1, 1), (1, 2)), 1, Scope(3))
-    assert "differ on [bold]a b[/]" in evidence.verdict_text(refuted, ("a", "b", "up"))
 
 
 def test_failing_words_and_searches_in_vain():

@@ -159,6 +159,9 @@ def test_cells_are_run_once_and_collected_and_others_go_on(tiny, capsys):
         script.main(tiny, None, ["task:parity"])
     with pytest.raises(ValueError, match="rate 'other' is none of own, paper"):
         script.main(tiny, None, None, ["other"])
+
+
+def test_the_first_seed_with_one_rate_alone(tiny):
     call(tiny / "runs", rate=["own"])
     records = [json.loads(line) for line in (tiny / "runs" / "results.jsonl").read_text().splitlines()]
     assert [(record["setting"], record["seed"]) for record in records] == [("own", 0)]
