@@ -229,15 +229,15 @@ def test_exact_steps_and_wide_margins_are_proved_for_every_shape(dtype):
 def test_margins_and_gates_that_round_are_not_proved_for_every_shape():
     verdict = prove_equivalent(dyadic(scale=1 / 3), SUM3, budget=50)
     assert not isinstance(verdict, Proved) or verdict.covers.shapes == LETTERS
-    model = dyadic()
-    goal, system = specification_of(model, SUM3), ModelSystem(model)
+    sums = dyadic()
+    goal, system = specification_of(sums, SUM3), ModelSystem(sums)
     rows = np.concatenate([system.start(), system.fan(system.start(), np.ones((1, 3), bool))[1]])
     states = np.array([0, 0, 1, 2])
-    assert is_right_in_every_order(model, goal, rows, states)
-    assert not is_right_in_every_order(model, goal, rows, (states + 1) % 3)
+    assert is_right_in_every_order(sums, goal, rows, states)
+    assert not is_right_in_every_order(sums, goal, rows, (states + 1) % 3)
     with torch.no_grad():
-        model.readout[2].bias[1] = model.readout[2].bias[0] + 1e30  # all that the read-out computes drowns
-    assert not is_right_in_every_order(model, goal, rows, states)
+        sums.readout[2].bias[1] = sums.readout[2].bias[0] + 1e30  # all that the read-out computes drowns
+    assert not is_right_in_every_order(sums, goal, rows, states)
     made = model(Drawn("none", 1e3, True, 0.0, False, False, 0), zoo.parity())
     goal, system = specification_of(made, zoo.parity()), ModelSystem(made)
     assert not is_right_in_every_order(made, goal, system.start(), np.array([0]))

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, units
+from fsa2lrnn.extra.huggingface.gated_delta import mixer
 from fsa2lrnn.extra.huggingface.plan import UNIT, StageHead, orbit, side_by_side
 from fsa2lrnn.extra.huggingface.reflections import reflections
-from fsa2lrnn.extra.huggingface.registers import register, two_stages, windowed
-from fsa2lrnn.extra.huggingface.stream import LETTER, layout
+from fsa2lrnn.extra.huggingface.registers import register, windowed
+from fsa2lrnn.extra.huggingface.stream import layout
 from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions, transposition_heads, two_sides
 
 
@@ -150,21 +150,6 @@ def test_registers_and_resets():
     assert found.table.tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
-@pytest.mark.parametrize("task", ["S4", "S5"])
-def test_one_unit_fires_at_every_mark_and_no_other(task):
-    plan = construct(zoo.group(task, "transpositions"), True)
-    where = layout(plan)
-    gate, _, down = units(plan, 0)
-    for unit in plan.stages[0].units:
-        x = np.zeros(where.width)
-        x[0], mark = 1, plan.stages[0].orbits[0].marks[unit.marks[0]]
-        x[where.marks[0] : where.marks[0] + len(mark)] = SHOWN / LETTER * mark
-        x *= np.sqrt(where.width)
-        fires = np.flatnonzero(gate @ x > -89)
-        assert down[:, fires].argmax(axis=0).tolist() == [where.symbols[0] + unit.target]
-        assert (gate @ x)[fires[0]] > 89
-
-
 @pytest.mark.parametrize(
     ("machine", "length", "n_values"),
     [(zoo.ab_star(), 1, 2), (zoo.shift_register(2), 2, 1), (zoo.tomita(1), 1, 2)],
@@ -177,24 +162,6 @@ def test_windows(machine, length, n_values):
 @pytest.mark.parametrize("machine", [zoo.parity(), zoo.sum_mod(5), zoo.dyck(1, 3)])
 def test_what_no_window_helps(machine):
     assert all(windowed(machine.minimise(), length) is None for length in (1, 2))
-
-
-def test_two_stages_follow_the_machine():
-    """The plan by itself: letters before, what they write, what the units of the second layer then say."""
-    machine = zoo.ab_star().minimise()
-    plan = two_stages(machine, windowed(machine, 1))
-    write = {(unit.letter, unit.marks): unit.target for unit in plan.stages[0].units}
-    read = {(unit.letter, unit.marks): unit.target for unit in plan.stages[1].units}
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        held, before = None, 0
-        word = rng.integers(2, size=12)
-        for a, output in zip(word, machine.transduce([machine.alphabet[a] for a in word]), strict=True):
-            wanted = write[a, (before,)]
-            held = held if wanted == plan.stages[0].n_symbols - 1 else wanted
-            marks = (before, *(int(i == held) for i in range(len(plan.stages[1].orbits))))
-            assert plan.outputs[read[a, marks]] == output
-            before = 1 + a
 
 
 @pytest.mark.parametrize(("n", "order"), [(2, 2), (3, 6), (4, 24), (5, 120)])

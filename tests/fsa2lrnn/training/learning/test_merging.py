@@ -18,7 +18,7 @@ from fsa2lrnn.training.learning import noisy_merging
 from fsa2lrnn.training.learning.attempt import LearningStart
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import FRAMES, NEVER, Frame, HeadHistory, read_film, thinned, with_frame
-from fsa2lrnn.training.learning.folding import _fold, _predict, _undo, merge_states, prefix_tree
+from fsa2lrnn.training.learning.folding import _predict
 from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
@@ -136,27 +136,6 @@ def test_a_deadline_ends_mending():
     wrong = MooreMachine(np.where(target.delta == 0, 1, target.delta), target.outputs, alphabet=target.alphabet)
     with pytest.raises(OutOfTime, match="changing columns"):
         repaired(wrong, from_pairs(pairs(target, 100, 0.1), target.alphabet), Deadline(0.0))
-
-
-def test_folds_are_undone_and_prefixes_become_states():
-    data = from_pairs([("ab", 1), ("ab", 1), ("ab", 0), ("b", 0)])
-    child, counts = prefix_tree(data)
-    ab = child[child[0, 0], 1]
-    assert (len(child), child[ab].tolist()) == (4, [-1, -1])
-    assert counts[ab].tolist() == [1, 2] if data.outputs == (0, 1) else [2, 1]
-    assert counts.sum() == 4
-    child, counts = prefix_tree(from_pairs([("aba", 1), ("b", 0), ("bb", 1), ("aab", 0)]))
-    before = child.copy(), counts.copy()
-    stack, log = np.empty((len(child), 2), np.int64), np.empty((3 * len(child), 4), np.int64)
-    _, _, used = _fold(child, counts, 0, 0, 0, 0.1, stack, log)
-    assert child[0, 0] == 0
-    _undo(child, counts, log, used)
-    assert (child == before[0]).all()
-    assert (counts == before[1]).all()
-    child, counts = prefix_tree(from_pairs([("a" * n, n % 3) for n in range(20)]))
-    states = merge_states(child, counts, 1e-9, 3.5, 10)
-    assert len(states) == 3
-    assert child[states[2], 0] == states[0]
 
 
 def chances(seen, share, n):
