@@ -43,7 +43,7 @@ from fsa2lrnn.verification.plain import checked, library_errors, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
 from fsa2lrnn.verification.walk import JointWalk
-from verify.soundness.models import Drawn
+from verify.soundness.models import Drawn, model
 
 
 class Symbols:
