@@ -292,16 +292,16 @@ def test_what_a_batch_gets_right_and_a_word_alone_does_not_is_refuted(monkeypatc
 
 def test_enumerations_of_models_that_round_are_of_words_alone(stack):
     recurrence, machine = stack
-    exact = certify(lower(recurrence), machine)
+    exact = certify(lower(recurrence), machine, work=1e6)
     assert of_certificate(exact).shapes == EVERY
     model = lower(recurrence)
     with torch.no_grad():
         model.readout[0].weight *= 1 / 3
         model.readout[0].bias *= 1 / 3
-    assert certify(model, machine).scans == model.methods  # it rounds by less than it leads
+    assert certify(model, machine, work=1e6).scans == model.methods  # it rounds by less than it leads
     with torch.no_grad():
         model.readout[2].bias += 2**20
-    certificate = certify(model, machine)
+    certificate = certify(model, machine, work=1e6)
     assert certificate.scans == ("sequential",)
     covers = of_certificate(certificate)
     assert (covers.shapes, covers.threads) == (LETTERS, torch.get_num_threads())
