@@ -201,24 +201,24 @@ def test_every_head_is_drawn_in_the_row_of_its_layer():
     assert titles.count("1 → 2: 1?") == titles.count("2 → 2: 0, 1?") == 2
 
 
-def test_pages_of_single_layers_and_facts(facts, tmp_path):
+def test_pages_of_single_layers_and_facts(judged_facts, tmp_path):
     assert layers(learned()) is None
-    page, data = files.write(facts, tmp_path / "p.html")
+    page, data = files.write(judged_facts, tmp_path / "p.html")
     assert "seed 4: dyadic" in page.read_text()
-    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
+    assert json.loads(data.read_text()) == json.loads(json.dumps(judged_facts.to_json()))
 
 
 FEW = {"lengths": (10, 30), "n_words": 40, "letters": 1_200}
 
 
 @pytest.fixture(scope="module")
-def facts(judged):
+def judged_facts(judged):
     judgement, model, _ = judged
     return of_judgements("task:even_pair(5)", {"seed 4": model}, {"seed 4": judgement}, FEW, {"seed 4": {"step": "9"}})
 
 
-def test_learned_repaired_and_constructed(facts):
-    learned, *repaired, constructed = facts.models
+def test_learned_repaired_and_constructed(judged_facts):
+    learned, *repaired, constructed = judged_facts.models
     assert (learned.kind, constructed.kind) == ("learned", "constructed")
     assert [model.name for model in repaired] == ["seed 4: repaired", "seed 4: p≤1", "seed 4: dyadic"]
     assert all(model.of == "seed 4" for model in repaired)
