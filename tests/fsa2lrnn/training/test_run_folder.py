@@ -57,7 +57,7 @@ def folder(tmp_path):
     return folder
 
 
-def test_metrics_go_back_to_the_checkpoint_and_settings_stay(folder):
+def test_metrics_go_back_to_the_checkpoint(folder):
     assert [record["step"] for record in read_records(folder)] == [1, 2]
     checkpoint = prepared(folder)
     assert checkpoint is not None
@@ -66,9 +66,15 @@ def test_metrics_go_back_to_the_checkpoint_and_settings_stay(folder):
     assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
     assert read_records(folder) == [asdict(LOOK)]
     assert load(folder / run_folder.MODEL).alphabet == ("0", "1")
+
+
+def test_a_fresh_start_forgets_the_run(folder):
     assert prepared(folder, replace(SETTINGS, seed=3), resume=False) is None
     assert read_records(folder) == []
     assert sorted(path.name for path in folder.iterdir()) == ["metrics.jsonl", "settings.json"]
+
+
+def test_a_folder_keeps_to_its_settings(folder):
     with pytest.raises(
         UnsupportedFormat, match=r"holds another run \(batch = 128 there and 64 here, seed = 0 there and 1"
     ):

@@ -229,7 +229,7 @@ def test_a_step_is_recorded_once_after_the_libraries_have_warmed_up(stood_in):
     assert stood_in.recorded == [generator]
 
 
-def test_replays_are_not_overwritten_and_failures_are_named(stood_in):
+def test_what_a_replay_gave_is_not_overwritten_by_the_next(stood_in):
     found = torch.zeros(())
     stood_in.record.step = lambda: found.add_(1)
     steps = GraphReplay(stood_in.record.step, torch.Generator())
@@ -238,6 +238,8 @@ def test_replays_are_not_overwritten_and_failures_are_named(stood_in):
     one, other = steps(), steps()
     assert int(other) == int(one) + 1
 
+
+def test_a_step_that_cannot_be_recorded_is_refused_in_words(stood_in):
     def step():
         if not stood_in.recorded:
             return torch.zeros(())

@@ -39,7 +39,7 @@ def wandb(monkeypatch):
     return runs
 
 
-def test_runs_are_logged_go_on_and_are_ended_as_failed(wandb, tmp_path):
+def test_a_run_is_logged_with_its_settings_and_steps(wandb, tmp_path):
     settings = replace(TINY, steps=5)
     outcome = train(settings, tmp_path / "run", write_to=("wandb",))
     (begun,), (logged,) = wandb.begun, wandb.logged
@@ -50,6 +50,9 @@ def test_runs_are_logged_go_on_and_are_ended_as_failed(wandb, tmp_path):
     assert (identity, step) == (begun["id"], record["step"])
     assert values == {name: record[name] for name in ("loss", *RECORD)}
     assert wandb.ended == [(begun["id"], 0)]
+
+
+def test_a_run_that_goes_on_goes_on_there_too_unless_it_is_fresh(wandb, tmp_path):
     for steps in (5, 10):
         train(replace(TINY, steps=steps), tmp_path, write_to=("wandb",))
     train(replace(TINY, steps=5), tmp_path, resume=False, write_to=("wandb",))
@@ -58,6 +61,8 @@ def test_runs_are_logged_go_on_and_are_ended_as_failed(wandb, tmp_path):
     assert [begun["resume"] for begun in wandb.begun] == ["allow"] * 3
     assert {begun["reinit"] for begun in wandb.begun} == {"create_new"}
 
+
+def test_a_run_that_fails_is_ended_as_failed(wandb, tmp_path):
     def diverge():
         with record_writers(("wandb",), TINY, tmp_path, True) as write:
             write(RECORD | {"step": 3, "loss": 2.0})
