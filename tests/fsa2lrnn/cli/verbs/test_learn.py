@@ -64,12 +64,15 @@ def test_what_no_cascade_can_be_had_of_is_one_line(call, tmp_path, arguments, me
     assert not (tmp_path / "run").exists()
 
 
-def test_budgets_that_end(call, tmp_path):
+def test_a_budget_that_ends_is_no(call, tmp_path):
     code, out, _ = call("learn", "task:sum_mod(7)", "-o", "run", "--steps", "2", "--json")
     document = json.loads(out)
     assert code == 1
     assert document["verdict"]["verdict"] == "refuted"
     assert json.loads((tmp_path / "run" / "learned.json").read_text())["known"] == document["known"]
+
+
+def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
     (tmp_path / "words.jsonl").write_text(PARITY)
     _, out, _ = call("learn", "words.jsonl", "-o", "run", "--steps", "2")
     assert "by its budget: this is the best machine so far" in " ".join(out.split())
@@ -209,7 +212,7 @@ def test_layers_of_others_go_through_every_verb(call, layer):
 HARD = ("--set", "normalisation=onehot", "--preset", "quick")
 
 
-def test_then_prove_reads_the_automaton_out_or_refuses(call, tmp_path):
+def test_then_prove_reads_the_automaton_out(call, tmp_path):
     code, out, _ = call(
         "train", "task:parity", "--output", "runs", "--json", *FEW_STEPS, *HARD, *JUDGED, "--then-prove"
     )
@@ -217,6 +220,9 @@ def test_then_prove_reads_the_automaton_out_or_refuses(call, tmp_path):
     verdict = result["learned"]["verdict"]["verdict"]
     assert code == (verdict != "proved")
     assert (tmp_path / "runs" / "seed-0" / "proved" / "machine.dot").exists()
+
+
+def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
     code, _, err = call("train", "task:parity", "--output", "runs", "--then-prove")
     assert code == 2
     assert "--then-prove with layer = 'block', normalisation = 'released': only layers that are automata" in err
