@@ -1,4 +1,4 @@
-"""A user's file, read by a strict type checker in test_typing.py: the public names have the types that it says.
+"""A user's file, read by a strict type checker in test_package.py: the public names have the types that it says.
 
 A line that ends with `# refused` is one that the checker must refuse.
 """

@@ -1,6 +1,10 @@
-"""What others see of the package: metadata that agree, a workflow that runs what we run."""
+"""The package: versions, workflow, hooks, and the types of its public names."""
 
+import json
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -52,3 +56,30 @@ def test_forms_ask_for_what_their_fields_name():
             assert {"name", "description", "body"} <= set(form)
             assert all(part["type"] in ("input", "textarea") and part["attributes"]["label"] for part in form["body"])
             assert len({part["id"] for part in form["body"]}) == len(form["body"])
+
+
+CONSUMER = ROOT / "tests" / "consumer.py"
+
+
+@pytest.mark.slow
+def test_a_users_file_is_read_as_it_says(tmp_path):
+    shutil.copy(CONSUMER, tmp_path)
+    settings = {"typeCheckingMode": "strict", "extraPaths": [str(ROOT)]}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    ended = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson", "-p", tmp_path, "--pythonpath", sys.executable],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {entry["range"]["start"]["line"] for entry in json.loads(ended.stdout)["generalDiagnostics"]}
+    lines = CONSUMER.read_text(encoding="utf-8").splitlines()
+    refused = {number for number, line in enumerate(lines) if line.endswith("# refused")}
+    assert len(refused) == 7
+    assert {lines[number] for number in found ^ refused} == set()
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (ROOT / "fsa2lrnn" / "py.typed").exists()
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    assert "py.typed" in tools["setuptools"]["package-data"]["fsa2lrnn"]

@@ -1,24 +1,29 @@
-"""What the site shows beside the files of docs/; the site itself, built as `make docs` builds it."""
+"""Pages, README, docstrings and notebooks run."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 import typer
 import yaml
+from typer.testing import CliRunner
 
-from experiments import pages
+from experiments import coverage, notebooks, pages, readme, results_io, script
+from experiments.docstrings import as_markdown
 from fsa2lrnn import cli
+from fsa2lrnn.errors import UnsupportedFormat
 
 ROOT = pages.ROOT
 
 
-def test_formulas_become_mathml_outside_code():
+def test_examples_end_and_formulas_become_mathml():
     pytest.importorskip("latex2mathml")
     text = "```\n$a$\n```\n`$b$`, 5 $ and 6 $, is $x_k$:\n$$\\frac{1}{2}$$\n"
     made = pages.formulas(text)
@@ -26,13 +31,34 @@ def test_formulas_become_mathml_outside_code():
     assert made.count("<math") == 2
     assert 'display="block"' in made
     assert "<mfrac>" in made
+    text = "Adds.\n\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n\nArgs:\n    x: one."
+    assert as_markdown(text) == (
+        "Adds.\n\n```pycon\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n```\n\nArgs:\n    x: one."
+    )
+    assert as_markdown("Args:\n    A: A[a][q] of it.") == "Args:\n    A: A[a]\\[q] of it."
 
 
-def test_every_verb_and_option_is_shown():
+def test_every_verb_section_script_and_result_is_shown():
     text = pages.verbs()
     for name, verb in typer.main.get_command(cli.app).commands.items():
         assert f"\n## {name}\n" in f"\n{text}"
         assert all(option in text for parameter in verb.params for option in parameter.opts if option.startswith("-"))
+    text = "".join(path.read_text(encoding="utf-8") for path in readme.FILES)
+    assert {name for _, name, _ in readme.SECTION.findall(text)} == set(readme.SECTIONS)
+    for section in readme.SECTIONS.values():
+        for results in section.results:
+            name = readme.WRITERS[results].split()[0].replace(".", "/")
+            path = SOURCES / name / "__main__.py" if (SOURCES / name).is_dir() else SOURCES / f"{name}.py"
+            written = re.findall(r'results_io\.write\(\s*f?"([^"]+)"', path.read_text("utf-8"))
+            assert any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", each), results) for each in written), results
+    rows = re.findall(r"^\| (`.*`) \| ", readme.FILES[1].read_text(encoding="utf-8"), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`([\w/.]+)`", row)]
+    assert len(names) > 10
+    assert [name for name in names if not (SOURCES / name).exists()] == []
+    for path in results_io.RESULTS.glob("*.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        assert document["command"].startswith("python -m experiments."), path.name
+        assert {"fsa2lrnn", "python", "torch", "numpy"} <= document["versions"].keys()
 
 
 def test_a_notebook_becomes_a_page(tmp_path):
@@ -148,3 +174,125 @@ def test_every_page_has_its_place():
     assert named == there | set(pages.FROM)
     assert yaml.safe_load(text)["theme"]["font"] is False
     assert all((Path(ROOT) / source).exists() for source in pages.FROM.values())
+
+
+SOURCES = Path(readme.__file__).parent
+
+
+@pytest.mark.parametrize("path", readme.FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_measurements_are_regenerated_as_they_stand(path):
+    text = path.read_text(encoding="utf-8")
+    assert readme.regenerated(text) == text
+
+
+def test_a_wrong_number_would_be_corrected():
+    text = "<!-- results: scan_lengths, by python -m experiments.readme -->\n| 1 |\n<!-- end of results -->\nrest"
+    made = readme.regenerated(text)
+    first = results_io.read("bench_scan_lengths")["results"][0]
+    assert f"\n|{first['length']:,}|{first['nanoseconds_a_letter']:.0f}|" in made
+    assert made.endswith("<!-- end of results -->\nrest")
+    assert readme.regenerated(made) == made
+
+
+def test_what_was_not_measured_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
+    assert readme.shown("gpu") == "Not measured yet: `python -m experiments.benchmarks.gpu` would write the numbers.\n"
+    assert "`python -m experiments.studies.training FOLDER…`" in readme.shown("training")
+    (tmp_path / "bench_scans.json").write_text("{}")
+    commands = re.findall(r"experiments\.([\w.]+)`", readme.shown("measurements"))
+    assert commands == ["benchmarks.machines", "benchmarks.words"]
+
+
+@pytest.mark.parametrize("code", ["`a[i][j]`", "Text:\n\n    a[i][j] = 1\n    b[i][j] = 2\n", ">>> a[i][j]\n1"])
+def test_code_stays_as_it_is(code):
+    assert "[i][j]" in as_markdown(code)
+
+
+BOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))
+
+
+def read(path):
+    return json.loads(path.read_bytes())
+
+
+def test_notebooks_are_three_and_their_output_is_read():
+    assert len(BOOKS) == 3
+    outputs = [
+        {"output_type": "stream", "text": ["a\n"]},
+        {"output_type": "execute_result", "data": {"text/plain": ["1"]}},
+    ]
+    assert notebooks.printed({"cells": [{"cell_type": "code", "outputs": outputs}, {"cell_type": "markdown"}]}) == [
+        "a\n1",
+        "",
+    ]
+    assert coverage.FILE.read_text(encoding="utf-8") == coverage.page()
+    assert len(SCRIPTS) >= 12
+    assert set(FOUND.values()) == {"script.run(main)"}
+
+
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_was_run_whole(path):
+    cells = [cell for cell in read(path)["cells"] if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
+    assert not any(output["output_type"] == "error" for cell in cells for output in cell["outputs"])
+    assert sum(map(bool, notebooks.printed(read(path)))) >= 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", BOOKS, ids=lambda path: path.stem)
+def test_a_notebook_gives_what_stands_in_it(path):
+    pytest.importorskip("nbclient")
+    again, before = notebooks.printed(notebooks.executed(path)), notebooks.printed(read(path))
+    if path.stem == "learned":  # floats that another processor adds up in another order
+        again, before = ([re.sub(r"\d+", "0", text) for text in texts] for texts in (again, before))
+    assert again == before
+
+
+ROOT_OF_SCRIPT = Path(script.__file__).parents[1]
+
+
+def guarded(path):
+    """What a module does when it is run: the code under `if __name__ == "__main__"`, None if it is no script."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.If) and "__name__" in ast.unparse(node.test):
+            return "; ".join(map(ast.unparse, node.body))
+    return None
+
+
+FOUND = {
+    path: code for path in sorted((ROOT_OF_SCRIPT / "experiments").rglob("*.py")) if (code := guarded(path)) is not None
+}
+SCRIPTS = [".".join(path.relative_to(ROOT_OF_SCRIPT).with_suffix("").parts) for path in FOUND]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_help_says_what_a_script_does_and_does_nothing(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path / "results")
+    main = import_module(name).main
+    for option in ("--help", "-h"):
+        asked = CliRunner().invoke(script.app(main), [option], env={"COLUMNS": "200"})
+        assert asked.exit_code == 0
+        assert main.__doc__.splitlines()[0].rstrip(".") in " ".join(asked.output.split())
+    wrong = CliRunner().invoke(script.app(main), ["--no-such-option"])
+    assert wrong.exit_code == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_script_is_run_as_a_module(tmp_path):
+    command = [sys.executable, "-m", "experiments.studies.training", str(tmp_path / "runs")]
+    asked = subprocess.run(command, cwd=ROOT_OF_SCRIPT, capture_output=True, text=True, check=False)
+    assert (asked.returncode, asked.stdout) == (2, "")
+    assert asked.stderr.startswith("error: No such file or directory")
+
+
+def test_what_a_user_can_mend_is_said_in_one_line(monkeypatch, capsys):
+    def main() -> None:
+        """Fail."""
+        raise UnsupportedFormat("the moon is full: wait")
+
+    monkeypatch.setattr(sys, "argv", ["script"])
+    with pytest.raises(SystemExit) as stop:
+        script.run(main)
+    assert stop.value.code == 2
+    assert capsys.readouterr().err == "error: the moon is full: wait\n"

@@ -55,13 +55,11 @@ def test_three_letters_on_two_states(family):
     assert comparison.found == {1: comparison.representable}
 
 
-def test_a_verdict_that_forbids_too_much_is_contradicted():
+def test_verdicts_and_witnesses_that_are_wrong_are_contradicted():
     comparison = compare("diagonal[-1,1]", 2, decide=lambda machine, _: by_T3(machine, "diagonal[0,1]"))
     assert len(comparison.contradicted) == 12 - 5
     assert comparison.representable == 5
 
-
-def test_a_witness_with_wrong_numbers_is_not_confirmed():
     def decide(machine, family):
         witness = by_T3(machine, family)
         first = witness.form[0]
@@ -69,12 +67,11 @@ def test_a_witness_with_wrong_numbers_is_not_confirmed():
 
     comparison = compare("diagonal[-1,1]", 2, decide=decide)
     assert len(comparison.unconfirmed) == comparison.representable == 12
-
-
-def test_a_witness_that_merges_states_is_not_confirmed():
     witness = represent(zoo.group("Z2xZ2"), "diagonal[-1,1]")
     assert is_confirmed(witness)
     assert not is_confirmed(replace(witness, form=witness.form[:1]))
+    with pytest.raises(UnsupportedFormat, match="'householder' is not decided by T3: choose one of lti, "):
+        compare("householder", 2)
 
 
 @pytest.mark.parametrize("source", ["length_mod(3)", "shift_register(3)", "flip_flop", "sum_mod(5)", "sum_mod(8)"])
@@ -84,12 +81,7 @@ def test_witnesses_of_the_zoo_are_confirmed(source, family):
     assert "representable" not in verdict.check() or is_confirmed(verdict)
 
 
-def test_a_family_that_T3_does_not_decide_is_refused():
-    with pytest.raises(UnsupportedFormat, match="'householder' is not decided by T3: choose one of lti, "):
-        compare("householder", 2)
-
-
-def test_every_table_comes_up_once_whatever_its_numbering():
+def test_grids_are_whole_and_dyadic():
     kinds = {delta.tobytes() for delta in all_tables(3, 2)}
     assert len(kinds) == 216
     for entries in itertools.product(range(3), repeat=6):
@@ -97,15 +89,17 @@ def test_every_table_comes_up_once_whatever_its_numbering():
         if machine.minimise().n_states == 3:
             kinds.discard(machine.minimise().delta.tobytes())
     assert not kinds
-
-
-def test_a_grid_gives_every_layer_of_its_family():
     assert [len(on_grid(family, 2, GRIDS[family]).x0) for family in FORCED] == [6561, 1782, 675, 1875, 7938]
     for family, form in FORCED.items():
         A = on_grid(family, 2, GRIDS[family]).A
         assert bool((A[:, 0] == A[:, 1]).all()) == (form.letters == "input-independent")
     one = on_grid("diagonal[0,1]", 2, Grid((0.5,), (1,), (0,)))
     assert [part.ravel().tolist() for part in one] == [[0.5, 0.5], [1, 1], [0]]
+    for grid in GRIDS.values():
+        for value in (*grid.A, *grid.v, *grid.x0):
+            assert (2 * complex(value).real).is_integer()
+            assert (2 * complex(value).imag).is_integer()
+    assert set(GRIDS) == set(FORCED)
 
 
 @given(st.data())
@@ -127,24 +121,13 @@ def test_a_layer_that_is_kept_is_a_function_of_the_state(data):
         assert {q: {kept[0, q, 0]} for q in range(delta.shape[1])} == reached
 
 
-def test_the_fewest_layers_that_tell_all_states_apart():
+def test_fewest_layers_and_single_states():
     both, first = np.array([[0.0, 1, 1], [0, 0, 1], [2, 2, 2]])[..., None], np.array([[0.0, 1, 1]])[..., None]
     assert fewest(both) == 2
     assert fewest(np.concatenate([both, [[[0], [1], [2]]]])) == 1
     assert fewest(first) is None
     assert fewest(first[:0]) is None
     assert fewest(np.zeros((0, 1, 1))) == fewest(np.ones((3, 1, 1))) == 0
-
-
-def test_a_witness_of_one_state_has_no_dimension():
     machine = MooreMachine([[0], [0]], "x")
     for family in FORCED:
         assert as_layer(represent(machine, family)).x0.shape == (1, 0)
-
-
-def test_grids_are_dyadic():
-    for grid in GRIDS.values():
-        for value in (*grid.A, *grid.v, *grid.x0):
-            assert (2 * complex(value).real).is_integer()
-            assert (2 * complex(value).imag).is_integer()
-    assert set(GRIDS) == set(FORCED)

@@ -1,17 +1,26 @@
-"""The registry on the command line: lines, JSON, the live table, exit codes."""
+"""The runner, its audit and what it measures."""
 
 import io
 import json
+import math
 import subprocess
 import sys
+from fractions import Fraction
 
+import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from fsa2lrnn.cli import console
-from verify import propositions, runner
-from verify.propositions import Outcome, Proved, Undecided
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.scans import sequential
+from verify import audit, free, measured, propositions, runner
+from verify.free import Depth, RingTensor, Word
+from verify.propositions import REGISTRY, Outcome, Proved, Refuted, Undecided
+from verify.stability import FORMATS, growth_bound, measured_overflow, overflow_length, overflow_threshold, witness
 
 QUICK = ["worked-examples", "p-1.2-stable", "liquid-s4-dense"]
 
@@ -21,16 +30,13 @@ def outcomes(*answers):
     return [Outcome(chosen[0], answer) for answer in answers]
 
 
-def test_lines_and_a_summary(capsys):
+def test_lines_json_and_a_summary(capsys):
     runner.main(False, False, QUICK, as_json=False)
     out = capsys.readouterr().out
     assert "worked-examples        proved    3 cases" in out
     assert "float32 256" in out
     assert "instead: p = 1 stabilises" in out
     assert "3 propositions: 2 proved, 1 refuted, all as expected; 5 cases, fast profile (150 examples" in out
-
-
-def test_json(capsys):
     runner.main(False, False, QUICK, as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert document["counts"] == {"proved": 2, "refuted": 1}
@@ -39,6 +45,11 @@ def test_json(capsys):
     assert stable["data"]["overflow"]["float32"] == 256
     assert stable["instead"]
     assert stable["expected"]
+    runner.main(True, False, [*QUICK, "growth-bound"], as_json=True)
+    found = [p["id"] for p in json.loads(capsys.readouterr().out)["propositions"]]
+    assert sorted(found) == sorted(QUICK)
+    runner.main(False, False, ["worked-examples", "prop-1-words"], as_json=False)
+    assert "2 propositions: 2 proved, all as expected" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -63,38 +74,234 @@ def test_a_terminal_gets_a_table_that_fills(monkeypatch):
     assert "3 propositions" in text
 
 
-def test_the_number_of_threads_is_put_back():
+def test_threads_brackets_and_the_page():
     before = torch.get_num_threads()
     runner.main(False, False, ["worked-examples"], as_json=True)
     assert torch.get_num_threads() == before
-
-
-def test_square_brackets_in_a_witness_are_no_markup():
     (outcome,) = outcomes(Undecided("[bold]"))
     assert "\\[bold]" in runner.summary([outcome], propositions.FAST)
     assert "3 cases" in runner.line(outcomes(Proved("so", 3))[0])
-
-
-def test_python_m_verify_is_the_same():
     command = [sys.executable, "-m", "verify", "--only", "worked-examples", "--json"]
     document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     assert [p["id"] for p in document["propositions"]] == ["worked-examples"]
-
-
-def test_the_papers_own_alone(capsys):
-    runner.main(True, False, [*QUICK, "growth-bound"], as_json=True)
-    found = [p["id"] for p in json.loads(capsys.readouterr().out)["propositions"]]
-    assert sorted(found) == sorted(QUICK)
-
-
-def test_an_unknown_proposition_is_refused_in_a_line():
     command = [sys.executable, "-m", "verify", "--only", "eq-8"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2
     assert "proposition 'eq-8' is not in the registry" in ended.stderr
     assert "Traceback" not in ended.stderr
+    assert audit.FILE.read_text(encoding="utf-8") == audit.page()
+    named = {name for claim in audit.CLAIMS for name in claim.by}
+    assert named <= set(PROPOSITIONS)
+    assert {name for name, proposition in PROPOSITIONS.items() if proposition.is_of_paper} <= named
 
 
-def test_two_propositions_by_name(capsys):
-    runner.main(False, False, ["worked-examples", "prop-1-words"], as_json=False)
-    assert "2 propositions: 2 proved, all as expected" in capsys.readouterr().out
+PROPOSITIONS = {proposition.id: proposition for proposition in REGISTRY}
+
+
+def test_a_claim_is_reproduced_by_what_holds_and_refuted_by_what_does_not():
+    for claim in audit.CLAIMS:
+        refuted = [name for name in claim.by if PROPOSITIONS[name].expects is Refuted]
+        if claim.kind == "reproduced":
+            assert not refuted, claim.text
+        if claim.kind == "refuted":
+            assert refuted, claim.text
+        assert (claim.measured is None) == (claim.command == "")
+
+
+def test_without_results_everything_measured_is_unfinished(monkeypatch, tmp_path):
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+    assert {claim.measured().kind for claim in audit.CLAIMS if claim.measured} == {"unfinished"}
+
+
+letters = st.builds(Word.letter, st.sampled_from("Avx"), st.integers(0, 3))
+elements = st.recursive(letters, lambda e: st.builds(Word.__add__, e, e) | st.builds(Word.__mul__, e, e), max_leaves=4)
+
+
+@given(elements, elements, elements)
+def test_the_laws_of_a_ring(x, y, z):
+    assert (x + y) + z == x + (y + z)
+    assert x + y == y + x
+    assert (x * y) * z == x * (y * z)
+    assert x * (y + z) == x * y + x * z
+    assert (x + y) * z == x * z + y * z
+    assert 0 + x == x + 0 == x
+    assert (0 * x).terms == (x * 0).terms == {}
+
+
+def test_rings_do_not_commute_and_count_depth():
+    A1, A2 = Word.letter("A", 1), Word.letter("A", 2)
+    assert A1 * A2 != A2 * A1
+    assert repr(A2 * A1 + A1 * A2 + A1 * A2) == "A2A1 + 2A1A2"
+    assert hash(A1 + A2) == hash(A2 + A1)
+    assert Depth(3) * Depth(1) == 4
+    assert Depth(3) + Depth(1) == Depth(3) + 0 == 3
+    assert (Depth(0) * Depth(0)) * (Depth(0) * Depth(0)) == 2
+    array = np.arange(12).reshape(1, 3, 4)
+    ring, tensor = RingTensor(array.astype(object)), torch.from_numpy(array)
+    pairs = [
+        (ring.reshape(2, 6), tensor.reshape(2, 6)),
+        (ring.unsqueeze(1), tensor.unsqueeze(1)),
+        (ring.unsqueeze(1).squeeze(1), tensor),
+        (ring.expand(5, 3, 4), tensor.expand(5, 3, 4)),
+        (ring.unbind(2)[1], tensor.unbind(2)[1]),
+        (ring.clone(), tensor),
+        (torch.cat([ring, ring], dim=1), torch.cat([tensor, tensor], dim=1)),
+        (torch.stack([ring, ring], dim=-1), torch.stack([tensor, tensor], dim=-1)),
+        (torch.nn.functional.pad(ring, (0, 1, 2, 0)), torch.nn.functional.pad(tensor, (0, 1, 2, 0))),
+    ]
+    for given_, wanted in pairs:
+        assert given_.entries.tolist() == wanted.tolist()
+    ring = free.words_of(2)[1]
+    with pytest.raises(TypeError, match=r"exp is not known to RingTensor: add it to verify\.free"):
+        torch.exp(ring)
+    with pytest.raises(TypeError, match="padding of mode 'constant' with 1: a ring has no constant but 0"):
+        torch.nn.functional.pad(ring, (0, 1), value=1)
+
+
+@given(st.integers(1, 3), st.integers(0, 4), st.integers(1, 3))
+def test_integers_in_a_ring_tensor_scan_as_in_torch(b, length, heads):
+    generator = np.random.default_rng(b + 10 * length + 100 * heads)
+    arrays = [
+        generator.integers(-3, 4, shape) for shape in [(2, length, heads, b, b), (2, length, heads, b), (2, heads, b)]
+    ]
+    exact = sequential(*(RingTensor(array.astype(object)) for array in arrays))
+    floating = sequential(*(torch.from_numpy(array).double() for array in arrays))
+    assert exact.shape == floating.shape
+    assert exact.entries.astype(float).tolist() == floating.tolist()
+
+
+TASK = "task:sum_mod(5)"
+WHOLE = {"seeds": 5, "is_finished": True}
+
+
+def cell(column, look, at_40=0.5, seeds=1, is_finished=False):
+    last = [{"length": length, "mean": at_40, "least": at_40, "most": at_40} for length in (40, 500)]
+    own = {"task": TASK, "column": column, "paper": 0.27, "seeds": [0] * seeds, "is_finished": is_finished}
+    return {**own, "best_look": look, "last": last}
+
+
+@pytest.fixture
+def table(monkeypatch, tmp_path):
+    monkeypatch.setattr(measured, "RESULTS", tmp_path)
+
+    def write(*cells):
+        chance = {TASK: {"interval": [0.264, 0.297], "deviation": 0.02}}
+        columns = {each["column"]: {"title": each["column"], "seeds": 5} for each in cells}
+        results = {"chance": chance, "columns": columns, "cells": list(cells)}
+        (tmp_path / "table2.json").write_text(json.dumps({"results": results}))
+
+    return write
+
+
+def test_levels_and_printed_numbers(table):
+    table(cell("s4", 0.33))
+    assert measured.others().kind == "unfinished"
+    assert "above chance level: 0 of 1 cells" in measured.others().why
+    table(cell("s4", 0.29, **WHOLE))
+    assert measured.others().kind == "at chance level"
+    table(cell("s4", 0.33, **WHOLE))
+    assert measured.others().kind == "not reproduced"
+    table(cell("s4", 0.29, **WHOLE), cell("s4d", 0.5))
+    assert measured.others().kind == "not reproduced"
+    table({**cell("ours", 0.27), "paper": 0.27})
+    assert measured.ours().kind == "reproduced"
+    table({**cell("ours", 0.25), "paper": 0.27})
+    assert measured.ours().kind == "not reproduced"
+
+
+def test_failures_are_placed(table):
+    table(cell("ours", 1.0, 1.0))
+    assert measured.same_length().kind == "unfinished"
+    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4))
+    assert measured.same_length().kind == "unfinished"
+    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
+    assert measured.same_length().kind == "not reproduced"
+    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
+    assert measured.same_length().why.endswith("Unfinished, seeds that have ended: sum_mod(5): ours 1/5")
+    table(cell("ours", 1.0, 1.0, **WHOLE), cell("s4", 0.3, 1.0, **WHOLE))
+    assert measured.same_length().kind == "reproduced"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2))
+    assert measured.behind().kind == "unfinished"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3))
+    assert measured.behind().kind == "unfinished"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3, **WHOLE))
+    assert measured.behind().kind == "reproduced"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2), cell("vanilla", 0.4))
+    assert measured.behind().kind == "not reproduced"
+
+
+def test_speeds_on_a_cpu_settle_nothing_and_those_on_a_gpu_do(table, tmp_path):
+    assert table is not None
+    row = {"what": "inference", "block": 8, "sequential_over_pscan": 0.5, "paper_sequential_over_pscan": 1.0}
+
+    def write(name, device, **changes):
+        rows = [{**row, "best_over_ours": 9.0, **changes}]
+        (tmp_path / f"{name}.json").write_text(json.dumps({"results": {"device": device, "rows": rows}}))
+        return measured.speed("inference", 8)().kind
+
+    assert write("paper_speed", "CPU") == "unfinished"
+    assert write("paper_speed_gpu", "card") == "not reproduced"
+    assert write("paper_speed_gpu", "card", sequential_over_pscan=1.2) == "reproduced"
+    assert write("paper_speed_gpu", "card", sequential_over_pscan=9.0) == "not reproduced"
+    faster = {"sequential_over_pscan": 9.0, "paper_sequential_over_pscan": 2.5}
+    assert write("paper_speed_gpu", "card", **faster) == "reproduced"  # what is claimed is that one is the faster
+
+
+@pytest.mark.parametrize("p", [1.0, 1.2, 2.0, 5.0])
+@pytest.mark.parametrize("b", [1, 2, 5, 8])
+def test_the_witness_has_unit_columns_and_attains_the_bound(b, p):
+    A, s = witness(b, p)
+    torch.testing.assert_close(A.abs().pow(p).sum(0), torch.ones(b, dtype=torch.float64))
+    torch.testing.assert_close(A @ s, growth_bound(b, p) * s)
+
+
+@pytest.mark.parametrize("b", [2, 6, 8])
+def test_the_centred_witness_is_left_alone_by_the_released_rule(b):
+    A, s = witness(b, 1.2, centred=True)
+    torch.testing.assert_close(normalise(A, "released", 1.2), A)
+    torch.testing.assert_close(A @ s, growth_bound(b, 1.2) * s)
+
+
+def test_numbers_of_the_theory():
+    with pytest.raises(ValueError, match="b = 5: the centred witness has as many \\+1 as −1, give an even size"):
+        witness(5, 1.2, centred=True)
+    assert round(growth_bound(8, 1.2), 3) == 1.414
+    assert overflow_length(8, 1.2, torch.float32) == 256
+    assert overflow_length(8, 1, torch.float16) is None
+    assert overflow_length(1, 1.2, torch.float16) is None
+    assert measured_overflow(8, 1.0, torch.float16, longest=600) is None
+    lengths = {measured_overflow(8, 1.2, torch.float32, longest=300, method=m) for m in ("sequential", "pscan")}
+    assert lengths <= {255, 256, 257}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_threshold_is_where_a_format_rounds_to_infinity(name):
+    dtype = FORMATS[name]
+    if dtype is torch.float64:
+        with pytest.raises(OverflowError):
+            float(overflow_threshold(dtype))
+        return
+    at = torch.tensor(float(overflow_threshold(dtype)), dtype=torch.float64)
+    assert at.to(dtype).isinf()
+    assert (at * (1 - 2**-20)).to(dtype).isfinite()  # nearer, and torch rounds twice on the way to 16 bits
+
+
+@pytest.mark.parametrize("p", [1.2, 1.5, 2.0])
+@pytest.mark.parametrize("b", [2, 3, 5, 8, 64])
+def test_the_length_is_the_first_power_beyond_the_threshold(b, p):
+    for dtype in FORMATS.values():
+        k = overflow_length(b, p, dtype)
+        exponent = 1 - 1 / Fraction(str(p))
+        steps = math.log2(overflow_threshold(dtype)) / (float(exponent) * math.log2(b))
+        assert k is not None
+        assert k - 1 - 1e-9 < steps <= k + 1e-9
+
+
+@pytest.mark.parametrize("rule", ["clip", "released"])
+@pytest.mark.parametrize("b", [2, 8, 64])
+def test_running_the_recurrence_overflows_when_the_integers_say(b, rule):
+    for name in ("float16", "float32"):
+        wanted, measured = overflow_length(b, 1.2, FORMATS[name]), measured_overflow(b, 1.2, FORMATS[name], rule)
+        assert wanted is not None
+        assert measured is not None
+        assert abs(measured - wanted) <= 1 + wanted // 50

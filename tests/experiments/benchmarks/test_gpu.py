@@ -16,7 +16,7 @@ TINY = Settings(
 )  # fmt: skip
 
 
-def test_the_bytes_are_those_of_the_arrays():
+def test_bytes_and_steps_with_and_without_help():
     batch, length, heads, b = 3, 5, 2, 4
     A, v = torch.empty(batch, length, heads, b, b), torch.empty(batch, length, heads, b)
     tokens = torch.empty(batch, length, dtype=torch.int64)
@@ -28,6 +28,12 @@ def test_the_bytes_are_those_of_the_arrays():
         tokens.nbytes + 2 * v.nbytes,
     )
     assert bytes_moved("dense", (batch, length, heads, b), 2) == (forward // 2, backward // 2)
+    on_a_gpu = variants(Settings("task:parity", device="cuda"))
+    assert [(s.precision, s.compile, s.cuda_graph) for s in on_a_gpu] == [
+        ("full", False, False), ("full", True, False), ("mixed", False, False), ("mixed", True, False),
+        ("full", False, True),
+    ]  # fmt: skip
+    assert [(s.precision, s.compile) for s in variants(TINY)] == [("full", False), ("full", True)]
 
 
 def test_a_machine_without_a_gpu_says_so(monkeypatch):
@@ -61,15 +67,6 @@ def test_the_document_has_every_case_and_can_be_read(monkeypatch):
     for table in bench_gpu.tables(document):
         console.print(table)
     assert "bfloat16" in console.file.getvalue()
-
-
-def test_steps_are_measured_with_and_without_each_help():
-    on_a_gpu = variants(Settings("task:parity", device="cuda"))
-    assert [(s.precision, s.compile, s.cuda_graph) for s in on_a_gpu] == [
-        ("full", False, False), ("full", True, False), ("mixed", False, False), ("mixed", True, False),
-        ("full", False, True),
-    ]  # fmt: skip
-    assert [(s.precision, s.compile) for s in variants(TINY)] == [("full", False), ("full", True)]
 
 
 def test_a_step_that_cannot_be_compiled_says_why(monkeypatch):

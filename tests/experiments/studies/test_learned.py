@@ -1,14 +1,24 @@
-"""The table of learned models: what is kept of a row, what a second call does, what is summed up."""
+"""Studies of learned models and cascades."""
 
 import json
 
 import pytest
 
 from experiments import results_io
+from experiments.studies import cascades as cascade_table
+from experiments.studies import learn_and_prove, learned_cascades
 from experiments.studies import learned as learned_table
+from experiments.studies.cascades import MACHINES, RANDOM, REFERENCES
+from experiments.studies.hard_families import run_one as run_one_of_hard_families
 from experiments.studies.keep_models import MODELS
+from experiments.studies.learn_and_prove import plan, random_tasks, run_one
+from experiments.studies.learn_and_prove import table as table_of_learn_and_prove
 from experiments.studies.learned import SEARCH, main, searched, summary, table
-from fsa2lrnn.errors import UnsupportedFormat
+from experiments.studies.learned_cascades import run_one as run_one_of_learned_cascades
+from fsa2lrnn import MooreMachine
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import NotExact, UnsupportedFormat
+from fsa2lrnn.testing import mutants
 from fsa2lrnn.verification.falsify import Budget
 
 COMMITTED = results_io.read("learned")["results"]
@@ -55,23 +65,20 @@ def rows(folder):
     return list(json.loads((folder / "learned.json").read_text())["results"]["models"])
 
 
-def test_a_row_is_judged_once(folder, judged):
+def test_rows_are_judged_once_anew_where_named_and_go_with_their_models(folder, judged):
     main()
     main()
     assert judged == ["seed-0", "seed-1"]
+    main(["t5/seed-1"])
+    main(fresh=True)
+    assert judged[2:] == ["seed-1", "seed-0", "seed-1"]
     (folder / "t5" / "seed-0.safetensors").write_bytes(b"other weights")
     main()
-    assert judged[2:] == ["seed-0"]
+    assert judged[5:] == ["seed-0"]
     assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
-
-
-def test_named_rows_are_judged_anew_and_the_others_stay(folder, judged):
-    main()
+    (folder / "t5" / "seed-0.safetensors").unlink()
     main(["t5/seed-1"])
-    assert judged == ["seed-0", "seed-1", "seed-1"]
-    assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
-    main(fresh=True)
-    assert judged[3:] == ["seed-0", "seed-1"]
+    assert rows(folder) == ["t5/seed-1"]
 
 
 def test_certificates_alone_are_found_anew_for_what_was_judged(folder, judged):
@@ -116,18 +123,22 @@ def test_a_known_failing_word_is_kept_unless_a_shorter_one_is_found(monkeypatch)
     assert found["word"] == before["word"] or found["length"] < before["length"]
 
 
-def test_n_is_the_same_each_time_that_it_is_found():
+def test_the_committed_summary_is_that_of_its_rows_and_certificates_end_before_failures():
     for name, row in COMMITTED["models"].items():
         for run in row.get("runs", []):
             assert run["certified"] == row["certified"], name
+    assert COMMITTED["summary"] == json.loads(json.dumps(summary(COMMITTED["models"])))
+    assert table(COMMITTED["models"]).row_count == len(COMMITTED["models"]) >= 20
+    import hashlib
 
-
-def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged):
-    main()
-    (folder / "t5" / "seed-0.safetensors").unlink()
-    main(["t5/seed-1"])
-    assert rows(folder) == ["t5/seed-1"]
-    assert len(judged) == 3
+    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in MODELS.rglob("*.safetensors")}
+    assert set(paths) == set(COMMITTED["models"])
+    for name, path in paths.items():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == COMMITTED["models"][name]["file_sha256"], name
+    for name, row in COMMITTED["models"].items():
+        if row["failure"] is not None:
+            assert row["certified"] != "all lengths", name
+            assert row["certified"] < row["failure"]["length"], name
 
 
 @pytest.mark.usefixtures("judged")
@@ -139,22 +150,159 @@ def test_names_that_are_no_models_are_refused(folder):
     assert not (folder / "learned.json").exists()
 
 
-def test_the_committed_summary_is_that_of_its_rows():
-    assert COMMITTED["summary"] == json.loads(json.dumps(summary(COMMITTED["models"])))
-    assert table(COMMITTED["models"]).row_count == len(COMMITTED["models"]) >= 20
+def test_tasks_are_planned_once_and_large_ones_last():
+    tasks = random_tasks(100)
+    assert len(set(tasks)) == 100
+    assert MooreMachine.from_source(f"task:{tasks[0]}").minimise().n_states == 4
+    cells = plan(3, 5)
+    named = len(learn_and_prove.TASKS) + len(learn_and_prove.LONG)
+    assert len(cells) == len(set(cells)) == 3 * named + 5 + len(learn_and_prove.LARGE)
+    cells = plan(1, 3)
+    assert [task for task, _ in cells[-len(learn_and_prove.LARGE) :]] == list(learn_and_prove.LARGE)
+    assert len({learn_and_prove.group(task) for task in (*learn_and_prove.LARGE, cells[-9][0])}) == 9
 
 
-def test_every_kept_model_has_a_row_of_its_own_weights():
-    import hashlib
+def test_runs_end_in_time_and_rows_are_one_a_task():
+    assert run_one("parity", 0, 60.0)["proved"]
+    late = run_one("sum_mod(11)", 0, 1e-9)
+    assert not late["proved"]
+    assert (late["steps"], late["last_look"]["step"]) == (20, 20)
 
-    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in MODELS.rglob("*.safetensors")}
-    assert set(paths) == set(COMMITTED["models"])
-    for name, path in paths.items():
-        assert hashlib.sha256(path.read_bytes()).hexdigest() == COMMITTED["models"][name]["file_sha256"], name
+    def run(task, proved, seconds):
+        return {"task": task, "proved": proved, "starts": 1, "steps": 20, "processor_seconds": seconds}
+
+    runs = [run("parity", True, 1.0), run("parity", False, 3.0), *(run(t, True, 2.0) for t in random_tasks(3))]
+    rows = table_of_learn_and_prove({"asked": {"parity": 5, "random machines": 3, "dyck(2, 3)": 5}, "runs": runs})
+    assert [(row["task"], row["asked"], row["runs"], row["proved"]) for row in rows] == [
+        ("parity", 5, 2, 1),
+        ("random machines", 3, 3, 3),
+        ("dyck(2, 3)", 5, 0, 0),
+    ]
+    assert (rows[0]["median_processor_seconds"], rows[0]["worst"], rows[2]["worst"]) == (1.0, 1.0, None)
+    for way in ("together", "layer-wise"):
+        run = run_one_of_learned_cascades(way, "mod_arith(2)", 0, 1e-3)
+        assert run["end"] == "out of time"
+        assert run["length"] == 3
+        assert 0 < run["error"] <= 1
 
 
-def test_no_certificate_reaches_a_failing_word():
-    for name, row in COMMITTED["models"].items():
-        if row["failure"] is not None:
-            assert row["certified"] != "all lengths", name
-            assert row["certified"] < row["failure"]["length"], name
+@pytest.mark.slow
+def test_what_is_distilled_is_proved_and_what_does_not_fit_says_why(monkeypatch):
+    monkeypatch.setattr(learned_cascades, "BLOCKS", (4, 4))
+    proved = run_one_of_learned_cascades("distilled", "mod_arith(2)", 0, 10)
+    assert (proved["end"], proved["blocks"]) == ("proved", [[4, 4]] * 3)
+    assert proved["taught"] > 40
+    failed = run_one_of_learned_cascades("distilled", "mod_arith(5)", 0, 10)
+    assert failed["end"] == "failed"
+    assert "a component's group of order 5 on 5 states needs a block of more than max_block = 4 states" in failed["why"]
+
+
+RESULTS = results_io.read("cascade_table")["results"]
+ROWS = {row["machine"]: row for kind in ("machines", "random") for row in RESULTS[kind]}
+# The slow ones are those whose cascades have many layers.
+QUICK = [source for source, row in ROWS.items() if "limit" not in row and row["joint_states"] <= 50]
+FORMS = {(row["machine"], row["max_block"], row["token_shift_allowed"]): row for row in RESULTS["references"]}
+
+
+def timeless(row):
+    return {name: value for name, value in row.items() if name != "seconds"}
+
+
+def test_the_table_is_whole_and_every_reference_met():
+    assert list(FORMS) == [(r.source, r.max_block, r.token_shift) for r in REFERENCES]
+    assert list(ROWS) == [*MACHINES, *RANDOM]
+    assert {source for source, _, _ in FORMS} | set(MACHINES) >= set(zoo.ZOO)
+    assert {row["reference"]["result"] for row in FORMS.values()} == {"met", "beaten"}
+    for row in FORMS.values():
+        assert row["largest"] <= row["reference"]["largest"]
+        assert row["layers"] <= (row["reference"]["layers"] or row["layers"])
+    for row in [*FORMS.values(), *ROWS.values()]:
+        if "limit" in row:
+            assert "more than 10,000 sets" in row["limit"]
+            continue
+        for dtype, proof in row["proofs"].items():
+            assert proof.startswith("equal on all words: ") or (dtype == "bfloat16" and "only to 256" in proof)
+        assert row["bound"]["largest_permuted"] >= row["bound"]["prime"]
+        assert row["cost"]["scan"] <= row["cost"]["scan_padded"]
+        total = row["cost"]["scan"] + row["cost"]["units"] + 256 * row["layers"]
+        assert row["cost"]["total"] == total
+    assert [(row["machine"], row["token_shift_allowed"]) for row in RESULTS["mod_arith"]] == [
+        ("mod_arith(5, completion=register)", True),
+        ("mod_arith(5, completion=register)", False),
+        ("mod_arith(5, completion=eager)", False),
+    ]
+    for row in RESULTS["mod_arith"]:
+        assert row["expressions"] == 18_080
+        assert row["digits_right"] == "71,030 of 71,030"
+        assert row["digits_right_of_499_letters"] == "16,000 of 16,000"
+        assert row["digits_right_of_99999_letters"] == "50,000 of 50,000"
+
+
+# These take longer, and are left to the whole table: dyck(2, 4) and dyck(2, 5) are of the kind of dyck(2, 3).
+LONG = ("dyck(2, 4)", "dyck(2, 5)", "group(Z60)")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [
+        pytest.param(r, marks=pytest.mark.slow if r.token_shift else ())  # some of them take seconds
+        for r in REFERENCES
+        if r.source not in LONG
+    ],
+    ids=lambda r: f"{r.source}, token_shift={r.token_shift}",
+)
+def test_a_reference_is_met_today(reference):
+    row = FORMS[reference.source, reference.max_block, reference.token_shift]
+    assert timeless(cascade_table.reference_row(reference)) == timeless(row)
+
+
+@pytest.mark.parametrize("source", QUICK[::3])
+def test_a_row_is_regenerated_as_it_stands(source):
+    assert timeless(cascade_table.row(source)) == timeless(ROWS[source])
+
+
+@pytest.mark.slow
+def test_the_whole_table_is_regenerated_as_it_stands():
+    assert [timeless(cascade_table.reference_row(r)) for r in REFERENCES] == list(map(timeless, FORMS.values()))
+    assert [timeless(cascade_table.row(source)) for source in ROWS] == list(map(timeless, ROWS.values()))
+
+
+def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():
+    parity = cascade_table.row("parity")
+    reference = REFERENCES[0]._replace(source="parity", largest=1, layers=1)
+    assert cascade_table.compare(parity, reference) == "met"
+    assert cascade_table.compare(parity, reference._replace(largest=2)) == "beaten"
+    assert cascade_table.compare(parity, reference._replace(largest=2, layers=None)) == "met"
+    for missed in (reference._replace(largest=0), reference._replace(layers=0.5), reference._replace(heads=0.5)):
+        with pytest.raises(SystemExit, match="the reference for parity is missed: blocks"):
+            cascade_table.compare(parity, missed)
+    with pytest.raises(SystemExit, match="no cascade for parity: too many"):
+        cascade_table.compare({"limit": "too many"}, reference)
+    proved = run_one_of_hard_families("hard_lanes", "parity", 0, 20)
+    assert (proved["theory"], proved["one_vector"], proved["end"]) == ("yes", "yes", "proved")
+    assert proved["steps"] > 0
+    refused = run_one_of_hard_families("hard_lanes", "ab_star", 0, 20)
+    assert (refused["theory"], refused["one_vector"], refused["end"]) == ("no", "no", "refused")
+    assert "however many" in refused["why"]
+    assert run_one_of_hard_families("hard_reflections", "group(S4)", 0, 1e-3)["end"] == "out of time"
+
+
+def test_a_network_that_is_wrong_stops_the_table(monkeypatch):
+    lower = cascade_table.lower
+    monkeypatch.setattr(cascade_table, "lower", lambda *args: mutants.swap_outputs(lower(*args), 0, 1))
+    with pytest.raises(SystemExit, match="in float32 is not proved: refuted"):
+        cascade_table.row("parity")
+
+
+def test_a_dtype_that_is_refused_is_named(monkeypatch):
+    lower = cascade_table.lower
+
+    def refuse(recurrence, *dtype):
+        if dtype:
+            raise NotExact("too large for it")
+        return lower(recurrence)
+
+    monkeypatch.setattr(cascade_table, "lower", refuse)
+    proofs = cascade_table.row("parity")["proofs"]
+    assert proofs["bfloat16"] == "refused: too large for it"
+    assert proofs["float32"] == "equal on all words: 2 joint states, 4 transitions"

@@ -69,7 +69,7 @@ def test_a_compiled_kernel_that_was_interrupted_is_out_of_time_and_no_other_faul
         run_one(SMALL, Cell("test", "dense", 50, 0.0), 5.0)
 
 
-def test_an_unknown_method_is_refused():
+def test_alergia_and_unknown_methods_are_refused():
     with pytest.raises(UnsupportedFormat, match="method 'magic' is not known: choose of test, alergia"):
         main(1, method=["magic"])
 

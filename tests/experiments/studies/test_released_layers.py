@@ -1,14 +1,22 @@
-"""Mixers of others as layers: read in pieces as whole, trained, saved; states that can't be gone on from."""
+"""Released layers: observed, searched, trained."""
 
 import pytest
 import torch
 
+from experiments import results_io
+from experiments.studies import released_search as search
+from experiments.studies import trained_released
 from experiments.studies.released_layers import MIXERS, MixerConfig
+from experiments.studies.released_search import LAYERS
+from experiments.studies.trained_released import cell, goes_on, known_of, main
+from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layer_named, load, save
 from fsa2lrnn.optional import is_installed
 
 pytest.importorskip("transformers")
+
+
 OF_TRANSFORMERS = [name for name in MIXERS if name != "pd-ssm"]
 has_pdssm = pytest.mark.skipif(not (is_installed("pdssm") and is_installed("einops")), reason="pdssm.py is not here")
 
@@ -51,16 +59,13 @@ def test_a_saved_model_is_of_the_same_layer(name, tmp_path):
     assert torch.equal(again(tokens), made(tokens))
 
 
-def test_words_that_have_begun_are_read_apart_from_others():
+def test_widths_and_words_that_have_begun():
     layer = model("olmo-hybrid").layers[0]
     _, after = layer(torch.randn(2, 3, 8), layer.initial_state(2))
     with pytest.raises(UnsupportedFormat, match="some words have begun and some have not"):
         layer(torch.randn(2, 3, 8), torch.stack([after[0], layer.initial_state(1)[0]]))
     u = torch.zeros(2, 0, 8)
     assert layer(u, after)[1] is after
-
-
-def test_a_width_that_is_not_the_streams():
     with pytest.raises(UnsupportedFormat):
         model("mamba-2", block=5)
     assert MixerConfig(2, 4).width == 8
@@ -73,3 +78,137 @@ def test_pd_ssm_reads_words_whole():
     assert made(tokens).shape == (3, 9, 2)
     made.train()(tokens).square().sum().backward()
     assert made.layers[0].block.A_dict.grad.any()
+
+
+ROWS = {(row["machine"], row["layer"]): row for row in results_io.read("released_search")["results"]}
+
+
+def test_refusals_were_searched_and_targets_are_the_machines():
+    assert list(ROWS) == search.cells()
+    assert all(row["states"] <= 3 and row["steps"] == search.STEPS for row in ROWS.values())
+    assert not any(row["found"] for row in ROWS.values() if row["refused"])
+    assert {layer for (_, layer), row in ROWS.items() if row["found"]} == set(LAYERS)
+    machine = zoo.sum_mod(3).minimise()
+    words = search.all_words(3)
+    assert len({tuple(word) for word in words.tolist()}) == 3**search.SHORT
+    wanted = search.answers(machine, words[::500], {0: 0, 1: 1, 2: 2})
+    assert wanted.tolist() == [machine.transduce([machine.alphabet[a] for a in word]) for word in words[::500].tolist()]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_reads_from_the_left_and_is_trained_whole(layer):
+    torch.manual_seed(0)
+    model, tokens = search.Small(layer, 3, 2), torch.tensor([[0, 1, 2, 1, 0, 2]])
+    logits = model(tokens)
+    assert torch.allclose(model(tokens[:, :4]), logits[:, :4], atol=1e-5)
+    logits.sum().backward()
+    assert all(part.grad is not None for part in model.parameters())
+
+
+@pytest.mark.parametrize("layer", ["olmo-hybrid", "qwen3-next", "kimi-linear"])
+def test_letter_by_letter_is_what_chunks_compute(layer):
+    torch.manual_seed(1)
+    mixer, x = search.mixer(layer), torch.randn(2, 9, 16)
+    with torch.no_grad():
+        assert torch.allclose(mixer(x), mixer.made(x), atol=1e-5)
+
+
+def test_the_recurrence_of_rwkv_7_by_matrices():
+    r, w, k, a, v = torch.randn(5, 2, 6, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found, a = search.recurrence(r, w, k, torch.sigmoid(a), v), torch.sigmoid(a)
+    S = torch.zeros(4, 4, dtype=torch.float64)
+    for t in range(6):
+        kappa = k[1, t, 2] / k[1, t, 2].norm()
+        transition = torch.diag(torch.exp(-0.606531 * torch.sigmoid(w[1, t, 2]))) - torch.outer(
+            kappa, kappa * a[1, t, 2]
+        )
+        S = S @ transition + torch.outer(v[1, t, 2], k[1, t, 2] * a[1, t, 2])
+        assert torch.allclose(found[1, t, 2], S @ r[1, t, 2])
+
+
+@pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
+def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
+    from fsa2lrnn.extra.huggingface.rwkv_package import _module
+
+    H, N, T = 2, 8, 5
+    x = torch.randn(T, H * N, generator=torch.Generator().manual_seed(0))
+    one, zero, eye = torch.ones(H * N), torch.zeros(H * N), torch.eye(H * N)
+    w0, a0 = torch.randn(2, H * N, generator=torch.Generator().manual_seed(1))
+    S, parts = torch.zeros(H, N, N), [eye[:, :2] * 0, eye[:2] * 0]
+    arguments = [*[zero] * 6, w0, *parts, a0, *parts, zero, *parts, *parts, one, one, zero]
+    given = [0, H, N, x.clone(), zero, torch.zeros(T, H * N), S, *arguments, *[eye] * 4, one, zero]
+    with torch.no_grad():
+        _, _, after, _ = _module().RWKV_x070_TMix_seq(*given)
+    heads = [part.view(1, T, H, N) for part in (x, w0.expand(T, -1), x, torch.sigmoid(a0).expand(T, -1), x)]
+    columns = [search.recurrence(torch.eye(N)[i].expand(1, T, H, N), *heads[1:])[0, -1] for i in range(N)]
+    assert torch.allclose(torch.stack(columns, dim=-1), after, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "found"), [("flip_flop", True), ("parity", False)])
+def test_a_row_is_found_again(source, found):
+    row, kept = search.search(source, "qwen3-next"), ROWS[source, "qwen3-next"]
+    assert (row["found"], row["refused"]) == (found, not found)
+    assert row.keys() == kept.keys()
+    # How far a search comes that finds nothing depends on the order in which the CPU adds.
+    free = set() if found else {"short", "long"}
+    assert all(row[name] < 1 if name in free else row[name] == kept[name] for name in row)
+
+
+def test_how_a_cell_ends(monkeypatch):
+    found = cell("flip_flop", "qwen3-next", 0, steps=3, seconds=60)
+    assert (found["end"], found["step"], found["learned"], list(found["last"])) == ("steps", 3, False, ["40"])
+    found = cell("flip_flop", "qwen3-next", 0, steps=50, seconds=0)
+    assert (found["end"], found["step"]) == ("seconds", 0)
+    easy = {"evaluate_every": 2, "stop_at": 0.01}
+    monkeypatch.setattr(trained_released, "SETTINGS", {**trained_released.SETTINGS, **easy})
+    monkeypatch.setattr(trained_released, "LENGTHS", (40, 80))
+    found = cell("flip_flop", "qwen3-next", 0, steps=50, seconds=60)
+    assert (found["end"], found["step"], list(found["last"])) == ("learned", 2, ["40", "80"])
+
+
+def test_what_is_known_without_training():
+    known = known_of()
+    assert {task: said["qwen3-next"]["answer"] for task, said in known.items()} == {
+        "parity": "no", "flip_flop": "yes", "sum_mod(3)": "no", "sum_mod(5)": "no", "group(S3)": "no", "ab_star": "yes",
+    }  # fmt: skip
+    assert known["parity"]["olmo-hybrid"] == {"answer": "yes", "layers": 1}
+    assert known["ab_star"]["olmo-hybrid"] == {"answer": "yes", "layers": 2}
+
+
+@pytest.mark.parametrize(
+    ("before", "steps", "seconds", "again"),
+    [
+        ({"end": "learned", "steps": 5, "seconds": 5}, 100, 100, False),
+        ({"end": "steps", "steps": 5, "seconds": 5}, 5, 100, False),
+        ({"end": "steps", "steps": 5, "seconds": 5}, 6, 5, True),
+        ({"end": "seconds", "steps": 5, "seconds": 5}, 9, 5, False),
+        ({"end": "seconds", "steps": 5, "seconds": 5}, 5, 6, True),
+    ],
+)
+def test_what_is_taken_up_again(before, steps, seconds, again):
+    assert goes_on(before, steps, seconds) is again
+
+
+def test_a_study_goes_on_where_it_stopped(monkeypatch, tmp_path):
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
+    monkeypatch.setattr(trained_released, "TASKS", ("parity",))
+    monkeypatch.setattr(trained_released, "SEEDS", (0,))
+    asked = []
+
+    def trained(_task, layer, _seed, steps, seconds):
+        asked.append(layer)
+        end = "learned" if layer == "mamba-2" else "steps"
+        return {"steps": steps, "seconds": seconds, "end": end, "step": 1, "learned": False, "last": {}}
+
+    monkeypatch.setattr(trained_released, "cell", trained)
+    monkeypatch.setattr(trained_released, "pdssm", lambda: None)
+    main(10, 1.0)
+    main(10, 1.0)
+    assert asked == ["olmo-hybrid", "qwen3-next", "mamba-2", "pd-ssm"]
+    main(20, 1.0)
+    assert asked[4:] == ["olmo-hybrid", "qwen3-next", "pd-ssm"]
+    cells = results_io.read("trained_released")["results"]["cells"]
+    assert {(one["layer"], one["steps"]) for one in cells} == {
+        ("olmo-hybrid", 20), ("qwen3-next", 20), ("mamba-2", 10), ("pd-ssm", 20),
+    }  # fmt: skip

@@ -1,11 +1,16 @@
-"""One name for one meaning: options of all commands, their earlier names, `--quiet` and `--progress`."""
+"""Conventions of all verbs: exit codes, messages, files."""
 
+import json
+import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import pytest
 import typer.main
 
-from fsa2lrnn import cli
+from fsa2lrnn import __version__, cli, registry
 from fsa2lrnn.cli import activity, sources
 from fsa2lrnn.cli.conventions import RENAMED, renamed
 from fsa2lrnn.errors import UnsupportedFormat
@@ -16,14 +21,13 @@ OPTIONS = {
 }
 
 
-def test_every_command_has_the_common_options():
+def test_options_have_one_name_and_every_command_the_common_ones():
     assert {name for name, options in OPTIONS.items() if not {"--json", "--quiet", "--progress"} <= options} == set()
-
-
-def test_an_option_has_one_name_and_one_short_name():
     for name, options in OPTIONS.items():
         assert ("-o" in options) == ("--output" in options), name
         assert not {"--out", "--seconds", "--budget", "--letters", "--noise", "--against", "--to"} & options, name
+    assert set(ALL_SOURCES) | ({"demo", "gates"} & set(COMMANDS)) == set(COMMANDS)  # which take no source
+    assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
 
 
 @pytest.mark.parametrize("command", sorted(set(RENAMED) & set(COMMANDS)))
@@ -37,15 +41,12 @@ def test_earlier_names_are_accepted_with_a_warning(command):
             assert renamed(command, [f"{old}=3"]) == [*([new] if new else []), "3"]
 
 
-def test_an_earlier_name_on_the_command_line(call):
+def test_earlier_names_warn_and_quiet_leaves_out_suggestions(call):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         code, out, err = call("verify", "task:parity", "task:parity", "--budget", "100")
     assert (code, out.startswith("proved")) == (0, True)
     assert "warning: --budget is an earlier name of `fsa2lrnn verify`: write --max-states" in err
-
-
-def test_quiet_leaves_out_suggestions(call):
     assert "next:" in call("compile", "task:parity")[1]
     assert "next:" not in call("compile", "task:parity", "--quiet")[1]
 
@@ -68,8 +69,203 @@ def test_files_of_pickle_are_answered_with_how_to_convert_them(name):
             read(name)
 
 
-def test_models_and_then_a_source():
+def test_models_come_before_sources_and_every_verb_has_a_file():
     assert sources.models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
     for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
         with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
             sources.models_then_source(arguments)
+    files = {path.stem for path in Path(cli.__file__).with_name("verbs").glob("*.py")} - {"__init__"}
+    assert set(COMMANDS) == files | set(registry.available("commands"))
+    for name, command in COMMANDS.items():
+        assert (command.help or "").strip().endswith("."), name
+        assert any("--json" in parameter.opts for parameter in command.params), name
+        assert all(parameter.help for parameter in command.params), name
+
+
+SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+# A call of each verb up to what is wrong with it.
+ALL_SOURCES = {
+    "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
+    "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
+    "compare": (SUM2,), "report": (SUM2, "-o", "p.html"), "sweep": ("-o", "out", "--task"),
+    "draw": ("-o", "p.html"), "tasks": (), "export": ("--layer", "olmo-hybrid", "-o", "out"),
+}  # fmt: skip
+ALL_SOURCES = {name: call for name, call in ALL_SOURCES.items() if name in COMMANDS}
+MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
+# With outputs that can't be, and a source that would take long; where nothing is asked of torch, it is not there.
+PLACES = [
+    ("compile", "task:mod_arith(100)", "-o", "no/m.safetensors"),
+    ("compile", "task:mod_arith(100)", "-o", "m.pt"),
+    ("explain", "task:mod_arith(100)", "--draw", "no/m.dot"),
+    ("explain", "task:mod_arith(100)", "--certificates", "file/below"),
+    ("draw", "task:mod_arith(100)", "-o", "no/p.html"),
+    ("draw", "task:mod_arith(100)", "-o", "m.xyz"),
+    ("extract", "task:mod_arith(100)", "-o", "no/m.dot"),
+    ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
+    ("convert", "task:mod_arith(100)", "-o", "no/m.json"),
+    ("export", "task:mod_arith(100)", "--layer", "olmo-hybrid", "-o", "file"),
+    ("gates", "folder", "-o", "no/p.svg"),
+    ("gates", "folder", "-o", "p.png"),
+    ("train", "task:mod_arith(100)", "-o", "file"),
+    ("learn", "task:mod_arith(100)", "-o", "file"),
+    ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
+    ("compare", SUM2, "task:mod_arith(100)", "--plot", "no/c.svg"),
+    ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--import", "nowhere:Layer"),
+    ("repair", SUM2, "task:mod_arith(100)", "-o", "file/m.safetensors"),
+    ("report", SUM2, "task:mod_arith(100)", "-o", "no/p.html"),
+    ("demo", "--output", "file"),
+]
+PLACES = [place for place in PLACES if place[0] in COMMANDS]
+WITHOUT_TORCH = """
+import json, sys
+from fsa2lrnn import cli
+sys.modules["torch"] = None
+for arguments in json.loads(sys.argv[1]):
+    try:
+        cli.main(arguments)
+    except SystemExit as stop:
+        print(stop.code)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3"),
+        pytest.param(
+            ("learn", "task:sum_mod(7)", "--method", "cascade", "--max-block", "3", "-o", "out"),
+            marks=pytest.mark.extra("learning"),
+        ),
+    ],
+)
+def test_a_no_is_an_object_too_where_json_is_asked_for(call, arguments):
+    """It was a line on standard error alone."""
+    code, out, err = call(*arguments, "--json")
+    found = json.loads(out)
+    assert (code, found["answer"]) == (1, "no")
+    assert err.replace("\n", " ").strip() == f"no: {found['evidence']}".strip()
+
+
+def test_the_version_and_the_help(call):
+    assert call("--version") == (0, f"fsa2lrnn {__version__}\n", "")
+    code, out, _ = call()
+    assert code == 2
+    assert all(f" {name} " in out for name in COMMANDS)
+    code, out, _ = call("-h")
+    assert code == 0
+    assert "Usage: fsa2lrnn" in out
+    code, out, _ = call("certify", "--help")
+    assert code == 0
+    assert "Prove a learned model correct" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compile",), "Missing argument 'SOURCE'. (`fsa2lrnn compile --help` tells what there is)"),
+        (("fly",), "No such command 'fly'"),
+        (
+            ("compile", "task:parity", "--dtype", "int8"),
+            "'int8' is not one of 'float64', 'float32', 'bfloat16',",
+        ),
+        (("compile", "task:parity", "--max-block", "few"), "Invalid value for '--max-block': "),
+        (("compile", "task:parity", "--flyy"), "No such option: --flyy"),
+        (("compile", "task:parity", "task:parity"), "Got unexpected extra argument"),
+    ],
+)
+def test_a_wrong_call_is_one_line_and_says_where_help_is(call, arguments, message):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert "--help` tells what there is)" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ALL_SOURCES)
+@pytest.mark.parametrize("text", ["x" * 100_000, "regex:" + "(" * 100_000, "task:" + "y" * 100_000, "(a|" * 30_000])
+def test_what_is_echoed_is_shortened(call, verb, text):
+    code, out, err = call(verb, *ALL_SOURCES[verb], text, *MORE.get(verb, ()))
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert len(err) < 2_000
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("option", ["--dtype", "--max-block", "--alphabet", "--" + "z" * 100_000, "-o"])
+def test_so_are_values_of_options(call, option):
+    code, _, err = call("compile", "regex:a", option, "x" * 100_000)
+    assert code == 2
+    assert len(err) < 2_000
+
+
+@pytest.mark.parametrize("verb", ALL_SOURCES)
+@pytest.mark.parametrize(
+    "text", ["\x1b[31m\u202e.dot", "regex:\x1b[31m\u202e(", "task:\x1b[31m\u202e", "\x1b[31m\u202e\udcff"]
+)
+def test_what_a_terminal_would_obey_is_escaped(call, verb, text):
+    code, out, err = call(verb, *ALL_SOURCES[verb], text, *MORE.get(verb, ()))
+    assert (code, out) == (2, "")
+    assert all(c.isprintable() or c == "\n" for c in err)
+    assert "x1b[31m" in err
+
+
+def test_places_are_tried_before_torch_is_loaded(tmp_path):
+    import json
+
+    (tmp_path / "file").write_text("")
+    command = [sys.executable, "-c", WITHOUT_TORCH, json.dumps(PLACES)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2"] * len(PLACES)
+    lines = done.stderr.splitlines()
+    for arguments, line in zip(PLACES, lines, strict=True):
+        wanted = ("make it first", "give a folder", "ending in", "its kind is not known")
+        assert any(piece in line for piece in wanted), (arguments, line)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "line"),
+    [
+        (MemoryError(), 2, "error: not enough memory: give smaller sizes\n"),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "error: not enough memory: give"),
+        (
+            OSError(28, "No space left on device", "m.safetensors"),
+            2,
+            "error: No space left on device: 'm.safetensors'\n",
+        ),
+        (ConnectionError("nothing answers"), 2, "error: nothing answers\n"),
+        ("é".encode("latin-1"), 2, "error: 'utf-8' codec can't decode byte 0xe9"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_can_happen_to_any_verb_is_one_line(call, monkeypatch, fault, code, line):
+    def fail(*_):
+        if isinstance(fault, bytes):
+            fault.decode()
+        raise fault
+
+    monkeypatch.setattr(cli.sources, "read_machine", fail)
+    found, out, err = call("compile", "task:parity")
+    assert (found, out) == (code, "")
+    assert err.startswith(line)
+
+
+@pytest.mark.parametrize("fault", [KeyError("a key"), RuntimeError("shapes do not fit")])
+def test_a_fault_of_ours_is_not_hidden(call, monkeypatch, fault):
+    def fail(*_):
+        raise fault
+
+    monkeypatch.setattr(cli.sources, "read_machine", fail)
+    with pytest.raises(type(fault)):
+        call("compile", "task:parity")
+
+
+def test_a_pipe_that_is_closed_early_ends_in_silence():
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "w") as closed:
+        command = [sys.executable, "-m", "fsa2lrnn", "tasks"]
+        done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr

@@ -1,12 +1,21 @@
-"""What `explain` tells, shows and writes."""
+"""Explanations, cascades and the console."""
 
+import io
 import json
+import math
+import re
+import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.cli import cascades, explanation
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.cli import cascades, console, explanation
+from fsa2lrnn.cli.cascades import CascadeRequest
+from fsa2lrnn.compile.choice import best_cascade
+from fsa2lrnn.decomposition import search
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
 ANY = cascades.CascadeRequest()
@@ -39,7 +48,7 @@ def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
         assert len(words["prefix"]) <= len("0-")
 
 
-def test_layers_are_known_by_name(capsys):
+def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
     assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
     assert layers["liquid_s4:polyb"]["answer"] == "no recurrence"
@@ -49,9 +58,8 @@ def test_layers_are_known_by_name(capsys):
     out = capsys.readouterr().out
     assert "layers by name" in out
     assert "which layer should" not in out
-
-
-def test_certificates_are_written_and_accepted(capsys, tmp_path):
+    with pytest.raises(UnsupportedFormat, match="family 'lstm' is not known"):
+        explanation.main(zoo.parity(), ["lstm"], None, ANY, as_json=True)
     explained(capsys, zoo.sum_mod(5), folder=tmp_path / "new" / "folder")
     files = sorted((tmp_path / "new" / "folder").glob("*.json"))
     assert len(files) == 6
@@ -87,15 +95,153 @@ def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_fami
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
 
 
-def test_an_unknown_family_is_named():
-    with pytest.raises(UnsupportedFormat, match="family 'lstm' is not known"):
-        explanation.main(zoo.parity(), ["lstm"], None, ANY, as_json=True)
-
-
-def test_the_cascade_is_part_of_the_facts(capsys, tmp_path):
+def test_cascades_in_facts_and_pictures(capsys, tmp_path):
     drawing = tmp_path / "rooms.dot"
     facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], wanted=cascades.CascadeRequest(8, False, drawing))
     assert facts["cascade"]["block_sizes"] == [[1, 1], [1, 4], [5]]
     assert facts["cascade"]["reads"] == "after the letter"
     assert facts["costs"]["block_sizes"] == [75]
     assert drawing.read_text().startswith("digraph {")
+    answer = cascades.look(zoo.sum_mod(7), CascadeRequest(3))
+    with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):
+        cascades.draw(answer, tmp_path / "no.dot")
+    assert not (tmp_path / "no.dot").exists()
+
+
+UNLIMITED = CascadeRequest()
+
+
+def answered(machine, wanted=UNLIMITED):
+    answer = cascades.look(machine, wanted)
+    return dict(cascades.rows(answer)), json.loads(json.dumps(cascades.to_json(answer)))
+
+
+def test_the_choice_of_cascades_and_reasons_for_none():
+    for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
+        answer = cascades.look(machine, UNLIMITED)
+        assert answer.choice.form == "onehot"
+        assert answer.counted
+        assert answer.found.cost == best_cascade(machine).cost
+    rows, facts = answered(zoo.random_dfa(12, 3, seed=2, minimal=True))
+    assert rows["cost"].startswith("at least ")
+    assert rows["cost"].endswith("gate units not counted")
+    assert rows["considered"].startswith("holonomy: at least ")
+    assert rows["  met"].startswith("no: the largest component that does more than reset has 8 states, and a smaller")
+    assert not facts["gate_units_counted"]
+    assert facts["auto"]["form"] == "onehot"
+    rows, facts = answered(zoo.dyck(2, 3))
+    assert rows["  met"] == "yes: all components only reset"
+    assert facts["largest_permuted"] == 1
+    rows, facts = answered(zoo.random_dfa(35, 4, seed=0))
+    assert rows["none"].startswith("no cascade with blocks of at most 8 states was found (holonomy: words lead the set")
+    assert rows["auto takes"].startswith("one layer")
+    assert "in a group whose order 7 divides" in rows["lower bound"]
+    assert (facts["found"], facts["components"], facts["candidates"]) == (False, None, [])
+    rows, facts = answered(zoo.mod_arith(5, "register"), CascadeRequest(8, token_shift=False))
+    assert rows["layers"].endswith("; without token shift")
+    assert facts["reads"] == "after the letter"
+    rows, facts = answered(zoo.length_mod(210))
+    why = "not looked for in a machine of 210 states, more than 200: --max-block 8 asks for it"
+    assert rows == {"none": why}
+    assert facts["bound"] is None
+    rows, facts = answered(zoo.length_mod(210), CascadeRequest(8))
+    assert facts["block_sizes"] is not None
+    assert facts["meets_bound"]
+
+
+@pytest.mark.parametrize("source", ["parity", "even_pair(5)", "random_dfa(8, 2, seed=1)"])
+def test_a_cascade_is_searched_once(source, monkeypatch):
+    searches, covers = [], search._covers
+    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
+    assert cascades.look(zoo.from_task(source), UNLIMITED).found is not None
+    assert len(searches) == 1
+
+
+@pytest.mark.slow
+def test_a_limit_that_nothing_meets():
+    rows, facts = answered(zoo.sum_mod(7), CascadeRequest(3))
+    assert "group of order 7" in rows["none"]
+    assert "auto takes" not in rows
+    assert facts["auto"] is None
+    assert facts["bound"]["prime"] == 7
+
+
+@given(st.text())
+def test_only_what_prints_is_left(text):
+    plain = console.plain(text)
+    assert all(c.isprintable() or c == "\n" for c in plain)
+    assert console.plain(plain) == plain
+    if text.isprintable():
+        assert plain == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\u202eevil", r"\u202eevil"),
+        ("\udcff", r"\udcff"),
+        ("a\tb\r", r"a\tb\r"),
+        ("é×", "é×"),
+    ],
+)
+def test_control_characters_are_escaped(text, shown):
+    assert console.plain(text) == shown
+
+
+def test_the_console_escapes_what_streams_can_not_write(capsys, monkeypatch):
+    console.error("error", "x" * 100_000 + ": mend it [bold]")
+    err = capsys.readouterr().err
+    assert err.startswith("error: xxx")
+    assert err.endswith("x: mend it [bold]\n")
+    left_out = int(re.search(r"…\(([\d,]+) characters\)…", err)[1].replace(",", ""))
+    assert left_out == 100_000 - err.count("x")
+    console.facts("title\x07", [("name", "[bold]\x1b[0m")])
+    out = capsys.readouterr().out
+    assert r"title\x07" in out
+    assert r"[bold]\x1b[0m" in out
+    console.error("error", "regex:a, regex:b: two")
+    assert capsys.readouterr().err == "error: regex:a, regex:b: two\n"
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.emit_json({"value": "×"})
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue()) == {"value": "×"}
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.tolerate_any_text()
+    print("×")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"\\xd7\n"
+
+
+@given(st.text(), st.integers(1, 3_000))
+def test_no_error_is_longer_than_2000_characters(text, times):
+    """A message of 60 lines was up to 36,000, one whose echo is escaped longer."""
+    with console.err.capture() as captured:
+        console.error("error", text * times)
+    shown = captured.get().removesuffix("\n")
+    assert len(shown) <= 2_000
+    if len(console.plain(text)) * times <= 1_990:
+        assert shown == f"error: {console.plain(text) * times}"
+
+
+@given(st.recursive(st.text() | st.floats() | st.integers() | st.none() | st.booleans(), st.lists))
+def test_json_is_json_whatever_is_in_it(value):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        console.emit_json({"value": value})
+    stream.flush()
+    text = stream.buffer.getvalue().decode()
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+    def no_constant(name):
+        raise AssertionError(name)
+
+    def finite(x):
+        if isinstance(x, list):
+            return [finite(y) for y in x]
+        return str(x) if isinstance(x, float) and not math.isfinite(x) else x
+
+    assert json.loads(text, parse_constant=no_constant)["value"] == finite(value)

@@ -1,9 +1,24 @@
-"""Text options that stand for more than one value."""
+"""What the verbs take: sources, sizes and options."""
+
+import json
+import subprocess
+import sys
+import warnings
+from typing import get_args
 
 import pytest
+import torch
 
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.cli import console, sizes, sources
 from fsa2lrnn.cli.given import assignments, named_assignments, whole_numbers
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.cli.training import _warn_of_constant_answers, share
+from fsa2lrnn.cli.training import main as main_of_training
+from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.checkpoint import save
+from fsa2lrnn.training.seeds import RunPlan
+from fsa2lrnn.training.settings import preset
 
 
 @pytest.mark.parametrize("text", ["", "1,", "one", "0;1"])
@@ -35,3 +50,152 @@ def test_values_as_json_and_as_python_writes_them(text, value):
     assert assignments([f"x={text}"]) == {"x": value}
     if "," not in text:
         assert named_assignments([f"a:x={text}"]) == {"a": {"x": value}}
+
+
+def test_bills_and_tables_of_machines(capsys):
+    rows = dict(sizes.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
+    assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"
+    assert rows["hidden units"] == "66 of gates and read-out"
+    assert "token shift" not in rows
+    rows = dict(sizes.model_rows(compile_machine(zoo.length_mod(100))))
+    assert rows["layers"] == "1 (1 block of 100), index table of the linear map"
+    assert "hidden units" not in rows
+    assert sizes.transition_table(zoo.length_mod(41)) is None
+    assert sizes.transition_table(zoo.length_mod(40)) is not None
+    console.out.print(sizes.transition_table(MooreMachine([[0], [0]], ["\x1b[2J"], 0, ["[bold]", "\u202e"])))
+    out = capsys.readouterr().out
+    for piece in ("[bold]", r"\u202e", r"\x1b[2J"):
+        assert piece in out
+
+
+@pytest.mark.parametrize(
+    ("token_shift", "shift"),
+    [(True, "yes: gates see the step before too"), (False, "no: gates see this step alone")],
+)
+def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
+    model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=token_shift)
+    rows = dict(sizes.model_rows(model))
+    assert rows["layers"] == "3, dense"
+    layers = [rows[f"  layer {i}"] for i in (1, 2, 3)]
+    assert layers == ["2 lanes", "1 block of 4 and 1 lane", "1 block of 5"]
+    assert rows["token shift"] == shift
+    found = sizes.model_json(model)
+    assert found["token_shift"] is token_shift
+    hidden = [m for name, m in model.named_modules() if name.endswith(".0") and isinstance(m, torch.nn.Linear)]
+    assert found["hidden_units"] == sum(linear.out_features for linear in hidden)
+
+
+def test_models_come_from_files_by_short_names_or_are_compiled(tmp_path):
+    save(compile_machine(zoo.parity(), dtype=torch.float64), tmp_path / "m.safetensors")
+    assert sources.model_of(str(tmp_path / "m.safetensors"), "float16").dtype == torch.float64
+    assert sources.model_of("task:parity", "float16").dtype == torch.float16
+    assert sources.model_of("task:parity", alphabet="012", completion="sink").alphabet == ("0", "1", "2")
+    with pytest.raises(CheckpointError, match=r"task:parity is not a model: give a file ending in \.safetensors"):
+        sources.learned_model("task:parity")
+    with pytest.raises(UnsupportedFormat, match=r"m\.safetensors is a model, where an automaton is asked for"):
+        sources.read_machine("m.safetensors")
+    with pytest.raises(CheckpointError, match=r"is a folder that `fsa2lrnn export` did not write: give a model in it"):
+        sources.model_of(str(tmp_path))
+    assert sources.exported_folder(str(tmp_path)) is None
+    paths = [tmp_path / folder / "m.safetensors" for folder in ("a", "b", "c/a")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        save(compile_machine(zoo.parity()), path)
+    assert list(sources.learned_models([str(path) for path in paths[:2]])) == ["a/m", "b/m"]
+    assert list(sources.learned_models([str(path) for path in paths])) == [str(path) for path in paths]
+    with pytest.raises(UnsupportedFormat, match="one is given twice"):
+        sources.learned_models([str(paths[0])] * 2)
+
+
+def test_machines_over_more_letters_and_completions():
+    machine = sources.read_machine("regex:a*", alphabet="ab")
+    assert machine.transduce("aab") == [True, True, False]
+    assert sources.read_machine("regex:.*", alphabet="ab").accepts("ab")
+    assert sources.read_machine("task:sum_mod(2)", "ignore", "012").transduce("121") == [1, 1, 0]
+    with pytest.raises(InvalidMachine, match="no transition for state 0 on '2'"):
+        sources.read_machine("task:sum_mod(2)", alphabet="012")
+    model = compile_machine(zoo.sum_mod(3))
+    with pytest.raises(InvalidMachine, match=r"both, where --completion sink or ignore says what new ones do$"):
+        sources.check_letters(model, zoo.sum_mod(2), "S")
+
+
+TINY = {
+    "embedding_dim": 4, "block": 2, "heads": 2, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "steps": 4,
+    "evaluate_every": 2, "stop_at": None,
+}  # fmt: skip
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
+
+
+def test_a_run_in_json(tmp_path, capsys):
+    assert main_of_training("task:sum_mod(2)", "quick", tmp_path, [2], TINY, PLAN, True) == 0
+    captured = capsys.readouterr()
+    document = json.loads(captured.out)
+    assert document == json.loads((tmp_path / "result.json").read_text())
+    assert document["settings"]["learning_rate"] == 1e-3
+    (result,) = document["seeds"]
+    assert (result["seed"], result["end"], result["step"]) == (2, "steps", 4)
+    assert document["paper_protocol_mean"] == result["paper_protocol"]["accuracy"]
+    lines = captured.err.splitlines()
+    assert lines[0].startswith("seed 2: step 2 of 4, ")
+    assert "steps/s, loss 0." in lines[0]
+    assert "at length 9, at most" in lines[0]
+    assert len(lines) == 4
+    assert lines[-1].startswith("seed 2: length 5: ")
+
+
+def test_constant_answers_and_divergence(tmp_path, capsys):
+    with pytest.warns(UserWarning, match=r"'reject' alone is right on 100 % of the words of 40 .* --sampler balanced"):
+        _warn_of_constant_answers(preset("quick", "regex:(ab)*"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_of_constant_answers(preset("quick", "regex:(ab)*", sampler="balanced"))
+    assert (
+        main_of_training("task:sum_mod(2)", "quick", tmp_path, [0], {**TINY, "learning_rate": 1e30}, PLAN, False) == 1
+    )
+    assert "training diverged at step 2" in " ".join(capsys.readouterr().out.split())
+    assert json.loads((tmp_path / "result.json").read_text())["paper_protocol_mean"] is None
+
+
+def test_a_run_for_people(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main_of_training("task:sum_mod(2)", "quick", tmp_path, [0], TINY, PLAN, False) == 0
+    out = capsys.readouterr().out
+    for piece in ("task:sum_mod(2)", "steps at 4", "at step", "mean over 1: ", "last output right", "models, metrics"):
+        assert piece in out
+    assert [line.split()[:3] for line in out.splitlines() if "[" in line] == [["0", "3", "20"], ["0", "5", "20"]]
+
+
+def test_options_load_nothing_heavy_and_shares():
+    assert share({"accuracy": 0.5, "interval": [0.25, 0.75]}) == "0.5000 [0.2500, 0.7500]"
+    code = "import sys, fsa2lrnn.cli.options\nassert not {'torch', 'numpy', 'fsa2lrnn.automata'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_choices_are_those_of_the_code():
+    from fsa2lrnn import compile as compiler
+    from fsa2lrnn import repairing
+    from fsa2lrnn.automata import language
+    from fsa2lrnn.cli import options
+    from fsa2lrnn.extraction import learned
+    from fsa2lrnn.lower import DTYPES
+    from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
+    from fsa2lrnn.lrnn.normalise import RULES
+    from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
+    from fsa2lrnn.training import data, settings
+
+    assert get_args(options.Columns) == get_args(repairing.Columns)
+    assert get_args(options.Completion) == get_args(language.Completion)
+    assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+    assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
+    assert get_args(options.Form) == get_args(compiler.Form)
+    assert get_args(options.Init) == settings.INITS
+    trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]
+    assert list(options.LAYERS) == trained
+    assert get_args(options.Layout) == get_args(compiler.Layout)
+    assert get_args(options.RepairMode) == (*get_args(repairing.Mode), "distil")
+    assert get_args(options.Normalisation) == RULES
+    assert get_args(options.Preset) == settings.PRESETS
+    assert get_args(options.Sampler) == data.SAMPLERS
+    scans = ("auto", *METHODS, *TOKEN_METHODS, *GPU_METHODS, *index.METHODS)
+    assert get_args(options.Scan) == tuple(dict.fromkeys(scans))
+    assert (options.NO, options.BAD_INPUT, options.INTERRUPTED) == (1, 2, 130)

@@ -1,12 +1,15 @@
-"""Words are read as they are shown, whatever the letters are."""
+"""Words, outputs and evidence as the verbs print them."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.cli import words
+from fsa2lrnn.cli import evidence, outputs, words
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.verdicts import Counterexample, Refuted, Scope, SearchRecord, Undecided
 
 # Letters of every kind that JSON holds, the awkward ones often: with spaces, brackets, quotes, numbers as text.
 LETTERS = st.one_of(
@@ -113,10 +116,12 @@ def test_words_that_can_not_be_read(text, alphabet, message):
         read(text, alphabet)
 
 
-def test_bytes_that_are_no_utf8_are_named():
+def test_bytes_and_control_characters():
     assert words.checked("aé") == "aé"
     with pytest.raises(InvalidWord, match=r"the word is not UTF-8 \(byte 0xff at offset 3\): type it in that encoding"):
         words.checked("aé\udcff")
+    text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
+    assert all(c.isprintable() or c == "\n" for c in text)
 
 
 @pytest.mark.parametrize(
@@ -137,3 +142,74 @@ def test_alphabets(text, letters):
 def test_no_letters(text):
     with pytest.raises(UnsupportedFormat, match=r"--alphabet .*: give at least one letter, ab or 'up down' or "):
         words.letters(text)
+
+
+CHECKS = {
+    "model.safetensors": outputs.check_model,
+    "machine.dot": outputs.check_machine,
+    "machine.fst.txt": outputs.check_machine,
+    "certificate.json": outputs.check_certificate,
+    "page.html": outputs.check_page,
+    "drawing.gv": outputs.check_drawing,
+    "plot.pdf": outputs.check_plot,
+}
+
+
+@pytest.mark.parametrize(("name", "check"), CHECKS.items())
+def test_places_and_endings(tmp_path, name, check):
+    check(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UnsupportedFormat, match=r"file ending in|its kind is not known"):
+        check(tmp_path / "file.xyz")
+    with pytest.raises((OSError, UnsupportedFormat), match="no such folder, make it first"):
+        check(tmp_path / "none" / name)
+    (tmp_path / name).mkdir()
+    with pytest.raises((OSError, UnsupportedFormat), match="this is a folder, give a file"):
+        check(tmp_path / name)
+
+
+def test_paths_endings_and_folders_of_runs(tmp_path):
+    for check in {*CHECKS.values(), outputs.check_runs} - {outputs.check_page}:
+        check(None)
+    with pytest.raises(UnsupportedFormat, match=r"output m\.pt: a model is written to a file ending in \.safetensors$"):
+        outputs.check_model(Path("m.pt"))
+    with pytest.raises(UnsupportedFormat, match=r"a plot is written to a file ending in \.svg or \.png or \.pdf$"):
+        outputs.check_plot(Path("m.pt"))
+    outputs.check_runs(tmp_path / "to" / "be" / "made")
+    assert not list(tmp_path.iterdir())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="this is a file, give a folder"):
+        outputs.check_runs(tmp_path / "file")
+
+
+SEARCHED = SearchRecord("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
+EVERYWHERE = Scope(3)
+
+
+def failing(word, checked=3, scope=EVERYWHERE):
+    failure = Counterexample(word, (0,) * (len(word) - 1) + (1,), (0,) * len(word), None, -0.5, ("sequential",))
+    return Refuted(failure, checked, scope, "beam", (SEARCHED,))
+
+
+def test_failing_words_and_searches_in_vain():
+    text = evidence.verdict_text(failing("abab"), ("a", "b"))
+    assert "differ on [bold]abab[/] (4 letters), and on no shorter word (beam)\n" in text
+    assert text.splitlines()[1:3] == ["  model   0 0 0 0", "  machine 0 0 0 1"]
+    text = evidence.verdict_text(failing("ab" * 100), ("a", "b", "\x1b"))
+    assert "ab" * 100 in text
+    assert "(200 letters), and on none of at most 3 letters (beam)" in text
+    assert text.splitlines()[2] == "  machine … " + "0 " * 39 + "1"
+    (row,) = evidence.failure_rows(failing("ab" * 100), ("a", "b"))
+    assert row[1].startswith("200 letters: ababab")
+    assert row[1].endswith("abab (beam)")
+    assert len(row[1]) < 130
+    text = evidence.verdict_text(Undecided(3, Scope(2), None, (SEARCHED,)))
+    assert "no counterexample was found; equal on every word of at most 3 letters, by single steps\n" in text
+    assert text.splitlines()[1:] == [
+        "  exhaustive  all words of 3 letters, cut short",
+        "  every output counts but that of the empty word",
+    ]
+    assert "equal on every word of every length, by" in evidence.verdict_text(Undecided(None, Scope(2), None, ()))
+    assert evidence.failure_rows(Undecided(3, Scope(2), None, (SEARCHED,))) == [
+        ("counterexample", "none found among all words of 3 letters")
+    ]

@@ -1,4 +1,4 @@
-"""Disturbed models are right again, for ever: by their equations, on long words, and by proof where it is asked."""
+"""Repairs at work, and forgetting in finitely many steps."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,8 @@ from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, Unsupporte
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.repairing import repair, snap
+from fsa2lrnn.repairing.dyadic import dead_beat, forget
+from fsa2lrnn.repairing.probe import fit, least_change
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.verification import Proved, prove_equivalent
@@ -57,11 +59,16 @@ def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
     assert all(head.residual_after == 0 for head in found.heads)
 
 
-def test_a_dead_beat_model_is_right(disturbed):
+def test_dead_beat_models_are_right_and_snapping_gives_the_constructed(disturbed):
     machine = MACHINES["sum"]
     found = repair(disturbed(machine), machine, mode="deadbeat")
     assert long_words(found.model, machine) == 4
     assert np.linalg.matrix_rank(switched(found.model).A[0, 0].numpy(), 1e-9) == 4
+    machine = zoo.parity()
+    model = snap(disturbed(machine), machine)
+    assert isinstance(prove_equivalent(model, machine), Proved)
+    with pytest.raises(InvalidMachine):
+        snap(model, zoo.sum_mod(3))
 
 
 def rotating():
@@ -88,19 +95,24 @@ def test_columns_can_be_kept_bounded():
     assert long_words(bounded.model, machine) == 4
 
 
-def test_a_constructed_model_is_left_as_it_is():
+def test_constructed_models_stay_and_options_are_checked(disturbed):
     machine = zoo.cycle_navigation(5)
     found = repair(compile_machine(machine).double(), machine)
     assert found.change.A < 1e-12
     assert found.change.x0 < 1e-12
-
-
-def test_snapping_gives_the_constructed_model(disturbed):
+    torch.manual_seed(0)
+    untrained = LRNN(LRNNConfig(tuple("01234"), tuple(range(5)), (BlockLayerConfig((2, 2), 4, 4),)))
+    machine = zoo.sum_mod(5)
+    with pytest.raises(NotExact, match="nothing to repair from"):
+        repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
     machine = zoo.parity()
-    model = snap(disturbed(machine), machine)
-    assert isinstance(prove_equivalent(model, machine), Proved)
-    with pytest.raises(InvalidMachine):
-        snap(model, zoo.sum_mod(3))
+    model = disturbed(machine)
+    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
+        repair(model, machine, columns="p<=1", mode="dyadic")
+    with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
+        repair(model, machine, mode="best")
+    with pytest.raises(UnsupportedFormat, match="2 layers"):
+        repair(compile_machine(zoo.even_pair(5), form="cascade", max_block=5), zoo.even_pair(5))
 
 
 def test_a_model_that_carries_nothing_is_refused():
@@ -120,20 +132,41 @@ def test_a_model_that_carries_nothing_is_refused():
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
 
 
-def test_a_model_that_is_wrong_from_the_start_is_refused():
-    torch.manual_seed(0)
-    untrained = LRNN(LRNNConfig(tuple("01234"), tuple(range(5)), (BlockLayerConfig((2, 2), 4, 4),)))
+def walk(block, tokens):
+    x = block.x0
+    for a in tokens:
+        x = block.A[a] @ x + block.v[a]
+    return x
+
+
+def test_states_depend_on_the_last_letter_and_the_state_before_it(disturbed, work):
+    machine = zoo.tomita(4)
+    block, image, seen = work(disturbed(machine), machine)[0]
+    probe = fit(block, image, seen, 1.0)
+    repaired = least_change(block, image, probe)
+    beat = dead_beat(repaired, image, probe, seen)
+    assert probe.residual(beat.block, image) < 1e-13
+    states = beat.states(image)
+    rng = np.random.default_rng(0)
+    for length in (1, 2, 5, 30):
+        tokens = rng.integers(0, 2, length)
+        q = len(image.phi) - 1
+        for a in tokens[:-1]:
+            q = image.delta[a, q]
+        assert np.allclose(walk(beat.block, tokens), states[tokens[-1], q], atol=1e-9)
+
+
+def test_the_mean_is_kept_and_forgetting_leaves_the_letter(disturbed, work):
     machine = zoo.sum_mod(5)
-    with pytest.raises(NotExact, match="nothing to repair from"):
-        repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
-
-
-def test_options_that_do_not_go_together_are_refused(disturbed):
-    machine = zoo.parity()
-    model = disturbed(machine)
-    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
-        repair(model, machine, columns="p<=1", mode="dyadic")
-    with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
-        repair(model, machine, mode="best")
-    with pytest.raises(UnsupportedFormat, match="2 layers"):
-        repair(compile_machine(zoo.even_pair(5), form="cascade", max_block=5), zoo.even_pair(5))
+    block, image, seen = work(disturbed(machine), machine)[0]
+    probe = fit(block, image, seen, 1.0)
+    beat = dead_beat(least_change(block, image, probe), image, probe, seen)
+    states = beat.states(image)[:, :-1]
+    centres = np.stack([seen.x[seen.state == q].mean(0) for q in range(5)])
+    reached = np.stack([states[image.delta[:, :-1] == q].mean(0) for q in range(5)])
+    assert np.abs(centres - reached).max() < 0.15
+    machine = zoo.sum_mod(3)
+    block, _, seen = work(disturbed(machine), machine)[0]
+    found = forget(block, seen)
+    assert not found.A.any()
+    assert np.allclose(found.v, block.v + block.A @ seen.mean)

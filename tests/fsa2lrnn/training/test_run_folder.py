@@ -1,17 +1,27 @@
-"""A folder holds one run, and its files agree."""
+"""Folders of runs, and runs that were interrupted."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 from dataclasses import asdict, replace
 
 import pytest
 import torch
 
+from fsa2lrnn import files
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, load
+from fsa2lrnn.lrnn import LRNN, load, tensor_file
 from fsa2lrnn.lrnn.tensor_file import write_tensors
 from fsa2lrnn.training import run_folder
+from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import (
+    CHECKPOINT,
     FORM,
+    METRICS,
+    MODEL,
     Evaluation,
     IntervalStatistics,
     RunState,
@@ -21,6 +31,9 @@ from fsa2lrnn.training.run_folder import (
     write_records,
 )
 from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import Stop, train
+
+from .runs import TINY, equal, weights, without_speed
 
 SETTINGS = Settings("task:parity", embedding_dim=2, block=1, heads=2, normalisation="clip", connection="chain")
 LOOK = Evaluation(1, 0.5, 0.25, 0.125, 40, 8, 1.5, float("inf"), 1e-4, 100.0)
@@ -73,12 +86,19 @@ def test_a_folder_keeps_to_its_settings(folder):
         prepared(folder, replace(falling, steps=7))
 
 
-def test_a_damaged_checkpoint_is_named(folder):
+def test_damaged_checkpoints_records_and_settings_are_named(folder):
     path = folder / run_folder.CHECKPOINT
     for content in (b"", b"rubbish", path.read_bytes()[:-2]):
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=r"checkpoint.bin cannot be resumed \(.*is damaged or .*afresh"):
             prepared(folder)
+    with (folder / run_folder.METRICS).open("a") as file:
+        file.write('{"step": 3}\n')
+    with pytest.raises(UnsupportedFormat, match=r"metrics.jsonl, line 3.loss is missing"):
+        read_records(folder)
+    (folder / run_folder.SETTINGS).write_bytes(b"[" * 100_000)
+    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .the text: nested deeper than 100"):
+        prepared(folder)
 
 
 def test_a_checkpoint_of_another_version_is_named(folder, monkeypatch):
@@ -132,14 +152,118 @@ def test_tensors_of_another_network_are_named(folder, changes, reason):
         prepared(folder)
 
 
-def test_a_line_that_is_no_record_is_named(folder):
-    with (folder / run_folder.METRICS).open("a") as file:
-        file.write('{"step": 3}\n')
-    with pytest.raises(UnsupportedFormat, match=r"metrics.jsonl, line 3.loss is missing"):
-        read_records(folder)
+KILLED = """
+import os, signal, sys
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import train
+
+def report(progress):
+    if progress.step == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(Settings.from_json(sys.argv[1]), sys.argv[2], report=report)
+"""
 
 
-def test_settings_that_are_damaged_are_named(folder):
-    (folder / run_folder.SETTINGS).write_bytes(b"[" * 100_000)
-    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .the text: nested deeper than 100"):
-        prepared(folder)
+def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path, read_records):
+    killed = subprocess.run([sys.executable, "-c", KILLED, TINY.to_json(), tmp_path], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(read_records(tmp_path)) == 2
+    (tmp_path / ".checkpoint.bin.12345678.fsa2lrnn-part").touch()  # left where it was killed while writing
+    steps = []
+    train(TINY, tmp_path, report=lambda progress: steps.append(progress.step) if progress.record else None)
+    assert steps == [15, 20]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"settings.json", CHECKPOINT, MODEL, METRICS, files.LOCK}
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+BESIDE = """
+import sys
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import train
+
+train(Settings.from_json(sys.argv[1]), sys.argv[2])
+"""
+
+
+def test_another_run_into_the_same_folder_is_refused(straight, tmp_path, read_records):
+    ended = []
+
+    def report(progress):
+        if progress.step == 10:
+            command = [sys.executable, "-c", BESIDE, TINY.to_json(), tmp_path]
+            ended.append(subprocess.run(command, check=False, capture_output=True, text=True))
+
+    train(TINY, tmp_path, report=report)
+    (beside,) = ended
+    assert beside.returncode == 1
+    assert f"UnsupportedFormat: another run is at work in {tmp_path}: wait for it" in beside.stderr
+    assert [record["step"] for record in read_records(tmp_path)] == [5, 10, 15, 20]
+    assert equal(weights(tmp_path), weights(straight[1]))
+
+
+@pytest.mark.parametrize("name", [CHECKPOINT, MODEL, METRICS])
+@pytest.mark.parametrize("step", [10, 20])
+def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(
+    straight, tmp_path, monkeypatch, name, step, read_records
+):
+    def full(path, content, write=files.write_atomically):
+        metrics = tmp_path / METRICS
+        if path.name == name and metrics.exists() and len(metrics.read_text().splitlines()) == step // 5 - 1:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, content)
+
+    for module in (run_folder, tensor_file):
+        monkeypatch.setattr(module, "write_atomically", full)
+    with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
+        train(TINY, tmp_path)
+    monkeypatch.undo()
+    train(TINY, tmp_path)
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path, read_records):
+    train(replace(TINY, steps=10), tmp_path)
+    model = (tmp_path / MODEL).read_bytes()
+    train(replace(TINY, steps=15), tmp_path)
+    (tmp_path / MODEL).write_bytes(model)
+    with (tmp_path / METRICS).open("a") as file:
+        file.write('{"step": 17')
+    train(TINY, tmp_path)
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, number, read_records):
+    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+
+    def report(progress):
+        if progress.step == 7:
+            os.kill(os.getpid(), number)
+
+    handler = signal.getsignal(number)
+    outcome = train(TINY, tmp_path, report=report)
+    assert (outcome.end, outcome.step) == ("interrupted", 7)
+    assert signal.getsignal(number) is handler
+    steps = []
+    assert train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end == "steps"
+    assert steps[0] == 8
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+def test_signals_end_runs_and_threads_hear_none(tmp_path):
+    with Stop() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+    ends = []
+    thread = threading.Thread(target=lambda: ends.append(train(replace(TINY, steps=1), tmp_path).end))
+    thread.start()
+    thread.join()
+    assert ends == ["steps"]

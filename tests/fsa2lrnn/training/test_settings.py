@@ -39,9 +39,6 @@ def test_the_released_settings_are_the_papers():
         )  # fmt: skip
         assert (s.batch, s.length, s.test_length, s.steps, s.evaluate_every) == (128, 40, 500, 40_000, 1_000)
         assert (s.optimiser, s.schedule, s.gradient_clip, s.stop_at) == ("adam", "constant", None, 1.0)
-
-
-def test_the_released_network_has_the_released_sizes():
     settings = preset("released", "task:sum_mod(5)")
     model = LRNN(settings.network(tuple("01234"), tuple(range(5))))
     sizes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
@@ -55,10 +52,31 @@ def test_the_released_network_has_the_released_sizes():
     ]
 
 
-def test_the_cosine_falls_to_nothing():
+def test_schedules_presets_and_kinds_of_layers():
     settings = Settings("task:parity", schedule="cosine", steps=100, learning_rate=1.0)
     assert [round(settings.rate(step), 3) for step in (0, 50, 100)] == [1, 0.5, 0]
     assert Settings("task:parity", learning_rate=0.5).rate(99) == 0.5
+    settings = Settings("task:parity", batch=3, seed=1)
+    assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
+    assert all(preset(name, "regex:(ab)*").task == "regex:(ab)*" for name in PRESETS)
+    assert preset("quick", "task:parity", steps=3).steps == 3
+    with pytest.raises(UnsupportedFormat, match="preset 'slow' is not known: choose one of released, quick"):
+        preset("slow", "task:parity")
+    with pytest.raises(UnsupportedFormat, match="colour, size: no such setting; there are task, sampler, "):
+        preset("quick", "task:parity", size=1, colour=2)
+    settings = preset("quick", "task:parity", layer="householder", factors=2, normalisation="none", block=4, heads=2)
+    assert settings.options == {"factors": 2}
+    (layer,) = settings.network((0, 1), (0, 1)).layers
+    assert (layer.n_factors, layer.size, layer.n_heads, layer.unit_keys) == (2, 4, 2, True)
+    assert hash(settings) == hash(Settings.from_json(settings.to_json()))
+    for changes, message in [
+        ({"layer": "s5000"}, "layer 's5000' is not known: one of block, "),
+        ({"factors": 2}, "factors: no such setting, nor an option of the layer 'block'; it is one of householder"),
+        ({"layer": "householder", "order": 2}, "order: no such setting"),
+        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes gate, temperature"),
+    ]:
+        with pytest.raises(UnsupportedFormat, match=message):
+            preset("quick", "task:parity", **changes)
 
 
 def test_all_faults_are_named_at_once():
@@ -121,11 +139,6 @@ def test_speed_that_is_not_to_be_had(changes, message):
     assert Settings("task:parity", precision="mixed", device="cuda:1", compile=True).compile
 
 
-def test_another_seed_is_all_that_changes():
-    settings = Settings("task:parity", batch=3, seed=1)
-    assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
-
-
 @pytest.mark.parametrize(
     "text",
     ["{", "[1]", '{"task": "task:parity", "colour": 1}', "{}", "[" * 100_000, b"\xff", '{"task": "a", "task": "b"}'],
@@ -135,31 +148,6 @@ def test_text_that_is_no_settings(text):
         Settings.from_json(text)
     with pytest.raises(UnsupportedFormat, match="batch = 0 must be"):
         Settings.from_json(json.dumps({"task": "task:parity", "batch": 0}))
-
-
-def test_presets_by_name():
-    assert all(preset(name, "regex:(ab)*").task == "regex:(ab)*" for name in PRESETS)
-    assert preset("quick", "task:parity", steps=3).steps == 3
-    with pytest.raises(UnsupportedFormat, match="preset 'slow' is not known: choose one of released, quick"):
-        preset("slow", "task:parity")
-    with pytest.raises(UnsupportedFormat, match="colour, size: no such setting; there are task, sampler, "):
-        preset("quick", "task:parity", size=1, colour=2)
-
-
-def test_the_kind_of_the_layers_and_its_options():
-    settings = preset("quick", "task:parity", layer="householder", factors=2, normalisation="none", block=4, heads=2)
-    assert settings.options == {"factors": 2}
-    (layer,) = settings.network((0, 1), (0, 1)).layers
-    assert (layer.n_factors, layer.size, layer.n_heads, layer.unit_keys) == (2, 4, 2, True)
-    assert hash(settings) == hash(Settings.from_json(settings.to_json()))
-    for changes, message in [
-        ({"layer": "s5000"}, "layer 's5000' is not known: one of block, "),
-        ({"factors": 2}, "factors: no such setting, nor an option of the layer 'block'; it is one of householder"),
-        ({"layer": "householder", "order": 2}, "order: no such setting"),
-        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes gate, temperature"),
-    ]:
-        with pytest.raises(UnsupportedFormat, match=message):
-            preset("quick", "task:parity", **changes)
 
 
 def test_settings_of_version_0_1_are_read():

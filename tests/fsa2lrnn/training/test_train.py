@@ -18,7 +18,7 @@ from fsa2lrnn.training.train import Diverged, Progress, train, use_threads
 from .runs import TINY, equal, weights, without_speed
 
 
-def test_what_a_run_leaves(straight, read_records):
+def test_runs_leave_their_folder_and_go_on_to_the_last_bit(straight, read_records, tmp_path):
     outcome, folder = straight
     assert (outcome.end, outcome.step) == ("steps", 20)
     assert equal(outcome.model.state_dict(), weights(folder))
@@ -29,9 +29,13 @@ def test_what_a_run_leaves(straight, read_records):
     assert all(record["words"] == 5 and 0 <= record["word_accuracy"] <= record["accuracy"] <= 1 for record in records)
     assert Settings.from_json((folder / "settings.json").read_text()) == TINY
     assert outcome.model.outputs == (0, 1)  # those after digits
+    train(replace(TINY, steps=10), tmp_path)
+    assert train(TINY, tmp_path).step == 20
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 
 
-def test_the_seed_decides_and_nothing_else(straight, tmp_path):
+def test_seeds_decide_and_tests_have_words_of_their_own(straight, tmp_path):
     torch.manual_seed(99)
     before = torch.get_rng_state()
     train(replace(TINY, evaluate_every=20, test_words=1), tmp_path / "same")
@@ -39,19 +43,9 @@ def test_the_seed_decides_and_nothing_else(straight, tmp_path):
     assert equal(weights(tmp_path / "same"), weights(straight[1]))
     train(replace(TINY, seed=1), tmp_path / "other")
     assert not equal(weights(tmp_path / "other"), weights(straight[1]))
-
-
-def test_tests_have_words_of_their_own(tmp_path):
     run = training.TrainingRun(TINY, tmp_path, resume=False)
     first, second = (run.words.batch(64, 9, generator).tokens for generator in (run.training, run.testing))
     assert not torch.equal(first, second)
-
-
-def test_more_steps_go_on_to_the_last_bit(straight, tmp_path, read_records):
-    train(replace(TINY, steps=10), tmp_path)
-    assert train(TINY, tmp_path).step == 20
-    assert equal(weights(tmp_path), weights(straight[1]))
-    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 
 
 def test_time_saves_too(tmp_path, monkeypatch):
@@ -62,13 +56,22 @@ def test_time_saves_too(tmp_path, monkeypatch):
     assert saved == [True] * 3
 
 
-def test_training_stops_at_the_accuracy_asked_for(tmp_path):
+def test_training_stops_at_the_accuracy_and_gives_threads_back(tmp_path):
     settings = replace(TINY, task="task:sum_mod(2)", layers=1, stop_at=0.01, steps=1000)
     outcome = train(settings, tmp_path)
     assert outcome.end == "stop_at"
     assert outcome.step < 1000
     assert train(settings, tmp_path).step == outcome.step  # nothing is left to do
     assert train(replace(settings, stop_at=None, steps=outcome.step + 5), tmp_path).end == "steps"
+    assert not training.autocast(TINY)._enabled
+    if torch.cuda.is_available():
+        mixed = training.autocast(replace(TINY, device="cuda", precision="mixed"))
+        assert mixed._enabled
+        assert mixed.fast_dtype == torch.bfloat16
+    before = torch.get_num_threads()
+    with use_threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
 
 
 def test_divergence_names_the_step_and_the_norms(tmp_path, read_records):
@@ -176,14 +179,6 @@ def test_mixed_precision_rounds_products_and_keeps_weights_whole(straight, tmp_p
     assert outcome.records[0]["loss"] == pytest.approx(wanted, rel=0.05)
 
 
-def test_full_precision_is_no_autocast():
-    assert not training.autocast(TINY)._enabled
-    if torch.cuda.is_available():
-        mixed = training.autocast(replace(TINY, device="cuda", precision="mixed"))
-        assert mixed._enabled
-        assert mixed.fast_dtype == torch.bfloat16
-
-
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of what it leaves to Python, the CPU's scans
 def test_the_network_is_compiled_if_asked_for(straight, tmp_path, monkeypatch):
     """Traced in pieces and run by torch itself, which is what can be tested without a compiler."""
@@ -226,13 +221,6 @@ def test_tensorboard_reads_what_was_written(tmp_path):
     for name in names:
         written = [(event.step, event.value) for event in events.Scalars(name)]
         assert written == [(record["step"], pytest.approx(record[name])) for record in outcome.records]
-
-
-def test_threads_are_given_back():
-    before = torch.get_num_threads()
-    with use_threads(1):
-        assert torch.get_num_threads() == 1
-    assert torch.get_num_threads() == before
 
 
 @pytest.mark.slow

@@ -1,8 +1,26 @@
+"""The trainer: initial weights, seeds and chance levels."""
+
+import json
+import os
+import signal
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.errors import CheckpointError, NotExpressible, UnsupportedFormat
+from fsa2lrnn.lrnn import load
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training import chance, run_folder, seeds
+from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.evaluate import count
+from fsa2lrnn.training.initial import compiled_start
+from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, SeedFailed, run_seed, run_seeds
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import Progress, Stop
 from fsa2lrnn.training.trainer import Trainer
 
 
@@ -32,17 +50,247 @@ def test_a_restored_trainer_continues_to_the_same_bits():
     assert torch.equal(words.get_state(), again.get_state())
 
 
-def test_invalid_random_numbers_are_refused():
+def test_plans_of_other_names_are_refused_and_gradients_are_clipped():
     saved = trainer().tensors(words=torch.Generator())
     saved["words"] = torch.zeros(3, dtype=torch.uint8)
     with pytest.raises(CheckpointError, match=r"its random numbers cannot be resumed .*: start afresh"):
         trainer().restore(saved, words=torch.Generator())
-
-
-def test_gradients_are_clipped_and_their_norm_before_is_returned():
     one = trainer()
     one.backward(100 * one.model(torch.ones(1, 3)).square().sum())
     before = one.model.weight.grad.norm()
     assert torch.equal(one.clip(None), before)
     assert torch.equal(one.clip(0.5), before)
     assert one.model.weight.grad.norm() <= 0.5
+
+
+def start(task, noise=0.0, **changes):
+    settings = Settings(task, **{"normalisation": "clip", **changes})
+    machine = settings.machine()
+    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
+    return settings, drawn, compiled_start(settings, drawn, noise)
+
+
+@pytest.mark.parametrize(
+    ("task", "changes"),
+    [
+        ("task:sum_mod(5)", {}),
+        ("task:sum_mod(5)", {"normalisation": "none", "layer_norm": False}),
+        ("task:sum_mod(3)", {"layers": 3}),
+        ("task:tomita(4)", {"layers": 2, "connection": "concat", "token_shift": True}),
+        ("task:group(S3)", {"dtype": "float64"}),
+        ("task:flip_flop", {"block": 3, "heads": 1, "embedding_dim": 5}),
+        ("task:mod_arith(5, completion=register)", {"block": 25, "heads": 2}),
+    ],
+)
+def test_without_noise_it_is_right_on_long_words(task, changes):
+    settings, drawn, model = start(task, **changes)
+    assert model.config == settings.network(drawn.alphabet, drawn.outputs)
+    length = drawn.fit(2_000)
+    found = count(model, drawn, length, 20, drawn.generator(0))
+    assert found.whole == found.words == 20
+
+
+def test_initial_weights_have_heads_by_factor_and_noise_by_size():
+    _, drawn, model = start("task:group(Z5xZ3)")
+    assert count(model, drawn, 300, 20, drawn.generator(1)).whole == 20
+    assert (model.layers[0].x0.detach().sum(1) == torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0])).all()
+    exact, noisy = start("task:sum_mod(5)")[2], start("task:sum_mod(5)", noise=0.1)[2]
+    moved = torch.cat([(a - b).flatten() for a, b in zip(noisy.parameters(), exact.parameters(), strict=True)])
+    assert abs(moved.std() - 0.1) < 0.001
+    again, other = start("task:sum_mod(5)", noise=0.1)[2], start("task:sum_mod(5)", noise=0.1, seed=1)[2]
+    assert all(torch.equal(a, b) for a, b in zip(noisy.parameters(), again.parameters(), strict=True))
+    assert not torch.equal(noisy.readout[0].weight, other.readout[0].weight)
+    assert isinstance(noisy, LRNN)
+
+
+def test_a_step_of_training_keeps_weights_finite_and_the_loss_small():
+    _, drawn, model = start("task:sum_mod(5)", noise=0.01)
+    optimiser = torch.optim.Adam(model.parameters(), 1e-4)
+    for _ in range(3):
+        batch = drawn.batch(16, 20, drawn.generator(0))
+        loss = torch.nn.functional.cross_entropy(
+            model(batch.tokens).flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED
+        )
+        loss.backward()
+        optimiser.step()
+    assert loss < 0.5
+    assert all(parameter.isfinite().all() for parameter in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"normalisation": "released"}, "released"),
+        ({"layers": 2, "connection": "chain"}, "the last sees no letters"),
+        ({"embedding_dim": 4}, "embedding_dim: 4, 5 needed"),
+        ({"block": 4}, "more than max_block"),
+        (
+            {"layer": "householder", "normalisation": "none"},
+            "layer = 'householder': one-hot maps are written into blocks",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_the_reason(changes, message):
+    with pytest.raises(NotExpressible, match=message):
+        start("task:sum_mod(5)", **changes)
+
+
+TINY = Settings(
+    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
+    evaluate_every=2, stop_at=None,
+)  # fmt: skip
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
+
+
+@pytest.mark.slow
+def test_seeds_side_by_side(tmp_path):
+    events = []
+    results = run_seeds(TINY, (0, 3), tmp_path / "both", PLAN, events.append)
+    assert [(result["seed"], result["end"], result["step"]) for result in results] == [(0, "steps", 4), (3, "steps", 4)]
+    for result in results:
+        assert [found["length"] for found in result["last_checkpoint"]] == [3, 5]
+        assert result["paper_protocol"]["looks"] == 2
+        seed = result["seed"]
+        alone = run_seed(replace(TINY, seed=seed), tmp_path / f"alone-{seed}", PLAN, lambda _: None)
+        assert alone["last_checkpoint"] == result["last_checkpoint"]
+        a, b = (load(run["model"]).state_dict() for run in (alone, result))
+        assert all(torch.equal(a[name], b[name]) for name in a)
+        assert json.loads((tmp_path / "both" / f"seed-{seed}" / "result.json").read_text())["seed"] == seed
+    assert {event.seed for event in events} == {0, 3}
+    assert sum(isinstance(event, FinalAccuracy) for event in events) == 4
+    assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
+
+
+@pytest.mark.extra("distributed")
+def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
+    events = []
+    jobs = [(TINY.with_seed(seed), tmp_path / f"seed-{seed}") for seed in (0, 3)]
+    results = seeds.stacked(jobs, PLAN, events.append)
+    alone = [run_seed(settings, tmp_path / f"alone-{settings.seed}", PLAN, lambda _: None) for settings, _ in jobs]
+    for result, other, (_, folder) in zip(results, alone, jobs, strict=True):
+        assert result.keys() == other.keys()
+        assert (result["end"], result["step"], result["seed"]) == (other["end"], other["step"], other["seed"])
+        assert json.loads((folder / "result.json").read_text())["seed"] == result["seed"]
+        assert {path.name for path in folder.iterdir()} == {path.name for path in (tmp_path / "alone-0").iterdir()}
+    assert sum(isinstance(event, FinalAccuracy) for event in events) == 4
+
+
+@pytest.mark.extra("distributed")
+def test_a_stacked_seed_that_diverges_has_an_error_in_its_result(tmp_path):
+    settings = replace(TINY, learning_rate=1e30)
+    results = seeds.stacked([(settings.with_seed(i), tmp_path / str(i)) for i in (0, 1)], PLAN, lambda _: None)
+    assert [result["end"] for result in results] == ["diverged"] * 2
+    assert json.loads((tmp_path / "1" / "result.json").read_text()) == results[1]
+
+
+@pytest.mark.parametrize(
+    ("device", "numbers", "way"),
+    [("cuda", (0, 1), "stacked"), ("cuda:1", (2, 3, 2), "stacked"), ("cpu", (0, 1), "_in_processes")],
+)
+def test_several_seeds_are_stacked_on_a_gpu_and_processes_on_a_cpu(tmp_path, monkeypatch, device, numbers, way):
+    called = {}
+    for name in ("stacked", "_in_processes"):
+        monkeypatch.setattr(seeds, name, lambda jobs, _plan, _report, name=name: called.setdefault(name, jobs))
+    run_seeds(replace(TINY, device=device), numbers, tmp_path, PLAN)
+    assert list(called) == [way]
+    assert [settings.seed for settings, _ in called[way]] == list(dict.fromkeys(numbers))
+
+
+class Deadly:
+    """A folder that ends the process which it is handed to."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+    def __str__(self):
+        return "deadly"
+
+
+@pytest.mark.slow  # three processes
+def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tmp_path):
+    run_folder.prepare(tmp_path / "0", replace(TINY, batch=7), resume=True, expected={})
+    jobs = [(TINY.with_seed(0), tmp_path / "0"), (TINY.with_seed(1), Deadly()), (TINY.with_seed(2), tmp_path / "2")]
+    events = []
+    with pytest.raises(SeedFailed) as caught:
+        seeds._in_processes(jobs, PLAN, events.append)
+    why, died = str(caught.value).split("; seed 1: ")
+    assert why.startswith("seed 0: ")
+    assert "batch = 7 there and 4 here" in why
+    assert died == "its process died and left no result: call again"
+    assert {event.seed for event in events} == {2}
+    assert json.loads((tmp_path / "2" / "result.json").read_text())["end"] == "steps"
+
+
+def test_no_seed_is_begun_after_a_stop(tmp_path):
+    stop = Stop()
+    stop.asked = True
+    answer = seeds.run_in_a_process(TINY, tmp_path / "seed-0", PLAN, lambda _: None, stop)
+    assert (answer["end"], answer["step"]) == ("interrupted", 0)
+    assert not (tmp_path / "seed-0").exists()
+
+
+@pytest.mark.slow  # test_ctrl_c_ends_seeds_that_run_in_turn is quick
+def test_ctrl_c_reaches_every_seed(tmp_path):
+    settings = replace(TINY, steps=1_000_000, evaluate_every=100)
+    seen = set()
+
+    def report(event):
+        if not seen and isinstance(event, Progress):
+            os.kill(os.getpid(), signal.SIGINT)
+        seen.add(event.seed)
+
+    results = run_seeds(settings, (0, 1), tmp_path, PLAN, report)
+    assert [result["end"] for result in results] == ["interrupted"] * 2
+    assert all("last_checkpoint" not in result for result in results)
+
+
+def test_ctrl_c_ends_seeds_that_run_in_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr("fsa2lrnn.training.train._REPORT_SECONDS", 0.0)
+    results = run_seeds(
+        replace(TINY, steps=1_000_000), (5,), tmp_path, PLAN, lambda _: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert [result["end"] for result in results] == ["interrupted"]
+
+
+@pytest.mark.parametrize("wrong", [{"lengths": (40, 0)}, {"n_words": 0}, {"letters": -1}])
+def test_a_plan_that_judges_nothing(wrong):
+    with pytest.raises(UnsupportedFormat, match="all must be at least 1"):
+        RunPlan(**wrong)
+
+
+def test_words_that_are_too_long_and_divergence_are_results(tmp_path):
+    with pytest.raises(UnsupportedFormat, match="length 10,000,000,000: one such word is longer than the 20,000,000"):
+        RunPlan(lengths=(40, 10**10))
+    (result,) = run_seeds(replace(TINY, learning_rate=1e30), (0,), tmp_path, PLAN)
+    assert result["end"] == "diverged"
+    assert "training diverged at step" in result["error"]
+    assert json.loads((tmp_path / "seed-0" / "result.json").read_text()) == result
+
+
+def test_chance_agrees_with_words_and_simulation():
+    assert chance.level("task:sum_mod(5)", 500).best_of_looks == pytest.approx(0.279, abs=5e-4)
+    even = chance.level("task:even_pair(5)", 500)
+    assert even.best_of_looks == pytest.approx(0.873, abs=5e-4)
+    assert (even.answer, even.share) == (0, pytest.approx(0.8))
+    assert chance.level("task:mod_arith(5)", 500).share == pytest.approx(0.2, abs=2e-3)
+    assert chance.best_of_looks(1.0)[-1] == 1
+    assert chance.best_of_looks(0.0)[0] == 1
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.training.data import make_sampler, words
+
+    task = "task:mod_arith(5)"
+    shares = chance.output_shares(task, 10)
+    assert sum(shares.values()) == pytest.approx(1)
+    machine = MooreMachine.from_source(task)
+    drawn = words(machine, make_sampler("task", machine, task))
+    labels = drawn.batch(20_000, drawn.fit(10), drawn.generator(0)).labels[:, -1].numpy()
+    found = np.bincount(labels, minlength=len(drawn.outputs)) / len(labels)
+    assert found == pytest.approx([shares[output] for output in drawn.outputs], abs=0.015)
+    best = chance.best_of_looks(0.2)
+    draws = np.random.default_rng(0).binomial(chance.WORDS, 0.2, (4_000, chance.TRIALS, chance.LOOKS)).max(2)
+    scores = np.arange(chance.WORDS + 1)
+    assert best.sum() == pytest.approx(1)
+    assert float(best @ scores) == pytest.approx(draws.mean(), abs=0.1)
+    low, high = chance.mean_interval(best)
+    means = draws.mean(1) / chance.WORDS
+    assert np.mean((low <= means) & (means <= high)) == pytest.approx(0.95, abs=0.02)

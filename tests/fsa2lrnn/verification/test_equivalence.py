@@ -1,4 +1,4 @@
-"""The proof against brute force, on sound models and on every kind of broken one."""
+"""Proofs of equivalence by enumeration."""
 
 import itertools
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
@@ -19,6 +20,10 @@ from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.specification import specification_of
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
 ASYMMETRIC = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 2]], ["p", "q", "r", "s"], alphabet="ab")
@@ -196,8 +201,7 @@ def test_heads_that_changed_places_are_caught(stacks):
     assert assert_refuted_by_a_shortest_word(mutants.swap_heads(lower(recurrence), 0, 0, 1), machine, longest=4)
 
 
-def test_a_proof_says_which_scans_it_covers():
-    """A model that is no longer one-hot is proved for scans that step, since its steps are exact, and for no other."""
+def test_a_proof_names_its_scans_and_drift_after_the_end_does_not_matter():
     model = compile_machine(zoo.parity(), normalisation="none")
     with torch.no_grad():
         model.layers[0].x0 *= 0.5
@@ -205,9 +209,17 @@ def test_a_proof_says_which_scans_it_covers():
     verdict = prove_equivalent(model, zoo.parity())
     assert isinstance(verdict, Proved)
     assert verdict.scans == ("sequential", "fused", "letters")
+    machine = MooreMachine([[0, 1], [1, 1]], ["yes", "?"], 0, "ab")
+    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([1.0, 0.0]))
+    A, v = torch.tensor([1.0, 1.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 1.0]).reshape(2, 1, 1)
+    model = LRNN.from_tables(A, v, torch.zeros(1, 1), readout, ("a", "b"), ("yes", "no"))
+    verdict = prove_equivalent(model, machine, budget=100, ignore="lacked")
+    assert (type(verdict), verdict.pairs, verdict.transitions) == (Proved, 1, 1)
+    strict = prove_equivalent(model, machine, budget=100)
+    assert (type(strict), strict.word) == (Refuted, ("b",))
 
 
-def test_the_empty_word_counts_unless_told_otherwise():
+def test_what_is_ignored_is_left_out_and_reported():
     other = MooreMachine([[1, 1]], ["start", "later"])
     model = compile_machine(MooreMachine([[0]], ["later"]))
     verdict = prove_equivalent(model, other)
@@ -216,6 +228,21 @@ def test_the_empty_word_counts_unless_told_otherwise():
     proved = prove_equivalent(model, other, empty_word=False)
     assert isinstance(proved, Proved)
     assert proved.scope == Scope(2)
+    model = compile_machine(MooreMachine([[0]], ["x"]))
+    machine = MooreMachine([[1, 2, 2]], ["x", "x", "y"])
+    scope = Scope(3, empty_word=True)
+    assert prove_equivalent(model, machine) == Refuted(Counterexample((0, 0), ("x", "y"), ("x", "x")), 1, scope)
+    assert prove_equivalent(model, machine, ignore=("x",)) == Refuted(
+        Counterexample((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
+    )
+    machine = zoo.sum_mod(3)
+    fewer = MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet)
+    model = compile_machine(machine)
+    assert isinstance(prove_equivalent(model, fewer), Refuted)
+    for ignore in ("lacked", ("?",), {"?"}):
+        verdict = prove_equivalent(model, fewer, empty_word=False, ignore=ignore)
+        assert (verdict.pairs, verdict.scope) == (3, Scope(3, 1, ("?",)))
+    assert isinstance(prove_equivalent(model, fewer, ignore=(0,)), Refuted)
 
 
 @pytest.mark.parametrize("large", [2.0**10, 2.0**26])
@@ -239,81 +266,36 @@ def test_what_the_empty_words_output_rounds_is_seen(large):
         assert verdict.covers.shapes == ("every" if large < 2**20 else "letters")
 
 
-def test_an_output_that_the_model_has_not_got_refutes_it():
-    model = compile_machine(MooreMachine([[0]], ["x"]))
-    machine = MooreMachine([[1, 2, 2]], ["x", "x", "y"])
-    scope = Scope(3, empty_word=True)
-    assert prove_equivalent(model, machine) == Refuted(Counterexample((0, 0), ("x", "y"), ("x", "x")), 1, scope)
-    assert prove_equivalent(model, machine, ignore=("x",)) == Refuted(
-        Counterexample((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
-    )
-
-
-def test_what_is_ignored_is_left_out_and_said():
-    machine = zoo.sum_mod(3)
-    fewer = MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet)
-    model = compile_machine(machine)
-    assert isinstance(prove_equivalent(model, fewer), Refuted)
-    for ignore in ("lacked", ("?",), {"?"}):
-        verdict = prove_equivalent(model, fewer, empty_word=False, ignore=ignore)
-        assert (verdict.pairs, verdict.scope) == (3, Scope(3, 1, ("?",)))
-    assert isinstance(prove_equivalent(model, fewer, ignore=(0,)), Refuted)
-
-
-def test_states_that_drift_after_all_that_counts_do_not_stand_in_the_way():
-    """After "b" nothing counts, and there the model's state is another one with every letter."""
-    machine = MooreMachine([[0, 1], [1, 1]], ["yes", "?"], 0, "ab")
-    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([1.0, 0.0]))
-    A, v = torch.tensor([1.0, 1.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 1.0]).reshape(2, 1, 1)
-    model = LRNN.from_tables(A, v, torch.zeros(1, 1), readout, ("a", "b"), ("yes", "no"))
-    verdict = prove_equivalent(model, machine, budget=100, ignore="lacked")
-    assert (type(verdict), verdict.pairs, verdict.transitions) == (Proved, 1, 1)
-    strict = prove_equivalent(model, machine, budget=100)
-    assert (type(strict), strict.word) == (Refuted, ("b",))
-
-
-def test_a_budget_too_small_is_said():
+def test_budgets_and_logits_that_are_not_numbers():
     machine = zoo.length_mod(50)
     assert prove_equivalent(compile_machine(machine), machine, budget=10) == Undecided(
         10, Scope(50, empty_word=True), 10
     )
-
-
-def test_logits_that_are_not_numbers_refute():
     model = compile_machine(zoo.parity(), normalisation="none")
     with torch.no_grad():
         model.layers[0].transition[2].weight *= 1e25
     verdict = prove_equivalent(model, zoo.parity())
     assert isinstance(verdict, Refuted)
     assert verdict.failure.given[-1] != verdict.failure.wanted[-1]
-
-
-def test_letters_may_stand_in_another_order():
-    machine = zoo.subtraction(3)
-    turned = MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet[::-1])
-    assert isinstance(prove_equivalent(compile_machine(machine), turned), Proved)
-
-
-def test_unlike_alphabets_are_refused():
-    with pytest.raises(InvalidMachine, match=r"only the first has \['2'\], only the second \[\]"):
-        prove_equivalent(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(2))
-
-
-def test_a_trained_like_model_is_refuted_or_undecided_never_proved_on_a_sample():
-    torch.manual_seed(0)
-    config = LRNNConfig(("0", "1"), (0, 1), (BlockLayerConfig((4, 4), 8, 8),), 8, 8, token_shift=True, layer_norm=True)
-    verdict = prove_equivalent(LRNN(config), zoo.sum_mod(2), budget=300)
-    assert isinstance(verdict, Refuted)
-
-
-def test_integers_refute_as_floats_do():
     wrong = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 1]], ["p", "q", "r", "s"], alphabet="ab")
     exact, floating = (prove_equivalent(m, ASYMMETRIC) for m in (compile_recurrence(wrong), compile_machine(wrong)))
     failure = Counterexample(("a", "a", "a", "b"), ("q", "r", "s", "r"), ("q", "r", "s", "q"))
     assert exact == floating == Refuted(failure, 3, Scope(4, empty_word=True))
 
 
-def test_closure_against_another_machine_and_a_small_budget():
+def test_letters_may_be_reordered_and_alphabets_must_agree():
+    machine = zoo.subtraction(3)
+    turned = MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet[::-1])
+    assert isinstance(prove_equivalent(compile_machine(machine), turned), Proved)
+    with pytest.raises(InvalidMachine, match=r"only the first has \['2'\], only the second \[\]"):
+        prove_equivalent(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(2))
+
+
+def test_trained_models_are_refuted_and_closure_is_against_the_machine():
+    torch.manual_seed(0)
+    config = LRNNConfig(("0", "1"), (0, 1), (BlockLayerConfig((4, 4), 8, 8),), 8, 8, token_shift=True, layer_norm=True)
+    verdict = prove_equivalent(LRNN(config), zoo.sum_mod(2), budget=300)
+    assert isinstance(verdict, Refuted)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine)
     closed = prove_equivalent(model, machine, empty_word=False)
@@ -350,3 +332,36 @@ def test_a_time_limit_that_has_passed_is_said(stacks):
         verdict = prove_equivalent(model, against, seconds=3)
         assert verdict == Undecided(0, verdict.scope, seconds=3)
         assert ("time limit", "3 s, all spent") in verdict.in_words()
+
+
+def test_enumerations_end_at_budgets_lengths_and_wrong_words():
+    machine = zoo.sum_mod(3)
+    config = LRNNConfig(machine.alphabet, (0, 1, 2), (BlockLayerConfig((2,), 4, 4),) * 2, embedding_dim=2)
+    torch.manual_seed(0)
+    model = LRNN(config)
+    certificate = certify(model, machine)
+    words = torch.tensor(list(itertools.product(range(3), repeat=certificate.horizon + 1)))
+    goal = specification_of(model, machine)
+    wrong = model(words, "sequential").argmax(-1).numpy() != goal.wanted[goal.path(words.numpy())]
+    assert wrong[:, -1].any()
+    assert not wrong[:, :-1].any()
+    check(certificate, model)
+    machine = zoo.sum_mod(5)
+    model = compile_machine(machine)
+    goal = specification_of(model, machine)
+    assert explore(model, goal, lambda steps: steps <= 4).length == 0
+    assert explore(model, goal, lambda _: True, longest=1).is_closed is False
+    whole = explore(model, goal, lambda _: True)
+    assert (whole.is_closed, whole.pairs, whole.steps) == (True, 5, 25)
+    trap = MooreMachine([[1, 1], [1, 1]], [0, "?"], 0, "ab")
+    small = compile_machine(MooreMachine([[1, 1], [1, 1]], [0, 1], 0, "ab"))
+    left_out = explore(small, specification_of(small, trap, "lacked"), lambda _: True)
+    assert (left_out.pairs, left_out.steps) == (1, 0)
+
+
+def test_a_deadline_ends_it_after_a_whole_length(monkeypatch):
+    machine = zoo.sum_mod(5)
+    model, left = compile_machine(machine), iter([1.0])
+    monkeypatch.setattr(Deadline, "left", lambda _: next(left, 0.0))
+    found = explore(model, specification_of(model, machine), lambda _: True, deadline=Deadline(1.0))
+    assert (found.length, found.is_closed, found.is_wrong) == (1, False, False)

@@ -257,13 +257,20 @@ def test_hard_layers_are_modelled_and_changed_ones_are_not(message):
         check_modelled(HARD_CHANGES[message](hard()))
 
 
-def test_hooks_of_all_modules_are_refused():
+def test_hooks_and_inherited_methods_are_refused_and_what_programs_leave_is_not():
     handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
     try:
         with pytest.raises(UnsupportedFormat, match="torch has forward_hooks for all modules"):
             check_modelled(learned())
     finally:
         handle.remove()
+    model = learned()
+    model.train_mark, model.layers[0].mark = True, ("a", 1)
+    model.layers[1].x0.mark = object()
+    shared = torch.empty(8)
+    for norm in model.norms[:2]:  # tensors that share memory are read as they are
+        norm._parameters["bias"] = nn.Parameter(shared[:4].zero_())
+    assert check_modelled(model.eval().requires_grad_(False)) == ()
 
 
 @pytest.mark.parametrize("kind", [Gate, nn.Linear, BlockLayer, LRNN])
@@ -279,17 +286,7 @@ def test_a_method_that_a_class_inherits_is_refused_once_it_has_its_own(monkeypat
         check_modelled(learned())
 
 
-def test_what_other_programs_leave_on_a_model_does_not_matter():
-    model = learned()
-    model.train_mark, model.layers[0].mark = True, ("a", 1)
-    model.layers[1].x0.mark = object()
-    shared = torch.empty(8)
-    for norm in model.norms[:2]:  # tensors that share memory are read as they are
-        norm._parameters["bias"] = nn.Parameter(shared[:4].zero_())
-    assert check_modelled(model.eval().requires_grad_(False)) == ()
-
-
-def test_every_judge_refuses():
+def test_judges_refuse_and_tables_are_plain_tensors():
     model = compile_machine(PARITY)
     certificate = certify(model, PARITY)
     for change in (own_forward, outside_the_parameters):
@@ -297,9 +294,6 @@ def test_every_judge_refuses():
         for judge in (prove_equivalent, certify, lambda model, _: check(certificate, model)):
             with pytest.raises(UnsupportedFormat, match=r"readout has its own forward|readout\.0 has the attribute"):
                 judge(broken, PARITY)
-
-
-def test_tables_that_are_no_plain_tensors_are_refused():
     tables = switched(compile_machine(PARITY))
     certificate = certify(tables, PARITY)
     evil = replace(tables, A=tables.A.as_subclass(Evil))

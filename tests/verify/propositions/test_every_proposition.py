@@ -167,8 +167,13 @@ BROKEN = {
 }
 
 
-def test_every_proposition_has_something_broken_to_reject():
+def test_every_proposition_has_a_source_and_something_broken_to_reject():
     assert list(BROKEN) == [proposition.id for proposition in REGISTRY]
+    for proposition in REGISTRY:
+        assert proposition.statement.endswith(".")
+        assert proposition.source
+        assert proposition.hypotheses
+        assert proposition.check.__doc__
 
 
 @pytest.mark.parametrize("proposition", REGISTRY, ids=lambda p: p.id)
@@ -188,11 +193,3 @@ def test_a_proposition_gets_the_answer_that_it_expects(proposition):
 def test_a_checker_rejects_what_is_broken(proposition, broken):
     answer = proposition.check(SMOKE, **broken)
     assert not isinstance(answer, proposition.expects), answer
-
-
-def test_statements_are_sentences_with_a_source():
-    for proposition in REGISTRY:
-        assert proposition.statement.endswith(".")
-        assert proposition.source
-        assert proposition.hypotheses
-        assert proposition.check.__doc__

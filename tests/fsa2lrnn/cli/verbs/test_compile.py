@@ -1,28 +1,30 @@
-"""`compile`: what it prints, writes and refuses."""
+"""`compile`, `convert`, `tasks`, `explain` and `extract`."""
 
 import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import pytest
 
 from fsa2lrnn import load
+from fsa2lrnn.automata import MooreMachine, equivalent
+from fsa2lrnn.automata.zoo import TASKS, ZOO
+from fsa2lrnn.cli.verbs import convert
 
 
-def test_a_model_is_written_and_read(call, tmp_path):
+def test_models_are_written_read_and_described_in_json(call, tmp_path):
     code, out, _ = call("compile", "regex:(ab)*", "-o", "ab.safetensors")
     assert code == 0
     assert "1 block of 3" in out
     assert "saved         ab.safetensors" in out
     assert load(tmp_path / "ab.safetensors").transduce("abab") == [False, True, False, True]
-
-
-def test_json(call):
     facts = json.loads(call("compile", "task:mod_arith(5)", "--json", "--dtype", "bfloat16")[1])
     assert facts["machine"]["minimal_states"] == 51
     assert facts["model"]["layers"] == [{"block_sizes": [51], "n_heads": 1}]
     assert facts["model"]["dtype"] == "bfloat16"
 
 
-def test_a_cascade(call):
+def test_cascades_and_the_choice_of_a_form(call):
     source = "task:mod_arith(5, completion=eager)"
     arguments = ("compile", source, "--form", "cascade", "--no-token-shift", "--max-block", "8")
     code, out, _ = call(*arguments, "-o", "rooms.safetensors")
@@ -31,9 +33,6 @@ def test_a_cascade(call):
     assert "no: gates see this step alone" in out
     assert "chosen" not in out
     assert call("verify", "rooms.safetensors", source)[0] == 0
-
-
-def test_auto_says_why(call):
     out = call("compile", "task:even_pair(5)", "--form", "auto")[1]
     assert "chosen a cascade, at a cost of 535 = Σb³ 9 + 14 gate units + 256 × 2 layers: one" in " ".join(out.split())
     facts = json.loads(call("compile", "task:sum_mod(5)", "--form", "auto", "--json")[1])
@@ -43,7 +42,7 @@ def test_auto_says_why(call):
     assert json.loads(call("compile", "task:sum_mod(5)", "--json")[1])["why"] is None
 
 
-def test_more_letters_than_the_source_knows(call, tmp_path):
+def test_letters_of_sources_and_what_can_not_be_expressed(call, tmp_path):
     assert call("compile", "regex:(ab)*", "--alphabet", "abc", "-o", "abc.safetensors")[0] == 0
     assert load(tmp_path / "abc.safetensors").transduce("abc") == [False, True, False]
     code, _, err = call("compile", "task:sum_mod(2)", "--alphabet", "012")
@@ -51,9 +50,6 @@ def test_more_letters_than_the_source_knows(call, tmp_path):
     assert "no transition for state 0 on '2', state 1 on '2': add them, or choose completion='sink'" in err
     facts = json.loads(call("compile", "task:sum_mod(2)", "--alphabet", "012", "--completion", "ignore", "--json")[1])
     assert (facts["machine"]["letters"], facts["machine"]["minimal_states"]) == (["0", "1", "2"], 2)
-
-
-def test_what_cannot_be_expressed_exits_with_one(call):
     code, _, err = call("compile", "task:sum_mod(5)", "--normalisation", "released")
     assert code == 1
     assert "at block size 5 a permutation is scaled by 0.7812" in err
@@ -83,4 +79,173 @@ def test_bad_input_is_one_line(call, arguments, message):
     code, out, err = call("compile", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
+    assert message in err
+
+
+FORMATS = ("m.dot", "m.gv", "m.jff", "m.fst.txt", "m.json")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_acceptors_go_everywhere_and_come_back(call, tmp_path, name):
+    code, out, _ = call("convert", "regex:(ab)*c", "-o", name, "--json")
+    assert (code, json.loads(out)["read_back"]) == (0, "equal")
+    wanted = MooreMachine.from_source("regex:(ab)*c")
+    assert equivalent(MooreMachine.from_source(tmp_path / name), wanted) is None
+    for other in FORMATS:
+        assert call("convert", name, "-o", f"again-{other}")[0] == 0
+        assert equivalent(MooreMachine.from_source(tmp_path / f"again-{other}"), wanted) is None
+
+
+def test_formats_say_what_they_do_not_keep(call):
+    code, out, _ = call("convert", "task:mod_arith(3)", "-o", "m.jff")
+    assert code == 0
+    assert "reads back  with outputs as text: .json keeps them" in out
+    assert "reads back  as the same automaton" in call("convert", "task:mod_arith(3)", "-o", "m.dot")[1]
+    sizes = []
+    for options in ((), ("--minimise",), ("--minimise", "--alphabet", "01234+-*x", "--completion", "sink")):
+        facts = json.loads(call("convert", "task:mod_arith(5)", *options, "-o", "m.json", "--json")[1])
+        sizes.append((facts["machine"]["states"], len(facts["machine"]["letters"])))
+    assert sizes[1] == (51, 8)
+    assert sizes[0][0] >= 51
+    assert sizes[2][1] == 9
+
+
+def test_a_writer_that_writes_another_machine_is_found_out(call, monkeypatch):
+    read = convert.sources.read_machine
+
+    def flipped(source, *rest):
+        machine = read(source, *rest)
+        if source != "m.dot":
+            return machine
+        return MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet)
+
+    monkeypatch.setattr(convert.sources, "read_machine", flipped)
+    code, _, err = call("convert", "regex:(ab)*", "-o", "m.dot")
+    assert code == 2
+    assert "what was written is read back as another automaton" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:parity", "-o", "m.png"), "'m.png' can't be written, its kind is not known: understood are .dot, .gv,"),
+        (("task:parity", "-o", "no/m.dot"), "no/m.dot can't be written (no such folder, make it first)"),
+        (("nowhere.dot", "-o", "m.dot"), "no such file: nowhere.dot"),
+        (("task:parity",), "Missing option '--output' / '-o'"),
+        (("task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
+    ],
+)
+def test_bad_input_is_one_line_of_convert(call, tmp_path, arguments, message):
+    code, out, err = call("convert", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_tasks_with_their_reasons(call):
+    code, out, _ = call("tasks")
+    assert code == 0
+    for piece in (
+        "sum_mod(M)",
+        "mod_arith(M, completion=sink)",
+        "Here because it asks for the opposite of Sum",
+        "parity",
+    ):
+        assert piece in out
+    facts = json.loads(call("tasks", "--json")[1])["tasks"]
+    assert [task["name"] for task in facts] == list(TASKS)
+    assert all(task["computes"] and task["why"] for task in facts)
+    by_name = {task["name"]: task for task in facts}
+    assert by_name["tomita"]["parameters"] == [{"name": "i", "required": True}]
+    assert by_name["cycle_navigation"]["parameters"] == [{"name": "n", "default": 5}]
+    assert by_name["group"]["why"].startswith("A letter is the element it multiplies by")
+    examples = [example for task in facts for example in task["examples"]]
+    assert len(examples) == len(ZOO)
+    assert MooreMachine.from_source(examples[0]["source"]).n_states == examples[0]["minimal_states"]
+    for name in ("mod_arith", "task:mod_arith(5)"):
+        code, out, _ = call("tasks", name)
+        assert code == 0
+        assert '| "register" | M² | 25 |' in out
+        assert "task:mod_arith(5, completion=register)  25 states, mixed" in out
+        assert "sum_mod(M)" not in out
+    assert [task["name"] for task in json.loads(call("tasks", "parity", "--json")[1])["tasks"]] == ["parity"]
+    code, out, err = call("tasks", "sum")
+    assert (code, out) == (2, "")
+    assert "task 'sum' is not known: did you mean sum_mod? the tasks are sum_mod, even_pair" in err
+
+
+@pytest.mark.extra("report")
+def test_one_family_and_a_drawing(call, tmp_path):
+    code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
+    assert code == 0
+    assert json.loads(out)["families"]["diagonal[-1,1]"]["answer"] == "yes"
+    assert "a signed lane" in (tmp_path / "parity.dot").read_text()
+    code, out, _ = call(
+        "explain", "task:parity", "--family", "lti", "--draw", "again.svg", "--certificates", "new/folder"
+    )
+    assert code == 0
+    assert "cascade drawn in again.svg" in out
+    assert ET.fromstring((tmp_path / "again.svg").read_text()).tag.endswith("svg")
+    assert "signed lane" in (tmp_path / "again.svg").read_text()
+    assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["lti.json"]
+
+
+def test_letters_with_spaces_are_told_apart(call, tmp_path):
+    """'go up down' was of one letter, of two or of three."""
+    machine = MooreMachine([[1, 2, 2], [0, 0, 2]], [False, True, False], alphabet=("go up", "down"))
+    (tmp_path / "lift.json").write_text(machine.to_json())
+    code, out, _ = call("explain", "lift.json", "--family", "diagonal[0,1]", "--json")
+    found = json.loads(out)
+    assert code == 0
+    says = [fact["witness"]["says"] for fact in found["monoid"]["facts"].values() if fact["witness"]]
+    assert any('["go up", "down"]' in text for text in says)
+    assert not any("go up down" in text or "'go up" in text for text in says)
+    assert '["go up"' in found["families"]["diagonal[0,1]"]["evidence"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--family", "lstm"), "family 'lstm' is not known"),
+        (("--draw", "parity.pdf"), "a drawing is written to a file ending in .svg or .dot or .gv"),
+        (("--draw", "no/where.dot"), "no such folder, make it first: 'no'"),
+        (("--certificates", "file"), "this is a file, give a folder: 'file'"),
+    ],
+)
+def test_bad_input_is_one_line_of_explain(call, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = call("explain", "task:parity", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+
+
+def test_automata_of_compiled_and_learned_models(call, tmp_path):
+    assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
+    assert call("extract", "ab.safetensors", "-o", "ab.json")[0] == 0
+    machine = MooreMachine.from_source(tmp_path / "ab.json")
+    assert equivalent(machine, MooreMachine.from_source("regex:(ab)*")) is None
+    assert json.loads(call("extract", "task:sum_mod(4)", "--json")[1])["machine"]["states"] == 4
+    out = call("extract", "task:parity")[1]
+    assert "→ 0" in out
+    assert "output" in out
+    code, out, _ = call("extract", SUM2, "--method", "suffixes", "--json")
+    facts = json.loads(out)
+    assert (code, facts["machine"]["states"]) == (0, 2)
+    assert facts["evidence"]["held_out"]["agreement"] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:length_mod(50)", "--max-states", "10"), "more than 10 states are reached"),
+        (("task:parity", "-o", "m.xyz"), "'m.xyz' can't be written, its kind is not known"),
+        (("task:parity", "-o", "no/m.dot"), "no/m.dot can't be written (no such folder, make it first)"),
+    ],
+)
+def test_bad_input_is_one_line_of_extract(call, arguments, message):
+    code, out, err = call("extract", *arguments)
+    assert (code, out) == (2, "")
     assert message in err

@@ -18,13 +18,10 @@ def lift(tmp_path):
     (tmp_path / "lift.json").write_text(MooreMachine([[1, 1], [0, 1], [0, 0]], [False, True], 0, letters).to_json())
 
 
-def test_the_last_output(call):
+def test_the_last_output_and_traces(call):
     assert call("run", "regex:(ab)*", "abab")[1].startswith("accept  (4 letters, float32)")
     assert call("run", "task:sum_mod(3)", "")[1].startswith("0  (the empty word")
     assert call("run", "task:mod_arith(5)", "1+2×3", "--scan", "pscan")[1].startswith("2  (5 letters, float32, pscan)")
-
-
-def test_a_trace_has_a_line_a_letter_as_they_come(call):
     code, out, _ = call("run", "task:sum_mod(3)", "-", "--trace", stdin=b"1 2 2\n1\n")
     rows = [line.split("\t") for line in out.splitlines()]
     assert code == 0
@@ -34,6 +31,9 @@ def test_a_trace_has_a_line_a_letter_as_they_come(call):
     ]  # fmt: skip
     assert len({row[2] for row in rows[1:]}) == 3
     assert rows[2][2] == rows[4][2]
+    code, out, _ = call("run", "task:parity", "10", "--vectors")
+    assert code == 0
+    assert [line.split("\t")[-1] for line in out.splitlines()[1:]] == ["accept", "0 1", "accept", "0 1"]
 
 
 def test_a_trace_as_json_has_lists_of_equal_length(call, tmp_path):
@@ -51,18 +51,17 @@ def test_a_trace_as_json_has_lists_of_equal_length(call, tmp_path):
     assert json.loads(call("run", "m.safetensors", "", "--json", "--vectors")[1])["letters"] == []
 
 
-def test_vectors_stand_below_their_letter(call):
-    code, out, _ = call("run", "task:parity", "10", "--vectors")
-    assert code == 0
-    assert [line.split("\t")[-1] for line in out.splitlines()[1:]] == ["accept", "0 1", "accept", "0 1"]
-
-
-def test_words_of_long_letters_are_separated_by_spaces(call, tmp_path):
+def test_long_letters_and_dashes(call, tmp_path):
     (tmp_path / "lift.json").write_text(
         MooreMachine([[1, 1], [0, 0]], [False, True], alphabet=["up", "down"]).to_json()
     )
     assert call("run", "lift.json", "up down up")[1].startswith("accept  (3 letters")
     assert call("run", "lift.json", '["up", "down"]')[1].startswith("reject  (2 letters")
+    assert call("run", "task:mod_arith(5)", "--", "-1")[1].startswith("error  (2 letters")
+    code, _, err = call("run", "task:mod_arith(5)", "-1")
+    assert code == 2
+    assert "No such option: -1 (write -- before a word that begins with -; `fsa2lrnn run --help` tells" in err
+    assert call("run", "task:mod_arith(5)", '["-"]')[1].startswith("error  (1 letter,")
 
 
 @pytest.mark.usefixtures("lift")
@@ -81,14 +80,6 @@ def test_how_they_are_typed_is_said(call):
     assert "letter 'one' at position 1 is not in the alphabet ('one up', '-', '[down')" in err
     assert """with letters such as these a word is typed as a JSON list: '["one up", "-"]'""" in err
     assert '\'["a b", "-"]\'' in call("run", "--help")[1]
-
-
-def test_a_word_that_begins_with_a_dash_stands_behind_two(call):
-    assert call("run", "task:mod_arith(5)", "--", "-1")[1].startswith("error  (2 letters")
-    code, _, err = call("run", "task:mod_arith(5)", "-1")
-    assert code == 2
-    assert "No such option: -1 (write -- before a word that begins with -; `fsa2lrnn run --help` tells" in err
-    assert call("run", "task:mod_arith(5)", '["-"]')[1].startswith("error  (1 letter,")
 
 
 @pytest.mark.parametrize(
@@ -111,13 +102,10 @@ def test_bad_input_is_one_line(call, arguments, message):
     assert len(err) < 400
 
 
-def test_a_pipe_that_is_no_utf8_is_named_with_its_offset(call):
+def test_pipes_and_models_that_are_damaged(call, tmp_path):
     code, _, err = call("run", "task:parity", "-", stdin=b"0110\xff")
     assert code == 2
     assert "standard input is not UTF-8 (byte 0xff at offset 4): give it in that encoding" in err
-
-
-def test_a_corrupt_model(call, tmp_path):
     (tmp_path / "m.safetensors").write_bytes(b"not a model")
     code, _, err = call("run", "m.safetensors", "a")
     assert code == 2

@@ -1,15 +1,20 @@
-"""`verify`: proofs, shortest words, and alphabets that differ."""
+"""`verify`, `certify` and `falsify`."""
 
+import inspect
 import json
+from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, compile_machine, save
+from fsa2lrnn import MooreMachine, compile_machine, load, save, zoo
+from fsa2lrnn import verification as judge
 from fsa2lrnn.checker import program as checker_program
+from fsa2lrnn.cli.verbs.falsify import falsify
 from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.verification import Budget
 
 
-def test_a_proof(call):
+def test_proofs_and_their_files(call):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, _ = call("verify", "ab.safetensors", "regex:(ab)*")
     assert code == 0
@@ -17,9 +22,6 @@ def test_a_proof(call):
     verdict = json.loads(call("verify", "task:parity", "task:parity", "--json")[1])
     assert verdict["verdict"] == "proved"
     assert verdict["scans"] == list(METHODS)
-
-
-def test_a_proof_is_written_for_the_checker(call):
     assert call("compile", "task:parity", "-o", "m.safetensors")[0] == 0
     assert call("convert", "task:parity", "-o", "m.json")[0] == 0
     assert call("verify", "m.safetensors", "task:parity", "--certificate", "c.safetensors")[0] == 0
@@ -28,7 +30,7 @@ def test_a_proof_is_written_for_the_checker(call):
     assert (code, "a proof is written to a file ending in .safetensors" in err) == (2, True)
 
 
-def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):
+def test_refutations_show_words_that_can_be_typed_again(call, tmp_path):
     code, out, _ = call("verify", "regex:(ab)*", "regex:(ab)*a|b*&a*", "--json")
     assert code == 1
     verdict = json.loads(out)
@@ -36,9 +38,6 @@ def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):
     code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--max-states", "1")
     assert code == 1
     assert "undecided" in out
-
-
-def test_the_word_can_be_typed_again(call, tmp_path):
     letters = ["go up", "[go", "1"]
     for name, outputs in (("a", [False, True]), ("b", [False, False])):
         (tmp_path / f"{name}.json").write_text(MooreMachine([[0, 0], [1, 1], [0, 1]], outputs, 0, letters).to_json())
@@ -49,7 +48,7 @@ def test_the_word_can_be_typed_again(call, tmp_path):
     assert call("run", "a.json", word)[1].startswith("accept  (1 letter")
 
 
-def test_alphabets_that_differ_say_how_to_complete(call):
+def test_alphabets_that_differ_are_completed(call, tmp_path):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, err = call("verify", "ab.safetensors", "regex:()|a*&()")
     assert (code, out) == (2, "")
@@ -58,9 +57,6 @@ def test_alphabets_that_differ_say_how_to_complete(call):
     code, out, _ = call("verify", "ab.safetensors", "regex:()|a*&()", "--alphabet", "ab")
     assert code == 1
     assert "they differ on ab (2 letters)" in out
-
-
-def test_a_model_that_lacks_letters_is_compiled_with_them(call, tmp_path):
     save(compile_machine(MooreMachine.from_source("task:sum_mod(2)")), tmp_path / "two.safetensors")
     code, _, err = call("verify", "two.safetensors", "task:sum_mod(3)")
     assert code == 2
@@ -76,7 +72,7 @@ def test_a_model_that_lacks_letters_is_compiled_with_them(call, tmp_path):
     assert "they differ on 2 (1 letter)" in out
 
 
-def test_letters_that_are_only_written_alike(call, tmp_path):
+def test_letters_written_alike_and_outputs_never_shown(call, tmp_path):
     numbers = MooreMachine([[0, 1], [1, 0]], [0, 1])
     save(compile_machine(numbers), tmp_path / "numbers.safetensors")
     code, _, err = call("verify", "numbers.safetensors", "task:sum_mod(2)")
@@ -84,6 +80,11 @@ def test_letters_that_are_only_written_alike(call, tmp_path):
     assert "the alphabets differ in kind: the first has 0 (int), the second '0' (str): make both with the same" in err
     assert "LRNN.from_released(weights, alphabet=machine.alphabet" in err
     assert "--alphabet" not in err
+    (tmp_path / "m.json").write_text(MooreMachine([[1, 0], [1, 0]], [0, 1], 0, "ab").to_json())
+    (tmp_path / "more.json").write_text(MooreMachine([[1, 0, 2], [2, 0, 2]], [0, 1, "?"], 0, "ab").to_json())
+    code, out, _ = call("falsify", "m.json", "more.json")
+    assert code == 0
+    assert "outputs of 1 of 3 states do not count: ?; nor does that of the empty word" in out
 
 
 @pytest.mark.parametrize(
@@ -104,3 +105,154 @@ def test_a_time_limit_that_has_passed_is_said(call):
     code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--max-seconds", "3")
     assert code == 1
     assert out.startswith("undecided: the time limit of 3 s has passed; equal on every word of at most 0 letters")
+
+
+KEPT = Path(__file__).parents[4] / "experiments" / "models"
+EVEN5 = str(KEPT / "even5" / "seed-4.safetensors")
+SUM2, OTHER = (str(KEPT / "sum2" / f"seed-{i}.safetensors") for i in (0, 1))
+
+
+def test_a_certificate_is_written_checked_and_refused(call, tmp_path):
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--memory", "1", "-o", "c.json", "--json")
+    horizon = json.loads(out)["horizon"]
+    assert (code, horizon >= 20) == (0, True)
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")
+    assert code == 0
+    assert "accepted" in out
+    assert "next:" not in out
+    assert f"at most {horizon:,} letters" in out
+    code, out, _ = call("certify", OTHER, "task:sum_mod(2)", "--check", "c.json", "--json")
+    facts = json.loads(out)
+    assert (code, facts["accepted"]) == (1, False)
+    assert facts["why_not"]
+    machine = zoo.sum_mod(2)
+    swapped = MooreMachine(machine.delta[::-1], machine.outputs, 0, machine.alphabet)
+    (tmp_path / "swapped.json").write_text(swapped.to_json())
+    code, out, _ = call("certify", SUM2, "swapped.json", "--check", "c.json")
+    assert code == 1
+    assert "refused: it is of another machine: they differ after " in out
+
+
+def test_where_all_lengths_may_be_proved_that_is_said(call, tmp_path):
+    save(compile_machine(zoo.parity(), normalisation="onehot"), tmp_path / "m.safetensors")
+    _, out, _ = call("certify", "m.safetensors", "task:parity", "--memory", "1")
+    assert "next: fsa2lrnn verify m.safetensors task:parity, which may prove all lengths" in out
+
+
+def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):
+    """The model lacks an output of the machine: of `certify`, `--check`, `repair` and `verify` each names it."""
+    machine, pair = zoo.sum_mod(3), ("m.safetensors", "m.json")
+    save(compile_machine(machine), tmp_path / pair[0])
+    (tmp_path / pair[1]).write_text(MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet).to_json())
+    said = "outputs of 1 of 3 states do not count: ?; nor does that of the empty word"
+    for arguments, also in ((("--memory", "1", "-o", "c.json"), "saved"), (("--check", "c.json"), "accepted")):
+        code, out, _ = call("certify", *pair, *arguments)
+        shown = " ".join(out.split())
+        assert (code, "proved right on every word" in shown, said in shown, also in shown) == (0, True, True, True)
+    code, out, _ = call("certify", *pair, "--check", "c.json", "--json")
+    scope = {"states": 3, "ignored_states": 1, "ignored": ["?"], "empty_word": False}
+    assert (code, json.loads(out)["scope"]) == (0, scope)
+    code, out, _ = call("repair", *pair)
+    assert (code, said in " ".join(out.split())) == (0, True)
+    code, out, _ = call("verify", *pair)
+    assert (code, "refuted" in out, "every output counts" in out) == (1, True, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((EVEN5, "task:even_pair(5)", "--check", "c.json", "--memory", "2"), "goes without --memory, --max-seconds"),
+        ((EVEN5, "task:even_pair(5)", "--check", "c.json"), "No such file or directory: 'c.json'"),
+        ((EVEN5, "task:even_pair(5)", "-o", "c.txt"), "a certificate is written to a file ending in .json"),
+        ((EVEN5, "task:even_pair(5)", "-o", "no/c.json"), "no such folder, make it first: 'no'"),
+        ((EVEN5, "task:even_pair(3)"), "--alphabet '01234' reads task:even_pair(3) over the letters of both"),
+        (
+            ("task:even_pair(5)", "task:even_pair(5)"),
+            "task:even_pair(5) is not a model: give a file ending in .safetensors",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("certify", *arguments)
+    assert (code, out) == (2, "")
+    assert message in " ".join(err.split())
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_gives_the_length_certified_by_then(call):
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--max-seconds", "3", "-o", "c.json")
+    assert code == 0
+    assert "time limit the search was cut short after 3 s, with N = 1: without a time limit" in " ".join(out.split())
+    assert call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")[0] == 0
+
+
+EVEN5_OF_FALSIFY = str(Path(__file__).parents[4] / "experiments" / "models" / "even5" / "seed-4.safetensors")
+
+
+def test_failing_words_exit_with_one(call):
+    code, out, _ = call("falsify", "regex:(ab)*", "regex:(ab)*a|b*&a*")
+    assert code == 1
+    assert "refuted: they differ on a (1 letter), and on no shorter word (exhaustive)" in out
+    assert out.splitlines()[1:3] == ["  model   reject", "  machine accept"]
+    code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
+    assert code == 0
+    assert out.startswith(
+        "undecided: no counterexample was found; equal on every word of every length, by single steps"
+    )
+    assert "  exhaustive  " in out
+    assert "every output counts but that of the empty word" in out
+    found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
+    assert (found["verdict"], found["checked_length"]) == ("undecided", None)
+
+
+def test_a_learned_model_as_json(call):
+    code, out, _ = call(
+        "falsify", EVEN5_OF_FALSIFY, "task:even_pair(5)", "--max-seconds", "5", "--max-length", "60", "--json"
+    )
+    found = json.loads(out)
+    assert (code, found["verdict"]) == (1, "refuted")
+    failure = found["failure"]
+    model, machine = load(EVEN5_OF_FALSIFY), zoo.even_pair(5)
+    assert failure["given"] == model.transduce(failure["word"])
+    assert failure["wanted"] == machine.transduce(failure["word"])
+    assert failure["given"][-1] != failure["wanted"][-1]
+    assert failure["length"] == len(failure["word"]) <= 60
+    assert found["searches"][0]["name"] == "exhaustive"
+
+
+OPTION = {"words": "max_states", "length": "max_length"}  # of the fields with another name
+
+
+def test_options_reach_the_search(call, monkeypatch):
+    defaults = {name: p.default for name, p in inspect.signature(falsify).parameters.items()}
+    assert {name: defaults[OPTION.get(name, name)] for name in vars(Budget())} == vars(Budget())
+    seen, search = [], judge.falsify
+    monkeypatch.setattr(judge, "falsify", lambda *given: seen.append(given[2]) or search(*given))
+    wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}
+    names = {**OPTION, "seconds": "max_seconds"}
+    options = [f"--{names.get(name, name).replace('_', '-')}={value}" for name, value in wanted.items()]
+    assert call("falsify", "task:parity", "task:parity", *options)[0] == 0
+    assert [vars(budget) for budget in seen] == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:parity", "task:sum_mod(3)"), "a model knows more letters where it is compiled with --alphabet '012'"),
+        (("task:parity", "task:shift_register(1, output=content)"), "the model puts out (False, True), none of"),
+        (("task:parity", "task:parity", "--max-seconds", "0"), "Invalid value for '--max-seconds'"),
+        (("task:parity",), "Missing argument 'SOURCE'"),
+    ],
+)
+def test_bad_input_is_one_line_of_falsify(call, arguments, message):
+    code, out, err = call("falsify", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_an_exported_folder_is_sent_from_certify_to_verify(call, tmp_path):
+    folder = tmp_path / "exported"
+    folder.mkdir()
+    (folder / "fsa2lrnn.json").write_text("{}", encoding="utf-8")
+    code, _, err = call("certify", str(folder), "regex:(ab)*")
+    assert (code, "fsa2lrnn verify" in err) == (2, True)

@@ -61,26 +61,20 @@ def test_pencils_whose_roots_are_not_rational_are_not_overlooked(matrix, sizes):
         assert lower <= size <= upper
 
 
-def test_a_code_lock_turns_in_the_complex_plane():
+def test_code_locks_single_lanes_and_indices_that_are_not_seen():
     machine = code_lock([2, 1, 1, 2, 1, 0, 2, 0, 0, 2, 1], 3, 3)
     assert [proved(machine, field) for field in "CRQ"] == [(11, 11), (22, 22), (22, 22)]
-
-
-def test_an_index_that_is_not_seen_leaves_an_interval():
     machine = metacyclic(5, 8, 2)
     for field, size in zip("CRQ", (4, 8, 16), strict=True):
         lower, upper = proved(machine, field)
         assert lower <= size <= upper
+    compare_with_lanes(random.Random(0), 40)
 
 
 @pytest.mark.parametrize("name", ["Dic3", "Dic4", "SL(2,3)"])
 def test_quaternionic_groups(name):
     sizes = {"Dic3": (2, 2, 2), "Dic4": (2, 4, 8), "SL(2,3)": (2, 4, 4)}[name]
     assert tuple(proved(QUATERNIONIC[name](), field)[0] for field in "CRQ") == sizes
-
-
-def test_one_lane_is_what_diagonal_layers_have():
-    compare_with_lanes(random.Random(0), 40)
 
 
 @pytest.mark.slow
@@ -192,7 +186,7 @@ def test_bounds_of_random_machines_meet_but_for_a_few():
     assert gaps <= 6  # of 2,100
 
 
-def test_fields_are_ordered():
+def test_fields_and_budgets():
     rng = random.Random(5)
     for _ in range(30):
         machine = random_machine(rng, 7)
@@ -200,9 +194,6 @@ def test_fields_are_ordered():
         assert complex_.lower <= real.upper
         assert real.lower <= rational.upper
         assert real.lower <= 2 * complex_.upper
-
-
-def test_a_budget_that_is_spent_leaves_what_is_proved():
     machine = zoo.group("S4")
     _KEPT.clear()
     answer = least(machine, "R", budget=0)
@@ -212,6 +203,8 @@ def test_a_budget_that_is_spent_leaves_what_is_proved():
         ("looking for smaller blocks: the limit of 0 s has passed: give more seconds"),
     )
     answer.check()
+    with pytest.raises(UnsupportedFormat, match="field 'F' is not known: choose Q"):
+        least(zoo.parity(), "F")
 
 
 @pytest.mark.parametrize("source", ["random_dfa(1400, 2, seed=0, minimal=true)", "dyck(2, 8)"])
@@ -224,12 +217,17 @@ def test_a_thousand_states_end_in_an_interval_at_once(source):
     assert (answer.lower, answer.upper) == (1, machine.n_states - 1)
 
 
-def test_many_letters_end_in_an_interval_at_once():
+def test_many_letters_end_in_an_interval_and_certificates_are_of_files():
     begun = time.process_time()
     answer = least(zoo.sum_mod(199), "R")
     assert time.process_time() - begun < 5
     assert (answer.lower, answer.upper) == (1, 198)
     assert answer.note == "199 letters on 199 states are more than steps of bounded time can take in"
+    answer = least(zoo.cerny(5), "C")
+    assert set(answer.impossible) == {
+        "format", "version", "family", "verdict", "machine", "field", "element", "function", "covector",
+    }  # fmt: skip
+    assert recheck(answer.impossible).startswith("impossible: no layer of complex blocks of size 3")
 
 
 def test_what_the_checker_refuses_is_not_said(monkeypatch):
@@ -254,16 +252,3 @@ def test_what_the_checker_refuses_is_not_said(monkeypatch):
 def test_an_index_of_two_that_only_the_rationals_see():
     """Q8 and the binary octahedral group, their centres one, on the cosets of a Z3: 8 over the reals, 16 over Q."""
     assert [proved(central_product(), field) for field in "CRQ"] == [(8, 8), (8, 8), (16, 16)]
-
-
-def test_a_field_that_is_none():
-    with pytest.raises(UnsupportedFormat, match="field 'F' is not known: choose Q"):
-        least(zoo.parity(), "F")
-
-
-def test_the_certificates_are_of_the_kind_that_files_hold():
-    answer = least(zoo.cerny(5), "C")
-    assert set(answer.impossible) == {
-        "format", "version", "family", "verdict", "machine", "field", "element", "function", "covector",
-    }  # fmt: skip
-    assert recheck(answer.impossible).startswith("impossible: no layer of complex blocks of size 3")

@@ -1,21 +1,33 @@
-"""What products of Householder factors need: ranks, inner products, keys of partial permutations."""
+"""Products, chains and the search over them."""
+
+import itertools
+import json
+import random
 
 import numpy as np
 import pytest
+from flint import fmpq_mat
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import ortho_group
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.extra.block_size import analysed
+from fsa2lrnn.extra.block_size.chain import chain
 from fsa2lrnn.extra.block_size.constituents import constituents
-from fsa2lrnn.extra.block_size.products import (
-    factors,
-    largest_rank,
-    least_factors,
-    separates,
-    without_inner_product,
-)
+from fsa2lrnn.extra.block_size.families import head_tables, reflections
+from fsa2lrnn.extra.block_size.householder import factor_bounds
+from fsa2lrnn.extra.block_size.products import factors, largest_rank, least_factors, separates, without_inner_product
+from fsa2lrnn.extra.block_size.search import BlockSearch
+from fsa2lrnn.extra.block_size.sentences import needs
+from fsa2lrnn.extra.block_size.simple import simple
+from fsa2lrnn.families import linear
 from fsa2lrnn.families.householder import paths, sink_keys, sink_of
-from fsa2lrnn.families.modules import functions_module
+from fsa2lrnn.families.modules import functions_module, restricted
+from fsa2lrnn.testing.strategies import machines
+
+from .conftest import random_machine
 
 
 @st.composite
@@ -46,10 +58,15 @@ def test_keys_multiply_to_the_map_and_are_as_many_as_its_rank(row):
     assert len(found) == sum(map(len, chains)) + sum(len(cycle) - 1 for cycle in cycles)
 
 
-def test_sinks():
+def test_sinks_functions_and_too_few_factors():
     assert sink_of(zoo.dyck(2, 2).delta) is not None
     assert sink_of(zoo.sum_mod(3).delta) is None
     assert sink_of(zoo.cerny(4).delta) is None
+    module = functions_module(zoo.sum_mod(3).delta)
+    assert separates(module.word(()))
+    machine = zoo.sum_mod(5)
+    with pytest.raises(NotExact, match="a head of 2 dimensions takes 2 factors, not 1, after rounding"):
+        head_tables(machine, factor_bounds(machine).heads, 1)
 
 
 def found_of(machine):
@@ -80,6 +97,183 @@ def test_machines_that_no_number_of_factors_represents(task):
     assert least_factors(module, found, lambda: None) is None
 
 
-def test_functions_that_tell_all_states_apart():
-    module = functions_module(zoo.sum_mod(3).delta)
-    assert separates(module.word(()))
+def chain_of(machine, field="Q"):
+    module = functions_module(machine.minimise().delta)
+    return module, chain(module, constituents(module, lambda: None), field, lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("source", "bounds"), [("sum_mod(5)", (1, 2, 4)), ("tomita(3)", (4, 4, 4)), ("subtraction(5)", (3, 5, 9))]
+)
+def test_the_bound_depends_on_the_field_by_weights_alone(source, bounds):
+    assert tuple(chain_of(zoo.from_task(source), field)[1].bound for field in "CRQ") == bounds
+
+
+@given(machines(6, 2).filter(lambda m: m.minimise().n_states > 1))
+def test_levels_are_submodules_and_copies_are_a_basis(machine):
+    module, found = chain_of(machine)
+    assert found.sizes[0] == 0
+    assert found.sizes[-1] == module.dimension == linear.rank(found.rows(len(found.sizes)))
+    for c, size in enumerate(found.sizes):
+        rows = found.rows(c)
+        assert rows.nrows() == size
+        assert not size or restricted(module, rows) is not None
+    assert found.merged(found.bound) is None
+    assert found.merged(found.bound - 1) is not None
+
+
+@given(machines(5, 2).filter(lambda m: m.minimise().n_states > 2))
+def test_every_function_generates_what_the_chain_says(machine):
+    """dim 𝒜f = c puts f into U_c, for functions with values −1, 0, 1, and the sums that T30 (b) speaks of."""
+    module, found = chain_of(machine)
+    d = module.dimension
+    inside = [_span(found.rows(c)) for c in range(len(found.sizes))]
+    for values in itertools.product((-1, 0, 1), repeat=d):
+        f = np.array(values)
+        dimension = _generated(module, f)
+        if dimension < len(inside):
+            assert np.linalg.matrix_rank(np.vstack([inside[dimension], f])) == len(inside[dimension])
+
+
+def _span(rows):
+    values = [int(x.p) / int(x.q) for x in rows.entries()]
+    return np.array(values).reshape(rows.nrows(), rows.ncols())
+
+
+def _generated(module, f):
+    letters = [np.array([[int(x.p) for x in row] for row in letter.tolist()]) for letter in module.letters]
+    rows = [f]
+    for row in rows:
+        for letter in letters:
+            if np.linalg.matrix_rank(np.array([*rows, row @ letter])) > len(rows):
+                rows.append(row @ letter)
+    return np.linalg.matrix_rank(np.array(rows))
+
+
+@pytest.mark.parametrize("source", ["cerny(7)", "tomita(4)", "dyck(2, 2)", "contains(abaab)", "all_maps(4)"])
+def test_the_element_kills_a_row_and_a_column_and_no_more(source):
+    module = functions_module(zoo.from_task(source).minimise().delta)
+    element, function, covector = simple(module)
+    matrix = module.element(element)
+    assert not any((function * matrix).entries())
+    assert not any((covector * matrix.transpose()).entries())
+    assert linear.rank(matrix) == module.dimension - 1
+
+
+@pytest.mark.parametrize("machine", [zoo.sum_mod(5), zoo.even_pair(3), zoo.group("S3"), zoo.shift_register(2)])
+def test_others_are_not_called_simple(machine):
+    assert simple(functions_module(machine.minimise().delta)) is None
+
+
+def search_of(machine, field):
+    module, kinds = analysed(machine, lambda: None)
+    found = chain(module, kinds, field, lambda: None)
+    return module, found, BlockSearch(module, machine, kinds, field, found, lambda: None)
+
+
+def codes(blocks, n):
+    return [tuple(str(row[q]) for block in blocks for row in block.functions) for q in range(n)]
+
+
+def test_chosen_blocks_tell_states_apart_and_are_small():
+    rng = random.Random(0)
+    for _ in range(15):
+        machine = random_machine(rng, 7)
+        n = machine.n_states
+        if n < 3:
+            continue
+        _, found, search = search_of(machine, "R")
+        blocks = search.blocks(n - 1)
+        assert len(set(codes(blocks, n))) == n
+        for i in range(len(blocks)):
+            assert len(blocks) == 1 or len(set(codes(blocks[:i] + blocks[i + 1 :], n))) < n
+        assert search.blocks(found.bound - 1) is None
+    for machine in (zoo.tomita(3), zoo.even_pair(3), zoo.group("S3")):
+        module, _, search = search_of(machine, "Q")
+        for pair in ((0, 1), (1, 2), (0, 3)):
+            z = fmpq_mat(1, module.dimension, [(q == pair[0]) - (q == pair[1]) for q in range(1, machine.n_states)])
+            for candidate in search._for_pair(pair):
+                assert restricted(module, candidate.rows) is not None
+                assert linear.rank(candidate.rows * z.transpose()) == 1
+                assert candidate.numbers[pair[0]] != candidate.numbers[pair[1]]
+    sizes = {}
+    for field in "CRQ":
+        _, _, search = search_of(zoo.sum_mod(5), field)
+        sizes[field] = next(b for b in range(1, 5) if search.blocks(b) is not None)
+    assert sizes == {"C": 1, "R": 2, "Q": 4}
+
+
+def product_of(keys, b):
+    total = np.eye(b)
+    for k in keys:
+        total = total - np.outer(k, k @ total)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_orthogonal_matrices_are_as_many_reflections_as_their_rank_less_one_says(seed):
+    """Of some that fix a space, in a basis of no pattern."""
+    b, fixed = 3 + seed, seed // 2
+    turn, basis = np.eye(b), ortho_group.rvs(b, random_state=seed)
+    turn[fixed:, fixed:] = ortho_group.rvs(b - fixed, random_state=seed + 10)
+    A = basis @ turn @ basis.T
+    found = reflections(A)
+    assert len(found) == np.linalg.matrix_rank(A - np.eye(b), tol=1e-8)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1)
+    np.testing.assert_allclose(product_of(np.sqrt(2) * found, b), A, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "task",
+    [
+        *("group(S4)", "group(Q8)", "sum_mod(7)", "group(D5)", "resettable_counter(5)", "flip_flop"),
+        *(pytest.param(task, marks=pytest.mark.slow) for task in ("group(A5)", "sum_mod(29)")),
+    ],
+)
+def test_heads_follow_the_machine_with_the_factors_that_are_promised(task):
+    machine = zoo.from_task(task).minimise()
+    bounds = factor_bounds(machine)
+    tables = head_tables(machine, bounds.heads, bounds.upper)
+    n_letters, n_heads, m, b = tables.keys.shape
+    assert (n_heads, m) == (len(bounds.heads), bounds.upper)
+    for a, row in enumerate(machine.delta):
+        for h in range(n_heads):
+            A = product_of(tables.keys[a, h], b)
+            assert np.linalg.norm(A, 2) < 1 + 1e-9
+            moved = tables.vectors[:, h] @ A.T + tables.shifts[a, h]
+            np.testing.assert_allclose(moved, tables.vectors[row, h], atol=1e-9)
+    assert n_letters == len(machine.alphabet)
+    points = tables.vectors.reshape(machine.n_states, -1)
+    assert min(np.abs(points[q] - points[p]).max() for q in range(len(points)) for p in range(q)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("task", "expected"),
+    [
+        ("group(S4)", {"real blocks": "3 (proved)", "rational blocks, exact in floats": "3 (proved)",
+                       "columns of 1-norm at most 1": "3", "Householder factors per letter": "2 (proved)",
+                       "any number of layers": "2 over the reals, for Z2, Z3"}),
+        ("dyck(2,2)", {"one-hot block": "8", "real blocks": "7 (proved), since no fewer functions of the state",
+                       "any number of layers": "1 over the reals, as no word permutes states"}),
+        ("cerny(5)", {"Householder factors per letter": "no number of them does (proved)",
+                      "any number of layers": "2 over the reals, for Z2, Z3, Z5"}),
+        ("even_pair(5)", {"real blocks": "3 (proved)", "Householder factors per letter": "at least 1 (proved); no"}),
+    ],
+)  # fmt: skip
+def test_named_machines(task, expected):
+    lines = dict(needs(zoo.from_task(task)).sentences())
+    for question, answer in expected.items():
+        assert lines[question].startswith(answer)
+    assert ("columns of 1-norm at most 1" in lines) == task.startswith("group")
+
+
+def test_budgets_that_are_spent_and_both_bounds_in_json():
+    lines = dict(needs(zoo.random_dfa(300, 2, seed=0, minimal=True), budget=0).sentences())
+    assert lines["real blocks"] == (
+        "1 to 299 (both proved); 300 states are more than the 200 for which submodules are looked for"
+    )
+    found = json.loads(json.dumps(needs(zoo.cerny(4)).to_json()))
+    assert found["real"] == {"lower": 3, "upper": 3, "note": ""}
+    assert found["householder"] == {"lower": None, "upper": None, "note": ""}
+    assert (found["columns"], found["one_hot"]) == (None, 4)
+    assert found["any_depth"]["groups"] == ["Z2", "Z3"]

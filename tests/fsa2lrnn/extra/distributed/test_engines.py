@@ -1,6 +1,7 @@
-"""Ray gives what one process gives, and an error ends one run and not the others."""
+"""Engines and grids of sweeps."""
 
 import gc
+import json
 import os
 import socket
 import subprocess
@@ -14,12 +15,13 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat, counted
-from fsa2lrnn.extra.distributed import engines
+from fsa2lrnn.extra.distributed import engines, grid
 from fsa2lrnn.extra.distributed.engines import Job, attempt, on_ray, processes, serial, stacked
+from fsa2lrnn.extra.distributed.grid import NETWORKS, Sweep, read
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training.run_folder import SETTINGS
 from fsa2lrnn.training.seeds import RunPlan
-from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Stop
 
 TINY = Settings(
@@ -84,13 +86,26 @@ def test_ray_gives_what_one_process_gives(tmp_path, monkeypatch):
     gc.collect()
 
 
-def test_nothing_is_begun_after_a_stop(tmp_path):
+def test_stops_and_missing_gpus_and_clusters_end_at_once(tmp_path):
     stop, answers = Stop(), []
     with serial(stop) as run:
         for _, answer in run(jobs(tmp_path)):
             answers.append(answer.result and answer.result["end"])
             stop.asked = True
     assert answers == ["steps", "interrupted", "interrupted"]
+    job = Job(replace(TINY, device="cuda"), Path(), PLAN)
+    with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
+        engines._check_resources({"CPU": 8.0}, [job])
+    engines._check_resources({"CPU": 1.0, "GPU": 1.0}, [job])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        engines._check_reachable(address)
+    with pytest.raises(ConnectionError, match=f"nothing answers at {address} .*: start a cluster there"):
+        engines._check_reachable(address)
+    engines._check_reachable("auto")
+    for wrong in ("head", "head:", ":6379", "ray://head:10001/x"):
+        with pytest.raises(UnsupportedFormat, match=r"give HOST:PORT of a cluster's head, or \"auto\""):
+            engines._check_reachable(wrong)
 
 
 def test_any_error_has_its_traceback(tmp_path, monkeypatch):
@@ -101,25 +116,6 @@ def test_any_error_has_its_traceback(tmp_path, monkeypatch):
     answer = attempt(Job(TINY, tmp_path / "run", PLAN))
     assert "KeyError: 'no luck'" in answer.traceback
     assert "in broken" in answer.traceback
-
-
-def test_a_gpu_that_is_not_there_is_not_waited_for():
-    job = Job(replace(TINY, device="cuda"), Path(), PLAN)
-    with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
-        engines._check_resources({"CPU": 8.0}, [job])
-    engines._check_resources({"CPU": 1.0, "GPU": 1.0}, [job])
-
-
-def test_a_cluster_that_is_not_there_is_not_waited_for():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-        engines._check_reachable(address)
-    with pytest.raises(ConnectionError, match=f"nothing answers at {address} .*: start a cluster there"):
-        engines._check_reachable(address)
-    engines._check_reachable("auto")
-    for wrong in ("head", "head:", ":6379", "ray://head:10001/x"):
-        with pytest.raises(UnsupportedFormat, match=r"give HOST:PORT of a cluster's head, or \"auto\""):
-            engines._check_reachable(wrong)
 
 
 @pytest.mark.slow
@@ -212,3 +208,140 @@ def test_a_stack_that_fails_says_so_of_each_and_an_interrupted_one_is_the_last(t
     with stacked(Stop()) as run:
         monkeypatch.setattr(engines, "run_stacked", lambda *_: 1 / 0)
         assert all("ZeroDivisionError" in answer.traceback for _, answer in run(given))
+
+
+VALUES = {
+    "tasks": ["task:parity", "task:sum_mod(3)"],
+    "networks": ["block-8", "diagonal"],
+    "settings": {"slow": {"learning_rate": 1e-4}, "fast": {"learning_rate": 1e-2}},
+    "seeds": [0, 5],
+    "preset": "quick",
+    "lengths": [7, 30],
+    "words": 11,
+}
+
+
+def test_folders_and_networks_of_sweeps():
+    sweep = Sweep.from_dict(VALUES)
+    cells = [(t.task, t.network, t.setting, t.settings.seed) for t in sweep.trials]
+    assert len(cells) == len(set(cells)) == 16
+    assert cells[:2] == [("task:parity", "block-8", "slow", 0), ("task:parity", "block-8", "slow", 5)]
+    last = sweep.trials[-1]
+    wanted = preset("quick", "task:sum_mod(3)", learning_rate=1e-2, seed=5, **NETWORKS["diagonal"])
+    assert last.settings == wanted
+    assert last.plan == RunPlan(lengths=(7, 30), n_words=11)
+    assert last.judged == {"lengths": [7, 30], "words": 11, "letters": RunPlan.letters}
+    small, large = Sweep.from_dict(VALUES), Sweep.from_dict({**VALUES, "seeds": [5, 6, 0], "tasks": ["task:parity"]})
+    folders = [trial.folder for trial in small.trials]
+    assert len(set(folders)) == 16
+    assert all(set("/ :()") & set(folder) == set() for folder in folders)
+    assert set(folders[:8]) < {trial.folder for trial in large.trials}
+    other = Sweep.from_dict({**VALUES, "settings": {"slow": {"learning_rate": 1e-5}}})
+    assert not {trial.folder for trial in other.trials} & set(folders)
+    (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "networks": {"small": {"block": 2, "heads": 3}}}).trials
+    assert (trial.network, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_by_name_are_of_one_width(name):
+    (trial,) = Sweep.from_dict({"tasks": ["task:mod_arith(5)"], "networks": [name]}).trials
+    network = trial.settings.network("ab", "cd")
+    assert {layer.width for layer in network.layers} == {64}
+
+
+def test_what_a_file_holds_is_checked_at_once():
+    wrong = {"networks": ["block-8", "lstm"], "seeds": ["0"], "preset": 3, "words": True, "colour": "red"}
+    with pytest.raises(UnsupportedFormat) as caught:
+        Sweep.from_dict(wrong)
+    for piece in (
+        "'colour' is none of tasks, networks, settings",
+        "seeds = ['0']: give a list of whole numbers",
+        "preset = 3: give the name of a preset",
+        "words = True: give a whole number",
+        "tasks are missing: give at least one",
+        "network 'lstm' is none of block-8, block-8-clip",
+    ):
+        assert piece in str(caught.value)
+    for networks in ("block-8", [["block-8"]], [{}], {"x": 1}):
+        with pytest.raises(UnsupportedFormat, match=r"networks = .*: give a list of names, or a table of changes"):
+            Sweep.from_dict({"tasks": ["task:parity"], "networks": networks})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": []}, "tasks is empty: give at least one"),
+        ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: each may occur once"),
+        (
+            {"settings": {"wide": {"heads": 2}}},
+            "setting 'wide' changes heads, which network 'block-8' decides: name ano",
+        ),
+        ({"settings": {"lucky": {"seed": 7}}}, "'block-8' with 'lucky' changes seed: those are axes of their own"),
+        ({"settings": {"x": {"colour": 1}}}, "network 'diagonal' with setting 'x': colour: no such setting"),
+        ({"settings": {"x": {"batch": 0}}}, "with setting 'x': settings do not fit: batch = 0 must be a whole number"),
+        (
+            {"settings": {"x": {"layers": 2, "embedding_dim": 5}}},
+            "layer 0 is 64 wide and the residual stream 5: choose",
+        ),
+        ({"tasks": ["task:parity", "task:nothing"]}, "task 'task:nothing': task 'nothing' is not known"),
+        ({"preset": "slow"}, "preset 'slow' is not known: choose one of released, quick"),
+        ({"seeds": [-1]}, "seed = -1 must be a whole number from 0"),
+        ({"lengths": [0]}, "all must be at least 1"),
+        ({"lengths": [10**30]}, "1000.* words or letters are too many to be meant: at most 1,000,000,000,000 are"),
+        ({"settings": {"x": {"layers": 99_999_999_999}}}, "layers = 99999999999 must be a whole number from 1 to 256"),
+        (
+            {"networks": {"x": {"heads": 99_999_999_999}}},
+            "heads = 99999999999 must be a whole number from 1 to 65,536",
+        ),
+        (
+            {"networks": {"x": {"heads": 65_536, "block": 2}}},
+            "make a state of 131,072 numbers: at most 65,536",
+        ),
+        ({"settings": {"x": {"name": "y"}}}, "with setting 'x': name: no such setting"),
+        ({"settings": {"x": {"connection": ["chain"]}}}, r"connection = \['chain'\] must be text"),
+        ({"settings": {"x": {"options": [1]}}}, r"options = \[1\] must be an object"),
+        ({"seeds": list(range(20_000))}, "160,000 runs: at most 10,000 are a sweep, split it"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        Sweep.from_dict({**VALUES, **changes})
+
+
+def test_machines_too_large_together_are_refused(monkeypatch):
+    monkeypatch.setattr(grid, "MAX_ENTRIES", 30)
+    tasks = [f"task:length_mod({n})" for n in range(5, 15)]
+    with pytest.raises(UnsupportedFormat, match="the machines of the tasks have more than 30 transitions: split"):
+        Sweep.from_dict({**VALUES, "tasks": tasks, "seeds": [0], "settings": {"x": {}}, "networks": ["diagonal"]})
+
+
+def test_faults_are_named_once_and_both_kinds_of_file_are_read(tmp_path):
+    with pytest.raises(UnsupportedFormat) as caught:
+        Sweep.from_dict({**VALUES, "settings": {"x": {"batch": 0}}})
+    assert str(caught.value).count("network 'diagonal'") == 1
+    (tmp_path / "s.json").write_text(json.dumps(VALUES))
+    (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\n[settings.fast]\nlearning_rate = 0.01\n')
+    assert read(tmp_path / "s.json") == VALUES
+    assert read(tmp_path / "s.toml") == {"tasks": ["task:parity"], "settings": {"fast": {"learning_rate": 0.01}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("s.yaml", "", "s.yaml ends in .yaml: a sweep is a .json or a .toml file"),
+        ("s.json", "{", r"s.json can't be read \(.*: Expecting .*: give a JSON table"),
+        ("s.toml", "x", r"s.toml can't be read \(.*: give a TOML table"),
+        ("s.json", "[1]", "s.json holds a list: give a table of tasks, networks"),
+        ("s.json", "[" * 100_000, r"s.json can't be read \(the text: nested deeper than 100"),
+        ("s.toml", "a = " + "[" * 5_000 + "]" * 5_000, r"s.toml can't be read \(the text: nested deeper than 100"),
+        ("s.toml", ".".join(["a"] * 5_000) + " = 1", r"s.toml can't be read \(the text: nested deeper than 100"),
+        ("s.toml", "a = " + "9" * 5_000, "s.toml can't be read .*: correct the TOML"),
+        ("s.toml", "# " + "-" * (1 << 20), "s.toml has 1,048,578 bytes, and at most 1,048,576 are a sweep: split it"),
+        ("s.toml", '[networks.mine]\nlayer = "os:path"', "layer kind 'os:path' is not known: .* is made known first"),
+        ("s.json", '{"settings": {"x": {"layer": ["block"]}}}', r"layer kind \['block'\] is not known"),
+    ],
+)
+def test_files_that_are_no_sweep(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UnsupportedFormat, match=message):
+        read(tmp_path / name)

@@ -1,4 +1,4 @@
-"""A sweep goes on where it ended, tells of what failed, and sums up over seeds."""
+"""Sweeps and their results."""
 
 import json
 import os
@@ -9,10 +9,12 @@ import sys
 
 import pytest
 
+from experiments.studies.keep_models import MODELS
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.distributed import engines, sweep
 from fsa2lrnn.extra.distributed.engines import serial
 from fsa2lrnn.extra.distributed.grid import Sweep
+from fsa2lrnn.extra.distributed.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
 from fsa2lrnn.extra.distributed.sweep import RESULTS, SUMMARY, run_sweep, summary, sweep_in
 from fsa2lrnn.files import alone
 from fsa2lrnn.training.run_folder import CHECKPOINT
@@ -193,7 +195,7 @@ def test_a_run_that_diverges_is_a_result(tmp_path, begun):
     assert sweep.table([cell]).row_count == 1
 
 
-def test_results_that_are_damaged_are_named(tmp_path):
+def test_damaged_results_shared_folders_and_missing_files_are_named(tmp_path):
     whole = {"folder": "a", "judged": {"lengths": [40], "words": 3, "letters": 9}, "seed": 0, "end": "failed"}
     (tmp_path / RESULTS).write_text(json.dumps(whole) + '\n{"folder"')
     with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is no result of a run \(.* truncated"):
@@ -201,9 +203,63 @@ def test_results_that_are_damaged_are_named(tmp_path):
     (tmp_path / RESULTS).write_text(json.dumps(whole | {"judged": {}}))
     with pytest.raises(CheckpointError, match=r"line 1 is no result of a run \(the result.judged.lengths is missing"):
         run(VALUES, tmp_path)
-
-
-def test_two_sweeps_do_not_share_a_folder(tmp_path):
     message = f"another sweep is at work in {re.escape(str(tmp_path))}: wait for it, or give another folder"
     with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message):
         sweep_in(tmp_path, Sweep.from_dict(VALUES).trials, "serial")
+    (tmp_path / "result.json").write_bytes(b"{")
+    with pytest.raises(CheckpointError, match=r"result.json is no result of a run .*: line 1, column 2"):
+        read_result(tmp_path / "result.json")
+
+
+SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
+LENGTH = {"length": 40, "words": 4, "whole": 2, "last": 2, "whole_word": SHARE, "last_position": SHARE}
+ONE_RESULT = {"seed": 3, "end": "steps", "step": 20, "last_checkpoint": [LENGTH]}
+ONE_RESULT |= {"paper_protocol": {"accuracy": None, "looks": 0}}
+LINE = ONE_RESULT | {"folder": "x", "judged": {"lengths": [40], "words": 4, "letters": 9}, "task": "task:parity"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (RunResult, ONE_RESULT),
+        (SweepLine, LINE),
+        (RunResult, {"seed": 0, "end": "diverged", "error": "why"}),
+        (RunResult, ONE_RESULT | {"x": 1}),
+    ],
+)
+def test_what_is_read_is_the_object_as_it_stands(kind, value):
+    assert parse_result(kind, json.dumps(value), "r") == value
+
+
+@pytest.mark.parametrize(
+    "path", sorted(MODELS.rglob("*.json"))[::5], ids=lambda path: f"{path.parent.name}/{path.name}"
+)
+def test_kept_models_say_where_they_come_from(path):
+    assert read_result(path, KeptModelOrigin)["task"].startswith("task:")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "reason"),
+    [
+        (RunResult, [], r"r is no result of a run .the result = \[\] must be an object.: remove it"),
+        (RunResult, ONE_RESULT | {"seed": True}, "the result.seed = True must be a whole number"),
+        (RunResult, ONE_RESULT | {"end": None}, "the result.end = None must be text"),
+        (RunResult, ONE_RESULT | {"step": 2.0}, "the result.step = 2.0"),
+        (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
+        (
+            RunResult,
+            ONE_RESULT | {"last_checkpoint": [LENGTH | {"whole_word": {"accuracy": "1", "interval": []}}]},
+            "accuracy = '1'",
+        ),
+        (
+            RunResult,
+            ONE_RESULT | {"paper_protocol": {"accuracy": 1e999, "looks": 1}},
+            "accuracy = inf must be a finite",
+        ),
+        (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
+        (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
+    ],
+)
+def test_what_is_no_result_is_named(kind, value, reason):
+    with pytest.raises(CheckpointError, match=reason):
+        parse_result(kind, json.dumps(value), "r")

@@ -29,20 +29,21 @@ def compose(length, size, b, is_reversed):
     return A[0, :, 0], u[0, :, 0], products[0, :, 0], offsets[0, :, 0]
 
 
-def test_a_chunks_map_is_that_of_its_steps_in_order():
+def test_chunks_are_their_steps_in_order_and_backwards_transposed():
     A, v, products, offsets = compose(length=5, size=2, b=3, is_reversed=False)
     z = torch.tensor([1.0, 2.0, 3.0], device=DEVICE)
     for c in range(2):
         k = 2 * c
         wanted = A[k + 1] @ (A[k] @ z + v[k]) + v[k + 1]
         torch.testing.assert_close(products[c] @ z + offsets[c], wanted)
-
-
-def test_backwards_it_is_that_of_the_transposed_steps_from_the_end():
     A, dx, products, offsets = compose(length=5, size=2, b=3, is_reversed=True)
     z = torch.tensor([1.0, 2.0, 3.0], device=DEVICE)
     torch.testing.assert_close(products[0] @ z + offsets[0], A[4].T @ (z + dx[4]))  # the last chunk is the short one
     torch.testing.assert_close(products[1] @ z + offsets[1], A[2].T @ (A[3].T @ (z + dx[3]) + dx[2]))
+    g, x0, x = torch.ones(2, 1, 1), torch.ones(1, 1, 1), torch.ones(1, 2, 1, 1)
+    tokens = torch.tensor([[2, 2]], device=DEVICE)
+    dA, dv = gpu._collected(tokens, *(t.to(DEVICE) for t in (g, x0, x)), n_rows=4)
+    assert dv.flatten().tolist() == dA.flatten().tolist() == [0, 0, 2, 0]
 
 
 @pytest.mark.parametrize("length", [3, 4])
@@ -59,13 +60,6 @@ def test_nothing_is_written_past_the_end(length):
     for written, n in ((dA, length * b * b), (g, length * b), (dx0, b)):
         assert (written[n:] == 7).all()
         assert (written[:n] != 7).all()
-
-
-def test_a_row_that_no_step_reads_gets_zero():
-    g, x0, x = torch.ones(2, 1, 1), torch.ones(1, 1, 1), torch.ones(1, 2, 1, 1)
-    tokens = torch.tensor([[2, 2]], device=DEVICE)
-    dA, dv = gpu._collected(tokens, *(t.to(DEVICE) for t in (g, x0, x)), n_rows=4)
-    assert dv.flatten().tolist() == dA.flatten().tolist() == [0, 0, 2, 0]
 
 
 COMPILE = """

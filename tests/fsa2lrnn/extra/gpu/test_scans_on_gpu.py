@@ -100,10 +100,17 @@ def test_tables_in_chunks_agree_with_the_reference_forward_and_backward(in_chunk
     assert_tokens_agree(*table(*shape))
 
 
-def test_double_precision_stays_double(in_chunks):
+def test_precision_of_doubles_and_under_autocast(in_chunks):
     in_chunks(2)
     assert_dense_agrees(dense(1, 5, 1, 3, torch.float64))
     assert_tokens_agree(*table(1, 5, 1, 3, torch.float64))
+    A, v, x0 = dense(1, 3, 1, 2)
+    tokens, rows = table(1, 3, 1, 2)
+    for method in ("sequential", "triton", "auto"):
+        with torch.autocast(DEVICE, torch.bfloat16):
+            x, y = scan(A.bfloat16(), v, x0, method), scan_tokens(tokens, *rows, method)
+        wanted = scan(A.bfloat16().float(), v, x0, "sequential"), scan_tokens(tokens, *rows, "sequential")
+        assert_same((x, y), wanted, 1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
@@ -117,7 +124,7 @@ def test_halves_have_states_in_single_precision(dtype):
     assert_same([t.float() for t in found], wanted, rounding)
 
 
-def test_tables_of_halves_and_other_mixtures():
+def test_mixtures_strides_and_second_derivatives():
     tokens, (A, v, x0) = table(2, 6, 1, 3)
     A, v = A.bfloat16(), v.bfloat16()
     found = results(lambda *ts: scan_tokens(tokens, *ts, method="triton"), (A, v, x0))
@@ -125,9 +132,6 @@ def test_tables_of_halves_and_other_mixtures():
     wanted = results(lambda *ts: scan_tokens(tokens, *ts, method="sequential"), [t.float() for t in (A, v, x0)])
     assert_same([t.float() for t in found], wanted, 1e-2)
     assert_same(found[:1], wanted[:1], 1e-5)
-
-
-def test_strided_and_expanded_inputs():
     A, v, x0 = dense(2, 4, 2, 3)
     strided = [A.contiguous().mT, v[:1].expand(2, -1, -1, -1), x0.transpose(0, 1).contiguous().transpose(0, 1)]
     assert not any(t.is_contiguous() for t in strided)
@@ -136,6 +140,10 @@ def test_strided_and_expanded_inputs():
     (slope,) = torch.autograd.grad(scan(A, v.requires_grad_(), x0, "triton").sum(), v)  # the gradient is expanded
     (wanted,) = torch.autograd.grad(scan(A, v, x0, "sequential").sum(), v)
     torch.testing.assert_close(slope, wanted, rtol=1e-4, atol=1e-4)
+    A, v, x0 = (t.requires_grad_() for t in dense(1, 2, 1, 2))
+    (slope,) = torch.autograd.grad(scan(A, v, x0, "triton").square().sum(), A, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.sum().backward()
 
 
 @pytest.mark.parametrize("needed", range(3))
@@ -176,13 +184,6 @@ def test_models_side_by_side_are_words_side_by_side():
     A, v, x0 = (torch.stack([t, 2 * t]) for t in dense(2, 3, 1, 2))
     x = torch.func.vmap(lambda *ts: scan(*ts, method="triton"), in_dims=(0, 0, None))(A, v, x0[0])
     assert_same([x[1]], [scan(A[1], v[1], x0[0], "triton")], 1e-5)
-
-
-def test_a_second_derivative_is_refused_not_wrong():
-    A, v, x0 = (t.requires_grad_() for t in dense(1, 2, 1, 2))
-    (slope,) = torch.autograd.grad(scan(A, v, x0, "triton").square().sum(), A, create_graph=True)
-    with pytest.raises(RuntimeError, match="once_differentiable"):
-        slope.sum().backward()
 
 
 def test_a_machine_without_a_gpu_says_what_to_do(monkeypatch):
@@ -255,13 +256,3 @@ def test_what_auto_stands_for_on_a_gpu(shape, dtype, has_triton, method):
     wanted = "triton" if method == "triton" else "letters"
     assert token_method_on("cuda", dtype, shape, 5, has_triton) == wanted
     assert method_on("xpu", dtype, shape, True) != "triton"  # no kernel was tried there
-
-
-def test_under_autocast_states_keep_single_precision():
-    A, v, x0 = dense(1, 3, 1, 2)
-    tokens, rows = table(1, 3, 1, 2)
-    for method in ("sequential", "triton", "auto"):
-        with torch.autocast(DEVICE, torch.bfloat16):
-            x, y = scan(A.bfloat16(), v, x0, method), scan_tokens(tokens, *rows, method)
-        wanted = scan(A.bfloat16().float(), v, x0, "sequential"), scan_tokens(tokens, *rows, "sequential")
-        assert_same((x, y), wanted, 1e-5)

@@ -1,12 +1,21 @@
-"""Cascades through layers: followed by hand, from the symbols that units write to the outputs of the last."""
+"""Cascades, counters, duals and products of reflections, followed by hand in exact numbers."""
+
+from itertools import permutations
 
 import numpy as np
 import pytest
 
 from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface import cascades
+from fsa2lrnn.decomposition.groups import regular
+from fsa2lrnn.decomposition.search import decompose
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.huggingface import cascades, delta_product
 from fsa2lrnn.extra.huggingface.cascades import cascaded
+from fsa2lrnn.extra.huggingface.counters import counter_cover, is_register, series_cover, with_transpositions
+from fsa2lrnn.extra.huggingface.export import export
+from fsa2lrnn.extra.huggingface.pd_ssm import ONE, ZERO, dual
+from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions
 
 
 def followed(plan, word):
@@ -86,8 +95,12 @@ def test_transpositions_above_counters_follow_other_groups(source, n_layers):
     assert followed(plan, word) == machine.transduce([machine.alphabet[a] for a in word])
 
 
-def test_too_many_points():
+def test_cascades_that_do_not_exist():
     assert cascaded(zoo.length_mod(29), has_reflections=True) is None
+    plan = cascaded(MooreMachine([[0], [0]], ["x"]), has_reflections=False)
+    assert followed(plan, [0, 1, 1]) == ["x"] * 3
+    cascade = decompose(zoo.length_mod(29), max_block=29).cascade
+    assert with_transpositions(cascade) is None
 
 
 def test_too_many_units(monkeypatch):
@@ -96,6 +109,207 @@ def test_too_many_units(monkeypatch):
         cascaded(zoo.dyck(1, 2).minimise(), has_reflections=False)
 
 
-def test_one_state():
-    plan = cascaded(MooreMachine([[0], [0]], ["x"]), has_reflections=False)
-    assert followed(plan, [0, 1, 1]) == ["x"] * 3
+S3 = [list(row) for row in permutations(range(3))]
+D5 = [[1, 2, 3, 4, 0], [0, 4, 3, 2, 1]]
+F20 = [[1, 2, 3, 4, 0], [0, 2, 4, 1, 3]]  # x + 1 and 2x modulo 5
+A5 = [[1, 2, 0, 3, 4], [1, 3, 2, 0, 4], [1, 4, 2, 3, 0]]
+
+
+def shifts(n, *numbers):
+    return [[(q + k) % n for q in range(n)] for k in numbers]
+
+
+def covers(cover, maps):
+    """Whether the states of a cover do what the states that they stand for do."""
+    return np.array_equal(cover.image[cover.delta], np.array(maps)[:, cover.image])
+
+
+@pytest.mark.parametrize("start", [0, 2])
+@pytest.mark.parametrize(
+    ("maps", "modulus"),
+    [
+        (shifts(3, 1), 2),
+        (S3, 2),
+        ([*S3, [0, 0, 0], [1, 1, 1], [2, 2, 2]], 2),
+        (shifts(5, 1, 4), 4),
+        (shifts(5, 0, 1, 2, 3, 4), 8),
+        ([*shifts(5, 1, 2), *([q] * 5 for q in range(5))], 8),
+        (shifts(7, 1), 8),
+        (A5, 2),
+    ],
+)
+def test_above_a_counter_letters_are_transpositions(maps, modulus, start):
+    cover = counter_cover(np.array(maps), start)
+    assert covers(cover, maps)
+    assert cover.image[0] == start
+    bits, y = cover.values[:, :-1], cover.values[:, -1]
+    assert 2 ** bits.shape[1] == modulus
+    moved = np.full((len(maps), modulus, len(maps[0])), -1)  # y's maps, by letter and counter
+    numbers = bits @ 2 ** np.arange(bits.shape[1])
+    for a, row in enumerate(cover.delta):
+        moved[a, numbers, y] = y[row]
+    known = [row for row in moved.reshape(-1, len(maps[0])) if (row >= 0).all()]
+    assert len(known) == moved.shape[0] * modulus
+    assert moves_by_transpositions(np.array(known), start) is not None
+
+
+@pytest.mark.parametrize("maps", [D5, F20])
+def test_what_no_counter_is_found_for(maps):
+    assert counter_cover(np.array(maps), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("maps", "sizes"),
+    [(D5, [2, 5]), (F20, [2, 2, 5]), ([[1, 0, 2, 3], [1, 2, 3, 0]], [2, 3, 2, 2]), (shifts(6, 1), [2, 3])],
+)
+def test_a_solvable_group_comes_down_to_cyclic_ones(maps, sizes):
+    cover = series_cover(np.array(maps), 0)
+    assert covers(cover, maps)
+    assert list(cover.sizes) == sizes
+    assert len(cover.image) == len(regular(np.array(maps))[0])
+    for i, size in enumerate(sizes):  # each letter adds a number that depends on lower coordinates alone
+        for row in cover.delta:
+            added = (cover.values[row, i] - cover.values[:, i]) % size
+            below = np.column_stack([cover.values[:, :i], added])
+            assert len(np.unique(below, axis=0)) == len(np.unique(below[:, :i], axis=0))
+
+
+@pytest.mark.parametrize("maps", [A5, shifts(5, 1), [[0, 0, 1]]])
+def test_groups_without_such_a_series(maps):
+    assert series_cover(np.array(maps), 0) is None
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        zoo.group("S4"), zoo.group("A4"), zoo.group("D5"), zoo.group("A5"), zoo.all_maps(3), zoo.sum_mod(9),
+        MooreMachine(F20, range(5)), zoo.mod_arith(3),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_cascades(machine):
+    cascade = with_transpositions(decompose(machine, max_block=5).cascade)
+    assert all(
+        is_register(component) or moves_by_transpositions(component.maps, component.start) is not None
+        for component in cascade.components
+    )
+    word = np.random.default_rng(0).integers(len(machine.alphabet), size=50)
+    letters = [machine.alphabet[a] for a in word]
+    assert cascade.transduce(letters) == machine.transduce(letters)
+
+
+SOURCES = (
+    "parity", "sum_mod(5)", "flip_flop", "ab_star", "mod_arith(5)", "group(S4, transpositions)", "even_pair(5)",
+    "tomita(7)", "dyck(2, 3)", "cerny(4)", "all_maps(3)", "contains(abaab)",
+)  # fmt: skip
+
+
+def follows(plan):
+    """How many states and h any word reaches, 0 where the dual does not show the machine's output at one."""
+    start = (plan.machine.start, tuple(plan.start()))
+    seen, queue = {start}, [start]
+    for q, h in queue:  # grows
+        if plan.output(np.array(h)) != plan.machine.outputs[q]:
+            return 0
+        for a, row in enumerate(plan.machine.delta):
+            after = int(row[q]), tuple(plan.step(np.array(h), a))
+            if after not in seen:
+                seen.add(after)
+                queue.append(after)
+    return len(seen)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_it_follows_the_machine_for_words_of_every_length(source):
+    plan = dual(zoo.from_task(source))
+    assert follows(plan) == plan.machine.n_states  # h is a function of the state
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_duals_of_drawn_machines(seed):
+    machine = zoo.random_dfa(5, 2, seed, minimal=True)
+    wide = MooreMachine(machine.delta, [q % 3 for q in range(machine.n_states)], machine.start)
+    assert follows(dual(machine))
+    assert follows(dual(wide))
+
+
+def test_duals_take_few_coordinates_and_wrong_numbers_show():
+    plan = dual(zoo.sum_mod(5))
+    for part in (plan.sources, plan.added):
+        part[1, 3] += 1
+        assert not follows(plan)
+        part[1, 3] -= 1
+    plan = dual(zoo.flip_flop())
+    assert plan.n_coordinates == 3
+    assert (plan.sources[:2, 2] == ZERO).all()
+    assert (plan.sources[:, ONE] == ONE).all()
+    with pytest.raises(BudgetExceeded, match="the dual of these 51 states has more than 40 coordinates"):
+        dual(zoo.mod_arith(5), limit=40)
+
+
+@pytest.mark.parametrize(
+    ("task", "steps", "states"),
+    [
+        ("parity", 1, 2),
+        ("flip_flop", 1, 3),
+        ("sum_mod(3)", 2, 3),
+        ("sum_mod(5)", 6, 5),
+        ("group(S4)", 3, 24),
+        ("group(A5)", 4, 60),
+        ("group(S5, transpositions)", 1, 120),
+        ("resettable_counter(3)", 2, 3),
+    ],
+)
+def test_states_close_up(task, steps, states):
+    plan = delta_product.plan(zoo.from_task(task))
+    assert (plan.n_factors, plan.closed()) == (steps, states)
+
+
+@pytest.mark.parametrize("task", ["sum_mod(5)", "group(A5)", "resettable_counter(3)"])
+def test_matrices_tell_outputs_for_ever(task):
+    """After 3,000 letters S is one of those that short words reach, to the last bit, and stands for one output."""
+    plan = delta_product.plan(zoo.from_task(task))
+    machine, states, known = plan.machine, plan.start(), {}
+    q = machine.start
+    for i, a in enumerate(np.random.default_rng(0).integers(len(machine.alphabet), size=3_000)):
+        states, q = plan.step(states, int(a)), int(machine.delta[a, q])
+        key = b"".join(S.tobytes() for S in states)
+        assert known.setdefault(key, machine.outputs[q]) == machine.outputs[q]
+        if i == 2_000:
+            most = len(known)
+    assert len(known) == most
+
+
+def test_factors_are_reflections_and_a_changed_one_is_noticed():
+    plan = delta_product.plan(zoo.sum_mod(5))
+    for word in plan.factors[0]:
+        for key, value, beta in word:
+            assert key @ key == 1
+            assert set(key.tolist()) <= {0.0, 0.5, 1.0}
+            assert np.array_equal(value, 64 * key)
+            assert beta in (0, 2)
+    turn = np.eye(len(key))
+    for key, _, beta in plan.factors[0][1]:
+        turn = (np.eye(len(key)) - beta * np.outer(key, key)) @ turn
+    assert np.array_equal(np.linalg.matrix_power(turn, 5), np.eye(len(key)))
+    assert not np.array_equal(turn, turn.T)  # a rotation, which one step is not
+    plan = delta_product.plan(zoo.sum_mod(5))
+    ((zero, one, *rest),) = plan.factors
+    broken = delta_product.Product(plan.machine, plan.alphas, ((zero, one[::-1], *rest),), plan.how)
+    with pytest.raises(NotExpressible, match="one state of the heads would need two outputs"):
+        broken.closed()
+
+
+def test_what_is_no_permutation_is_unknown_and_nothing_is_exported(tmp_path):
+    assert answer(zoo.even_pairs(), "delta-product").kind == "unknown"
+    with pytest.raises(NotExpressible, match="not all resets, permutations of at most 8 points"):
+        delta_product.plan(MooreMachine([[1, 2, 2], [0, 0, 1]], "xyz"))
+    with pytest.raises(UnsupportedFormat, match="delta-product: its models run on GPUs alone"):
+        export(zoo.parity(), "delta-product", tmp_path / "m")
+
+
+@pytest.mark.parametrize(("task", "steps", "states"), [("ab_star", 7, 3), ("dyck(2, 2)", 23, 8)])
+def test_one_to_one_but_for_a_sink(task, steps, states):
+    plan = delta_product.plan(zoo.from_task(task))
+    assert (plan.n_factors, plan.closed()) == (steps, states)
+    assert "exchange or erase" in plan.how

@@ -1,22 +1,28 @@
-"""Proofs on their code, and what must not be proved."""
+"""Proofs on the code of the packages, and what must not be proved; modules, cards and tokenizers."""
 
+import re
 import shutil
 
 import pytest
 import torch
 
-pytest.importorskip("transformers")
-
-from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+import fsa2lrnn
+from fsa2lrnn import MooreMachine, symbols, zoo
+from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load, run
+from fsa2lrnn.extra.huggingface.module import SteppedModule
 from fsa2lrnn.extra.huggingface.proof import prove
+from fsa2lrnn.extra.huggingface.tokens import tokenizer, vocabulary
 from fsa2lrnn.scope import LETTERS
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.versions import environment
 
+pytest.importorskip("transformers")
 
-def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
+
+def test_proofs_count_and_carry_digests(exported, tmp_path):
     model = load(exported("group(S3, transpositions)")[0])
     verdict = prove(model, zoo.group("S3", "transpositions"))
     assert isinstance(verdict, Proved)
@@ -24,9 +30,6 @@ def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
     assert verdict.covers.shapes == LETTERS
     assert "OlmoHybridForCausalLM of transformers " in str(verdict.covers)
     assert verdict.covers.environment == environment()
-
-
-def test_a_proof_carries_the_digest_of_all_files(exported, tmp_path):
     folder = shutil.copytree(exported("parity")[0], tmp_path / "copy")
     digest = prove(load(folder)).digest
     assert digest == prove(load(exported("parity")[0])).digest
@@ -47,23 +50,11 @@ def test_another_machine_is_refuted_with_a_word(exported, task):
     assert verdict.failure.position == len(verdict.word)
 
 
-@pytest.mark.parametrize("weight", ["k_proj", "v_proj", "b_proj", "o_proj"])
-def test_a_changed_weight_is_noticed(exported, weight):
-    model = load(exported("group(S3, transpositions)")[0])
-    parameter = getattr(model.model.model.layers[0].linear_attn, weight).weight
-    with torch.no_grad():
-        parameter[parameter != 0] *= -1
-    assert not isinstance(prove(model, budget=200), Proved)
-
-
-def test_a_state_that_drifts_is_never_proved(exported):
+def test_drift_and_windows_are_not_proved(exported):
     model = load(exported("group(S3, transpositions)")[0])
     with torch.no_grad():
         model.model.model.layers[0].linear_attn.k_proj.weight[0] *= 1.01
     assert isinstance(prove(model, budget=100), Undecided | Refuted)
-
-
-def test_a_window_that_is_read_makes_other_states(exported):
     model = load(exported("parity")[0])
     before = prove(model).pairs
     with torch.no_grad():
@@ -72,12 +63,18 @@ def test_a_window_that_is_read_makes_other_states(exported):
     assert not isinstance(after, Proved) or after.pairs > before
 
 
-def test_attention_that_adds_something_is_refused(exported):
+def test_attention_other_letters_and_architectures_are_refused(exported):
     model = load(exported("parity")[0])
     with torch.no_grad():
         model.model.model.layers[-1].self_attn.v_proj.weight[0, 0] = 1
     with pytest.raises(UnsupportedFormat, match="layer 1 attends to more than zeros"):
         prove(model)
+    with pytest.raises(InvalidMachine):
+        prove(load(exported("parity")[0]), zoo.ab_star())
+    with pytest.raises(
+        CheckpointError, match="loads as a OlmoHybridForCausalLM, where a Mamba2ForCausalLM was written"
+    ):
+        layer_file("mamba-2").CODE.load(exported("ab_star")[0])
 
 
 def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):
@@ -98,13 +95,137 @@ def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):
         prove(model)
 
 
-def test_other_letters_are_refused(exported):
-    with pytest.raises(InvalidMachine):
-        prove(load(exported("parity")[0]), zoo.ab_star())
-
-
 @pytest.mark.usefixtures("out_of_time")
 def test_a_time_limit_that_has_passed_is_said(exported):
     verdict = prove(load(exported("group(S3, transpositions)")[0]), seconds=3)
     assert isinstance(verdict, Undecided)
     assert (verdict.checked_length, verdict.seconds) == (0, 3)
+
+
+def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported):
+    model = load(exported("ab_star")[0])
+    code = model.code
+    _, cache = code.read(model.model, torch.tensor([0, 1, 0]), None)
+    again = code.cache(model.model, code.state(model.model, cache))
+    for a in (1, 0, 0, 1):
+        wanted, cache = code.read(model.model, torch.tensor([a]), cache)
+        given, again = code.read(model.model, torch.tensor([a]), again)
+        assert given.tolist() == wanted.tolist()
+        states = zip(code.state(model.model, again), code.state(model.model, cache), strict=True)
+        assert all(torch.equal(x, y) for x, y in states)
+
+
+@pytest.mark.parametrize("rope", [{"rope_type": "linear", "factor": 1e-38}, {"rope_type": "longrope"}])
+def test_angles_that_need_not_be_finite_are_no_proof(exported, rope):
+    model = load(exported("parity")[0])
+    rotary = model.model.model.rotary_emb
+    rotary.rope_type = rope["rope_type"]
+    rotary.inv_freq /= rope.get("factor", 1)
+    with pytest.raises(UnsupportedFormat, match=f"rotary frequencies of type '{rope['rope_type']}', up to "):
+        prove(model)
+    rotary.rope_type = "default"
+    if "factor" in rope:
+        with pytest.raises(UnsupportedFormat, match=r"rotary frequencies of type 'default', up to 1e\+38"):
+            prove(model)
+
+
+@pytest.mark.parametrize("layer", ["olmo-hybrid", "qwen3-next"])
+def test_no_output_depends_on_the_position(exported, layer):
+    """Up to the largest number of int64, beyond `max_position_embeddings` too."""
+    model = load(exported("flip_flop", layer)[0])
+    assert "at every position" in model.code.describe(model.model)
+    word = torch.tensor([[0, 1, 2, 0, 1, 0]])
+    with torch.no_grad():
+        wanted = model.model(input_ids=word).logits
+        for first in (1, 2**20 - 3, 2**24, 2**40, 2**63 - 6):
+            positions = (first + torch.arange(6))[None]
+            assert torch.equal(model.model(input_ids=word, position_ids=positions).logits, wanted)
+    assert "position" not in (other := load(exported("flip_flop", "mamba-2")[0])).code.describe(other.model)
+
+
+@pytest.fixture
+def wrapped(exported):
+    model = load(exported("ab_star", "mamba-2")[0])
+    return fsa2lrnn.wrap(SteppedModule(model), model.machine.alphabet, model.outputs)
+
+
+def test_letters_one_by_one_are_the_word(wrapped):
+    tokens = torch.tensor([[0, 1, 0, 1, 1], [0, 1, 0, 1, 0]])
+    logits, _ = wrapped.advance(tokens, wrapped.initial_state(2))
+    assert torch.equal(logits, wrapped(tokens))
+    wanted = [zoo.ab_star().transduce(["ab"[a] for a in word]) for word in tokens.tolist()]
+    assert [[wrapped.outputs[j] for j in row] for row in logits.argmax(-1).tolist()] == wanted
+
+
+@pytest.mark.slow
+def test_falsify_finds_a_word_for_another_machine_and_none_for_its_own(wrapped):
+    machine = zoo.ab_star()
+    assert not isinstance(fsa2lrnn.falsify(wrapped, machine, Budget(seconds=5)), Refuted)
+    other = MooreMachine(machine.delta, [not output for output in machine.outputs], 0, machine.alphabet)
+    assert isinstance(fsa2lrnn.falsify(wrapped, other, Budget(seconds=5)), Refuted)
+
+
+@pytest.mark.slow
+def test_the_automaton_is_extracted_again(wrapped):
+    found = fsa2lrnn.extract_learned(wrapped)
+    assert fsa2lrnn.equivalent(found.machine, zoo.ab_star())
+
+
+def test_a_letter_put_out_is_no_number(exported):
+    model = load(exported("ab_star", "mamba-2")[0])
+    with torch.no_grad():
+        model.model.lm_head.weight[0] = 1e6
+    assert SteppedModule(model)(torch.tensor([[0, 1]])).isnan().all()
+
+
+def test_a_card_says_what_is_proved_and_its_example_runs(exported, capsys):
+    folder, written = exported(zoo.group("S3", "transpositions"), "olmo-hybrid")
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert f"`{written.verdict.digest}`" in card
+    assert load(folder).digest == written.verdict.digest  # the card is not part of it
+    assert f"{written.verdict.pairs} joint states (model state" in card
+    assert str(written.verdict.covers) in card
+    assert written.plan.how in card
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    exec(compile(code.replace("FOLDER", str(folder)), "card", "exec"), {})
+    expected = re.search(r"# (\[.*\])$", code, re.MULTILINE)[1]
+    assert capsys.readouterr().out.strip() == expected
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "text"),
+    [("ab", "abba"), ("ab", "a b\n b a"), (("up", "down"), "up down down up"), (("up", "down"), "updown downup"),
+     (("(1,2)", "(1,2,3)"), "(1,2)(1,2,3) (1,2,3)(1,2)"), (("a", "ab"), "a ab ab a")],
+)  # fmt: skip
+def test_text_becomes_numbers_of_letters(alphabet, text):
+    pytest.importorskip("transformers")
+    made = tokenizer(alphabet, (False, True))
+    assert made(text)["input_ids"] == [0, 1, 1, 0]
+    assert made.decode([len(alphabet) + 1]) == "=accept"
+
+
+def test_other_letters_are_unknown_and_short_texts_are_padded():
+    pytest.importorskip("transformers")
+    made = tokenizer("ab", (False, True))
+    assert made("abc")["input_ids"] == [0, 1, 5]
+    assert made.convert_tokens_to_ids(["<pad>", "<unk>"]) == [4, 5]
+    padded = made(["ab", "a"], padding=True)
+    assert (padded["input_ids"], padded["attention_mask"]) == ([[0, 1], [0, 4]], [[1, 1], [1, 0]])
+    assert made.decode([3, 4], skip_special_tokens=True) == "=accept"
+
+
+def test_a_tokenizer_that_reads_other_numbers_is_refused(monkeypatch):
+    """As one of another version may: here words are taken apart into characters."""
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(symbols, "is_character_alphabet", lambda _: True)
+    with pytest.raises(UnsupportedFormat, match=r"letters \['ab', 'a', 'b'\] are read as \[1, 2, 1, 2\]"):
+        tokenizer(("ab", "a", "b"), (False, True))
+
+
+@pytest.mark.parametrize(
+    ("alphabet", "message"),
+    [(("a b", "c"), "holds spaces"), ((0, "0"), "are written '0'"), (("=1", "b"), "are written")],
+)
+def test_what_text_does_not_tell(alphabet, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        vocabulary(alphabet, (1, 2))

@@ -1,10 +1,21 @@
+"""`learn` from examples to a proved model."""
+
+import json
+
+import numpy as np
 import pytest
 import torch
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, learn, zoo
 from fsa2lrnn.automata.language import equivalent
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning import Agreement, Recipe, then_prove
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.learning import Agreement, Recipe, mending, then_prove
+from fsa2lrnn.extra.learning.examples import FreshWords
+from fsa2lrnn.extra.learning.legal import free_output, is_restricted, legal_part
+from fsa2lrnn.extra.learning.mending import patch_table
+from fsa2lrnn.families import represent
+from fsa2lrnn.lrnn import load
+from fsa2lrnn.training.data import make_sampler
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
@@ -21,13 +32,10 @@ def test_learned_then_proved(source):
     assert found.network.config.normalisation == "onehot"
 
 
-def test_the_same_seed_learns_the_same():
+def test_the_same_seed_learns_the_same_and_a_budget_ends_in_a_refutation():
     first, second = (learn("task:sum_mod(3)", steps=200) for _ in range(2))
     assert first.trail == second.trail
     assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
-
-
-def test_out_of_budget_is_refuted_with_a_word():
     found = learn("task:sum_mod(7)", steps=3)
     assert isinstance(found.verdict, Refuted)
     assert not found.is_proved
@@ -35,11 +43,23 @@ def test_out_of_budget_is_refuted_with_a_word():
     assert found.trail[-1]["event"] == "end of the budget"
 
 
-def test_legal_words_only_where_the_task_says_so():
+def test_options_that_do_not_fit_the_task_or_the_method_are_refused(tmp_path):
     found = learn("task:mod_arith(2)", steps=3000)
     assert found.is_proved
     assert found.scope in ("every word", "every legal word, at the positions that count")
     assert found.model.transduce("1+1*0")[::2] == [1, 0, 1]
+    pairs = [("a", 0), ("a", 1), ("aa", 0)]
+    with pytest.raises(UnsupportedFormat, match=r'takes every label for right, yet noise = 0\.5 .* method "merge" or'):
+        learn(pairs, method="rpni", noise=0.5)
+    with pytest.raises(UnsupportedFormat, match="contradict each other"):
+        learn(pairs, method="rpni")
+    with pytest.raises(
+        UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
+    ):
+        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
+    (tmp_path / "words.tsv").write_text("ab\t1\n")
+    with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl and \.csv, automata in \.dot"):
+        learn(tmp_path / "words.tsv")
 
 
 def test_a_users_pairs_and_what_is_known_then():
@@ -58,20 +78,26 @@ def test_a_users_pairs_and_what_is_known_then():
     assert equivalent(merged.machine, target) is None
 
 
-def test_then_prove_refuses_what_is_no_automaton():
+def test_then_prove_judges_models_made_otherwise():
     with pytest.raises(
         UnsupportedFormat, match="layers of kind block under the column rule 'clip' have states without end"
     ):
         then_prove(compile_machine(zoo.sum_mod(3)), "task:sum_mod(3)")
-
-
-def test_then_prove_on_a_model_made_otherwise():
     model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
     assert then_prove(model, "task:sum_mod(3)").is_proved
     wrong = LRNN(model.config)
     wrong.load_state_dict(model.state_dict())
     wrong.recurrences[0].set_map(1, 0, torch.tensor([1, 2, 1]))
     assert isinstance(then_prove(wrong, "task:sum_mod(3)").verdict, Refuted)
+    found = learn("task:parity", layer="hard_lanes")
+    again = then_prove(found.model, "task:parity")
+    assert again.is_proved
+    assert again.scope == "every word, the empty one excepted"
+    with torch.no_grad():
+        found.model.layers[0].transition.table.neg_()
+    wrong = then_prove(found.model, "task:parity")
+    assert isinstance(wrong.verdict, Refuted)
+    assert wrong.machine != zoo.parity()
 
 
 @pytest.mark.parametrize(
@@ -91,28 +117,6 @@ def test_what_does_not_fit_is_refused(given, message):
         learn("task:parity", **given)
 
 
-def test_noise_is_refused_where_the_method_knows_none():
-    """It was told to say that labels may be wrong when it had just said so."""
-    pairs = [("a", 0), ("a", 1), ("aa", 0)]
-    with pytest.raises(UnsupportedFormat, match=r'takes every label for right, yet noise = 0\.5 .* method "merge" or'):
-        learn(pairs, method="rpni", noise=0.5)
-    with pytest.raises(UnsupportedFormat, match="contradict each other"):
-        learn(pairs, method="rpni")
-
-
-def test_words_of_which_labels_are_as_good_as_guesses_are_refused():
-    with pytest.raises(
-        UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
-    ):
-        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
-
-
-def test_files_that_are_neither_words_nor_automata_are_told_what_both_are_in(tmp_path):
-    (tmp_path / "words.tsv").write_text("ab\t1\n")
-    with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl and \.csv, automata in \.dot"):
-        learn(tmp_path / "words.tsv")
-
-
 def test_words_with_wrong_labels_are_merged_by_a_test():
     target = zoo.sum_mod(3)
     draw = torch.Generator().manual_seed(0)
@@ -128,3 +132,158 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
     assert (found.faults, found.labels, found.verdict) == (sum(wrong), 401, None)
     with pytest.raises(UnsupportedFormat, match="contradict each other"):
         learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], method="merge")
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("hard_lanes", "task:parity"),
+        ("hard_lanes", "task:flip_flop"),
+        ("hard_reflections", "task:sum_mod(2)"),
+        pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
+    ],
+)
+def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
+    found = learn(source, layer=layer, folder=tmp_path)
+    assert found.is_proved
+    assert found.scope == "every word"
+    assert found.model is found.network
+    kept = load(tmp_path / "model.safetensors")
+    assert kept.config.layers == found.model.config.layers
+    assert isinstance(prove_equivalent(kept, found.machine), Proved)
+    assert json.loads((tmp_path / "trail.jsonl").read_text().splitlines()[0])["event"] == "theory"
+
+
+@pytest.mark.extra("block_size")
+def test_what_a_layer_cannot_be_is_said_before_it_is_trained():
+    with pytest.raises(NotExpressible, match=r'no hard_lanes layer .* in one state after "ab" and after "aaab"'):
+        learn("task:ab_star", layer="hard_lanes")
+    with pytest.raises(NotExpressible, match=r"no hard_reflections layer .* No number of factors does"):
+        learn("task:tomita(4)", layer="hard_reflections")
+
+
+def test_what_is_trained_anyway_fails_on_a_word():
+    found = learn("task:ab_star", layer="hard_lanes", anyway=True, steps=40)
+    assert isinstance(found.verdict, Refuted)
+    found = learn("task:tomita(5)", layer="hard_lanes", first_length=1, length=2, threshold=0.5)
+    refuted = [record["word"] for record in found.trail if record.get("event") == "refuted"]
+    assert refuted
+    assert found.is_proved
+
+
+def test_lanes_and_data_by_their_family():
+    machine = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
+    assert represent(machine, "diagonal[-1,1]").answer == "no"
+    found = learn(machine, layer="hard_lanes")
+    assert found.is_proved
+    assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
+    with pytest.raises(UnsupportedFormat, match="layer = 'hard_lanes' is proved as a whole, against a machine"):
+        learn([("ab", True), ("ba", False)], layer="hard_lanes")
+    with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_lanes, hard_reflections"):
+        learn("task:parity", layer="lstm")
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_ends_theory_training_and_judgement():
+    with pytest.raises(BudgetExceeded, match="every head reaches too many states to list them in time"):
+        learn("task:group(S3, transpositions)", layer="hard_reflections", seconds=0.1)
+
+
+def test_heads_that_nothing_depends_on_stand_still_in_a_wide_network():
+    learned = learn("task:parity", layer="hard_lanes", heads=24)
+    assert learned.is_proved
+    (event,) = [record for record in learned.trail if record.get("event") == "fewer heads"][-1:]
+    A, v = learned.network.recurrences[0].tables(learned.network.first_inputs())
+    alike = (A[:1] == A).flatten(2).all(-1) & (v == v[:1]).flatten(2).all(-1)
+    is_unread = (learned.network.readout.weights.W1.unflatten(-1, (24, -1)) == 0).all(-1).all(0)
+    assert (alike.all(0) & is_unread).sum() == event["still"] >= 20
+
+
+def words_of(machine, length=14):
+    examples = FreshWords(machine)
+    batch = examples.many(length, torch.Generator().manual_seed(0))
+    return examples, batch.tokens.numpy(), batch.labels.numpy()
+
+
+def as_machine(f, start, examples, tokens, labels):
+    counts = mending._count(f, start, tokens, labels, len(examples.outputs))
+    outputs = [examples.outputs[j] for j in counts.argmax(1)]
+    return MooreMachine(f, outputs, start, examples.alphabet)
+
+
+@pytest.mark.parametrize("name", ["group(S3)", "even_pair(3)", "shift_register(3)"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_machine_with_wrong_columns_is_the_machine_again(name, seed):
+    examples, tokens, labels = words_of(MooreMachine.from_source(f"task:{name}"))
+    target, rng = examples.machine, np.random.default_rng(seed)
+    n = target.n_states
+    f = rng.integers(0, n, (len(target.alphabet), 2 * n))
+    f[:, :n] = target.delta
+    for _ in range(3):
+        f[rng.integers(len(f)), rng.integers(n)] = rng.integers(2 * n)
+    found = patch_table(f, target.start, tokens, labels, len(examples.outputs))
+    assert found.after == 0
+    assert equivalent(as_machine(found.next_state, target.start, examples, tokens, labels), target) is None
+
+
+def test_copies_are_merged_and_impossible_labels_are_left_over():
+    examples, tokens, labels = words_of(zoo.sum_mod(3))
+    delta = examples.machine.delta
+    f = np.concatenate([delta + 3 * (np.arange(3) % 2), delta], axis=1)  # two copies that lead into each other
+    found = patch_table(f, 0, tokens, labels, 3)
+    assert (found.before, found.after, found.changes) == (0, 0, 0)
+    assert found.merged == 3
+    assert as_machine(found.next_state, 0, examples, tokens, labels).minimise().n_states == 3
+    examples, tokens, labels = words_of(zoo.sum_mod(5))
+    found = patch_table(np.zeros((5, 3), np.int64), 0, tokens, labels, len(examples.outputs))
+    assert 0 < found.after <= found.before
+
+
+def test_kernels_as_python(monkeypatch):
+    _, tokens, labels = words_of(zoo.parity(), 5)
+    f = np.array([[1, 0, 2], [1, 1, 2]])
+    compiled = patch_table(f, 0, tokens[:40], labels[:40], 2)
+    for name in ("_count", "_gains"):
+        monkeypatch.setattr(mending, name, getattr(mending, name).py_func)
+    plain = patch_table(f, 0, tokens[:40], labels[:40], 2)
+    np.testing.assert_array_equal(plain.next_state, compiled.next_state)
+    assert plain[1:] == compiled[1:]
+
+
+def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_once():
+    f, tokens = np.array([[1, 2, 0], [0, 1, 2]]), np.array([[0, 1, 0, 1]])
+    labels, cost = np.array([[-1, 0, 1, 0, 1]]), np.random.default_rng(0).random((2, 3))
+
+    def total(first):
+        q, sum_of = first, cost[labels[0, 1], first]
+        for k in range(1, 4):
+            q = f[tokens[0, k], q]
+            sum_of += cost[labels[0, k + 1], q]
+        return sum_of
+
+    direct, split = mending._gains(f, 0, tokens, labels, cost)
+    for to in range(3):
+        assert direct[0, 0, to] == pytest.approx(total(to) - total(f[0, 0]))
+    assert not split[:, :, 0].any() or split[0, 0, 1].any()
+
+
+def test_wrong_digits_show_and_only_legal_words_count():
+    target = zoo.mod_arith(2).minimise()
+    sampler = make_sampler("task", target, "task:mod_arith(2)")
+    assert is_restricted(sampler)
+    part = legal_part(target, target, sampler, "free")
+    assert part.transduce("1+1") == [1, "free", 0]
+    assert part.transduce("11+1") == [1, "free", "free", "free"]
+    target = zoo.sum_mod(3)
+    sampler = make_sampler("task", target, "task:sum_mod(3)")
+    assert not is_restricted(sampler)
+    assert legal_part(target, target, sampler, None) == target.minimise()
+    assert free_output((0, 1)) is None
+    assert free_output((None, 1)) == ("free", None)
+    target = zoo.mod_arith(2).minimise()
+    sampler = make_sampler("task", target, "task:mod_arith(2)")
+    flipped = [1 - q if q in (0, 1) else q for q in target.outputs]
+    wrong = MooreMachine(target.delta, flipped, target.start, target.alphabet)
+    word = equivalent(legal_part(target, target, sampler, None), legal_part(wrong, target, sampler, None))
+    assert word is not None
+    assert len(word) == 1

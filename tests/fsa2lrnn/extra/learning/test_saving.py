@@ -135,7 +135,7 @@ def test_the_evidence_of_one_model_never_stands_beside_another(tmp_path, monkeyp
         read_finished(tmp_path)
 
 
-def test_another_run_is_not_mixed_in(tmp_path):
+def test_another_run_and_two_at_once_are_refused(tmp_path):
     RunFolder(tmp_path, asked(), resume=True)
     with pytest.raises(UnsupportedFormat, match=r"holds another run \(heads = 4 there and 3 here\)"):
         RunFolder(tmp_path, asked(heads=3), resume=True)
@@ -143,9 +143,6 @@ def test_another_run_is_not_mixed_in(tmp_path):
         RunFolder(tmp_path, asked("b"), resume=True)
     RunFolder(tmp_path, asked(steps=5), resume=True)
     RunFolder(tmp_path, asked(heads=3), resume=False)
-
-
-def test_two_runs_at_once_are_refused(tmp_path):
     with alone(tmp_path, "run"), pytest.raises(UnsupportedFormat, match="another run is at work"):
         learn("task:parity", folder=tmp_path)
 

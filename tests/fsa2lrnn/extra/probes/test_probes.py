@@ -150,7 +150,7 @@ def test_the_audit_refuses_what_rounds():
     assert GRADIENT_SIZES[torch.bfloat16].value == 1
 
 
-def test_the_oracle_is_that_of_rational_arithmetic():
+def test_the_oracle_is_rational_and_gradients_are_finite_differences():
     case = word(OPERATORS["gated_delta_rule"], 3, SIZES[torch.float32], 60, batch=1, heads=1, state=True)
     x = {
         name: [[Fraction(e) for e in row] for row in t[0, :, 0].reshape(60, -1).tolist()]
@@ -166,9 +166,6 @@ def test_the_oracle_is_that_of_rational_arithmetic():
     correct = expected(OPERATORS["gated_delta_rule"], case)
     assert [[Fraction(e) for e in row] for row in correct["o"][0, :, 0].tolist()] == outputs
     assert [[Fraction(e) for e in row] for row in correct["state"][0, 0].tolist()] == S
-
-
-def test_long_words_have_the_outputs_of_their_periods():
     operator = OPERATORS["kda"]
     short = word(operator, 5, SIZES[torch.float32], 50, batch=1, heads=1, state=False)
     case = replace(short, inputs={n: t.repeat(1, 5, *[1] * (t.dim() - 2))[:, :237] for n, t in short.inputs.items()})
@@ -176,9 +173,6 @@ def test_long_words_have_the_outputs_of_their_periods():
     assert torch.equal(one["o"], other["o"])
     assert torch.equal(one["state"], other["state"])
     assert operator.length(long_word(operator, 0, SIZES[torch.float32], 9000).inputs) == 9000
-
-
-def test_gradients_are_those_of_finite_differences():
     operator = OPERATORS["delta_rule"]
     case = with_gradients(operator, 2, torch.float32, 12)
     inputs = {n: t.clone() for n, t in case.inputs.items()}

@@ -1,4 +1,4 @@
-"""Constructed models are aligned without residue, also in other coordinates; what is off is seen to be off."""
+"""Alignment of learned states with automata."""
 
 import json
 from dataclasses import replace
@@ -8,12 +8,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 
+from fsa2lrnn import LRNN
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, UnsupportedFormat
+from fsa2lrnn.extra.report import learned as joint
 from fsa2lrnn.extra.report.align import align, cycles
+from fsa2lrnn.extra.report.learned import heads_by_layer
 from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing import strategies
+from fsa2lrnn.training.data import make_sampler, words
 
 
 def check_exact(found):
@@ -102,11 +107,19 @@ def test_frequencies_are_found():
     assert found.heads[1].changed == 0
 
 
-def test_the_shares_of_mixed_frequencies():
-    """A one-hot block carries all of them alike."""
+def test_shares_of_frequencies_and_random_systems():
     found = align(compile_machine(zoo.sum_mod(5)), zoo.sum_mod(5), n_words=100)
     assert found.heads[0].kind == "full"
     assert found.heads[0].cycle.share == pytest.approx(0.5)
+    torch.manual_seed(0)
+    parts = (0.3 * torch.randn(2, 2, 3, 3), torch.randn(2, 2, 3), torch.randn(2, 3))
+    machine = zoo.tomita(5)
+    tables = SwitchedAffine.of(*parts, Readout.linear(torch.randn(2, 6), torch.zeros(2)), "01", (False, True))
+    found = align(tables, machine, n_words=300)
+    assert found.carrying == []
+    assert found.probe.r2 < 0.3
+    assert {head.kind for head in found.heads} == {"unused"}
+    assert found.changed_without_rest > 0
 
 
 def test_registers_are_told():
@@ -141,7 +154,7 @@ def test_a_disturbed_block_leaves_a_residue_of_its_size(noise):
     assert noise / 5 < found.heads[1].step_error < noise * 5
 
 
-def test_columns_and_the_order_of_their_norm():
+def test_outputs_that_do_not_count_and_columns():
     tables = rotations(4, (1,))
     model = compile_machine(zoo.sum_mod(4), p=1.5, normalisation="none")
     assert align(model, zoo.sum_mod(4), n_words=20).p == 1.5
@@ -149,29 +162,19 @@ def test_columns_and_the_order_of_their_norm():
     turned = align(rotations(8, (1,)), zoo.sum_mod(8), n_words=20)
     assert turned.heads[0].columns == pytest.approx([1, 1, (1 + diagonal) / 2, diagonal, diagonal])
     assert align(tables, zoo.sum_mod(4), n_words=20).heads[0].columns == pytest.approx([1] * 5)
-
-
-def test_a_random_system_carries_nothing():
-    torch.manual_seed(0)
-    parts = (0.3 * torch.randn(2, 2, 3, 3), torch.randn(2, 2, 3), torch.randn(2, 3))
-    machine = zoo.tomita(5)
-    tables = SwitchedAffine.of(*parts, Readout.linear(torch.randn(2, 6), torch.zeros(2)), "01", (False, True))
-    found = align(tables, machine, n_words=300)
-    assert found.carrying == []
-    assert found.probe.r2 < 0.3
-    assert {head.kind for head in found.heads} == {"unused"}
-    assert found.changed_without_rest > 0
-
-
-def test_the_json_form_is_plain():
     found = align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3), n_words=20)
     value = json.loads(json.dumps(found.to_json()))
     assert value["heads"][0]["cycle"] == {"letter": 1, "length": 3, "frequency": 1, "share": pytest.approx(1)}
     assert (value["carrying"], value["needed"], value["n_states"]) == ([0], [0], 3)
-
-
-def test_cycles_of_a_map():
     assert cycles(np.array([1, 0, 3, 4, 2, 5, 0])) == [[0, 1], [2, 3, 4]]
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
+    with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
+        align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))
+    machine = MooreMachine([[0, 0], [0, 0]], ["other", "x"], 1)
+    model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
+    found = align(model, machine, n_words=5, length=5)
+    assert [head.changed for head in found.heads] == [0.0]
 
 
 @pytest.mark.parametrize("factor", [1e30, float("nan")])
@@ -181,16 +184,66 @@ def test_states_that_overflow_are_refused(factor):
         align(replace(tables, A=factor * tables.A), zoo.sum_mod(5), n_words=3)
 
 
-def test_where_no_output_counts_none_changes():
-    """After the first letter the machine puts out what the model has no logit for."""
-    machine = MooreMachine([[0, 0], [0, 0]], ["other", "x"], 1)
-    model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
-    found = align(model, machine, n_words=5, length=5)
-    assert [head.changed for head in found.heads] == [0.0]
+@pytest.fixture(scope="module")
+def network():
+    return compile_machine(zoo.mod_arith(5), form="cascade", max_block=5)
 
 
-def test_models_that_do_not_fit_are_refused():
-    with pytest.raises(InvalidMachine, match="the alphabets differ"):
-        align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
-    with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
-        align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))
+def test_heads_do_along_words_what_the_network_does(network):
+    """Each drawn transition was taken, and each that a random word takes is drawn."""
+    machine = zoo.mod_arith(5)
+    heads = heads_by_layer(network, machine)
+    assert [(head.layer, head.head, head.block, head.states, head.reads, head.reads_last) for head in heads] == [
+        (0, 0, 3, 3, [], False), (0, 1, 5, 5, [], False), (1, 0, 5, 5, [1], False),
+    ]  # fmt: skip
+    drawn = [words(machine, make_sampler(name, machine)) for name in ("live", "uniform")]
+    tokens = torch.cat([some.batch(80, 100, some.generator(0)).tokens for some in drawn])
+    taken = [set() for _ in heads]
+    state = network.initial_state(len(tokens))
+    for letters in tokens.unbind(1):
+        _, after = network.advance(letters[:, None], state)
+        ends = [torch.cat([part.x.argmax(-1) for part in parts], 1).tolist() for parts in (state, after)]
+        for before, then, a in zip(*ends, letters.tolist(), strict=True):
+            for i, seen in enumerate(taken):
+                seen.add((machine.alphabet[a], str(before[i] + 1), str(then[i] + 1)))
+        state = after
+    for head, seen in zip(heads, taken, strict=True):
+        drawn = {
+            (letter.rstrip("?"), head.machine.states[q], head.machine.states[row[q]])
+            for letter, row in zip(head.machine.alphabet, head.machine.delta, strict=True)
+            for q in range(head.states)
+            if row[q] >= 0
+        }
+        assert seen == drawn
+    assert not any("?" in letter for head in heads[:2] for letter in head.machine.alphabet)
+    assert {letter for letter in heads[2].machine.alphabet if letter.endswith("?")} == {"+?", "-?"}
+
+
+def test_the_letter_before_is_read_where_it_is_needed():
+    steps = joint._Steps(
+        before=np.array([[0, 0], [0, 0], [0, 1], [0, 1]]),
+        after=np.array([[0, 0], [0, 1], [0, 0], [0, 1]]),
+        last=np.array([0, 1, 0, 1]),
+        letters=np.zeros(4, np.int64),
+    )
+    assert joint._reads(steps, 1, 1) == ([], True)
+    assert joint._reads(steps, 0, 0) == ([], False)
+    machine = joint._machine_of_head(steps, 1, [0, 1], 0, ["a"])
+    assert (machine.alphabet, machine.delta) == (["a?", "a?"], [[0, 0], [1, 1]])
+
+
+def test_the_letter_before_has_one_number_wherever_it_is_met(network):
+    steps = joint._steps(network, zoo.mod_arith(5), ())
+    assert np.unique(steps.last).tolist() == list(range(9))  # none, and eight letters
+
+
+def test_large_heads_are_not_drawn_and_other_states_not_read(monkeypatch, network):
+    machine = zoo.mod_arith(5)
+    assert [head.machine is None for head in heads_by_layer(network, machine, most=4)] == [False, True, True]
+    monkeypatch.setattr(joint, "_PAIRS", 1)
+    assert [head.states for head in heads_by_layer(network, machine)] == [3, 5, 2]
+    assert heads_by_layer(compile_machine(machine), machine) == []
+    torch.manual_seed(0)
+    layer = BlockLayerConfig((2,), 4, 4)
+    drifting = LRNN(LRNNConfig(("0", "1"), (0, 1), (layer, layer), embedding_dim=2, connection="residual"))
+    assert heads_by_layer(drifting, MooreMachine([[0, 1], [1, 0]], [0, 1], alphabet="01")) == []

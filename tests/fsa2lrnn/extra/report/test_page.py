@@ -1,4 +1,4 @@
-"""The page is whole, stands by itself, and a browser shows all of it."""
+"""Pages of reports."""
 
 import json
 import re
@@ -9,6 +9,9 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.report.assemble import write
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning
+from fsa2lrnn.extra.report.film import MOST, film
 from fsa2lrnn.extra.report.gather import machine_facts
 from fsa2lrnn.extra.report.page import build
 
@@ -68,22 +71,19 @@ def test_each_row_says_its_own_and_repairs_are_explained(facts):
     assert not any("no column longer" in part for part in Reader(build(replace(facts, models=[learned]))).text)
 
 
-def test_nothing_is_fetched(facts):
+def test_nothing_is_fetched_and_symbols_are_escaped(facts):
     page = build(facts, "page.json")
     assert "http" not in page
     links = [link for link in Reader(page).links if not link.startswith("#")]
     assert links == ["page.json"]
     assert {link[1:] for link in Reader(page).links if link.startswith("#")} <= set(Reader(page).ids)
-
-
-def test_symbols_cannot_break_the_page(facts):
     page = build(facts)
     assert "<b a" not in page
     assert Reader(page).text.count('Parity <b a="1">&') >= 2
     assert "<b" not in {f"<{name}" for name in Reader(page).tags}
 
 
-def test_facts_may_be_few(facts):
+def test_pages_lie_beside_their_facts_and_few_facts_will_do(facts, tmp_path):
     learned = facts.models[0]
     bare = replace(
         learned, name="x", inside=None, alignment=None, failure=None, accuracy=[], provenance={}, proved=None
@@ -95,6 +95,10 @@ def test_facts_may_be_few(facts):
     assert any("It has 61 states" in text for text in Reader(build(large)).text)
     only_constructed = replace(facts, models=facts.models[2:])
     assert Reader(build(only_constructed)).tags.count("details") == 2
+    page, data = write(facts, tmp_path / "r.html")
+    assert data == tmp_path / "r.json"
+    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
+    assert page.read_text() == build(facts, "r.json")
 
 
 def test_where_letters_are_left_out_it_is_said(facts):
@@ -106,13 +110,6 @@ def test_where_letters_are_left_out_it_is_said(facts):
     found = build(replace(facts, machine=machine, models=[replace(facts.models[2], inside=within)]))
     assert said in found
     assert found.count('class="frame"') == 6 + 1  # and that of the plane
-
-
-def test_page_and_facts_lie_side_by_side(facts, tmp_path):
-    page, data = write(facts, tmp_path / "r.html")
-    assert data == tmp_path / "r.json"
-    assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
-    assert page.read_text() == build(facts, "r.json")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -179,4 +176,76 @@ def test_the_keyboard_reaches_and_opens_what_is_folded(facts, tmp_path, browser)
     assert not page.evaluate(folded)
     page.keyboard.press("Enter")
     assert page.evaluate(folded)
+    page.close()
+
+
+def learning(steps, kept=0):
+    small = DrawnMachine(["0", "1"], ["a"], ["yes", "<no>"], [[1, 0]], 0)
+    odd = DrawnMachine(["0", "1"], ["a"], ["yes", NOWHERE], [[1, 1]], 0)
+    heads = [HistoryHead(0, 3, 2, 0.0, small), HistoryHead(1, 2, 2, 0.25, odd), HistoryHead(2, 40, 40, 0.5, None)]
+    shots = [HistorySnapshot(step, 5, "", heads) for step in steps]
+    return Learning("a machine of 2 states", [kept], 3, 40, 1, 0.5, ["yes", "<no>", NOWHERE], shots)
+
+
+@pytest.fixture
+def filmed(facts):
+    learned, _, constructed = facts.models
+    model = replace(learned, name="run", failure=None, learning=learning([0, 1, 20, 40]))
+    return replace(facts, models=[model, constructed])
+
+
+def test_each_frame_says_its_step_its_heads_and_which_was_kept(filmed):
+    page = build(filmed)
+    assert [int(step) for step in re.findall(r'for="film-0-\d+">(\d+)<', page)] == [0, 1, 20, 40]
+    assert page.count("head 1, kept: 3 states, 2 once merged; no output wrong") == 4
+    assert page.count("head 2: 2 states, 2 once merged; 25.0 % of outputs wrong") == 4
+    assert page.count("head 3: 40 states, 40 once merged; 50.0 % of outputs wrong; too many states to draw") == 4
+    assert page.count('class="automaton"') == 1 + 2 * 4
+    assert "puts out yes" in page
+    assert "puts out &lt;no&gt;" in page
+    assert "no word led there" in page
+    assert "<script" not in page
+
+
+def test_a_long_film_and_large_drawings_keep_to_the_page(filmed, monkeypatch):
+    model = filmed.models[0]
+    many = film(model, learning(range(40)), 1)
+    assert many.count("<input") == MOST
+    assert many.count("checked") == 1
+    monkeypatch.setattr("fsa2lrnn.extra.report.film._BYTES", 20_000)
+    few = re.findall(r'for="film-1-\d+">(\d+)<', film(model, learning(range(9)), 1))
+    assert 2 <= len(few) < 9
+    assert few[-1] == "8"
+
+
+def test_films_of_merged_machines_and_events(filmed):
+    found = learning([3, 4])
+    mended = replace(found, film=[found.film[0], replace(found.film[1], event="the best head is mended")])
+    page = film(filmed.models[0], mended, 0)
+    assert 'class="event" title="the best head is mended">4<' in page
+    assert "trained on words of 5 letters. The best head is mended." in page
+    page = film(filmed.models[0], Learning("a machine of 2 states", [], 0, 0, 0, 0.1), 0)
+    assert "A machine of 2 states. No network was trained." in page
+    assert "<input" not in page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_arrow_keys_go_through_the_film(filmed, tmp_path, browser, scheme):
+    path, _ = write(filmed, tmp_path / "r.html")
+    said = []
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 390, "height": 800})
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(path.as_uri())
+    shots = "[...document.querySelectorAll('.shot')].filter(s => s.checkVisibility())"
+    seen = f"{shots}.map(s => s.innerText.split(',')[0])"
+    assert page.evaluate(seen) == ["Step 40"]
+    page.focus(".film input:checked")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(seen) == ["Step 20"]
+    page.click("label[for=film-0-1]")
+    assert page.evaluate(seen) == ["Step 1"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    chips = "[...document.querySelectorAll('.film > label')].map(x => Math.min(x.offsetWidth, x.offsetHeight))"
+    assert min(page.evaluate(chips)) >= 24
+    assert said == []
     page.close()

@@ -1,5 +1,7 @@
-"""No certificate is ever contradicted: by all words as floats compute them, by steps and logits of sampled states."""
+"""`certify`, its search and its bounds on work."""
 
+import math
+import warnings
 from dataclasses import replace
 from importlib import import_module
 
@@ -9,14 +11,18 @@ import torch
 from hypothesis import event, given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.gate import look_up
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.certify.search import TubeSearch
+from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
@@ -42,7 +48,7 @@ def test_drifting_tables(drifting, memory):
     check(certificate, tables)
 
 
-def test_horizons_are_below_failures_that_are_known(drifting):
+def test_known_failures_and_outputs_that_the_model_lacks(drifting):
     machine, tables = drifting
     model, goal = model_of(tables), specification_of(tables, machine)
     words = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (200, 400)))
@@ -51,9 +57,6 @@ def test_horizons_are_below_failures_that_are_known(drifting):
     shortest = int(wrong.any(0).argmax()) + 1
     assert wrong.any()
     assert certify(tables, machine, 2).horizon < shortest
-
-
-def test_outputs_that_the_model_lacks_do_not_count():
     machine = MooreMachine([[1, 1, 2], [2, 2, 2]], [0, 1, "dead"], 0, "ab")
     whole = perturbed(MooreMachine(machine.delta, [0, 1, 0], 0, "ab"), layer_norm=False)
     tables = SwitchedAffine(whole.A, whole.v, whole.x0, whole.readout, whole.alphabet, (0, 1))
@@ -61,9 +64,6 @@ def test_outputs_that_the_model_lacks_do_not_count():
     assert certificate.horizon is None or certificate.horizon > 5
     assert certificate.ignore == ("dead",)
     check(certificate, tables, "lacked")
-
-
-def test_a_wrong_first_letter_gives_horizon_zero(drifting):
     machine, tables = drifting
     shifted = MooreMachine(machine.delta, [1, 2, 0], machine.start, machine.alphabet)
     certificate = certify(tables, shifted, 1)
@@ -71,7 +71,7 @@ def test_a_wrong_first_letter_gives_horizon_zero(drifting):
     check(certificate, tables)
 
 
-def test_bad_requests_are_refused(drifting):
+def test_bad_requests_are_refused_and_budgets_spent(drifting):
     machine, tables = drifting
     with pytest.raises(UnsupportedFormat, match=r"bfloat16"):
         certify(tables.to(torch.bfloat16), machine)
@@ -83,6 +83,17 @@ def test_bad_requests_are_refused(drifting):
     for number in (np.nan, np.inf, 2.0**41):
         with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40, or no numbers"):
             certify(replace(tables, A=torch.full_like(tables.A, number)), machine)
+    machine, tables = drifting
+    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 s, with N = \d+: without a time limit"):
+        short = certify(tables, machine, seconds=1e-6)
+    assert 1 <= short.horizon <= certify(tables, machine).horizon
+    assert check(short, tables).horizon == short.horizon
+    work = WorkBudget(100.0)
+    assert work.allows(100.0)
+    work.spend(60.0)
+    assert work.allows(40.0)
+    assert not work.allows(40.5)
+    assert not work.is_cut_short
 
 
 def test_models_of_several_layers_are_enumerated(stack):
@@ -125,3 +136,48 @@ def test_a_stream_that_the_readout_reads_beside_the_state_is_not_left_out():
     certificate = certify(model, machine)
     assert certificate.horizon < 2
     check(certificate, model)
+
+
+def test_memory_is_chosen_and_checked(drifting):
+    machine, tables = drifting
+    best = certify(tables, machine)
+    assert best.horizon >= max(certify(tables, machine, memory).horizon for memory in (1, 2))
+    machine, tables = drifting
+    for memory in (0, "all", 14, 65):
+        with pytest.raises(UnsupportedFormat, match="memory = "):
+            certify(tables, machine, memory)
+
+
+def test_sets_are_stored_and_the_same_work_gives_the_same_certificate(drifting):
+    machine, tables = drifting
+    certificate = certify(tables, machine, 1)
+    lengths = [sets.length for sets in certificate.tube.stored]
+    assert lengths == sorted(set(lengths))
+    assert certificate.tube.start < lengths[0] <= lengths[-1] == certificate.horizon
+    machine, tables = drifting
+    search = TubeSearch(plain(tables), specification_of(tables, machine).target, Slack(), WorkBudget(1.0))
+    assert search.best("auto").horizon > 5
+    machine, tables = drifting
+    first, second = (certify(tables, machine, work=3e7) for _ in range(2))
+    assert first.to_json() == second.to_json()
+    assert certify(tables, machine, work=1e6).horizon < first.horizon <= certify(tables, machine).horizon
+
+
+def test_only_a_cap_cuts_short(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    free, capped = WorkBudget(1.0), WorkBudget(1.0, seconds=2.0)
+    clock[0] = 3.0
+    assert free.allows(1.0)
+    assert not capped.allows(1.0)
+    with pytest.warns(SearchCutShort):
+        capped.warn_if_cut_short(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        free.warn_if_cut_short(4)
+
+
+@pytest.mark.parametrize("values", [(0.0, None), (math.inf, None), (math.nan, None), (1.0, 0.0), (1.0, -3.0)])
+def test_a_budget_is_a_positive_number(values):
+    with pytest.raises(UnsupportedFormat, match="positive number"):
+        WorkBudget(*values)

@@ -42,28 +42,22 @@ def test_a_leak_is_found_where_it_first_can_show():
     assert outcome.failure.tokens.tolist().count(0) >= 69
 
 
-def test_it_goes_no_further_than_it_is_told_and_no_longer_than_there_is_time():
+def test_the_beam_is_bounded_and_deterministic():
     _, outcome = search(leaking(0.01), below=50, width=8)
     assert (outcome.failure, outcome.length, outcome.finished) == (None, 49, True)
     _, outcome = search(leaking(0.01), length=20, width=8)
     assert (outcome.failure, outcome.length, outcome.finished) == (None, 20, True)
     _, outcome = search(leaking(0.01), seconds=-1)
     assert not outcome.finished
-
-
-def test_it_is_deterministic():
     first, second = (search(leaking(0.03), width=4)[1].failure.tokens for _ in range(2))
     assert np.array_equal(first, second)
 
 
-def test_half_precision_and_states_that_are_no_vectors():
+def test_half_precision_and_overflow():
     assert search(leaking(0.03, torch.float16), width=4)[1].failure is not None
     model = compile_machine(MACHINE, layout="index")
     outcome = beam(ModelComparison(model, MACHINE), Budget(length=12, width=4), 100, Deadline(60))
     assert (outcome.failure, outcome.length) == (None, 12)
-
-
-def test_states_that_overflow_are_followed_to_their_nan():
     tables = switched(compile_machine(MACHINE))
     model = LRNN.from_tables(tables.A * 1e6, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
     _, outcome = search(model, width=4)

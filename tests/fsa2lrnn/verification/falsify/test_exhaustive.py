@@ -1,5 +1,6 @@
-"""All short words are tried: what is found is shortest, and what closes is right for ever."""
+"""All short words, and models compared with each other."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
@@ -44,15 +46,11 @@ def test_one_mutated_transition_is_found_by_a_shortest_word_or_matters_to_none(p
         assert outcome.closed
 
 
-def test_states_of_one_letter_are_joined_and_levels_counted():
+def test_states_are_joined_and_wide_levels_end_the_search():
     machine = zoo.sum_mod(3)
     outcome = search(compile_machine(machine), machine)
     assert outcome.closed
     assert "3 joint states, closed" in outcome.what
-
-
-def test_a_level_too_wide_ends_the_search_and_dead_letters_do_not_count():
-    """The states of a random model do not close; of the words of ModArith(2) only the legal ones are held."""
     machine = zoo.mod_arith(2)
     torch.manual_seed(0)
     model = LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
@@ -65,9 +63,6 @@ def test_a_level_too_wide_ends_the_search_and_dead_letters_do_not_count():
     assert (outcome.failure, outcome.length, outcome.words) == (None, 5, 72)  # 2 · 3 · 2 · 3 · 2 legal words, then 216
     assert outcome.finished
     assert search(model, zero, below=3, ignore="lacked").length == 2
-
-
-def test_time_that_runs_out_is_said():
     machine = zoo.sum_mod(3)
     outcome = exhaustive(ModelComparison(compile_machine(machine), machine), Budget(), 100, Deadline(-1.0))
     assert not outcome.finished
@@ -95,3 +90,67 @@ def test_several_layers_against_brute_force(options):
     assert len(outcome.failure.tokens) == 4
     wrong = outputs[int("".join(map(str, outcome.failure.tokens.tolist())), 2), 3]
     assert int(wrong) == 1 - flipped
+
+
+PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
+
+
+def test_margins_ties_and_cut_failures():
+    judge = ModelComparison(compile_machine(PARITY), PARITY)
+    nan, inf = float("nan"), float("inf")
+    logits = torch.tensor([[3.0, 1.0], [3.0, 1.0], [2.0, 2.0], [2.0, 2.0], [nan, 1.0], [inf, inf], [-inf, -inf]])
+    wrong, margin = judge.marks(logits, np.array([0, 1, 0, 1, 0, 0, 0]))
+    assert wrong.tolist() == [False, True, False, True, True, False, False]  # ties go to the first output
+    assert margin[:5].tolist() == [2, -2, 0, 0, -inf]
+    assert judge.marks(logits, np.array([0, 1, 0, 1, 0, 0, 0])).worst(2).tolist() == [4, 1]
+    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
+    failure = judge.confirm(np.array([0, 1, 0, 1, 0, 1]))
+    assert failure.tokens.tolist() == [0, 1, 0, 1]
+    assert failure.outputs.tolist() == [0, 1, 1, 0]
+    assert failure.margin < 0
+    assert failure.scans == judge.model.methods
+    assert judge.confirm(np.array([0, 1, 0])) is None
+    assert judge.confirm(np.empty(0, np.int64)) is None
+
+
+def test_words_that_cannot_fail_any_more_are_known():
+    """In ModArith an operator after an operator leads to a sink whose output the model does not have."""
+    machine = zoo.mod_arith(2)
+    torch.manual_seed(0)
+    model = LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
+    judge = ModelComparison(model, machine, "lacked")
+    for word in ("1", "1+", "1+0", "1++", "11", "1++0"):
+        q = machine.minimise().run(word)
+        assert judge.goal.coaccessible[q] == (word not in ("1++", "11", "1++0")), word
+    after_digit, digit, plus = machine.minimise().run("1"), model.alphabet.index("1"), model.alphabet.index("+")
+    assert judge.goal.live[:, after_digit].tolist() == [letter in "+-*" for letter in model.alphabet]
+    assert not judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[plus], after_digit]).wrong.any()
+    assert judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[digit], judge.goal.start]).wrong.all()
+
+
+def test_a_word_must_fail_sequentially_and_by_default():
+    class OneScanFails(LRNN):
+        def forward(self, tokens, method="auto"):
+            logits = super().forward(tokens, method)
+            return -logits if method == self.broken else logits
+
+    model = compile_machine(PARITY)
+    model.__class__ = OneScanFails
+    judge = ModelComparison(model, PARITY)
+    for model.broken in ("sequential", "auto", "pscan"):
+        assert judge.confirm(np.array([0, 1])) is None
+
+
+def test_unlike_symbols_are_refused_and_missing_outputs_are_wrong():
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        ModelComparison(compile_machine(PARITY), zoo.sum_mod(3))
+    with pytest.raises(UnsupportedFormat, match="none of the machine's"):
+        ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 0]], "xy"), "lacked")
+    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, "over"]))
+    wrong, margin = judge.marks(torch.tensor([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]), np.array([0, 1, 1]))
+    assert (wrong.tolist(), margin.tolist()) == ([False, True, True], [2, -np.inf, -np.inf])
+    assert judge.confirm(np.array([0, 1, 0])).tokens.tolist() == [0, 1]
+    judge = ModelComparison(compile_machine(PARITY), PARITY)
+    logits = torch.tensor([[1.0, 1.0 + 2.0**-40]], dtype=torch.float64)
+    assert judge.marks(logits, np.array([0])).wrong.tolist() == [True]
+    assert judge.marks(logits, np.array([1])).wrong.tolist() == [False]

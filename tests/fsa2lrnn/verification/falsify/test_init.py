@@ -72,6 +72,16 @@ def test_equal_budgets_give_equal_answers():
     assert first.word == second.word
     plain = [[dataclasses.replace(search, seconds=0) for search in v.searches] for v in (first, second)]
     assert plain[0] == plain[1]
+    machine = zoo.sum_mod(3)
+    verdict = falsify(drifting(machine, 0.02), machine, SMALL)
+    assert "guided" in [search.name for search in verdict.searches]
+    shifted = compile_machine(machine, layout="index")
+    assert "guided" not in [search.name for search in falsify(shifted, machine, SMALL).searches]
+    machine = zoo.sum_mod(3)
+    wrong = MooreMachine(machine.delta, [0, 1, 1], 0, machine.alphabet)
+    verdict = falsify(compile_machine(machine), wrong, SMALL)
+    assert (verdict.word, verdict.found_by, verdict.is_shortest) == (("2",), "exhaustive", True)
+    assert len(verdict.searches) == 1
 
 
 def test_a_known_word_is_run_first_and_only_shorter_ones_count():
@@ -87,22 +97,6 @@ def test_a_known_word_is_run_first_and_only_shorter_ones_count():
     assert right.checked_length is None
     with pytest.raises(InvalidWord, match="'7'"):
         falsify(model, machine, SMALL, known=["7"])
-
-
-def test_the_guided_beam_is_for_switched_affine_models():
-    machine = zoo.sum_mod(3)
-    verdict = falsify(drifting(machine, 0.02), machine, SMALL)
-    assert "guided" in [search.name for search in verdict.searches]
-    shifted = compile_machine(machine, layout="index")
-    assert "guided" not in [search.name for search in falsify(shifted, machine, SMALL).searches]
-
-
-def test_the_shortest_word_of_all_ends_the_search():
-    machine = zoo.sum_mod(3)
-    wrong = MooreMachine(machine.delta, [0, 1, 1], 0, machine.alphabet)
-    verdict = falsify(compile_machine(machine), wrong, SMALL)
-    assert (verdict.word, verdict.found_by, verdict.is_shortest) == (("2",), "exhaustive", True)
-    assert len(verdict.searches) == 1
 
 
 @pytest.mark.parametrize("options", [{"token_shift": True}, {"connection": "concat"}, {}])

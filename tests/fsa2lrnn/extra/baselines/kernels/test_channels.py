@@ -1,11 +1,25 @@
-"""Systems of single channels: every way of running them against the loop, forward and backward."""
+"""Kernels of channels against plain recurrences."""
 
 import pytest
 import torch
+from torch.nn.functional import gelu
 
-from fsa2lrnn.extra.baselines.kernels import channels
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.baselines.kernels import channels, diagonal, response
 from fsa2lrnn.extra.baselines.kernels.channels import METHODS, System, outputs_alone
-from fsa2lrnn.extra.baselines.kernels.transition import Transition
+from fsa2lrnn.extra.baselines.kernels.diagonal import METHODS as DIAGONAL_METHODS
+from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal
+from fsa2lrnn.extra.baselines.kernels.mixing import KINDS, Mixing
+from fsa2lrnn.extra.baselines.kernels.transition import (
+    Transition,
+    from_planes,
+    growth,
+    low_rank,
+    planes,
+    reading,
+    twice_real,
+)
+from fsa2lrnn.extra.baselines.kernels.transition import diagonal as diagonal_of_transition
 
 H, N = 4, 3
 LENGTHS = [0, 1, 2, 3, 39, 40, 41, 100]
@@ -81,15 +95,220 @@ def test_a_word_in_pieces_is_the_word(method):
     torch.testing.assert_close(last, after)
 
 
-def test_states_that_die_out_leave_no_denormal_numbers():
+def test_denormal_numbers_vanish_and_planes_are_complex():
     own = System(
         Transition(torch.full((1, 1), 0.1 + 0j)), *(torch.ones(1, 1) + 0j for _ in "BC"), torch.zeros(1).double()
     )
     K = own.respond(60, torch.float32).K
     assert (K[K != 0].abs() > 1e-31).all()
     assert (K == 0).any()
+    rates, v, x0 = (x.detach() for x in drawn(2, 5))
+    complex_rates, complex_v, x = (torch.complex(*each.chunk(2, -1)) for each in (rates, v, x0))
+    for k, found in enumerate(scan_diagonal(rates, v, x0, "sequential").unbind(1)):
+        x = complex_rates * x + complex_v[:, k]
+        torch.testing.assert_close(torch.complex(*found.chunk(2, -1)), x)
 
 
 def test_outputs_alone_makes_no_last_state(monkeypatch):
     monkeypatch.setattr(channels, "power", lambda *_: pytest.fail("made a state"))
     outputs_alone(system(True), *inputs(2, 40, True))
+
+
+def drawn(batch, length, n=4, dtype=torch.float64):
+    """Rates of absolute value 0.99, which hide nothing."""
+    generator = torch.Generator().manual_seed(0)
+    angle = torch.randn(n, generator=generator, dtype=torch.float64)
+    rates = 0.99 * torch.cat([angle.cos(), angle.sin()])
+    v = torch.randn(batch, length, 2 * n, generator=generator, dtype=torch.float64)
+    x0 = torch.randn(batch, 2 * n, generator=generator, dtype=torch.float64)
+    return [x.to(dtype).requires_grad_() for x in (rates, v, x0)]
+
+
+def results_of_diagonal(given, method):
+    x = scan_diagonal(*given, method)
+    dx = torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return [x, *torch.autograd.grad((x * dx).sum(), given, materialize_grads=True, allow_unused=True)]
+
+
+@pytest.mark.parametrize("method", ["pscan", "fused"])
+@pytest.mark.parametrize("batch", [0, 1, 5])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 21])
+def test_agrees_with_the_loop(length, batch, method):
+    given = drawn(batch, length)
+    for one, other in zip(results_of_diagonal(given, method), results_of_diagonal(given, "sequential"), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["pscan", "fused"])
+def test_agrees_in_single_precision_and_from_slices(method):
+    given = [x.detach()[..., ::2].requires_grad_() for x in drawn(3, 40, 32, torch.float32)]
+    for one, other in zip(results_of_diagonal(given, method), results_of_diagonal(given, "sequential"), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
+
+
+def test_threads_change_no_bit(same_by_any_threads):
+    given = drawn(7, 21)
+    same_by_any_threads(lambda: results_of_diagonal(given, "fused"))
+    given = system_of_response(channels=12)
+    same_by_any_threads(lambda: results_of_response(response.fused, given, 13, 0.0, True))
+
+
+def test_little_work_is_not_worth_compiling(monkeypatch):
+    monkeypatch.setitem(DIAGONAL_METHODS, "fused", lambda *_: pytest.fail("compiled"))
+    scan_diagonal(*drawn(2, 5))
+    monkeypatch.setattr(response, "fused", lambda *_: pytest.fail("compiled"))
+    response.respond(*system_of_response(), 13)
+
+
+def test_unknown_kinds_are_refused_and_growth_is_exact():
+    rates, v, x0 = (x.detach() for x in drawn(1, 2))
+    wording = "rates float64 on cpu, v float32 on cpu, x0 float64 on cpu: the compiled diagonal scan takes float32"
+    with pytest.raises(UnsupportedFormat, match=wording):
+        scan_diagonal(rates, v.float(), x0, "fused")
+    with pytest.raises(UnsupportedFormat, match="scan method 'chunked' is not known: choose one of auto, sequential"):
+        scan_diagonal(rates, v, x0, "chunked")
+    assert diagonal.fused(rates, v, x0).shape == v.shape
+    z = torch.logspace(-12, 0, 60, dtype=torch.float64) * torch.polar(torch.ones(60), torch.arange(60.0)).to(
+        torch.complex128
+    )
+    wanted = sum(z**k / torch.exp(torch.lgamma(torch.tensor(k + 2.0, dtype=torch.float64))) for k in range(30))
+    torch.testing.assert_close(growth(z), wanted, rtol=1e-13, atol=0)
+    given = system_of_response(mixes=False)
+    for make in (response.fused, response.doubled):
+        _, states = make(*given, 13, 0.5, True)
+        assert ((states == 0) | (states.abs() >= 0.5)).all()
+        assert (states == 0).any()
+    with pytest.raises(
+        UnsupportedFormat, match="mixing 'swish' is not known: choose one of none, gelu, glu, half_glu1"
+    ):
+        Mixing(W, "swish")
+
+
+H_OF_TRANSITION, N_OF_TRANSITION = 3, 4
+
+
+def drawn_of_transition(*shape, seed=0):
+    return torch.randn(*shape, dtype=torch.complex128, generator=torch.Generator().manual_seed(seed))
+
+
+def doubled(x):
+    return torch.cat([x, x.conj()], -1)
+
+
+@pytest.fixture
+def system_of_transition():
+    poles = torch.complex(
+        -drawn_of_transition(H_OF_TRANSITION, N_OF_TRANSITION).real.abs(),
+        drawn_of_transition(H_OF_TRANSITION, N_OF_TRANSITION, seed=1).imag,
+    )
+    dt = torch.tensor([[1e-3], [0.1], [2.0]], dtype=torch.float64)
+    return (
+        poles,
+        drawn_of_transition(H_OF_TRANSITION, N_OF_TRANSITION, seed=2),
+        drawn_of_transition(H_OF_TRANSITION, N_OF_TRANSITION, seed=3),
+        dt,
+    )
+
+
+def test_zoh_is_smooth_and_low_rank_is_the_trapezium_rule(system_of_transition):
+    poles, P, B, dt = system_of_transition
+    transition, inputs = low_rank(poles, P, B, dt)
+    for h in range(H_OF_TRANSITION):
+        A = torch.diag(doubled(poles[h])) - torch.outer(doubled(P[h]), doubled(P[h]).conj())
+        half, eye = dt[h] / 2 * A, torch.eye(2 * N_OF_TRANSITION)
+        x = drawn_of_transition(N_OF_TRANSITION, seed=9)
+        moved = torch.linalg.solve(eye - half, (eye + half) @ doubled(x))
+        own = Transition(transition.a[h], transition.q[h], transition.r[h])
+        torch.testing.assert_close(own.times(x), moved[:N_OF_TRANSITION])
+        torch.testing.assert_close(inputs[h], dt[h] * torch.linalg.solve(eye - half, doubled(B[h]))[:N_OF_TRANSITION])
+    poles = torch.zeros(1, 1, dtype=torch.complex128, requires_grad=True)
+    _, inputs = diagonal_of_transition(
+        poles, torch.ones(1, 1) + 0j, torch.full((1, 1), 0.5, dtype=torch.float64), "zoh"
+    )
+    (slope,) = torch.autograd.grad(inputs.real.sum(), poles)
+    assert inputs.item() == 0.5
+    assert slope.item() == 0.5**2 / 2
+
+
+@pytest.mark.parametrize("rule", ["zoh", "bilinear"])
+def test_diagonal_rules_follow_the_differential_equation(system_of_transition, rule):
+    poles, _, B, dt = system_of_transition
+    small = dt * 1e-3
+    transition, inputs = diagonal_of_transition(poles, B, small, rule)
+    x = drawn_of_transition(H_OF_TRANSITION, N_OF_TRANSITION, seed=9)
+    slope = (transition.times(x) + inputs - x) / small
+    torch.testing.assert_close(slope, poles * x + B, rtol=1e-2, atol=1e-2)
+    if rule == "zoh":
+        torch.testing.assert_close(transition.a, (poles * small).exp())
+
+
+@pytest.mark.parametrize("mixes", [False, True])
+def test_matrices_planes_and_readings_say_the_same_as_complex_numbers(mixes):
+    a, q, r, x = (drawn_of_transition(H_OF_TRANSITION, N_OF_TRANSITION, seed=seed) for seed in range(4))
+    transition = Transition(a, q, r) if mixes else Transition(a)
+    moved = (planes(x).unsqueeze(-2) @ transition.matrix()).squeeze(-2)
+    torch.testing.assert_close(from_planes(moved), transition.times(x))
+    torch.testing.assert_close((reading(a) * planes(x)).sum(-1), twice_real(a * x))
+    back = transition.transposed.times(r)  # Σ r ⊙ Āx = Σ Āᵀr ⊙ x over all states
+    torch.testing.assert_close(twice_real(r * transition.times(x)), twice_real(back * x))
+
+
+def system_of_response(channels=4, n=3, mixes=True):
+    generator = torch.Generator().manual_seed(0)
+    parts = [torch.randn(channels, n, dtype=torch.complex128, generator=generator) for _ in range(5)]
+    parts[0] /= 1.1 * parts[0].abs()
+    parts[1] *= 0.3
+    a, q, r, B, C = (x.requires_grad_() for x in parts)
+    return (Transition(a, q, r) if mixes else Transition(a)), B, C
+
+
+def loop(transition, B, C, length, least, with_states):
+    """States Ā^l B̄ and their readings as the definition has them."""
+    x, found = B, [planes(B)[:, :0].reshape(len(B), 0, 2 * B.shape[1])]
+    for _ in range(length):
+        found.append(planes(x).unsqueeze(1))
+        x = transition.times(x)
+    states = torch.cat(found, 1)
+    states = torch.where(states.abs() < least, 0, states)
+    K = 2 * (from_planes(states) * C.unsqueeze(1)).real.sum(-1).T
+    return K, states if with_states else states[:, :0]
+
+
+def results_of_response(make, given, length, least, with_states):
+    """The response, and the gradients of a sum in which each number counts otherwise."""
+    transition, B, C = given
+    found, generator = make(transition, B, C, length, least, with_states), torch.Generator().manual_seed(1)
+    total = sum((torch.randn(x.shape, dtype=torch.float64, generator=generator) * x).sum() for x in found)
+    leaves = [x for x in (*transition, B, C) if x is not None]
+    return [*found, *torch.autograd.grad(total, leaves, materialize_grads=True, allow_unused=True)]
+
+
+@pytest.mark.parametrize("with_states", [False, True])
+@pytest.mark.parametrize("mixes", [False, True])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 13])
+@pytest.mark.parametrize("make", [response.fused, response.doubled])
+def test_the_fast_ones_agree_with_the_loop(make, length, mixes, with_states):
+    given = system_of_response(mixes=mixes)
+    found, expected = (results_of_response(each, given, length, 0.0, with_states) for each in (make, loop))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
+
+
+W = 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+def test_each_kind_is_what_it_says(kind, approximate):
+    mixing, y = Mixing(W, kind, approximate), torch.randn(2, 3, W)
+    g = gelu(y, approximate=approximate)
+    z = mixing.linear(g) if "glu" in kind else None
+    wanted = {
+        "none": lambda: y,
+        "gelu": lambda: g,
+        "glu": lambda: z[..., :W] * torch.sigmoid(z[..., W:]),
+        "half_glu1": lambda: g * torch.sigmoid(z),
+        "half_glu2": lambda: y * torch.sigmoid(z),
+    }[kind]()
+    torch.testing.assert_close(mixing(y), wanted)
+    torch.testing.assert_close(mixing(y[:, 0]), wanted[:, 0])

@@ -1,6 +1,7 @@
-"""`export`, and `run` and `verify` of what it wrote."""
+"""`export` and `gates`, and `run` and `verify` of exported folders."""
 
 import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -107,3 +108,52 @@ def test_gates_of_many_heads_are_shown_by_layer(s3, monkeypatch):
     rows = [line.split() for line in s3("gates", "s3")[1].splitlines()]
     assert rows[-2] == ["layer", "alpha", "beta", "key", "eigenvalue", "below", "0"]
     assert rows[-1] == ["0", "1", "2", "1", "-1", "100.0%"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("task:parity", "--layer", "gpt"), 2, "'gpt' is not "),
+        (("task:parity",), 2, "error: Missing option '--layer'"),
+        (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "dtype float16: weights are written for"),
+        (("task:length_mod(29)", "--layer", "olmo-hybrid"), 1, "no: "),
+    ],
+)
+def test_refused(call, arguments, code, message):
+    found, out, err = call("export", *arguments, "-o", "out")
+    assert (found, out) == (code, "")
+    assert message in err
+    assert not Path("out").exists()
+
+
+def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
+    """It printed nothing."""
+    code, out, err = call("export", "task:parity", "--layer", "qwen3-next", "-o", "out", "--json")
+    found = json.loads(out)
+    assert (code, found["answer"], found["model"]) == (1, "no", {"layer": "qwen3-next", "saved": None})
+    assert found["evidence"].startswith("no stack of qwen3-next layers without attention can hold this machine: After")
+    assert recheck(found["certificate"]).startswith("impossible")
+    assert err.startswith("no: no stack of qwen3-next layers without attention can hold")
+    code, out, err = call("export", "task:length_mod(29)", "--layer", "olmo-hybrid", "-o", "out", "--json")
+    found = json.loads(out)
+    assert (code, found["answer"]) == (1, "unknown")  # it was "no", of one layer alone
+    assert recheck(found["certificate"]).startswith("impossible: one layer of olmo-hybrid")
+    assert err.startswith("no: no stack of the known constructions was found")
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nowhere",), "no such folder: nowhere"),
+        ((".",), "holds no model of olmo-hybrid, qwen3-next, mamba-2"),
+        ((".", "-o", "a.png"), "the picture is written to a file ending in .svg"),
+        ((".", "--tokens", "1,a"), "--tokens '1,a': give whole numbers"),
+        ((".", "--tokens", "1", "--text", "a.txt"), "--text and --tokens: give one of them"),
+        ((".", "--window", "0"), "Invalid value for '--window'"),
+    ],
+)
+def test_gates_refused(call, arguments, message):
+    code, out, err = call("gates", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

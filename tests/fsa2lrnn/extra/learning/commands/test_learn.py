@@ -1,4 +1,4 @@
-"""`learn`: from a machine to a proof, from words to evidence; what does not fit is one line."""
+"""`learn`."""
 
 import json
 
@@ -71,6 +71,12 @@ def test_a_budget_that_ends_is_no(call, tmp_path):
     assert json.loads((tmp_path / "run" / "learned.json").read_text())["known"] == document["known"]
 
 
+def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    _, out, _ = call("learn", "words.jsonl", "-o", "run", "--steps", "2")
+    assert "by its budget: this is the best machine so far" in " ".join(out.split())
+
+
 @pytest.mark.usefixtures("out_of_time")
 @pytest.mark.parametrize(
     ("source", "method", "message"),
@@ -91,12 +97,6 @@ def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source
     assert (code, out) == (2, "")
     assert message in err.replace("\n", " ")
     assert not (tmp_path / "run" / "learned.json").exists()
-
-
-def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
-    (tmp_path / "words.jsonl").write_text(PARITY)
-    _, out, _ = call("learn", "words.jsonl", "-o", "run", "--steps", "2")
-    assert "by its budget: this is the best machine so far" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("method", ["train", "rpni"])
@@ -129,13 +129,3 @@ def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
     assert (code, out) == (2, "")
     assert message in err.replace("\n", " ")
     assert not (tmp_path / "run").exists()
-
-
-def test_contradictions_are_taken_where_labels_may_be_wrong(call, tmp_path):
-    (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
-    code, out, _ = call(
-        "learn", "words.jsonl", "-o", "run", "--label-noise", "0.05", "--held-out", "0", "--set", "settle=30", "--set",
-        "length=6", "--steps", "700",
-    )  # fmt: skip
-    assert code == 0
-    assert "no words were held out" in out

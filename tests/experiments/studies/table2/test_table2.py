@@ -1,0 +1,200 @@
+"""The study of the paper's Table 2."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+
+from experiments import results_io
+from experiments.studies.table2 import __main__ as script
+from experiments.studies.table2 import cells, columns, show
+from experiments.studies.table2.columns import COLUMNS, RATES, TASKS, rates_of, sweep
+from fsa2lrnn.extra.distributed.grid import Sweep
+from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.training.seeds import RunPlan
+from fsa2lrnn.training.train import prepare_words
+
+TASK = TASKS[0]
+
+
+def record(name, rate, seed, at_40=0.5, end="steps", best=0.3):
+    found = {
+        "task": TASK,
+        "network": name,
+        "setting": rate,
+        "seed": seed,
+        "end": end,
+        "settings": {"learning_rate": 1e-3, "device": "cpu"},
+    }
+    if end == "steps":
+        lines = [
+            {"length": length, "words": 100, "last_position": {"accuracy": share, "interval": [0, 1]}}
+            for length, share in ((40, at_40), (100, 0.4), (500, 0.2))
+        ]
+        found |= {"step": 40_000, "paper_protocol": {"accuracy": best, "step": 7, "looks": 40}}
+        found["last_checkpoint"] = lines
+    return found
+
+
+def test_rates_are_chosen_and_diverged_runs_never_win():
+    tried = [record("s4", "own", 0, 0.5), record("s4", "paper", 0, 0.6), record("s4", "own", 1, 0.9)]
+    assert cells.choice(tried, TASK, "s4") == "paper"
+    assert cells.choice(tried[:1], TASK, "s4") is None
+    assert cells.choice([record("s4", "own", 0), record("s4", "paper", 0)], TASK, "s4") == "own"
+    assert cells.choice([], TASK, "ours") == "paper"
+    tried = [record("s4", "own", 0, end="diverged"), record("s4", "paper", 0, 0.1)]
+    assert cells.choice(tried, TASK, "s4") == "paper"
+    found = cells.cell([record("vanilla", "paper", seed, end="diverged") for seed in (0, 1)], TASK, "vanilla")
+    assert found["is_finished"]
+    assert "best_look" not in found
+    failed = [record("s4", "own", 0, end="failed"), record("s4", "paper", 0, 0.1)]
+    assert cells.choice(failed, TASK, "s4") is None
+    records = [record("ours", "paper", seed, best=0.2 * seed) for seed in range(4)]
+    found = cells.cell(records, TASK, "ours")
+    assert (found["paper"], found["rate"], found["is_finished"]) == (1.0, "paper", False)
+    assert found["best_look"] == pytest.approx(0.3)
+    assert found["last"][0] == {"length": 40, "mean": 0.5, "least": 0.5, "most": 0.5}
+    assert len(found["seeds"]) == 4
+    found = cells.cell([record("s4", "own", 0)], TASK, "s4")
+    assert (found["rate"], found["is_finished"], len(found["seeds"])) == ("own", False, 1)
+    assert found["at_40_by_rate"] == {"own": 0.5}
+
+
+def test_runs_are_taken_over_and_the_document_has_every_cell():
+    kept = record("ours", "paper", 0), record("ours", "paper", 1, end="interrupted")
+    seeds = [{name: run[name] for name in run if name not in ("task", "network", "setting")} for run in kept]
+    taken = cells.trained_before([{"task": TASK, "settings": {"learning_rate": 1e-4, "device": "cpu"}, "seeds": seeds}])
+    found = cells.cell(taken, TASK, "ours")
+    assert [seed["seed"] for seed in found["seeds"]] == [0]
+    assert found["seeds"][0]["learning_rate"] == 1e-4
+    found = cells.document([])
+    assert len(found["cells"]) == len(TASKS) * len(COLUMNS)
+    assert not any(cell["is_finished"] for cell in found["cells"])
+    assert set(found["chance"]) == set(TASKS)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):
+    for task, layers in zip(TASKS, (1, 1, 3), strict=True):
+        trials = sweep(task, name, rates_of(name), (0, 1)).trials
+        assert len(trials) == 2 * len(rates_of(name))
+        settings = trials[0].settings
+        assert (settings.steps, settings.batch, settings.evaluate_every, settings.test_words) == (
+            40_000,
+            128,
+            1_000,
+            128,
+        )
+        assert (settings.length, settings.test_length, settings.stop_at) == (40, 500, 1.0)
+        words = prepare_words(settings)
+        model = LRNN(settings.network(words.alphabet, words.outputs))
+        assert len(model.layers) == layers
+        batch = words.batch(2, words.fit(12), words.generator(0))
+        assert model(batch.tokens).shape == (*batch.tokens.shape, len(words.outputs))
+
+
+def test_columns_of_the_paper_and_blocks_that_know_their_place():
+    assert [name for name, column in COLUMNS.items() if column.paper] == ["ours", "s4", "s4d", "liquid_polyb"]
+    assert all(column.seeds == 5 for column in COLUMNS.values() if column.paper)
+    assert all(column.seeds >= 2 for column in COLUMNS.values())
+    own, paper = (trial.settings.learning_rate for trial in sweep(TASKS[1], "s4d", RATES, (0,)).trials)
+    assert (own, paper) == (1e-3, 2e-4)
+    assert rates_of("ours") == rates_of("vanilla") == ("paper",)
+    settings = sweep(TASKS[2], "rwkv4", ("own",), (0,)).trials[0].settings
+    assert [layer.place for layer in settings.network(("a",), (0, 1)).layers] == [0, 1, 2]
+    assert torch.isfinite(torch.tensor(settings.learning_rate))
+
+
+TASK_OF_MAIN = columns.TASKS[0]
+TINY = {"block": 2, "heads": 2, "embedding_dim": 4, "batch": 4, "steps": 4, "evaluate_every": 2, "test_words": 4}
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    def sweep(task, name, rates, seeds, _device):
+        changes = {"own": {"learning_rate": 1e-3}, "paper": {}}
+        network = {**columns.COLUMNS[name].network, **TINY, "length": 6, "test_length": 9}
+        settings = {rate: changes[rate] for rate in rates}
+        return Sweep((task,), {name: network}, settings, seeds, "released", RunPlan(lengths=(5, 9), n_words=8))
+
+    monkeypatch.setattr(columns, "sweep", sweep)
+    monkeypatch.setattr(cells, "LENGTHS", (5, 9))
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path / "results")
+    results_io.write("training", [], "")
+    small = {name: replace(column, seeds=2) for name, column in columns.COLUMNS.items()}
+    for module in (columns, cells):
+        monkeypatch.setattr(module, "COLUMNS", small)
+    return tmp_path
+
+
+def call(folder, **options):
+    script.main(folder, ["s4d"], [TASK_OF_MAIN], engine="serial", **{"collect": False, **options})
+
+
+def test_cells_are_run_once_and_collected_and_others_go_on(tiny, capsys):
+    call(tiny / "runs")
+    written = json.loads((tiny / "results" / "table2.json").read_text())["results"]
+    cell = next(c for c in written["cells"] if (c["task"], c["column"]) == (TASK_OF_MAIN, "s4d"))
+    assert cell["is_finished"]
+    assert set(cell["at_40_by_rate"]) == {"own", "paper"}
+    assert (tiny / "results" / "table2.svg").exists()
+    assert "2 of 2" in capsys.readouterr().out
+    before = (tiny / "runs" / "results.jsonl").read_bytes()
+    call(tiny / "runs")
+    call(tiny / "runs", collect=True)
+    assert (tiny / "runs" / "results.jsonl").read_bytes() == before
+    call(tiny / "runs")
+    kept = (tiny / "results" / "table2_runs.jsonl").read_bytes()
+    assert kept == (tiny / "runs" / "results.jsonl").read_bytes()
+    document = (tiny / "results" / "table2.json").read_bytes()
+    call(tiny / "others")  # runs nothing: no run has a folder there
+    assert [path.name for path in (tiny / "others").iterdir() if path.is_dir()] == []
+    assert (tiny / "others" / "results.jsonl").read_bytes() == kept
+    assert (tiny / "results" / "table2_runs.jsonl").read_bytes() == kept
+    assert (tiny / "results" / "table2.json").read_bytes() == document
+    with pytest.raises(ValueError, match="column 's6' is none of ours, s4, s4d"):
+        script.main(tiny, ["s6"], None)
+    with pytest.raises(ValueError, match="task 'task:parity' is none of task:sum_mod"):
+        script.main(tiny, None, ["task:parity"])
+    with pytest.raises(ValueError, match="rate 'other' is none of own, paper"):
+        script.main(tiny, None, None, ["other"])
+
+
+def test_the_first_seed_with_one_rate_alone(tiny):
+    call(tiny / "runs", rate=["own"])
+    records = [json.loads(line) for line in (tiny / "runs" / "results.jsonl").read_text().splitlines()]
+    assert [(record["setting"], record["seed"]) for record in records] == [("own", 0)]
+    call(tiny / "runs")
+    assert len((tiny / "runs" / "results.jsonl").read_text().splitlines()) == 3
+
+
+def test_cells_are_filled_or_marked_and_reruns_named():
+    lines = show.table(cells.document([record("ours", "paper", seed) for seed in range(5)])).splitlines()
+    assert len(lines) == 2 + len(TASKS) * len(COLUMNS)
+    ours = next(line for line in lines if line.startswith("| sum_mod(5) | the paper's layer"))
+    assert "| 1.00 | 0.300 | 0.279 (0.264–0.297) | 0.500 (0.500–0.500) |" in ours
+    assert ours.endswith("| paper, 0.001 | 5 of 5 |")
+    assert sum("0 of" in line and line.endswith("unfinished |") for line in lines) == len(lines) - 3
+    records = [record("ours", "paper", seed, best=0.97) for seed in range(5)]
+    records += [record("liquid_polyb", rate, 0, best=0.4) for rate in ("own", "paper")]
+    seeds = [{"seed": 0, "end": "stop_at", "step": 3_000, "paper_protocol": {"accuracy": 1.0}}]
+    seeds += [{"seed": 1, "end": "interrupted", "step": 27_000, "paper_protocol": {"accuracy": 0.9}}]
+    training = [{"task": TASK, "settings": {"device": "tpu"}, "seeds": seeds}]
+    document = cells.document(records)
+    assert show.remarks(document, training) == [
+        "1 of 2 printed numbers are reproduced to within 0.05.",
+        "Liquid-S4 on sum_mod(5) is not reproduced: the paper prints 0.27, the best evaluation here is 0.400.",
+        "Seed 1 of the paper's layer on sum_mod(5) is a rerun on cpu: the first run, on tpu, was cut short at step "
+        "27,000 with a best evaluation of 0.900.",
+    ]
+    assert all(f"\n- {remark}\n" in show.notes(document, training) for remark in show.remarks(document, training))
+
+
+def test_figures_are_reproducible(tmp_path):
+    document = cells.document([record("ours", "paper", 0)])
+    for name in ("one", "two"):
+        show.figure(document, tmp_path / f"{name}.svg")
+    one, two = ((tmp_path / f"{name}.svg").read_bytes() for name in ("one", "two"))
+    assert one == two
+    assert b"the paper" in one or b"<svg" in one

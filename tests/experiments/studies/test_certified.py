@@ -1,0 +1,265 @@
+"""Certified models and block sizes."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from experiments import results_io
+from experiments.studies import block_sizes, certified_gap
+from experiments.studies import certified_twice as twice
+from experiments.studies.certified_gap import Words, gap, linear_margin, main
+from experiments.studies.certified_twice import are_alike
+from experiments.studies.certified_twice import main as main_of_certified_twice
+from experiments.studies.keep_models import MODELS, keep
+from experiments.studies.keep_models import main as main_of_keep_models
+from fsa2lrnn import zoo
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.lrnn.switched import as_tables, switched
+from fsa2lrnn.training.seeds import RunPlan, run_seed
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.verification.plain import checked
+from fsa2lrnn.verification.specification import specification_of
+
+
+def test_a_linear_bound_is_the_margin_of_single_states_and_below_it_for_several():
+    affine = switched(load(MODELS / "sum2/seed-2.safetensors"))
+    tables, target = checked(affine), specification_of(affine, zoo.sum_mod(2)).target
+    x0 = tables.weights["x0"]
+    words = Words(np.array([target.start]), np.zeros(1, int), np.zeros(1, int), x0[None])
+    for _ in range(8):
+        words = certified_gap._read(tables, target, words, 2**8)
+    least = certified_gap._least_margin(tables, target, words)
+    assert linear_margin(tables, target, words, 8) == pytest.approx(least)
+    merged = Words(words.state, 0 * words.letters, words.beam, words.x)
+    assert linear_margin(tables, target, merged, 8) < least
+
+
+def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_does(monkeypatch):
+    monkeypatch.setattr(certified_gap, "_SETS", 8)
+    monkeypatch.setattr(certified_gap, "GRID", 4)
+    row = gap(MODELS / "sum2/seed-2.safetensors", "task:sum_mod(2)", 571)
+    assert row["memory"] == 2
+    assert 0 < row["sets"] <= row["sets_without_rounding"] < row["hull"] <= row["linear"] <= row["samples"] <= 571
+    assert 0 < row["growth"]["balls"] < row["growth"]["per_letter"]
+
+
+def test_models_without_a_counterexample_or_with_a_long_one_are_left_out(tmp_path, monkeypatch):
+    def row(n):
+        return {"method": "sets", "certified": 1, "task": "task:parity", "failure": n and {"length": n}}
+
+    lengths = dict.fromkeys(("sets", "sets_without_rounding", "hull", "linear", "samples"), 1)
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
+    monkeypatch.setattr(certified_gap, "gap", lambda *_: lengths | {"memory": 1, "growth": {}, "seconds": 0.0})
+    results_io.write("learned", {"models": {"a/1": row(9), "b/0": row(5_000), "c/0": row(7), "d/0": row(None)}}, "test")
+    main(longest=100)
+    main(longest=100)
+    rows = results_io.read("certified_gap")["results"]["models"]
+    assert [(row["model"], row["counterexample"]) for row in rows] == [("c/0", 7), ("a/1", 9)]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two kept models, nothing certified; a run says how often its model was certified before."""
+    for name in ("t5/seed-0", "t5/seed-1"):
+        (tmp_path / "t5").mkdir(exist_ok=True)
+        (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
+    monkeypatch.setattr(twice, "MODELS", tmp_path)
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
+    asked = []
+
+    def run(path, beside_a_busy_core):
+        asked.append((path.stem, beside_a_busy_core))
+        return {"certified": 7, "certificate_sha256": f"{asked.count((path.stem, beside_a_busy_core))}"}
+
+    monkeypatch.setattr(twice, "run", run)
+    return tmp_path, asked
+
+
+def test_runs_come_in_order_and_rows_go_with_their_models(folder):
+    path, asked = folder
+    with pytest.raises(UnsupportedFormat, match="no model t5/seed-9: there are t5/seed-0, t5/seed-1"):
+        main_of_certified_twice(["t5/seed-9"])
+    main_of_certified_twice()
+    main_of_certified_twice()
+    assert asked == [("seed-0", False), ("seed-1", False), ("seed-0", True), ("seed-1", True)]
+    rows = twice.known()
+    assert list(rows) == ["t5/seed-0", "t5/seed-1"]
+    assert all(are_alike(row["runs"]) and len(row["runs"]) == 2 for row in rows.values())
+    main_of_certified_twice(["t5/seed-1"], fresh=True)
+    assert asked[4:] == [("seed-1", False), ("seed-1", True)]
+    assert [len(row["runs"]) for row in twice.known().values()] == [2, 2]
+    (path / "t5/seed-0.safetensors").write_bytes(b"other weights")
+    (path / "t5/seed-1.safetensors").unlink()
+    main_of_certified_twice()
+    assert asked[6:] == [("seed-0", False), ("seed-0", True)]
+    assert list(twice.known()) == ["t5/seed-0"]
+
+
+@pytest.mark.parametrize("other", [{"certified": 8}, {"certificate_sha256": "b"}])
+def test_runs_with_another_n_or_other_bytes_are_unlike(other):
+    run = {"certified": 7, "certificate_sha256": "a", "seconds": 1}
+    assert are_alike([run, run | {"seconds": 2}])
+    assert not are_alike([run, run | other])
+
+
+def test_company_computes_until_it_is_no_longer_wanted():
+    with twice._company(True):
+        pass  # leaving kills it, or would never return
+
+
+COMMITTED = results_io.read("certified_twice")["results"]
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_the_committed_runs_are_alike_and_what_the_table_of_models_says(name):
+    row, table = COMMITTED[name], results_io.read("learned")["results"]["models"][name]
+    assert are_alike(row["runs"])
+    assert row["file_sha256"] == hashlib.sha256((MODELS / f"{name}.safetensors").read_bytes()).hexdigest()
+    assert row["file_sha256"] == table["file_sha256"]
+    assert row["runs"][0]["certified"] == table["certified"]
+
+
+RESULTS = results_io.read("block_sizes")["results"]
+ROWS = {row["machine"]: row for row in RESULTS["machines"]}
+SMALL = [source for source, row in ROWS.items() if row["states"] <= 12]
+
+
+def but_seconds(row):
+    return {key: value for key, value in row.items() if key != "seconds"}
+
+
+def test_the_table_is_whole_and_bounds_meet_in_time():
+    assert list(ROWS) == list(block_sizes.NAMED)
+    for row in ROWS.values():
+        for field in ("complex", "real", "rational"):
+            assert row[field]["lower"] <= row[field]["upper"] < max(2, row["states"])
+            assert (row[field]["lower"] == row[field]["upper"]) == (row[field]["note"] == "")
+        assert row["complex"]["lower"] <= row["real"]["upper"]
+        assert row["real"]["lower"] <= row["rational"]["upper"]
+    for row in ROWS.values():
+        assert row["seconds"] <= (1 if row["states"] <= 12 else 5 if row["states"] <= 20 else 60)
+    assert ROWS["mod_arith(5)"]["seconds"] <= 20
+
+
+@pytest.mark.parametrize("source", SMALL[::4])
+def test_a_row_is_regenerated_as_it_stands(source):
+    assert but_seconds(block_sizes.row(source)) == but_seconds(ROWS[source])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", ROWS)
+def test_every_row_is_regenerated_as_it_stands(source):
+    assert but_seconds(block_sizes.row(source)) == but_seconds(ROWS[source])
+
+
+@pytest.mark.slow
+def test_machines_at_random_are_as_they_were():
+    assert block_sizes.summary([block_sizes.row(source) for source in block_sizes.HELD_OUT]) == RESULTS["held_out"]
+
+
+def test_chains_end_the_example_prints_and_states_are_named(capsys):
+    for source in block_sizes.DRAWN_CHAINS:
+        found = block_sizes.levels(source)
+        assert found == RESULTS["chains"][source]
+        sizes = [max(level["classes"]) + 1 for level in found["levels"]]
+        assert sizes == sorted(sizes)
+        assert sizes[-1] == len(found["states"]) > sizes[-2]
+    page = (Path(block_sizes.__file__).parents[2] / "docs" / "block-sizes.md").read_text(encoding="utf-8")
+    code = page.split("```python\n")[1].split("```")[0]
+    exec(compile(code, "docs/block-sizes.md", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == [
+        line.split("# ")[1] for line in code.splitlines() if "print" in line
+    ]
+    machine = zoo.sum_mod(3)
+    assert [block_sizes.name(machine, q) for q in range(3)] == ["ε", "1", "2"]
+
+
+TINY = Settings(
+    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=2,
+    evaluate_every=2, stop_at=None,
+)  # fmt: skip
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Two ended runs of one layer, and one of two layers."""
+    folder = tmp_path_factory.mktemp("runs")
+    for seed in (2, 10):
+        run_seed(replace(TINY, seed=seed), folder / "one" / f"seed-{seed}", PLAN, lambda _: None)
+    run_seed(replace(TINY, layers=2), folder / "two" / "seed-0", PLAN, lambda _: None)
+    return folder
+
+
+def test_a_model_of_one_layer_is_kept_as_its_tables(runs, tmp_path):
+    facts = keep(runs / "one" / "seed-2", tmp_path / "kept" / "seed-2")
+    trained, kept = load(runs / "one" / "seed-2" / "model.safetensors"), load(tmp_path / "kept" / "seed-2.safetensors")
+    tokens = torch.randint(2, (5, 70))
+    with torch.no_grad():
+        assert torch.equal(trained(tokens), kept(tokens))
+    assert json.loads((tmp_path / "kept" / "seed-2.json").read_text()) == facts
+    assert (facts["kept_as"], facts["task"], facts["seed"], facts["step"]) == ("tables", "task:sum_mod(2)", 2, 2)
+    assert facts["sha256"] == switched(trained).sha256 == switched(kept).sha256
+    assert facts["parameters_trained"] == sum(weight.numel() for weight in trained.parameters())
+    assert [line["length"] for line in facts["last_checkpoint"]] == [3, 5]
+    assert facts["versions"]["torch"] == torch.__version__
+    assert facts["command"].startswith('fsa2lrnn train "task:sum_mod(2)" --output FOLDER --seeds 2 --steps 2 --set ')
+    assert "--set stop_at=null" in facts["command"]
+
+
+def test_the_command_of_released_settings_is_short(runs, tmp_path, monkeypatch):
+    settings = Settings("task:sum_mod(2)", seed=2, steps=10_000)
+    monkeypatch.setattr(Settings, "from_json", lambda _: settings)
+    facts = keep(runs / "one" / "seed-2", tmp_path / "seed-2")
+    assert facts["command"] == 'fsa2lrnn train "task:sum_mod(2)" --output FOLDER --seeds 2 --steps 10000'
+
+
+def test_several_layers_are_kept_as_they_are(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    main_of_keep_models([runs / "two", runs / "one"], tmp_path)
+    shown = capsys.readouterr().out
+    assert [line.split()[1] for line in shown.splitlines() if "seed-" in line] == [
+        "two/seed-0",
+        "one/seed-2",
+        "one/seed-10",
+    ]
+    trained, kept = (
+        load(path) for path in (runs / "two/seed-0/model.safetensors", tmp_path / "two/seed-0.safetensors")
+    )
+    assert all(torch.equal(weight, kept.state_dict()[name]) for name, weight in trained.state_dict().items())
+    facts = json.loads((tmp_path / "two" / "seed-0.json").read_text())
+    assert (facts["kept_as"], facts["sha256"]) == ("weights", None)
+
+
+def test_tables_that_compute_something_else_are_refused(runs, monkeypatch):
+    trained = load(runs / "one" / "seed-2" / "model.safetensors")
+
+    def off_by_a_bit(tables):
+        model = from_affine(tables)
+        with torch.no_grad():
+            weight = model.layers[0].value[2].weight.view(-1)
+            weight[0] = torch.nextafter(weight[0], weight[0] + 1)
+        return model
+
+    from_affine = LRNN.from_affine
+    as_tables(trained)
+    monkeypatch.setattr(LRNN, "from_affine", off_by_a_bit)
+    with pytest.raises(CheckpointError, match="do not give the model's own logits, bit for bit, on "):
+        as_tables(trained)
+
+
+def test_runs_that_have_not_ended_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match=r"seed-7 has no result\.json: only runs that have ended"):
+        keep(tmp_path / "seed-7", tmp_path / "kept")
+    (tmp_path / "seed-7").mkdir()
+    (tmp_path / "seed-7" / "result.json").write_text('{"seed": 7, "end": "interrupted", "step": 3}')
+    with pytest.raises(CheckpointError, match="the run was interrupted: only runs that have ended"):
+        keep(tmp_path / "seed-7", tmp_path / "kept")
+    assert not (tmp_path / "kept.json").exists()

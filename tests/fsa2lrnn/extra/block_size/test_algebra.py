@@ -1,0 +1,213 @@
+"""Polynomials, fields, constituents and commutants."""
+
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from flint import fmpq, fmpq_mat, fmpq_poly, fmpz_poly
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant, hilbert_symbol, integral
+from fsa2lrnn.extra.block_size.constituents import constituents, structure
+from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map, value_at
+from fsa2lrnn.extra.block_size.householder import factor_bounds
+from fsa2lrnn.extra.block_size.kinds import homs
+from fsa2lrnn.extra.block_size.polynomials import negative_at_real_roots, real_roots, why_irreducible
+from fsa2lrnn.families import RejectedCertificate, linear, recheck
+from fsa2lrnn.families.modules import functions_module, spin
+from fsa2lrnn.testing.strategies import machines
+
+from .conftest import KNOWN, dicyclic, machine_of, metacyclic, special_linear
+
+monic = st.lists(st.integers(-6, 6), min_size=1, max_size=6).map(lambda c: (*c, 1))
+
+
+@given(monic)
+def test_no_reducible_polynomial_has_a_reason(polynomial):
+    is_irreducible = sum(e for _, e in fmpz_poly(list(polynomial)).factor()[1]) == 1
+    reason = why_irreducible(polynomial)
+    assert is_irreducible or reason is None
+    assert reason is not None or not is_irreducible or len(polynomial) > 4
+
+
+@pytest.mark.parametrize("m", [7, 12, 20])
+def test_cyclotomic_polynomials_are_named(m):
+    polynomial = tuple(int(c) for c in fmpz_poly.cyclotomic(m).coeffs())
+    assert why_irreducible(polynomial)[1] in (0, m)
+
+
+@given(monic, st.integers(-4, 4), st.integers(-4, 4))
+def test_real_roots_and_signs_are_those_of_floating_point(polynomial, a, b):
+    assume(why_irreducible(polynomial) is not None and (a or b))
+    assume(len(polynomial) > 2 or a + b * -polynomial[0] != 0)
+    roots = np.roots(polynomial[::-1])
+    real = roots[abs(roots.imag) < 1e-9].real
+    assert real_roots(polynomial) == len(real)
+    assert negative_at_real_roots((fmpq(a), fmpq(b)), polynomial) == (a + b * real < 0).sum()
+
+
+@pytest.mark.parametrize("machine", [zoo.sum_mod(5), zoo.sum_mod(12), zoo.group("A5"), zoo.group("Q8"), dicyclic(3)])
+@pytest.mark.parametrize("field", ["R", "C"])
+def test_splitting_maps_commute_and_have_as_many_eigenspaces_as_the_kind_splits_into(machine, field):
+    for kind in constituents(functions_module(machine.delta), lambda: None):
+        found = splitting_map(kind, field)
+        if kind.weight(field) == kind.dimension:
+            assert found is None
+            continue
+        polynomial, t = found
+        assert all(t * a == a * t for a in kind.standard.module.letters)
+        assert value_at(tuple(map(fmpq, polynomial)), t).rank() == 0
+        assert why_irreducible(polynomial) is not None
+        assert len(polynomial) - 1 == kind.dimension // kind.weight(field)
+        assert field == "C" or real_roots(polynomial) > 0
+
+
+def test_fields_kinds_and_quaternions():
+    (kind,) = constituents(functions_module(zoo.sum_mod(7).delta), lambda: None)
+    assert splitting_map(kind, "Q") is None
+    assert complex_conjugation((-5, 0, 1)) == (0, 1)
+    machine = zoo.group("S4")
+    module = functions_module(machine.delta)
+    kinds = kinds_of(machine)
+    counts = Counter(homs(kind.standard, module).nrows() for kind in kinds)
+    assert counts == {1: 1, 2: 1, 3: 2}
+    kind = next(kind for kind in kinds_of(zoo.group("Q8")) if kind.dimension == 4)
+    maps = homs(kind.standard, kind.standard.module)
+    algebra = structure(kind.standard, maps)
+    assert algebra.dimension == 4
+    assert algebra.center.nrows() == 1
+    assert kinds_of(metacyclic(5, 8, 2)) is None
+    algebra = quaternions(2, 3)
+    units = [fmpq_mat(1, 4, [int(i == k) for i in range(4)]) for k in range(4)]
+    for x, y, z in product(units, repeat=3):
+        assert (x * algebra.times(y)) * algebra.times(z) == x * algebra.times(y * algebra.times(z))
+    algebra = Algebra(linear.identity(2), (linear.identity(2), linear.matrix([[0, 1], [4, 0]], 2)))
+    found = commutant(algebra, first(2), [])
+    assert isinstance(found, ZeroDivisor)
+    assert linear.rank(algebra.times(found.row)) == 1
+
+
+@pytest.mark.parametrize("m", [3, 4, 5, 7, 8, 9, 12, 15])
+def test_conjugation_in_cyclotomic_fields_inverts_the_root(m):
+    polynomial = tuple(int(c) for c in fmpz_poly.cyclotomic(m).coeffs())
+    conjugate, modulus = fmpq_poly(list(complex_conjugation(polynomial))), fmpq_poly(list(polynomial))
+    assert conjugate * fmpq_poly([0, 1]) % modulus == 1
+
+
+@pytest.mark.parametrize("polynomial", [(-2, 0, 0, 1), (1, 1, 0, 1), (-1, -1, 0, 0, 0, 1)])
+def test_fields_without_a_conjugation(polynomial):
+    assert complex_conjugation(polynomial) is None
+
+
+def kinds_of(machine):
+    return constituents(functions_module(machine.minimise().delta), lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [
+        (zoo.group("S4"), [(1, 1, 1, 1), (2, 2, 2, 1), (3, 3, 3, 1), (3, 3, 3, 1)]),
+        (zoo.group("A5"), [(3, 3, 6, 2), (4, 4, 4, 1), (5, 5, 5, 1)]),
+        (zoo.group("Q8"), [(1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1), (2, 4, 4, 4)]),
+        (zoo.sum_mod(12), [(1, 1, 1, 1), (1, 2, 2, 2), (1, 2, 2, 2), (1, 2, 2, 2), (1, 2, 4, 4)]),
+        (special_linear(3), [(1, 2, 2, 2), (2, 4, 4, 4), (2, 4, 4, 2), (3, 3, 3, 1)]),
+        (dicyclic(4), [(1, 1, 1, 1), (1, 1, 1, 1), (1, 1, 1, 1), (2, 2, 2, 1), (2, 4, 8, 8)]),
+        (metacyclic(7, 3, 2), [(1, 2, 2, 2), (3, 6, 6, 2)]),
+        (zoo.cerny(6), [(5, 5, 5, 1)]),
+        (zoo.shift_register(3), [(1, 1, 1, 1)]),
+    ],
+)
+def test_weights_over_the_three_fields_and_what_commutes(machine, expected):
+    found = [(*(kind.weight(field) for field in "CRQ"), kind.commutant.dimension) for kind in kinds_of(machine)]
+    assert sorted(found) == sorted(expected)
+
+
+@given(machines(6, 2).filter(lambda m: m.minimise().n_states > 1))
+def test_kinds_are_irreducible_and_pairwise_different(machine):
+    kinds = kinds_of(machine)
+    for i, kind in enumerate(kinds):
+        module, d = kind.standard.module, kind.dimension
+        assert len(spin(module, linear.rows_of(linear.identity(d), [0])).path) == d
+        assert len(spin(module.dual, kind.covector).path) == d
+        assert d - linear.rank(module.element(kind.standard.element)) == kind.commutant.dimension
+        for j, other in enumerate(kinds):
+            assert homs(kind.standard, other.standard.module).nrows() == (i == j) * kind.commutant.dimension
+
+
+def quaternions(a, b):
+    """(a, b) over the rationals on the basis 1, i, j, ij: the matrices of "then basis map"."""
+    one = [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
+    i = [[0, 1, 0, 0], [a, 0, 0, 0], [0, 0, 0, -1], [0, 0, -a, 0]]
+    j = [[0, 0, 1, 0], [0, 0, 0, 1], [b, 0, 0, 0], [0, b, 0, 0]]
+    k = [[0, 0, 0, 1], [0, 0, a, 0], [0, -b, 0, 0], [-a * b, 0, 0, 0]]
+    return Algebra(linear.identity(4), tuple(linear.matrix(rows, 4) for rows in (one, i, j, k)))
+
+
+def first(e):
+    return fmpq_mat(1, e, [int(i == 0) for i in range(e)])
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "weights"), [(-1, -1, (2, 4, 4)), (-1, 3, (2, 2, 4)), (2, 3, (2, 2, 4)), (-2, -5, (2, 4, 4))]
+)
+def test_quaternions_without_zero_divisors(a, b, weights):
+    found = commutant(quaternions(a, b), first(4), [])
+    assert isinstance(found, Commutant)
+    assert (found.degree, found.dimension) == (1, 4)
+    assert tuple(found.least_ideal(field) for field in "CRQ") == weights
+    assert (found.prime is None) == (weights[1] == 4)
+
+
+@pytest.mark.parametrize(("a", "b"), [(1, 1), (-1, 1), (4, 7)])
+def test_matrices_are_never_taken_for_quaternions_without_zero_divisors(a, b):
+    found = commutant(quaternions(a, b), first(4), [])
+    assert found is None or isinstance(found, ZeroDivisor)
+
+
+def test_bounds_and_symbols():
+    for a, b in product([-7, -3, -2, -1, 2, 3, 5, 6], repeat=2):
+        places = [hilbert_symbol(fmpq(a), fmpq(b), p) for p in (2, 3, 5, 7)]
+        at_infinity = -1 if a < 0 and b < 0 else 1
+        assert places.count(-1) % 2 == (at_infinity == -1)
+    assert integral(fmpq_poly([fmpq(1, 8), 0, fmpq(1, 2), 1])) == ((1, 0, 1, 1), 2)
+    generators = [[1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2]]
+    elements = [(0, 1, 2, 3)]
+    for x in elements:
+        for g in generators:
+            y = tuple(x[g[i]] for i in range(4))
+            if y not in elements:
+                elements.append(y)
+    delta = [[elements.index(tuple(x[g[i]] for i in range(4))) for x in elements] for g in generators]
+    found = factor_bounds(machine_of(delta))
+    assert (found.lower, found.upper) == (1, 1)
+    certificate = factor_bounds(zoo.group("Q8")).impossible
+    other = factor_bounds(zoo.group("D4")).to_json()["machine"]
+    with pytest.raises(RejectedCertificate):
+        recheck({**certificate, "machine": other})
+    found = factor_bounds(zoo.random_dfa(300, 2, seed=0, minimal=True))
+    assert (found.lower, found.upper) == (1, None)
+    assert found.note.endswith("states are more than the 200 for which submodules are looked for")
+
+
+@pytest.mark.parametrize(("p", "n"), [(2, 16), (3, 9), (5, 25)])
+def test_hilbert_symbols_agree_with_solutions_modulo_a_power(p, n):
+    squares = {(x * x % n, bool(x % p)) for x in range(n)}
+    for a, b in product([-3, -1, 2, 5], repeat=2):
+        has = any(
+            (a * x + b * y - z) % n == 0 and (u or v or w) for (x, u), (y, v), (z, w) in product(squares, repeat=3)
+        )
+        assert has == (hilbert_symbol(fmpq(a), fmpq(b), p) == 1)
+
+
+@pytest.mark.parametrize("source", KNOWN)
+def test_named_machines(source):
+    lower, upper = KNOWN[source][3]
+    found = factor_bounds(zoo.from_task(source))
+    assert (found.lower, found.upper) == (lower, upper)
+    if found.impossible is not None:
+        assert recheck(found.impossible).startswith("impossible: no layer of products of ")
+    if found.heads:
+        assert recheck(found.to_json()).startswith("representable: ")

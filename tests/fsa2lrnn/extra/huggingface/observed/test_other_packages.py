@@ -1,0 +1,281 @@
+"""RWKV-7 and PD-SSM: gates by the formulas of their steps; files that are not models."""
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, MissingPackage
+from fsa2lrnn.extra.huggingface.observed.observer import replaced
+from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver, longest_and_least
+from fsa2lrnn.extra.huggingface.observed.read import observe
+from fsa2lrnn.extra.huggingface.observed.rwkv import Rwkv7Observer, gates, least_eigenvalue
+from fsa2lrnn.extra.huggingface.rwkv_package import quietly, zeros
+from fsa2lrnn.optional import is_installed
+
+has_rwkv = pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
+VOCABULARY, H, HEADS, LAYERS = 11, 32, 4, 3
+WORD = np.random.default_rng(0).integers(VOCABULARY, size=40).tolist()
+
+
+def weights(dtype=torch.float32):
+    """Of the shapes that are released, drawn wide enough for gates to move."""
+    rng = torch.Generator().manual_seed(0)
+
+    def draw(*shape):
+        return (torch.randn(*shape, generator=rng) * 0.4).to(dtype)
+
+    z = {"emb.weight": draw(VOCABULARY, H), "head.weight": draw(VOCABULARY, H)}
+    z |= {f"{name}.weight": torch.ones(H, dtype=dtype) for name in ("ln_out", "blocks.0.ln0")}
+    z |= {f"{name}.bias": draw(H) for name in ("ln_out", "blocks.0.ln0")}
+    for i in range(LAYERS):
+        block = {f"att.x_{branch}": draw(1, 1, H) for branch in "rwkvag"}
+        block |= {f"att.{name}": draw(1, 1, H) * 5 for name in ("w0", "a0", "v0", "k_k", "k_a")}
+        for gate in "wavg":
+            block |= {f"att.{gate}1": draw(H, 6) * 3, f"att.{gate}2": draw(6, H) * 3}
+        block |= {f"att.{name}.weight": draw(H, H) for name in ("receptance", "key", "value", "output")}
+        block |= {"att.r_k": draw(HEADS, H // HEADS), "att.ln_x.weight": draw(H), "att.ln_x.bias": draw(H)}
+        block |= {"ffn.x_k": draw(1, 1, H), "ffn.key.weight": draw(48, H), "ffn.value.weight": draw(H, 48)}
+        block |= {f"{ln}.{part}": draw(H) for ln in ("ln1", "ln2") for part in ("weight", "bias")}
+        z |= {f"blocks.{i}.{name}": part for name, part in block.items()}
+    return z
+
+
+def folder(path, z=None):
+    torch.save(weights() if z is None else z, path / "any-name.pth")
+    return path
+
+
+def dense(w, a, key):
+    return np.diag(w) - np.outer(key, a * key)
+
+
+def test_the_least_eigenvalue_is_that_of_the_matrix():
+    rng = np.random.default_rng(0)
+    w, a, key = rng.uniform(0.5452, 1, (200, 3, 6)), rng.choice([0, 0.3, 1], (200, 3, 6)), rng.normal(size=(200, 3, 6))
+    key[:50, :, ::2] = 0
+    a[:20], key[20:30] = 0, 0
+    key /= np.maximum(np.linalg.norm(key, axis=-1, keepdims=True), 1e-12)
+    found = least_eigenvalue(w, a, key)
+    wanted = [[np.linalg.eigvals(dense(*one)).real.min() for one in zip(*row, strict=True)]
+              for row in zip(w, a, key, strict=True)]  # fmt: skip
+    assert np.abs(found - wanted).max() < 1e-6
+    assert found.min() < -0.2
+
+
+@has_rwkv
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_their_state_follows_from_the_gates_bit_for_bit(tmp_path, dtype):
+    model = Rwkv7Observer().open(folder(tmp_path, weights(dtype)))
+    z, N = model.z, H // HEADS
+    assert z["emb.weight"].dtype == dtype
+    state = zeros(model)
+    with quietly(), torch.no_grad():
+        for token in WORD[:12]:
+            before = list(state)
+            _, state = model.forward([token], state)
+            for i in range(LAYERS):
+                x, x_prev = state[3 * i], before[3 * i]
+                w, a, key = gates(z, i, x, x_prev, HEADS)
+                part = {name.rpartition("att.")[2]: p for name, p in z.items() if name.startswith(f"blocks.{i}.att.")}
+                xx = x_prev - x
+                k = (x + xx * part["x_k"]) @ part["key.weight"]
+                k = k * (1 + (a.view(-1) - 1) * part["k_a"])
+                xv = x + xx * part["x_v"]
+                v = xv @ part["value.weight"]
+                if i == 0:
+                    v_first = v
+                else:
+                    v = v + (v_first - v) * torch.sigmoid(part["v0"] + (xv @ part["v1"]) @ part["v2"])
+                vk = v.view(HEADS, N, 1) @ k.view(HEADS, 1, N)
+                ab = (-key).view(HEADS, N, 1) @ (key * a).view(HEADS, 1, N)
+                S = before[3 * i + 1]
+                wanted = S * w.view(HEADS, 1, N) + S @ ab.float() + vk.float()
+                assert torch.equal(state[3 * i + 1], wanted)
+
+
+@has_rwkv
+def test_a_report(tmp_path):
+    found = observe(folder(tmp_path), WORD)
+    assert (found.layer, found.n_tokens, len(found.heads)) == ("rwkv-7", 40, LAYERS * HEADS)
+    assert found.reach[0] < found.least < 0
+    head = found.heads[5].spreads
+    assert 0.5452 < head["w"].least < head["w"].most <= 1
+    assert (head["w"].n, head["key"].n) == (40 * H // HEADS, 40)
+    model = Rwkv7Observer().open(tmp_path)
+    again = observe(model, WORD)
+    assert again.to_json() == found.to_json()
+    every, alone = observe(model), observe(model, range(VOCABULARY), window=1)
+    assert [head.to_json() for head in every.heads] == [head.to_json() for head in alone.heads]
+
+
+@has_rwkv
+def test_an_exported_model_erases_or_keeps_whole(exported):
+    found = observe(exported("flip_flop", "rwkv-7")[0])
+    head = found.heads[0].spreads  # the one that holds something
+    assert sum(head["a"].exactly.values()) == head["a"].n
+    assert head["w"].exactly[1.0] == head["w"].n
+    assert (found.negative, head["eigenvalue"].least) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "message"),
+    [
+        ("emb.weight", None, "emb.weight is missing"),
+        ("blocks.1.att.k_k", torch.zeros(3), r"blocks.1.att.k_k has shape \(3,\)"),
+        ("blocks.1.att.x_w", torch.zeros(H, 1, 2), r"blocks.1.att.x_w has shape \(32, 2\)"),
+        ("blocks.2.att.a2", torch.zeros(7, H), r"blocks.2.att.a2 has shape \(7, 32\)"),
+        ("blocks.0.att.r_k", torch.zeros(H), "has no blocks.0.att.r_k of heads"),
+        ("blocks.7.ln1.weight", torch.zeros(H), "blocks 0, 1, 2, 7 are not numbered"),
+        ("blocks.1.ffn.value.weight", torch.zeros(1).expand(H, 10**9), "its tensors are 128,"),
+        ("blocks.0.att.w1", 3, "is no table of tensors"),
+    ],
+)
+def test_shapes_that_are_none(tmp_path, name, part, message):
+    z = weights()
+    if part is None:
+        del z[name]
+    else:
+        z[name] = part
+    with pytest.raises(CheckpointError, match=message):
+        observe(folder(tmp_path, z), [0])
+
+
+def test_files_that_are_none(tmp_path):
+    path = folder(tmp_path) / "any-name.pth"
+    whole = path.read_bytes()
+    for content in (b"", b"abc", whole[:900], whole[: len(whole) // 2]):
+        path.write_bytes(content)
+        with pytest.raises(CheckpointError, match="is damaged or no file of weights"):
+            observe(tmp_path, [0])
+    torch.save(weights(torch.float16), path)
+    with pytest.raises(CheckpointError, match=r"weights in torch\.float16; convert"):
+        observe(tmp_path, [0])
+
+
+@pytest.mark.skipif(is_installed("rwkv"), reason="rwkv is installed")
+def test_the_package_is_named(tmp_path):
+    with pytest.raises(MissingPackage, match=r"pip install rwkv==0\.8\.32"):
+        observe(folder(tmp_path), [0])
+
+
+@has_rwkv
+def test_any_tensor_may_be_wrong(tmp_path):
+    rng = np.random.default_rng(0)
+    for i, name in enumerate(list(weights())[::9]):
+        z = weights()
+        z[name] = z[name].flatten()[: int(rng.integers(z[name].numel()))]
+        (tmp_path / str(i)).mkdir()
+        with pytest.raises(Fsa2LrnnError):
+            observe(folder(tmp_path / str(i), z), WORD[:2])
+
+
+has_pd_ssm = pytest.mark.skipif(
+    not (is_installed("pdssm") and is_installed("einops")), reason="pdssm.py is not on the path"
+)
+
+
+def test_eigenvalues_are_those_of_the_matrix():
+    rng = np.random.default_rng(0)
+    for n in range(1, 9):
+        for _ in range(30):
+            sources = rng.permutation(n) if rng.random() < 0.4 else rng.integers(n, size=n)
+            factors = rng.uniform(0, 1, n) * np.exp(2j * np.pi * rng.choice([0, 0.5, 0.3], n))
+            matrix = np.zeros((n, n), complex)
+            matrix[np.arange(n), sources] = factors
+            longest, least = longest_and_least(sources, factors)
+            assert abs(np.linalg.eigvals(matrix).real.min() - least) < 1e-3  # nilpotent parts lose half the digits
+            power, seen = np.arange(n), set()
+            for _ in range(n):
+                power = sources[power]
+            for q in set(power.tolist()):
+                length, p = 1, sources[q]
+                while p != q:
+                    length, p = length + 1, sources[p]
+                seen.add(length)
+            assert longest == max(seen)
+
+
+def test_an_exchange_has_minus_one():
+    assert longest_and_least(np.array([1, 0, 2]), np.ones(3)) == (2, -1)
+    assert longest_and_least(np.array([0, 0, 0]), np.ones(3)) == (1, 0)
+
+
+def made(state_size=9, layers=2):
+    from fsa2lrnn.extra.huggingface.packages import pdssm
+
+    torch.manual_seed(0)
+    sizes = {"output_size": 3, "input_size": 5, "state_size": state_size, "embed_size": state_size}
+    return pdssm().PD(**sizes, dictionary_size=4, num_layers=layers, return_all_outputs=True).eval()
+
+
+@has_pd_ssm
+def test_what_is_seen_is_what_multiplies_the_state(values):
+    """Their states without input, h ← D P h from e₁ on, are those of the maps and factors that are reported."""
+    from fsa2lrnn.extra.huggingface.packages import pdssm
+
+    file, model = pdssm(), made(layers=1)
+    (block,) = model.blocks
+    with torch.no_grad():
+        block.B_re.zero_()
+        block.B_im.zero_()
+    word, seen = [[0, 3, 1, 1, 4, 2, 0]], []
+    block.drop.register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
+    maps, product = [], file.einsum
+
+    def look(*given):
+        maps.append(product(*given))
+        return maps[-1]
+
+    with replaced(file, einsum=look):
+        found = values(PdSsmObserver(), model, word)[0]
+    h = np.zeros(9, complex)
+    h[0] = 1
+    for t in range(7):
+        sources = maps[0][0, t].softmax(dim=-1).argmax(dim=-1).numpy()
+        size, turn = found["magnitude"].reshape(7, 9)[t], found["phase"].reshape(7, 9)[t]
+        h = size * np.exp(2j * np.pi * turn) * h[sources]
+        theirs = seen[0][t].double().numpy()
+        assert np.abs(theirs[:9] + 1j * theirs[9:] - h).max() < 1e-6
+        assert found["cycle"][t, 0] == longest_and_least(sources, np.ones(9))[0]
+
+
+@has_pd_ssm
+def test_a_report_of_a_folder(tmp_path):
+    model = made()
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    found = observe(tmp_path, [0, 1, 2, 3, 4, 0])
+    assert found.to_json() == observe(model, [0, 1, 2, 3, 4, 0]).to_json()
+    assert [(head.layer, head.head) for head in found.heads] == [(0, 0), (1, 0)]
+    assert 0 < found.heads[0].spreads["magnitude"].least < found.heads[0].spreads["magnitude"].most < 1
+    assert model.training is False
+
+
+@has_pd_ssm
+@pytest.mark.parametrize(("task", "least"), [("parity", -1.0), ("flip_flop", 0.0), ("sum_mod(5)", -0.8090169943749475)])
+def test_exported_models_have_the_eigenvalues_of_their_machine(exported, task, least):
+    found = observe(exported(task, "pd-ssm")[0])
+    (head,) = found.heads
+    assert abs(head.spreads["eigenvalue"].least - least) < 1e-12
+    assert head.spreads["magnitude"].exactly[1.0] == head.spreads["phase"].exactly[0.0] == head.spreads["phase"].n
+
+
+@has_pd_ssm
+def test_weights_that_are_none(tmp_path):
+    path = tmp_path / "model.safetensors"
+    save_file(made().state_dict(), path)
+    weights = load_file(path)
+    for changed, message in [
+        ({**weights, "blocks.0.S.weight": torch.zeros(7, 9)}, r"blocks\.0\.S\.weight are not as a PD"),
+        ({**weights, "blocks.10000.norm.bias": torch.zeros(9)}, "10,001 blocks of"),
+        ({**weights, "blocks.x.norm.bias": torch.zeros(9)}, "holds no model of pd-ssm"),
+        ({**weights, "blocks.0.A_dict": torch.zeros(9, 9)}, "holds no model of pd-ssm"),
+        ({**weights, "more": torch.zeros(9)}, "more are not as a PD"),
+        ({"readout.weight": torch.zeros(2, 2)}, "holds no model of pd-ssm"),
+    ]:
+        save_file(changed, path)
+        with pytest.raises(CheckpointError, match=message):
+            observe(tmp_path, [0])
+    path.write_bytes(b"none")
+    with pytest.raises(CheckpointError, match="holds no model of pd-ssm"):
+        observe(tmp_path, [0])

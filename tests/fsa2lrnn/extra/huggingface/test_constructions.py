@@ -1,0 +1,257 @@
+"""Constructions in exact numbers: which is taken, what its heads hold, and how its plan becomes weights."""
+
+import os
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.gated_delta import mixer
+from fsa2lrnn.extra.huggingface.plan import UNIT, StageHead, orbit, side_by_side
+from fsa2lrnn.extra.huggingface.reflections import reflections
+from fsa2lrnn.extra.huggingface.registers import register, windowed
+from fsa2lrnn.extra.huggingface.stream import layout
+from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions, transposition_heads, two_sides
+
+
+@pytest.mark.parametrize(
+    ("machine", "how"),
+    [
+        (zoo.flip_flop(), "one head: a register, 3 matrices"),
+        (zoo.group("S3", "transpositions"), "one head: reflections, 6 matrices"),
+        (zoo.ab_star(), "a register of 2 values behind windows of 2 letters, in two layers"),
+        (zoo.group("Z2xZ2"), "one head: reflections, 4 matrices"),
+        (zoo.group("S4"), "a cascade of 4 components, in 3 layers"),
+    ],
+)
+def test_how(machine, how):
+    assert construct(machine, has_reflections=True).how == how
+
+
+def test_heads_side_by_side():
+    """Parity of ones beside what was written last: neither is both a group and a reset."""
+    delta = [[2 * parity + bit for parity in range(2) for bit in range(2)] for _ in range(3)]
+    delta[0] = [2 * (1 - parity) + bit for parity in range(2) for bit in range(2)]
+    delta[1] = [2 * parity for parity in range(2) for _ in range(2)]
+    delta[2] = [2 * parity + 1 for parity in range(2) for _ in range(2)]
+    plan = construct(MooreMachine(delta, range(4)), has_reflections=True)
+    assert plan.how.startswith("2 heads side by side: ")
+    assert {"a register", "reflections"} == set(plan.how.partition(": ")[2].rpartition(", ")[0].split(", "))
+
+
+@pytest.mark.parametrize(
+    ("machine", "has_reflections"), [(zoo.parity(), False), (zoo.length_mod(29), True), (zoo.group("S3"), False)]
+)
+def test_what_is_not_known(machine, has_reflections):
+    with pytest.raises(NotExpressible, match="no stack of the known constructions was found for this machine of"):
+        construct(machine, has_reflections)
+
+
+def test_too_many_windows_or_states():
+    assert construct(zoo.sum_mod(12), has_reflections=True).how.startswith("a cascade of")
+    with pytest.raises(BudgetExceeded, match="more than 1,500 windows"):
+        construct(zoo.sum_mod(12), has_reflections=False)
+    with pytest.raises(BudgetExceeded, match="5,040 states, and whole models are written for 1,500"):
+        construct(zoo.group("S7", "transpositions"), has_reflections=True)
+
+
+ROOT = Path(__file__).parents[4]
+
+
+def test_steps_are_the_delta_rule_and_orbits_are_closed():
+    k, v = np.array([0.5, 0.5, 0.5, 0.5]), np.array([3.0, 1.0])
+    head = StageHead(k[None], v[None], np.ones(1), np.full(1, 2.0), np.ones(4), np.ones(2))
+    S = np.arange(8.0).reshape(4, 2)
+    assert np.array_equal(head.step(S, 0), (np.eye(4) - 2 * np.outer(k, k)) @ S + 2 * np.outer(k, v))
+    found = reflections(zoo.group("S4", "transpositions").delta, 0)
+    assert len(found.states) == 24
+    for a, row in enumerate(found.table):
+        for S, after in zip(found.states, row, strict=True):
+            assert np.array_equal(found.head.step(S, a), found.states[after])
+    found = numbers(reflections(zoo.group("S5", "transpositions").delta, 0))
+    assert np.abs(found[found != 0]).min() > 1e-3
+
+
+def numbers(found):
+    """What becomes weights, in the type that these have."""
+    return np.concatenate([found.head.query, found.marks.ravel(), [found.gap]]).astype(np.float32)
+
+
+OTHER_CPU = """
+import sys
+from fsa2lrnn import zoo
+from fsa2lrnn.extra.huggingface.reflections import reflections
+from tests.fsa2lrnn.extra.huggingface.test_constructions import numbers
+sys.stdout.buffer.write(numbers(reflections(zoo.group("S5", "transpositions").delta, 0)).tobytes())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Prescott", "Nehalem", "Haswell"])  # of those that OpenBLAS has code for
+def test_a_plan_has_the_same_numbers_on_every_cpu(kind):
+    environment = {**os.environ, "OPENBLAS_CORETYPE": kind}
+    other = subprocess.run(
+        [sys.executable, "-c", OTHER_CPU], env=environment, capture_output=True, check=True, cwd=ROOT
+    )
+    assert other.stdout == numbers(reflections(zoo.group("S5", "transpositions").delta, 0)).tobytes()
+
+
+def test_what_never_closes_or_tells_no_outputs_apart_is_refused():
+    grows = StageHead(np.ones((1, 1)), np.full((1, 1), UNIT), np.ones(1), np.full(1, 1.5), np.ones(1), np.ones(1))
+    with pytest.raises(BudgetExceeded, match="more than 20 states"):
+        orbit(grows, limit=20)
+    keeps = register(np.array([[0], [0]]))
+    with pytest.raises(NotExpressible, match="two outputs"):
+        side_by_side(zoo.parity(), [keeps], "nothing")
+
+
+def test_units_and_places():
+    machine = MooreMachine([[0, 0], [1, 1]], ["x", "y"])
+    plan = side_by_side(machine, [register(machine.delta)], "a register")
+    assert plan.outputs == ("x", "y")
+    assert sorted((unit.marks, unit.target) for unit in plan.stages[0].units) == [((1,), 0), ((2,), 1)]
+    plan = construct(zoo.ab_star(), True)
+    where = layout(plan)
+    assert where.marks == (2, 7, 8)
+    assert where.symbols == (4, 9)
+    assert where.width == 64
+    machine = MooreMachine(np.arange(5_000)[:, None] % 2 * np.ones((1, 2), int), [False, True])
+    with pytest.raises(NotExpressible, match=r"5,000 letters.* need a hidden size of 5,00.*smaller alphabet"):
+        layout(construct(machine, True))
+
+
+@pytest.mark.parametrize("number", [-512.0, 0.0, 512.0])
+def test_gates_saturate_exactly(number):
+    for dtype in (torch.float32, torch.bfloat16):
+        x = torch.tensor(number, dtype=dtype)
+        assert float(2 * x.sigmoid()) == {-512.0: 0, 0.0: 1, 512.0: 2}[number]
+        decay = (-torch.nn.functional.softplus(x.float())).exp()
+        assert number == 0 or float(decay) == {-512.0: 1, 512.0: 0}[number]
+
+
+def test_registers_and_resets():
+    plan = construct(zoo.parity(), True)
+    with pytest.raises(NotExpressible, match="β = 2 is asked for, and this layer reaches 1"):
+        mixer(plan, 0, largest_beta=1, kernel=4)
+    found = register(zoo.flip_flop().delta)
+    assert len(found.states) == 3
+    assert register(zoo.parity().delta) is None
+    found = reflections(np.array([[1, 0], [0, 1], [0, 0]]), 0)
+    assert len(found.states) == 2
+    assert found.table.tolist() == [[1, 0], [0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("machine", "length", "n_values"),
+    [(zoo.ab_star(), 1, 2), (zoo.shift_register(2), 2, 1), (zoo.tomita(1), 1, 2)],
+)
+def test_windows(machine, length, n_values):
+    found = windowed(machine.minimise(), length)
+    assert found.n_values == n_values
+
+
+@pytest.mark.parametrize("machine", [zoo.parity(), zoo.sum_mod(5), zoo.dyck(1, 3)])
+def test_what_no_window_helps(machine):
+    assert all(windowed(machine.minimise(), length) is None for length in (1, 2))
+
+
+@pytest.mark.parametrize(("n", "order"), [(2, 2), (3, 6), (4, 24), (5, 120)])
+def test_neighbours_exchanged(n, order):
+    found = reflections(zoo.group(f"S{n}", "transpositions").delta, 0)
+    assert len(found.states) == order
+    assert set(np.unique(found.head.keys)) <= {0.0, 0.5, 1.0}
+    assert np.array_equal((found.head.keys**2).sum(axis=1), np.ones(n - 1))
+
+
+def test_all_three_exchanges_of_three_points_fit_through_a_cover():
+    """Their roots can't all have non-negative products, but S4 acts on three pairs of pairs."""
+    rows = []
+    for i, j in combinations(range(3), 2):
+        row = np.arange(3)
+        row[[i, j]] = row[[j, i]]
+        rows.append(row)
+    found = reflections(np.array(rows), 0)
+    assert len(found.states) == 24
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [zoo.sum_mod(3), zoo.group("D4"), zoo.flip_flop(), MooreMachine([[1, 0, 2, 3], [1, 2, 3, 0]], range(4))],
+)
+def test_what_is_no_such_group(machine):
+    assert reflections(machine.delta, machine.start) is None
+
+
+@st.composite
+def components(draw):
+    """Maps that are transpositions between two sets, resets or the identity, and a start."""
+    n = draw(st.integers(2, 6))
+    start = draw(st.integers(0, n - 1))
+    second = draw(st.sets(st.sampled_from([t for t in range(n) if t != start]), min_size=1))
+    first = [t for t in range(n) if t not in second]
+    maps = list[list[int]]()
+    for _ in range(draw(st.integers(1, 5))):
+        i, j = draw(st.sampled_from(first)), draw(st.sampled_from(sorted(second)))
+        kind = draw(st.sampled_from(["exchange", "reset", "start", "nothing"]))
+        exchange = [j if q == i else i if q == j else q for q in range(n)]
+        maps.append({"exchange": exchange, "reset": [j] * n, "start": [start] * n, "nothing": list(range(n))}[kind])
+    return np.array(maps), start
+
+
+@given(components(), st.lists(st.integers(0, 4), max_size=30))
+def test_heads_are_where_the_component_is(component, word):
+    maps, start = component
+    points = [t for t in range(maps.shape[1]) if t != start]
+    orbits, state = transposition_heads(maps, start), start
+    held = [np.zeros_like(orbit.states[0]) for orbit in orbits]
+    for a in (a % len(maps) for a in word):
+        state = int(maps[a, state])
+        for i, (head, t) in enumerate(zip(orbits, points, strict=True)):
+            held[i] = head.head.step(held[i], a)
+            assert np.array_equal(held[i], head.states[state])
+            assert np.array_equal(head.head.mark(held[i]), head.marks[int(t == state)])
+
+
+@given(components())
+def test_keys_are_unit_vectors_that_a_layer_reaches(component):
+    for head in transposition_heads(*component):
+        assert np.isin(head.head.keys, (0, 0.5)).all()
+        norms = (head.head.keys**2).sum(axis=1)
+        assert np.array_equal(norms, head.head.betas > 0)
+        assert (head.head.values >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("pairs", "targets", "has_sides"),
+    [
+        ([(0, 1), (1, 2), (2, 3), (3, 0)], [], True),
+        ([(0, 1), (1, 2), (2, 0)], [], False),
+        ([(1, 2), (2, 3), (3, 1)], [], False),
+        ([(0, 1), (0, 2), (0, 3)], [1, 2, 3], True),
+        ([(1, 2)], [1, 2], False),
+        ([(0, 1), (1, 2)], [0, 2], False),
+    ],
+)
+def test_two_sides(pairs, targets, has_sides):
+    side = two_sides(4, 0, pairs, targets)
+    assert (side is not None) == has_sides
+    if side is not None:
+        assert not side[0]
+        assert all(side[i] != side[j] for i, j in pairs)
+        assert all(side[t] for t in targets if t)
+
+
+@pytest.mark.parametrize("row", [[1, 2, 0], [1, 0, 3, 2], [0, 0, 1]])
+def test_other_maps(row):
+    assert moves_by_transpositions(np.array([row]), 0) is None
+    with pytest.raises(ValueError, match="are not transpositions between two sets"):
+        transposition_heads(np.array([row]), 0)

@@ -1,0 +1,319 @@
+"""What layers can hold: answers, refusals and their certificates, forged ones too, and the theorem in numbers."""
+
+import copy
+import json
+import subprocess
+import sys
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.huggingface import LAYERS, layer_file
+from fsa2lrnn.extra.huggingface import recheck as checker
+from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, RejectedRefusal, recheck
+from fsa2lrnn.extra.huggingface.recheck import LAYERS as ARGUED
+from fsa2lrnn.extra.huggingface.refuse import answer, refuse
+
+
+@pytest.mark.parametrize(
+    ("task", "layer", "kind"),
+    [
+        ("parity", "olmo-hybrid", "yes"),
+        ("parity", "qwen3-next", "no"),
+        ("sum_mod(5)", "qwen3-next", "no"),
+        ("flip_flop", "qwen3-next", "yes"),
+        ("tomita(3)", "olmo-hybrid", "yes"),
+        ("sum_mod(3)", "olmo-hybrid", "yes"),
+        ("group(S4)", "olmo-hybrid", "yes"),
+        ("group(S4)", "qwen3-next", "no"),
+        ("length_mod(29)", "olmo-hybrid", "unknown"),
+        ("mod_arith(2)", "rwkv-7", "unknown"),
+        ("group(S3)", "pd-ssm", "yes"),
+    ],
+)
+def test_kinds(task, layer, kind):
+    found = answer(zoo.from_task(task), layer)
+    assert found.kind == kind
+    assert (found.refusal is not None and found.refusal.is_of_stacks) == (kind == "no")
+    assert ("certificate" in found.to_json()) == (found.refusal is not None)
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("seed", range(20))
+def test_no_construction_where_there_is_a_refusal(layer, seed):
+    machine = zoo.random_dfa(3, 2, seed, minimal=True)
+    refusal = refuse(machine, layer)
+    if refusal is not None and refusal.is_of_stacks:
+        with pytest.raises(NotExpressible):
+            layer_file(layer).plan(machine)
+    elif refusal is not None:
+        found = answer(machine, layer)
+        assert found.plan is None or found.plan.n_layers > 1
+
+
+def test_a_refusal_of_one_layer_makes_no_claim_about_stacks():
+    found = answer(zoo.sum_mod(4), "olmo-hybrid")
+    assert (found.kind, found.plan.n_layers) == ("yes", 3)
+    assert "one layer alone can't hold it" in found.why
+    assert found.to_json()["certificate"]["repeated"] == [1]
+    found = answer(zoo.length_mod(29), "olmo-hybrid")
+    assert (found.kind, found.plan) == ("unknown", None)
+    assert found.why.startswith("no stack of the known constructions was found")
+    assert "one layer alone can't hold it: After" in found.why
+    assert recheck(found.to_json()["certificate"]).startswith("impossible: one layer of olmo-hybrid")
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_declares_itself(name):
+    file = layer_file(name)
+    assert file.LAYER.name == name
+    assert "What one step executes:" in " ".join(file.__doc__.split())
+
+
+def test_words_and_arguments_of_refusals():
+    with pytest.raises(UnsupportedFormat, match="layer 'gpt' is not known: choose one of olmo-hybrid"):
+        layer_file("gpt")
+    assert (
+        refuse(zoo.mod_arith(2), "qwen3-next").explain().startswith('After "1+" again and again, and then "0", states')
+    )
+    told = refuse(zoo.sum_mod(3), "olmo-hybrid").explain()
+    assert told.startswith('After "1" again and again, states of one layer have period 1 or 2 in the end')
+    assert set(LAYERS) - set(checker.LAYERS) == {"pd-ssm", "slstm", "delta-product"}
+    assert set(checker.LAYERS) < set(LAYERS)
+    assert set(checker.LAYERS.values()) <= set(ARGUMENTS)
+
+
+ROOT_HALF = np.sqrt(0.5)
+KEYS = [(1, 0), (0, 1), (ROOT_HALF, ROOT_HALF), (ROOT_HALF, -ROOT_HALF), (0.6, 0.8), (0.5, 0)]
+SMALL = (
+    "parity", "sum_mod(3)", "flip_flop", "length_mod(3)", "ab_star", "tomita(1)", "tomita(6)", "length_mod(2)",
+    "all_maps(3)", "elevator(3)", "resettable_counter(3)", "remainder(3)", "count_mod(2)", "shift_register(1)",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "is_refused"), [("sum_mod(3)", True), ("group(S3)", True), ("parity", False)])
+def test_olmo_hybrid_refuses_letters_of_period_three(task, is_refused):
+    found = refuse(zoo.from_task(task), "olmo-hybrid")
+    assert (found is not None) == is_refused
+    assert found is None or found.check().startswith("impossible: one layer of olmo-hybrid")
+
+
+@pytest.mark.parametrize("layer", ["olmo-hybrid", "qwen3-next"])
+@pytest.mark.parametrize("task", ["flip_flop", "ab_star", "shift_register(3)", "dyck(2, 3)", "contains(abaab)"])
+def test_what_has_no_group_is_not_refused(task, layer):
+    assert refuse(zoo.from_task(task), layer) is None
+
+
+def transitions(layer):
+    """Matrices and vectors of two numbers, with gates at their ends, at half and between, that a letter may have."""
+    if layer in ("mamba-2", "mamba"):
+        for decays, v in product(product((0, 0.25, 0.5, 1), repeat=2), product((-1, 0, 1), repeat=2)):
+            yield np.diag(decays).astype(float), np.array(v, float)
+        return
+    for key in np.array(KEYS, float):
+        if layer == "rwkv-7":
+            for w, a, v in product(product((0.545239, 1), repeat=2), product((0, 0.5, 1), repeat=2), (0, 1)):
+                yield np.diag(w) - np.outer(key, np.array(a) * key), v * np.eye(2)[0]
+            continue
+        if layer == "kimi-linear":
+            for decays, beta, v in product(product((0, 0.5, 1), repeat=2), (0, 0.5, 1), (0, 1, -1)):
+                yield (np.eye(2) - beta * np.outer(key, key)) @ np.diag(decays), beta * v * key
+            continue
+        largest = 2 if layer == "olmo-hybrid" else 1
+        for alpha, beta, v in product((0, 0.5, 1), (0, 0.5 * largest, largest, 0.75 * largest), (0, 1, -1)):
+            yield alpha * (np.eye(2) - beta * np.outer(key, key)), beta * v * key
+
+
+def recurs(machine, letters, moves, start, limit=24):
+    """Whether what these moves reach is finite and tells the machine's outputs after each letter."""
+    first = tuple(np.round(start, 9) + 0.0), machine.start
+    seen, queue, shown = {first}, [first], {}
+    for x, q in queue:  # grows
+        for a, (A, v) in zip(letters, moves, strict=True):
+            after = tuple(np.round(A @ np.array(x) + v, 9) + 0.0), int(machine.delta[a, q])
+            if shown.setdefault(after[0], machine.outputs[after[1]]) != machine.outputs[after[1]]:
+                return False
+            if after not in seen:
+                seen.add(after)
+                queue.append(after)
+                if len(seen) > limit:
+                    return False
+    return True
+
+
+def is_found(machine, layer, letters, starts, rng, tries):
+    """Whether a search over all moves, or over drawn pairs of them, meets one that follows the machine."""
+    known = list(transitions(layer))
+    choices = [(move,) for move in known] if len(letters) == 1 else None
+    for _ in range(tries if choices is None else 1):
+        for moves in choices or [tuple(known[i] for i in rng.integers(len(known), size=len(letters)))]:
+            if any(recurs(machine, letters, moves, np.array(start, float)) for start in starts):
+                return True
+    return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layer", ARGUED)
+@pytest.mark.parametrize("task", SMALL)
+def test_what_is_refused_is_not_found(task, layer):
+    """Of the letters that a refusal names, from any of some starts, and of all of them."""
+    machine, rng = zoo.from_task(task).minimise(), np.random.default_rng(0)
+    if (refusal := refuse(machine, layer)) is None:
+        pytest.skip("it is not refused")
+    # From where the word before leads, the machine over these letters alone has no moves either.
+    q = machine.start
+    for a in refusal.before:
+        q = int(machine.delta[a, q])
+    here = MooreMachine(machine.delta, machine.outputs, q, machine.alphabet)
+    letters = sorted(set(refusal.repeated))
+    starts = list(product((0, 1, -1, 0.3), repeat=2)) if len(letters) == 1 else [(0, 0)]
+    assert not is_found(here, layer, letters, starts, rng, 20_000)
+    assert not is_found(machine, layer, list(range(len(machine.alphabet))), [(0, 0)], rng, 20_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("task", "layer"),
+    [
+        ("parity", "olmo-hybrid"),
+        *(("flip_flop", layer) for layer in ARGUED),
+        ("length_mod(2)", "olmo-hybrid"),
+    ],
+)
+def test_the_search_finds_what_is_there(task, layer):
+    machine, rng = zoo.from_task(task).minimise(), np.random.default_rng(0)
+    starts = product((0, 1, -1, 0.3), repeat=2) if len(machine.alphabet) == 1 else [(0, 0)]
+    assert is_found(machine, layer, list(range(len(machine.alphabet))), list(starts), rng, 200_000)
+
+
+def good():
+    return refuse(zoo.parity(), "qwen3-next").to_json()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("format", "fsa2lrnn-family-certificate", "is no certificate that this file can read"),
+        ("version", True, "is no certificate"),
+        ("layer", "gpt", "layer 'gpt' is not known"),
+        ("layer", "olmo-hybrid", "the argument 'positive' does not hold for olmo-hybrid"),
+        ("argument", "symmetric", "does not hold for qwen3-next"),
+        ("repeated", [], "no word is repeated"),
+        ("repeated", [0], "have period 1 in the end"),
+        ("repeated", [2], "a letter that is none of the machine's"),
+        ("repeated", [True], "a letter that is none of the machine's"),
+        ("repeated", [1, 1], "have period 1 in the end"),
+        ("before", None, "a word is no list"),
+        ("more", 1, "the fields are not"),
+    ],
+)
+def test_forged(field, value, message):
+    with pytest.raises(RejectedRefusal, match=message):
+        checker.recheck({**good(), field: value})
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("delta", [[0, 1], [1, 2]], "no complete table"),
+        ("delta", [[0, 1]], "no states or no letters"),
+        ("outputs", [False, False], "have period 1 in the end"),
+        ("outputs", [1, True], "have period 1 in the end"),  # one number to Python
+        ("outputs", [[1], 2], "an output is no symbol"),
+        ("outputs", [{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], "have period 1 in the end"),
+        ("outputs", "01", "alphabet, delta, outputs are lists"),
+        ("alphabet", "ab", "alphabet, delta, outputs are lists"),
+        ("alphabet", ["a", "a"], "a letter stands twice"),
+        ("alphabet", ["a", ["b"]], "a letter or an output is no symbol"),
+        ("start", 2, "the start is no state"),
+    ],
+)
+def test_forged_machines(field, value, message):
+    certificate = copy.deepcopy(good())
+    certificate["machine"][field] = value
+    with pytest.raises(RejectedRefusal, match=message):
+        checker.recheck(certificate)
+
+
+def test_a_cycle_of_two_is_nothing_to_a_symmetric_layer_nor_is_a_longer_word():
+    four = MooreMachine([[1, 2, 3, 0]], [0, 1, 0, 1])
+    certificate = {**refuse(zoo.sum_mod(4), "olmo-hybrid").to_json(), "repeated": [1]}
+    machine = {"alphabet": [0], "delta": four.delta.tolist(), "outputs": list(four.outputs), "start": 0}
+    with pytest.raises(RejectedRefusal, match="have period 2 in the end"):
+        checker.recheck({**certificate, "machine": machine, "repeated": [0]})
+    with pytest.raises(RejectedRefusal, match="the word that is repeated is one letter"):
+        checker.recheck({**certificate, "repeated": [1, 1, 1]})
+
+
+@pytest.mark.parametrize("value", [None, [], {}, {"format": 1}, {**good(), "machine": {"outputs": 3}}])
+def test_anything_else_is_rejected(value):
+    with pytest.raises(RejectedRefusal):
+        checker.recheck(value)
+
+
+def test_a_field_that_stands_twice_is_refused(tmp_path):
+    """Who reads the first of the two would read another certificate than was checked."""
+    text = json.dumps(good())
+    (tmp_path / "c.json").write_text(text.replace('"before"', '"before": [0], "before"', 1))
+    with pytest.raises(SystemExit, match="rejected: a field stands twice in one object"):
+        checker.main([str(tmp_path / "c.json")])
+
+
+def test_the_file_stands_alone_and_costs_are_bounded(tmp_path):
+    path = tmp_path / "c.json"
+    path.write_text(json.dumps(good()))
+    command = [sys.executable, "-I", checker.__file__, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith("impossible: one layer or a stack of them without attention of qwen3-next")
+    path.write_text(json.dumps({**good(), "repeated": [0]}))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.startswith("rejected: ")) == (1, True)
+    assert checker.recheck(cycle(100_000)).startswith("impossible")
+    machine = {**good()["machine"], "outputs": [0, 2**61 * 8]}
+    with pytest.raises(RejectedRefusal, match="has 64 bits or more"):
+        checker.recheck({**good(), "machine": machine})
+
+
+@pytest.mark.parametrize(("largest", "length", "period"), [(1, 1, 1), (1, 4, 1), (2, 1, 2)])
+def test_the_theorem_in_numbers(largest, length, period):
+    """Of drawn words, gates at their ends among them: eigenvalues of modulus 1 are roots of unity of that order."""
+    rng, met = np.random.default_rng(largest + length), 0
+    for _ in range(500):
+        A = np.eye(6)
+        for _ in range(length):
+            k = rng.choice([0.0, 0.5, 1.0, -1.0], size=6)
+            k /= max(np.linalg.norm(k), 1)
+            A = rng.choice([0.5, 1, 1, 1]) * (np.eye(6) - rng.choice([0, 0.7, 1, largest]) * np.outer(k, k)) @ A
+        values = np.linalg.eigvals(A)
+        on_circle = values[np.abs(values) > 1 - 1e-9]
+        met += len(on_circle)
+        assert np.allclose(on_circle**period, 1, atol=1e-6)
+    assert met > 100
+
+
+def test_with_twice_the_range_two_letters_do_not_settle():
+    """Why the symmetric argument is of one letter: two reflections at 36° turn by 72°."""
+    angle = np.pi / 5
+    keys = np.array([[1, 0], [np.cos(angle), np.sin(angle)]])
+    turn = (np.eye(2) - 2 * np.outer(keys[1], keys[1])) @ (np.eye(2) - 2 * np.outer(keys[0], keys[0]))
+    assert np.allclose(np.linalg.matrix_power(turn, 5), np.eye(2))
+    assert not np.allclose(np.linalg.matrix_power(turn, 2), np.eye(2))
+
+
+def cycle(n):
+    """A certificate of a cycle of n states, read letter by letter."""
+    machine = {"alphabet": [0], "delta": [[(q + 1) % n for q in range(n)]], "outputs": [q % 2 for q in range(n)]}
+    return {**good(), "machine": {**machine, "start": 0}, "before": [], "repeated": [0], "after": []}
+
+
+@pytest.mark.parametrize("long", ["repeated", "after"])
+def test_certificates_that_ask_for_much_reading_are_refused_with_the_bound(long):
+    certificate = {**cycle(50), long: [0] * 51}
+    with pytest.raises(RejectedRefusal, match=r"or more, its bound is 1,000: .* a larger `most_read`"):
+        checker.recheck(certificate, most_read=1_000)
+    assert checker.recheck(certificate).startswith("impossible")
+    assert checker.MOST_READ == 2**24

@@ -1,0 +1,210 @@
+"""Settings, results, runs and files of words of `learn`."""
+
+import json
+
+import pytest
+
+from fsa2lrnn import MooreMachine
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.extra.learning.examples import FreshWords
+from fsa2lrnn.extra.learning.judging import LearningTarget
+from fsa2lrnn.extra.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.extra.learning.result import Agreement, Learned
+from fsa2lrnn.extra.learning.run import LearningRun
+from fsa2lrnn.extra.learning.word_files import from_pairs, read_words
+from fsa2lrnn.verdicts import Scope, Undecided
+
+
+def learned(verdict):
+    from fsa2lrnn import zoo
+
+    return Learned(None, zoo.parity(), verdict, "every word", (0,), None, (), 1, 1, 0.0, 0, 1)
+
+
+def test_results_say_what_is_not_known_and_never_claim_a_proof():
+    said = learned(Agreement(40, 39, 100, 99)).explain()
+    assert "right on 39 of 40 held-out words" in said
+    assert "says nothing" in said
+    assert "prove" not in said
+    assert not learned(Agreement(40, 40, 100, 100)).is_proved
+    assert "no words were held out" in learned(None).explain()
+    assert "words of up to 7 letters; the budget ended there" in learned(Undecided(7, Scope(2), 10)).explain()
+    steps = learned(Undecided(None, Scope(2), 10)).explain()
+    assert steps.endswith(
+        "on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
+    )
+
+
+def test_where_outputs_are_wrong_their_share_stands_beside_what_is_expected():
+    """An exact machine was reported right on 16 of 50 words."""
+    exact = Agreement(50, 16, 500, 450, noise=0.1)
+    assert exact.expected == 0.9
+    low, high = exact.interval
+    assert low < exact.expected < high < 0.95
+    said = learned(exact).explain()
+    assert "equal to 450 of 500 held-out outputs" in said
+    assert "the right machine is expected to reach 0.9000, since a share of 0.1 of the outputs is wrong" in said
+    assert "16" not in said
+    assert exact.to_json()["expected"] == 0.9
+    unknown = Agreement(50, 16, 500, 450, noise=None)
+    assert unknown.expected is None
+    assert "no share can be expected" in learned(unknown).explain()
+    with pytest.raises(UnsupportedFormat, match=r"noise = 1\.0 of an agreement"):
+        Agreement(50, 16, 500, 450, noise=1.0)
+
+
+def run_of(source, **changes):
+    examples = FreshWords(MooreMachine.from_source(source), source=source)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+    return LearningRun(Recipe(**changes), examples, target, examples.machine.n_states)
+
+
+def test_heads_end_runs_and_stuck_starts_give_way():
+    run, records = run_of("task:sum_mod(3)", steps=2000), []
+    found = run.go(records.append)
+    assert found is not None
+    assert found.holds
+    assert run.steps < 2000
+    assert records == [record for record in run.trail if "event" not in record]
+    run = run_of("task:group(S3)", steps=60, seed=1)
+    run.go()
+    refuted = [record for record in run.trail if record.get("event") == "refuted"]
+    assert len(run.examples.failures) == len(refuted)
+    run = run_of("task:sum_mod(3)", steps=12, patience=2, threshold=1e-9)
+    run.go()
+    assert run.starts > 2
+    assert [record["event"] for record in run.trail if "event" in record][:3] == ["start", "stuck", "start"]
+
+
+def test_a_step_that_outlasts_the_time_ends_with_what_there_is(monkeypatch):
+    run = run_of("task:sum_mod(3)", seconds=1e-9)
+
+    def late(_report):
+        raise OutOfTime
+
+    monkeypatch.setattr(run, "_step", late)
+    found = run.go()
+    assert found is None or not found.holds
+    assert run.trail[-1]["event"] == "end of the budget"
+
+
+def written(tmp_path, text, name="words.jsonl"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_files_of_words_are_json_lines_and_csv(tmp_path):
+    text = '{"word": ["a", "b"], "outputs": [0, 1]}\n\n{"word": "ba", "output": 1}\n[["b"], 0]\n'
+    data = read_words(written(tmp_path, text + '{"word": "a", "outputs": [1, 0]}\n'))
+    assert (data.alphabet, data.outputs, data.lines.tolist()) == (("a", "b"), (0, 1), [1, 3, 4, 5])
+    assert data.tokens.tolist() == [[0, 1], [1, 0], [1, 0], [0, 0]]
+    assert data.labels.tolist() == [
+        [UNCOUNTED, 0, 1],
+        [UNCOUNTED, UNCOUNTED, 1],
+        [UNCOUNTED, 0, UNCOUNTED],
+        [1, 0, UNCOUNTED],
+    ]
+    data = read_words(written(tmp_path, "word,output\nab,yes\ngo stop,no\n", "words.csv"))
+    assert (data.alphabet, data.outputs) == (("a", "b", "go", "stop"), ("yes", "no"))
+    dense = read_words(written(tmp_path, "word,outputs\nab,x y\n", "words.csv"))
+    assert dense.labels.tolist() == [[UNCOUNTED, 0, 1]]
+    data = read_words(written(tmp_path, '[["\u2028", "b"], 1]\n["b", 0]\n'))
+    assert data.alphabet == ("\u2028", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "holds no word of one letter or more"),
+        ('{"word": "", "output": 1}\n', "holds no word of one letter or more"),
+        ('{"word": "a", "output": 1}\n{"word": "b", "output": 1}\n', "holds the output 1 and no other"),
+        ('{"word": "a", "output": 1}\n{"word": "ab", "outputs": [1]}\n', "line 2: 1 output for 2 letters: give one"),
+        ('{"word": "a", "output": 1}\n{"word"\n', "words.jsonl: line 2, column 8: Expecting ':' delimiter"),
+        ('{"word": "a"}\n[3]\n', "line 1: .* is neither .*; line 2: "),
+        ('{"word": 3, "output": 1}\n', "line 1: word = 3 is neither a list of letters nor text"),
+        ('{"word": [1], "output": 1}\n{"word": [true], "output": 0}\n', "line 2: letter True is equal to 1, which"),
+    ],
+)
+def test_what_can_not_be_read_is_named_by_its_line(tmp_path, text, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        read_words(written(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a,b\nx,y\n", "line 1: the columns are a, b, not word,output or word,outputs"),
+        ("word,output\nab,1,2\n", "line 2: 3 columns, not 2"),
+        ("word,outputs\nab,1\n", "line 2: 1 output for 2 letters"),
+    ],
+)
+def test_bad_csv(tmp_path, text, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        read_words(written(tmp_path, text, "words.csv"))
+
+
+def test_files_that_can_not_be_read_are_refused_and_shares_held_out(tmp_path):
+    with pytest.raises(UnsupportedFormat, match=r"words are read from \.jsonl and \.csv files: name it so"):
+        read_words(written(tmp_path, "", "words.txt"))
+    with pytest.raises(UnsupportedFormat, match="line 1: letter 'c' is none of 'a', 'b'"):
+        read_words(written(tmp_path, '["c", 1]\n["a", 0]\n'), alphabet="ab")
+    path = tmp_path / "bytes.jsonl"
+    path.write_bytes(b"\xff\xfe")
+    with pytest.raises(UnsupportedFormat, match=r"is not UTF-8 \(byte 0xff at offset 0, in line 1\)"):
+        read_words(path)
+    with pytest.raises(UnsupportedFormat, match=r"line 2: 5 is no pair \(word, output\)"):
+        from_pairs([(("a",), 1), 5])
+    text = json.dumps(["a" * 30_000, 1]) + "\n" + '["a", 0]\n' * 1_000
+    with pytest.raises(UnsupportedFormat, match="1,001 words of up to 30,000 letters are too many at once, padded"):
+        read_words(written(tmp_path, text))
+    data = read_words(written(tmp_path, '{"word": "ab", "outputs": [0, 1]}\n["a", 0]\n["ab", 0]\n'))
+    with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'ab', line 1 1; mend them, or say that labels"):
+        data.check_consistent()
+    from_pairs([("ab", 1), ("a", 0), ("ab", 1)]).check_consistent()
+    data = from_pairs([("a" * n, n % 2) for n in range(1, 21)])
+    kept, out = data.split(0.25, seed=0)
+    assert out is not None
+    assert sorted(kept.lines.tolist() + out.lines.tolist()) == list(range(1, 21))
+    assert len(out.tokens) == 5
+    assert data.split(0.0, seed=0) == (data, None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"heads": 0, "rate": -1.0}, "heads = 0 must be a whole number from 1 to 1,000,000,000; rate = -1.0 must be a"),
+        ({"block": 0}, "block = 0 must be a whole number of at least 1, or None"),
+        ({"growth": 1.0}, "growth = 1.0 must be a number above 1"),
+        ({"floor": 0.0}, "floor = 0.0 must be a share above 0"),
+        ({"seconds": 0}, "seconds = 0 must be a number above 0, or None for no limit"),
+        ({"rate": "abc"}, "rate = 'abc' must be a number above 0"),
+        ({"growth": "2"}, "growth = '2' must be a number above 1"),
+        ({"noise": "some"}, "noise = 'some' must be a share"),
+        ({"floor": None}, "floor = None must be a share above 0"),
+        ({"seconds": "60"}, "seconds = '60' must be a number above 0, or None for no limit"),
+        ({"seed": -1}, "seed = -1 must be a whole number from 0"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_named(changes, message):
+    with pytest.raises(UnsupportedFormat, match=f"the recipe does not fit: .*{message}"):
+        Recipe(**changes)
+
+
+def test_a_recipe_is_json_and_keeps_its_block():
+    assert Recipe(**json.loads(json.dumps(recipe_for(60).to_json()))) == recipe_for(60)
+    assert Recipe(block=7).block_for(100, 3) == 7
+
+
+def test_a_result_is_short_and_a_card_in_a_notebook():
+    machine = zoo.group("S3")
+    model = compile_machine(machine)
+    found = Learned(
+        model, machine, Agreement(9, 9, 90, 90), "every word", (0,), model, ({"step": 1},) * 999, 1, 1, 1.0, 0, 90
+    )
+    assert len(repr(found)) <= 200
+    assert repr(found).startswith("Learned(")
+    assert str(found).startswith("a machine of 6 states, right on 9 of 9 held-out words")
+    assert "\n" not in repr(found) + str(found)
+    assert found._repr_html_().startswith("<div style=")

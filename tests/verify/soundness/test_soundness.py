@@ -1,0 +1,141 @@
+"""Soundness: drawn models, runs and tampering."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.switched import switched, table_error
+from fsa2lrnn.verification import equivalence
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from verify.soundness import __main__ as command
+from verify.soundness import run
+from verify.soundness.models import RULES, Drawn, model
+from verify.soundness.tampering import HARMLESS, KINDS, SWITCH
+
+PLAIN = Drawn("none", 1e3, True, 0.0, False, True, 0)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("layer_norm", [False, True])
+def test_without_noise_a_model_computes_its_machine_for_a_while(rule, layer_norm):
+    machine = zoo.sum_mod(3)
+    word = "122011"
+    for cancelling in (False, True):
+        made = model(replace(PLAIN, rule=rule, layer_norm=layer_norm, cancelling=cancelling), machine)
+        assert made.transduce(word) == machine.transduce(word)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_weight_changes_tables_by_rounding_alone(rule):
+    plain, single = (model(replace(PLAIN, rule=rule, double=double), zoo.parity()) for double in (True, False))
+    large = model(replace(PLAIN, rule=rule, weight=1e6), zoo.parity())
+    torch.testing.assert_close(switched(large).A, switched(plain).A, atol=1e-6, rtol=0)
+    assert single.dtype == torch.float32
+    assert table_error(large)[0].max() > 10 * table_error(plain)[0].max()
+
+
+def test_look_ups_have_no_sums_and_committed_counts_nothing_wrong():
+    made = model(replace(PLAIN, cancelling=False), zoo.parity())
+    assert not table_error(made)[0].any()
+    counts = Counter(json.loads(command.COUNTS.read_bytes())["counts"])
+    assert counts["certified beyond 0"] > counts["models"] / 2 > 0
+    assert not run.wrong(counts)
+
+
+def test_no_word_within_what_a_verdict_covers_is_wrong(monkeypatch):
+    monkeypatch.setattr(run, "THREADS", (1,))
+    monkeypatch.setattr(run, "BATCHES", (1, 3))
+    counts = run.run(5)
+    assert counts["models"] == len(RULES)
+    assert counts["positions certified"] > 1_000
+    assert not run.wrong(counts)
+
+
+def test_a_horizon_too_long_is_found(monkeypatch):
+    monkeypatch.setattr(run, "THREADS", (1,))
+    monkeypatch.setattr(run, "BATCHES", (3,))
+    choice, machine = run.drawn(0)
+    counts = run.Counter()
+    other = type(machine)(machine.delta, machine.outputs[1:] + machine.outputs[:1], machine.start, machine.alphabet)
+    run._run(run.model(choice, machine), other, 5, iter([("sequential", 3, 1)]), "mutant", counts)
+    assert counts["wrong mutant"] > 0
+
+
+def test_counts_go_on_where_they_ended(tmp_path, monkeypatch):
+    seen = []
+
+    def counted(count, first):
+        seen.append((count, first))
+        return Counter({"models": count, "wrong certified": 0})
+
+    monkeypatch.setattr(command, "run", counted)
+    path = tmp_path / "counts.json"
+    assert command.main(15, 100, path)["models"] == 15
+    assert command.main(27, 100, path)["models"] == 27
+    assert seen == [(10, 100), (5, 110), (10, 115), (2, 125)]
+    with pytest.raises(SystemExit, match="begins with seed 100"):
+        command.main(30, 0, path)
+
+
+@pytest.mark.slow
+def test_six_hundred_models():
+    counts = run.run(600)
+    print(dict(counts))
+    assert counts["models"] == 600
+    assert not run.wrong(counts)
+
+
+MACHINE = zoo.sum_mod(3)
+WAYS = {name: how for kind in KINDS.values() for name, how in kind.items()}
+# What changes outputs once it is switched on, whatever the processor.
+HARMFUL = {
+    "dense": {
+        *KINDS["modules"], "a weight outside the parameters", "a weight of its own type", "a table of its own type",
+        "a configuration of its own type", "a function mode", "a dispatch mode",
+    } - {"dropout", "an ε of its own", "one module more"},
+    "index": {
+        "another class of a module", "another class of model", "a method of its own", "a call of its own",
+        "a method of its class", "a hook", "a hook of all modules", "a configuration of its own type",
+    },
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _short_words(monkeypatch):
+    monkeypatch.setattr(run, "_LONGEST", 6)
+
+
+@torch.no_grad()
+def tampered(name, layout):
+    counts = Counter()
+    model = compile_machine(MACHINE, layout=layout)
+    run.tamper(name, WAYS[name], model, lambda victim: prove_equivalent(victim, MACHINE), MACHINE, counts)
+    return counts
+
+
+@pytest.mark.parametrize("layout", ["dense", "index"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_tampering_is_refused_or_harmless(kind, layout):
+    counts = {name: tampered(name, layout) for name in KINDS[kind]}
+    accepted = {name for name, of_one in counts.items() if of_one["positions tampered"]}
+    assert not any(map(run.wrong, counts.values()))
+    assert accepted <= set(HARMLESS)
+    assert accepted or kind == "modules"
+
+
+@pytest.mark.parametrize("layout", ["dense", "index"])
+def test_where_nobody_looks_tampering_changes_outputs(layout, monkeypatch):
+    monkeypatch.setattr(equivalence, "check_modelled", lambda _: ())
+    assert {name for name in HARMFUL[layout] if tampered(name, layout)["wrong tampered"]} == HARMFUL[layout]
+    assert not SWITCH.on
+
+
+def test_a_weight_that_changes_after_the_verdict_shows_in_the_digest(monkeypatch):
+    assert not run.wrong(tampered("a mark", "dense"))
+    monkeypatch.setattr(run, "model_digest", lambda _: prove_equivalent(compile_machine(MACHINE), MACHINE).digest)
+    assert run.wrong(tampered("a mark", "dense")) == {"wrong digests": 1}
