@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fsa2lrnn import MooreMachine
+from fsa2lrnn import MooreMachine, compile_machine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
