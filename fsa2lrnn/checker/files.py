@@ -78,6 +78,11 @@ def read_certificate(path: Path) -> SetCertificate:
     return SetCertificate(claim, dtype, float(slack), sha256, automaton(machine, "the certificate's machine"), ignored)
 
 
+def read_automaton(path: Path) -> Automaton:
+    """Return the automaton in a file. Raises `UnsupportedInput` unless it is in fsa2lrnn's JSON format."""
+    return automaton(parsed(path, path), str(path))
+
+
 def automaton(value: Any, where: str) -> Automaton:
     """Return the automaton of a JSON value. Raises `UnsupportedInput` for any other value."""
     require(type(value) is dict and value.get("format") == "fsa2lrnn-machine", f"{where} is no automaton of fsa2lrnn")

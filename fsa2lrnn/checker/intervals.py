@@ -88,6 +88,7 @@ def spectral_norm(M: Ball) -> np.ndarray:
 
     λ_max of G = MᵀM by Gershgorin's circles around VᵀGV, with V the approximate eigenvectors: for x = V y it is
     xᵀGx ≤ λ_max(VᵀGV) |y|² and |x|² ≥ (1 − δ) |y|², δ = ‖VᵀV − I‖_∞.
+
     Where entries or their squares are not finite, the bound is not finite either, or an error of arithmetic is raised.
     """
     if 0 in M.mid.shape[-2:]:
@@ -102,8 +103,10 @@ def spectral_norm(M: Ball) -> np.ndarray:
 
 
 def inverse(T: np.ndarray) -> Ball:
-    """Return a ball about the inverses of (…, b, b). Raises `ZeroDivisionError` or `LinAlgError` if nearly singular."""
-    # With X T = I − E it is T⁻¹ − X = (E + E² + …) X.
+    """Return a ball about the inverses of matrices, (…, b, b): with X T = I − E it is T⁻¹ − X = (E + E² + …) X.
+
+    Raises `ZeroDivisionError` or `LinAlgError` for a matrix that is singular, or nearly so.
+    """
     X = Ball.exact(np.linalg.inv(T))
     E = (Ball.exact(np.eye(T.shape[-1])) - X @ Ball.exact(T)).size.sum(-1, keepdims=True).max(-2, keepdims=True)
     if not (E < 0.5).all():

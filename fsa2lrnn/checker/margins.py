@@ -83,14 +83,6 @@ class Margins:
         self._rows_ball = norm((self._rows_size * self._fast).reshape(F, -1, H, b))  # (F, m, H)
         self._rows_ball_slip = norm((self._rows_slip * self._fast).reshape(F, -1, H, b))
         self._directions = directions.reshape(F, directions.shape[1], n)
-        # Each row as a multiple of one direction and a rest, on slow coordinates; any would be sound.
-        rows, squares = self._rows * ~self._fast, (self._directions**2).sum(-1)[:, None]
-        factors = rows @ self._directions.swapaxes(1, 2) / np.where(squares > 0, squares, np.inf)  # (F, m, D)
-        if directions.shape[1]:
-            self._nearest = (np.abs(factors) * np.sqrt(squares)).argmax(-1)[..., None]  # (F, m, 1)
-            self._factor = np.take_along_axis(factors, self._nearest, 2)
-            part = self._factor * np.take_along_axis(self._directions, self._nearest, 1)  # (F, m, n)
-            self._part, self._rest = above(np.abs(part)), above(np.abs(rows - part) + self._rows_slip)
         # The best of all directions; and the best of those over several heads, if they are not all.
         several = directions.any(3).sum(2).max(0, initial=0) > 1
         choices = [np.ones_like(several)] if several.all() else [np.ones_like(several), several]
@@ -165,24 +157,9 @@ class Margins:
         slip = np.abs(box.centre).max(1, keepdims=True) @ self._rows_slip.swapaxes(1, 2)
         slip = above(slip + sigma.most[..., None] * off)
         at_centre = box.centre @ self._rows.swapaxes(1, 2) + beta * sigma.middle[..., None]
-        turn = np.abs(beta) * sigma.turn[..., None] + slip + _SLIP * np.abs(at_centre)
-        down, up = self._along_directions(reach, box)
+        spread = above(reach + np.abs(beta) * sigma.turn[..., None] + slip + _SLIP * np.abs(at_centre))
         fall, rise = _along_sigma(beta, sigma.below[..., None], sigma.above[..., None])
-        return _Hidden(
-            at_centre, reach, slip, at_centre - above(down + turn + fall), at_centre + above(up + turn + rise)
-        )
-
-    def _along_directions(self, reach: np.ndarray, box: _Box) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds on the fall and the rise of hidden units from the centre, σ aside: (F, J, m) each."""
-        if not self._directions.shape[1]:
-            return reach, reach
-        base = box.centre @ self._directions.swapaxes(1, 2)  # (F, J, D)
-        nearest, factor, size = (x.swapaxes(1, 2) for x in (self._nearest, self._factor, self._part))
-        low, high = (factor * np.take_along_axis(x - base, nearest, 2) for x in (box.lower, box.upper))
-        slip = (np.abs(box.centre) + box.radius) @ size + np.abs(low) + np.abs(high) + reach
-        rest = box.radius @ self._rest.swapaxes(1, 2) + box.ball @ self._rows_ball.swapaxes(1, 2) + _SLIP * slip
-        fall, rise = (above(np.maximum(rest + np.maximum(s * low, s * high), 0)) for s in (-1, 1))
-        return np.fmin(reach, fall), np.fmin(reach, rise)  # reach where overflow makes these NaN
+        return _Hidden(at_centre, reach, slip, at_centre - above(spread + fall), at_centre + above(spread + rise))
 
     def _linear_bound(self, sigma: _Sigma, hidden: _Hidden, box: _Box) -> np.ndarray:
         """Return the least value on each set of a linear function below σ (expected logit − a rival's): (F, J, C)."""
@@ -205,8 +182,12 @@ class Margins:
         unit = unit + (box.radius.max(1, keepdims=True) @ self._rows_slip.swapaxes(1, 2))
         unit = unit + box.ball.max(1, keepdims=True) @ self._rows_ball_slip.swapaxes(1, 2)
         wrong = (size * unit[:, :, None]).sum(-1) + _SLIP * (np.abs(v) * lift).sum(-1)
-        of_sigma = size @ np.abs(beta) + np.abs(self._b)[:, None]
-        wrong = wrong + _SLIP * of_sigma * (sigma.turn + sigma.below + sigma.above + sigma.middle)[..., None]
+        wrong = (
+            wrong
+            + _SLIP
+            * (size @ np.abs(beta) + np.abs(self._b)[:, None])
+            * ((sigma.turn + sigma.below + sigma.above + sigma.middle)[..., None])
+        )
         wrong = wrong + (self._v_slip[:, None] * np.maximum(high, 0)).sum(-1) + self._b_slip[:, None] * middle * 4
         wrong = wrong + _SLIP * (np.abs(constant) + fall)
         return constant - self._greatest(-g, box) - above(fall + wrong)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from .errors import InvalidCertificate, UnsupportedInput, demand, require
-from .files import Automaton, automaton, parsed, read_certificate
+from .files import Automaton, read_automaton, read_certificate
 from .nodes import CountedAutomaton
 from .pairs import check_pairs, read_pairs
 from .proof import check_sets
@@ -37,8 +37,7 @@ def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
     """Return what the certificate proves, in one line. Raises `InvalidCertificate` or `UnsupportedInput`."""
     is_pairs = certificate_file.suffix == ".safetensors"
     certificate = read_pairs(certificate_file) if is_pairs else read_certificate(certificate_file)
-    machine, tables = automaton(parsed(machine_file, machine_file), str(machine_file)), read_tables(model_file)
-    claim = certificate.claim
+    machine, tables, claim = read_automaton(machine_file), read_tables(model_file), certificate.claim
     for name, of_model in (("sha256", tables.sha256), ("dtype", tables.dtype)):
         claimed = getattr(certificate, name)
         demand(claimed == of_model, f"it is of a model with {name} {claimed[:80]}, this one has {of_model}")
@@ -74,13 +73,16 @@ def target_of(
 
 
 def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | None:
-    """Return a word after which two automata give different outputs, None if they are equivalent."""
+    """Return a word after which two automata give different outputs, None if they are equivalent.
+
+    States shown to be equivalent are merged, so the time is nearly linear (Hopcroft and Karp, 1971).
+    """
     letters = set(first.alphabet) == set(second.alphabet)
     demand(letters, f"it is for the letters {first.alphabet!r:.200}, not {second.alphabet!r:.200}")
     row, outputs = {letter: a for a, letter in enumerate(second.alphabet)}, first.outputs + second.outputs
     n, delta = len(first.outputs), second.delta[[row[letter] for letter in first.alphabet]]
     successors = np.concatenate([first.delta, n + delta], 1).T.tolist()
-    parent = list(range(len(outputs)))  # merges states shown to be equivalent: nearly linear (Hopcroft and Karp, 1971)
+    parent = list(range(len(outputs)))
 
     def root(q: int) -> int:
         while parent[q] != q:

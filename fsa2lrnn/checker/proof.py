@@ -25,13 +25,19 @@ from .rounding import Slack
 from .sets import Claim, Tube
 from .tables import Tables
 
-SCANS = ("sequential", "fused", "letters")  # the scans covered: x_k from x_{k-1}, by inner products in some order
+SCANS = ("sequential", "fused", "letters")
+"""The scans that a certificate by sets covers: x_k from x_{k-1}, by inner products in some order."""
 _MOST_STEPS = 1 << 14  # four times as many lengths as the search walks
-MOST_NUMBERS = 5 << 24  # of float64 that a check may hold at a time, as `demands` counts them: some 500 MB, as measured
-WORK = 1 << 31  # operations of about a nanosecond each that every check may take: 2 to 5 s
-WORK_PER_BYTE = 1 << 19  # additional ones per compressed byte of the arrays: a small file cannot require much work
-MOST_WORK = 1 << 35  # the most without an explicit `work`: more than any certificate of `certify` needs
-NUMBERS_PER_WORD = 16  # arrays of the size of all words' states that are held at a time
+MOST_NUMBERS = 5 << 24
+"""Numbers of float64 that a check may hold at a time, as `demands` counts them: some 500 MB, as measured."""
+WORK = 1 << 31
+"""Operations of about a nanosecond each that every check may take: 2 to 5 s."""
+WORK_PER_BYTE = 1 << 19
+"""Additional operations per compressed byte of a certificate's arrays: a small file cannot require much work."""
+MOST_WORK = 1 << 35
+"""The most operations of a check without an explicit `work`: more than any certificate of `certify` needs."""
+NUMBERS_PER_WORD = 16
+"""Arrays of the size of all words' states that are held at a time."""
 _CALLS = 1 << 18  # operations that the calls of a step cost per letter, and of a node once, however small the arrays
 LONGEST_START = 64  # letters
 _MOST = 1 << 17  # sets, and words checked one by one: several times as many as the search uses
@@ -113,9 +119,9 @@ def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
     F, J = len(tube.slow), letters ** (tube.memory - tube.frame_memory)
     extent = int(tube.directions.any((0, 3)).sum()) * b  # entries of directions over the heads that each extends over
     numbers = NUMBERS_PER_WORD * n * letters**tube.start
-    numbers += letters * F * (12 * n * b + 8 * extent) + F * n * (8 * m + 6 * D) + F * m * D
-    numbers += F * J * (24 * n + 8 * rivals * (m + n) + 6 * m + D * (rivals + 8))
-    margin = 256 * n + 32 * rivals * (m + n) + (rivals + 4) * m * n // 2
+    numbers += letters * F * (12 * n * b + 8 * extent) + F * n * (6 * m + 6 * D)
+    numbers += F * J * (24 * n + 8 * rivals * (m + n) + D * (rivals + 8))
+    margin = 256 * n + 32 * rivals * (m + n) + (rivals + 2) * m * n // 2
     along = D * (n * (rivals + 2) + 32 * (rivals + 1))
     step = letters * (n * (64 + 4 * b) + 2 * extent + 64 * D) + margin + along
     words = sum(letters**k for k in range(1, tube.start + 1))

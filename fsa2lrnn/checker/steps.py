@@ -285,11 +285,14 @@ def _own(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _neighbours(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest directions, or opposites, on either side in the plane: (E, D, b) -> (E, D, 2) twice."""
+    """Return the nearest directions, or opposites, on either side in the plane: (E, D, b) -> (E, D, 2) twice.
+
+    Directions that are zero have no share.
+    """
     D = before.shape[1]
     fan = np.concatenate([before, -before], 1)[..., :2]  # (E, 2D, 2)
     turn = np.arctan2(image[..., 1], image[..., 0])[..., None] - np.arctan2(fan[..., 1], fan[..., 0])[:, None]
-    is_some = np.abs(fan).max(-1) > 0  # directions that are zero have no share
+    is_some = np.abs(fan).max(-1) > 0
     turn = np.where(is_some[:, None], turn % (2 * np.pi), np.nan)  # (E, D, 2D), how far the image lies beyond each
     below = np.where(np.isnan(turn), np.inf, turn).argmin(-1)
     over = np.where(np.isnan(turn), -np.inf, turn).argmax(-1)

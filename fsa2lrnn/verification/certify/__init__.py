@@ -51,9 +51,8 @@ def certify(
         slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
             summation, is always included: it is bounded from their weights (`verification.slack`), and usually limits
             models with wide gates. `as_tables(model)` stores its tables, and needs none.
-        work: the approximate number of multiplications of the search; a last walk takes up to three times as many.
-            Equal work gives equal certificates on any CPU. One step of an enumeration costs as many as the model has
-            numbers, and 20,000 steps are always made.
+        work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
+            One step of an enumeration costs as many as the model has numbers, and 20,000 steps are always made.
         seconds: an additional time limit. If it ends the search, the certificate states the length proved so far, a
             `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
@@ -84,7 +83,7 @@ def certify(
     bound = slack_of(model, slack)
     with np.errstate(all="ignore"):  # numbers that overflow prove nothing
         search = TubeSearch(numbers, goal.target, bound, effort)
-        walk = search.settled(search.refined(search.best(memory)))
+        walk = search.settled(search.best(memory))
     effort.warn_if_cut_short(walk.horizon)
     return Certificate(
         horizon=walk.horizon,

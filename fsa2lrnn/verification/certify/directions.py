@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from fsa2lrnn.checker.margins import ScaledReadout
@@ -18,59 +16,27 @@ _FAN = 8  # directions per half-turn: with twice as many, sets are hardly smalle
 
 def gradients(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube) -> np.ndarray:
     """Return the margins' gradients for each part, in slow coordinates: (parts, D, H, b), padded with zeros."""
-    at = _typical_readout(tables, target, nodes, tube)
-    (B, beta, W2, b2), x = (at.scaled.B.mid, at.scaled.beta.mid, at.scaled.W2, at.scaled.b2), at.x
-    turn = (x - x.mean(-1, keepdims=True)) / (x.shape[1] * at.sigma) if at.scaled.has_norm else np.zeros_like(x)
+    _, H, b = tube.slow.shape
+    weights = tables.weights
+    readout = ScaledReadout(weights, tables.format())
+    B, beta, W2, b2 = readout.B.mid, readout.beta.mid, readout.W2, readout.b2
+    x = _typical(weights, target, nodes, tube.start)  # (F, n)
+    n = x.shape[1]
+    centred = x - x.mean(-1, keepdims=True)
+    sigma = np.sqrt((centred**2).mean(-1, keepdims=True) + NORM_EPS) if readout.has_norm else np.ones((len(x), 1))
+    turn = centred / (n * sigma) if readout.has_norm else np.zeros_like(x)
+    is_on = x @ B.T + beta * sigma > 0
     rows_of_part: list[list[np.ndarray]] = [[] for _ in tube.directions]
     for q in np.unique(nodes.state[target.answerable[nodes.state]]):
         at_state, y = nodes.state == q, target.expected[q]
         for j in np.flatnonzero(np.arange(len(b2)) != y):
-            v = (W2[y] - W2[j]) * (at.hidden[at_state] > 0)
+            v = (W2[y] - W2[j]) * is_on[at_state]
             g = v @ B + (v @ beta + b2[y] - b2[j])[:, None] * turn[at_state]
-            rows_of_part[tube.part[q]].append(_in_slow(g[:, None], tube, at_state)[0])
-    return _padded(rows_of_part, tube)
-
-
-def bending_units(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube, count: int) -> np.ndarray:
-    """Return the `count` hidden units of each machine state that are closest to their bends, as `gradients` does."""
-    at = _typical_readout(tables, target, nodes, tube)
-    rows_of_part: list[list[np.ndarray]] = [[] for _ in tube.directions]
-    for q in np.unique(nodes.state[target.answerable[nodes.state]]):
-        at_state = nodes.state == q
-        rows = _in_slow(at.scaled.B.mid + np.zeros((at_state.sum(), 1, 1)), tube, at_state)
-        size = np.maximum(np.linalg.norm(rows.reshape(len(rows), -1), axis=1), 1e-12)
-        nearest = np.argsort(np.abs(at.hidden[at_state].mean(0)) / size, kind="stable")[:count]
-        rows_of_part[tube.part[q]] += list(rows[nearest])
-    return _padded(rows_of_part, tube)
-
-
-class _Readout(NamedTuple):
-    """The read-out at the mean state of random words in each node."""
-
-    scaled: ScaledReadout
-    x: np.ndarray  # (F, n)
-    sigma: np.ndarray  # (F, 1)
-    hidden: np.ndarray  # (F, m), before the ReLU, times σ
-
-
-def _typical_readout(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube) -> _Readout:
-    scaled = ScaledReadout(tables.weights, tables.format())
-    x = _typical(tables.weights, target, nodes, tube.start)
-    sigma = np.sqrt(x.var(-1, keepdims=True) + NORM_EPS) if scaled.has_norm else np.ones((len(x), 1))
-    return _Readout(scaled, x, sigma, x @ scaled.B.mid.T + scaled.beta.mid * sigma)
-
-
-def _in_slow(rows: np.ndarray, tube: Tube, some: np.ndarray) -> np.ndarray:
-    """Return the mean over some f of rows (some, D, n) in the slow coordinates of each: (D, H, b)."""
-    _, H, b = tube.slow.shape
-    shaped = rows.reshape(*rows.shape[:2], H, b)
-    return (np.einsum("fdhi,fhij->fdhj", shaped, tube.basis[some]) * tube.slow[some][:, None]).mean(0)
-
-
-def _padded(rows_of_part: list[list[np.ndarray]], tube: Tube) -> np.ndarray:
-    result = np.zeros((len(rows_of_part), max(map(len, rows_of_part)), *tube.slow.shape[1:]))
+            g = np.einsum("fhi,fhij->fhj", g.reshape(-1, H, b), tube.basis[at_state]) * tube.slow[at_state]
+            rows_of_part[tube.part[q]].append(g.mean(0))
+    result = np.zeros((len(rows_of_part), max(map(len, rows_of_part)), H, b))
     for part, rows in enumerate(rows_of_part):
-        result[part, : len(rows)] = np.reshape(rows, (-1, *result.shape[2:]))
+        result[part, : len(rows)] = np.reshape(rows, (-1, H, b))
     return result.astype(np.float32).astype(np.float64)
 
 

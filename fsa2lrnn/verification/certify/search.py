@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
-from fsa2lrnn.checker.proof import LONGEST_START, MOST_NUMBERS, NUMBERS_PER_WORD, allowed_work, demands
+from fsa2lrnn.checker.proof import LONGEST_START, MOST_NUMBERS, NUMBERS_PER_WORD
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.checker.sets import Sets, Tube
 from fsa2lrnn.checker.tables import Tables
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.verification.certify.directions import bending_units, fans, gradients
+from fsa2lrnn.verification.certify.directions import fans, gradients
 from fsa2lrnn.verification.certify.frames import Frames, components
 from fsa2lrnn.verification.certify.tails import find_tail, rounded
 from fsa2lrnn.verification.certify.work import WorkBudget
@@ -28,9 +28,6 @@ _WORTH_IT = 1.02  # gain in length at which one more letter of memory is tried
 _LONGEST_WALK = 4_000
 _DECLINE = 64  # letters after which the decline of the margins is first evaluated
 _MOST_DIRECTIONS = 64
-_UNITS = (20, 10, 5)  # hidden units per machine state that directions bound, as many as the work allows
-_MOST_UNITS = 128
-_LAST = 3.0  # budgets of work for the last walk
 _STORED_BYTES = 3_000_000
 _MOST_STORED = 8
 
@@ -186,24 +183,6 @@ class TubeSearch:
         extent = tube.directions.any((0, 3)).sum()  # the number of heads, summed over directions
         per_step = len(self._target.delta) * b * (4 * b * H + 2 * int(extent))
         return float(n_sets * (per_step + self._weights["W1"].size))
-
-    def refined(self, walk: TubeWalk) -> TubeWalk:
-        """Return the better of this walk and one along hidden units too, for `_LAST` times the work of the search."""
-        tube, steps = walk.tube, len(walk.margins) * 3 // 2
-        if tube.tail or len(walk.margins) <= tube.start:
-            return walk
-        self._work.renew(_LAST)
-        frame_nodes = nodes(self._target, tube.memory, tube.frame_memory)
-        for count in _UNITS:
-            if count * self._target.delta.shape[1] > _MOST_UNITS:
-                continue
-            units = bending_units(self._tables, self._target, frame_nodes, tube, count)
-            wider = replace(tube, directions=np.concatenate([units, tube.directions], 1))
-            numbers, operations = demands(wider, self._tables, steps)
-            fits = numbers <= MOST_NUMBERS and operations <= allowed_work(wider, np.array(walk.margins))
-            if fits and self._work.allows(steps * self._cost(wider), self._longest):
-                return max(walk, self.walk(wider), key=lambda each: each.reach)
-        return walk
 
     def settled(self, walk: TubeWalk) -> TubeWalk:
         """Return the walk with sets stored at some lengths and at the last one; walks with a tail are unchanged."""

@@ -31,15 +31,10 @@ class WorkBudget:
     def __init__(self, budget: float, seconds: float | Deadline | None = None) -> None:
         if not 0 < budget < math.inf:
             raise UnsupportedFormat(f"work = {budget}: a search needs a positive number, not infinite")
-        self._budget = self._left = budget
-        self.deadline, self._is_cut_short = Deadline.of(seconds), False
+        self._left, self.deadline, self._is_cut_short = budget, Deadline.of(seconds), False
 
     def spend(self, amount: float) -> None:
         self._left -= amount
-
-    def renew(self, times: float) -> None:
-        """Allow the whole budget again, so many times, within the same time limit."""
-        self._left = times * self._budget
 
     def allows(self, amount: float, seconds: float = 0.0) -> bool:
         """Decide whether the budget leaves `amount` multiplications and the time limit more than `seconds`."""

@@ -18,7 +18,7 @@ from fsa2lrnn import compile_machine, save, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
-from fsa2lrnn.checker.files import automaton, parsed, read_certificate
+from fsa2lrnn.checker.files import read_automaton, read_certificate
 from fsa2lrnn.checker.program import difference, main, proved
 from fsa2lrnn.checker.tables import read_tables
 from fsa2lrnn.lrnn.model import LRNN
@@ -117,7 +117,7 @@ def test_machines_are_compared_whatever_the_order_of_letters_and_states(tmp_path
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     for path, one in zip(paths, (machine, turned), strict=True):
         path.write_text(json_file.to_json(one))
-    assert difference(*(automaton(parsed(path, path), str(path)) for path in paths)) is None
+    assert difference(*map(read_automaton, paths)) is None
 
 
 @pytest.mark.parametrize("which", [0, 1, 2])
