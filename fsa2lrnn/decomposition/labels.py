@@ -67,7 +67,7 @@ def labels(maps: np.ndarray, context: np.ndarray, partition: np.ndarray, first: 
         context: a congruence of these maps.
         partition: another one.
         first: numbers of maps to try first, in this order, and if rejected their local maps one by one; the others
-            follow, those with the most local maps first.
+            follow, those with the most injective local maps first.
 
     >>> turn = np.array([[1, 2, 3, 4, 5, 0]])
     >>> labels(turn, np.array([0, 1, 0, 1, 0, 1]), np.arange(6)).tolist()

@@ -102,7 +102,7 @@ def aperiodic_machines(
     There are two kinds. *Monotone*: every letter preserves a linear order of states (q ≤ r gives q·a ≤ r·a), as
     in a counter that saturates. *Cascades of resets*: the state is a tuple; each letter leaves each coordinate as it is
     or sets it, depending on the coordinates before it. Every aperiodic machine is the minimal
-    machine of some cascade of two-valued resets (Krohn & Rhodes 1965), of a small one if not of one drawn here.
+    machine of some cascade of two-valued resets (Krohn & Rhodes 1965), though not always of one that is drawn here.
     Shrinks towards one state, then towards the monotone kind and maps to state 0.
     """
     alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
