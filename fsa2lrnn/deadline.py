@@ -14,7 +14,7 @@ from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 
 @dataclass(frozen=True)
 class Deadline:
-    """So many seconds from construction on; infinitely many for no limit.
+    """A time limit in seconds from construction on; without a limit it never passes.
 
     Long loops call `check`, or compare `left()` with 0 where they have a partial answer to return.
 
@@ -32,9 +32,7 @@ class Deadline:
 
     @classmethod
     def of(cls, seconds: float | Deadline | None) -> Deadline:
-        """Return the deadline of an argument `seconds`; raise `UnsupportedFormat` unless it is positive, or None for no
-        limit.
-        """
+        """Return the deadline of an argument `seconds`; raise `UnsupportedFormat` unless it is positive or None."""
         if isinstance(seconds, Deadline):
             return seconds
         if seconds is not None and not seconds > 0:

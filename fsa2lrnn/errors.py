@@ -10,7 +10,7 @@ class Fsa2LrnnError(Exception):
 
 
 class InvalidMachine(Fsa2LrnnError, ValueError):
-    """The data given do not describe a complete deterministic machine."""
+    """The data do not describe a complete deterministic machine."""
 
 
 class InvalidWord(Fsa2LrnnError, ValueError):

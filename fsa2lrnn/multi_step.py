@@ -65,7 +65,7 @@ def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, s
 
 @dataclass(frozen=True, eq=False)
 class MultiStepTable:
-    """The transition table of m letters at a time.
+    """A transition table whose steps read m letters each.
 
     Args:
         single: next states, of one letter, small unsigned ints (|Σ|·n,): that of letter a in state q at a·n + q.

@@ -72,8 +72,10 @@ def is_textual(alphabet: Alphabet) -> bool:
 
 
 def word_text(word: Iterable[Hashable], alphabet: Alphabet | None = None) -> str:
-    """Return a word as unambiguous text: concatenated, separated by spaces, or a JSON list where letters contain spaces
-    or have the same text. Without an alphabet, the letters of the word are the alphabet.
+    """Return a word as unambiguous text: concatenated, separated by spaces, or as a JSON list.
+
+    It is a list if letters contain spaces or have the same text. Without an alphabet, the letters of the word are the
+    alphabet.
 
     >>> word_text("ab"), word_text(["a", "b"], ("a", "b", "up")), word_text(["a b", "c"]), word_text([])
     ('ab', 'a b', '["a b", "c"]', '')

@@ -33,8 +33,11 @@ class Step:
 
 
 class Tracer:
-    """A buffer that joins letters, states and outputs: letters pass through `read` on their way to the model, and its
-    outputs are passed to `steps`. It stores only the letters whose outputs are still missing."""
+    """A buffer that joins letters, states and outputs.
+
+    Letters pass through `read` on their way to the model, and its outputs are passed to `steps`. The buffer stores only
+    the letters whose outputs are still missing.
+    """
 
     def __init__(
         self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], machine: MooreMachine | None = None

@@ -69,7 +69,7 @@ class Counterexample(Brief):
 
     @property
     def position(self) -> int:
-        """The position of the first wrong output; 0 for the empty word. Raises `UnsupportedFormat` if none is wrong."""
+        """The position of the first wrong output, from 1; 0 for the empty word. Raises `UnsupportedFormat` for none."""
         counts = self.counts or [True] * len(self.wanted)
         for k, (wanted, given, does_count) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
             if does_count and wanted != given:

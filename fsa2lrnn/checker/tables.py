@@ -77,7 +77,7 @@ class Tables:
 
 
 def read_tables(path: Path) -> Tables:
-    """Return the tables of the model in a file. Raises `UnsupportedInput` for a file of anything else."""
+    """Return the tables of the model in a file. Raises `UnsupportedInput` for any other file."""
     weights, metadata = opened(path, {"F32", "F64"})
     dtypes = {weight.dtype.name for weight in weights.values()}
     require(len(dtypes) == 1, f"{path} holds numbers of the types {sorted(dtypes)}: one of them is read")

@@ -44,8 +44,10 @@ def check_drawing(path: Path | None) -> None:
 
 
 def drawing_format(path: Path | None, requested: DrawFormat | None) -> DrawFormat:
-    """Return the format that `draw` writes, requested or by the path's ending; raise `UnsupportedFormat` if the two
-    differ or a page or PNG has no file, `OSError` for an unwritable path."""
+    """Return the format that `draw` writes, as requested or by the path's ending.
+
+    Raises `UnsupportedFormat` if the two differ or a page or PNG has no file, `OSError` for an unwritable path.
+    """
     by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
     if path is None:
         if requested in ("svg", "dot"):

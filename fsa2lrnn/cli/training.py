@@ -28,8 +28,10 @@ def main(
     task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: RunPlan, as_json: bool,
     then_prove: bool = False,
 ) -> int:  # fmt: skip
-    """Train `task` with the preset `name` and `changes`, and return the exit code: 0, 1 if a run diverged or
-    `then_prove` did not prove it, 130 if interrupted."""
+    """Train `task` with the preset `name` and `changes`, and return the exit code.
+
+    It is 0, 1 if a run diverged or `then_prove` did not prove it, and 130 if interrupted.
+    """
     settings = preset(name, task, **changes)
     learning = registry.require("learning.display", "--then-prove") if then_prove else None
     if learning is not None:

@@ -41,8 +41,10 @@ def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarr
 
 
 def checked(text: str) -> str:
-    """Return a word from the command line; raise `InvalidWord` naming a byte that is not UTF-8, which Python passes on
-    as a surrogate."""
+    """Return a word from the command line; raise `InvalidWord` naming a byte that is not UTF-8.
+
+    Python passes such a byte on as a surrogate.
+    """
     try:
         text.encode("utf-8", "surrogateescape").decode()
     except UnicodeDecodeError as fault:

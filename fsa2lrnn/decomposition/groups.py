@@ -52,9 +52,9 @@ def group_cover(
 
     Args:
         maps: permutations and constants of 0 … n−1, int (k, n).
-        elements: the group, as `regular` gives it.
-        coordinates: those of its elements, int (N, C), −1 where free, that tell them apart, as in a `Cover` of the
-            group's machine; `levels`, int (C,), their levels.
+        elements: the group, as `regular` returns it.
+        coordinates: coordinates that separate its elements, int (N, C), −1 where free, as in a `Cover` of the group's
+            machine; `levels`, int (C,), their levels.
 
     Returns:
         A cover with these coordinates and, if there are constants that set it to more than one, the point x last.

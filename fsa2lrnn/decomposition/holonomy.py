@@ -66,7 +66,7 @@ class _Tiling:
         graph: the number of the set that a letter leads to, int (N, k).
         height: int (N,).
         tiles: the numbers of the tiles by name, int (N, T), −1 beyond the last.
-        moves: the next name of each name for every two sets and letter looked at, int (T,) each, −1 for no tile.
+        moves: the next name of each tile name, for the pairs of sets and letters so far, int (T,), −1 for no tile.
     """
 
     sets: np.ndarray

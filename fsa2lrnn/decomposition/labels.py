@@ -58,16 +58,16 @@ def labels(maps: np.ndarray, context: np.ndarray, partition: np.ndarray, first: 
     """Return the component's coordinate of each state, int64 (n,): −1 (free) where the context's block is not split.
 
     An identity-reset component gets labels under which every local map is constant or the identity, as few as a greedy
-    colouring needs. In another, letters are accepted one by one if all their injective local maps can be the identity
-    together with those accepted before; the remaining freedom is used for single local maps of the others. Labels are
-    then below the index.
+    colouring needs. In other components, letters are accepted one by one if all their injective local maps can be the
+    identity together with those accepted before; labels that remain free make single local maps of the others the
+    identity. Labels are then below the index.
 
     Args:
         maps: distinct maps, int64 (k, n).
         context: a congruence of these maps.
         partition: another one.
-        first: numbers of maps to try first, in this order, and if rejected their local maps one by one; then follow
-            those with many local maps.
+        first: numbers of maps to try first, in this order, and if rejected their local maps one by one; the others
+            follow, those with the most injective local maps first.
 
     >>> turn = np.array([[1, 2, 3, 4, 5, 0]])
     >>> labels(turn, np.array([0, 1, 0, 1, 0, 1]), np.arange(6)).tolist()

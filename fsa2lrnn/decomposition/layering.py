@@ -1,8 +1,9 @@
 """Layers of congruences (Hartmanis & Stearns 1966): few layers of small components that together run a machine.
 
-From the context φ, at first one block, a layer takes congruences whose components in φ are small; their meet with φ is
-the context of the next layer, until it is the identity. A finer context raises no component's block size, so to take
-all that are small in every layer gives the fewest layers (docs/theory.md §6); a subset with the same meet does as well.
+In a context φ, which has one block at first, a layer takes congruences whose components are small. Their meet with φ is
+the context of the next layer; the last context is the identity. A finer context never increases the block size of a
+component, so taking all small components in every layer gives the fewest layers (docs/theory.md §6), and so does any
+subset with the same meet.
 """
 
 from __future__ import annotations

@@ -58,15 +58,15 @@ def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
 
 
 def fibre_code(cascade: Cascade) -> Cover:
-    """Return coordinates without token shift: a component's state determines what its readers need of the one before.
+    """Return coordinates without token shift, from which readers at k obtain what they need of the states at k−1.
 
-    A reader at k wants s_j(k−1). Its map at k, f, takes s_j(k−1) to s_j(k), so only the states of the fibre
-    f⁻¹(s_j(k)) are in question; of these, states are told apart only if some reader moves differently for them. Each
-    coordinate becomes the pair of s_j(k) and the number of that class, to be read at k (`reads_now`). Where the maps
-    that readers can't tell apart are one to one on what occurs, or the readers do not look, the second is always 0 and
-    the component does not grow.
+    A reader of component j at k needs s_j(k−1). The map f of component j at k takes s_j(k−1) to s_j(k), so s_j(k−1) is
+    in the fibre f⁻¹(s_j(k)); states of a fibre are distinguished only if some reader moves differently for them. Each
+    coordinate becomes the pair of s_j(k) and the number of that class, to be read at k (`reads_now`). The number is
+    always 0, and the component does not grow, if the maps that readers do not distinguish are one-to-one on the
+    occurring states, or if the readers do not depend on the state.
 
-    `cascade`: of components that read before the letter.
+    `cascade`: its components read the states before the letter.
 
     Returns:
         A cover for `assemble(…, reads_now=True)`.

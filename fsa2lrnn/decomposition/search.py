@@ -120,10 +120,10 @@ class CascadeSearch:
         self._units, self._counted, self._deadline = units, dict[int, int | NotExact](), deadline
 
     def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
-        """Return the cheapest cascade, of a total cost below `below` if not None.
+        """Return the cheapest cascade; only cascades with a total cost below `below` if that is not None.
 
-        `counted`: whether hidden units are part of the cost; to count them may take seconds where keys are many. Raises
-        `NoCascade` if none exists among the candidates, which it lists.
+        `counted`: whether hidden units are part of the cost; counting them may take seconds for many keys. Raises
+        `NoCascade`, which lists the candidates, if none of them qualifies.
         """
         candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None

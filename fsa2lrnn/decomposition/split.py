@@ -104,10 +104,10 @@ def congruence_coordinates(
     """Return layers of congruences as coordinates of the states: values (n, C), −1 where free, and levels (C,).
 
     Args:
-        maps: what the letters do, int (k, n).
-        layers: congruences by layer, as `layering` gives them.
-        order: 0 to have as many letters as possible leave a coordinate alone; 1 or −1 to have those first, in this or
-            the opposite order, that forget the state of lower layers, so that they need not know it.
+        maps: the maps of the letters, int (k, n).
+        layers: congruences by layer, as `layering` returns them.
+        order: 0 for labels that as many letters as possible leave unchanged; with 1 or −1 the letters that merge blocks
+            of the lower layers take precedence, in this or the opposite order, so that they need not read these layers.
     """
     context = np.zeros(maps.shape[1], np.int64)
     columns, levels = list[np.ndarray](), list[int]()

@@ -95,8 +95,11 @@ def lower(
 def _lower_dense(
     recurrence: Recurrence, layer: DenseTables, readout: DenseReadout, normalisation: str, p: float
 ) -> LRNN:
-    """Return the network of a single layer: with one-hot embeddings of cells each gate is a table lookup, since
-    relu(I e_c) selects column c of the second matrix, which holds A[c] or v[c]."""
+    """Return the network of a single layer.
+
+    With one-hot embeddings of cells each gate is a table lookup, since relu(I e_c) selects column c of the second
+    matrix, which holds A[c] or v[c].
+    """
     n_cells = len(layer.A)
     model = LRNN(
         LRNNConfig(
@@ -121,8 +124,10 @@ def _lower_dense(
 def _lower_stack(
     recurrence: Recurrence, stack: GatedStack, readout: DenseReadout, dtype: torch.dtype, normalisation: str, p: float
 ) -> LRNN:
-    """Return the network of a stack, gate for gate: with connection "concat" and one-hot embeddings of cells its layers
-    read the inputs of the stack's gates."""
+    """Return the network of a stack, gate for gate.
+
+    With connection "concat" and one-hot embeddings of cells its layers read the inputs of the stack's gates.
+    """
     gates = {"readout": readout.gate}
     is_hard = normalisation == "onehot"
     if is_hard:

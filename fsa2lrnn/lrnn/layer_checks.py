@@ -171,8 +171,10 @@ class _LayerTest:
         return torch.cat([rows, rows.roll(1, 0)], dim=-1) if model.config.token_shift else rows
 
     def _states(self, batch: int, rows: Tensor | None) -> Tensor:
-        """Return x₀ if `rows` is None, else other states: random ones if tables are declared, which apply to all
-        states, or those after two of the rows (N, d)."""
+        """Return x₀ if `rows` is None, else other states.
+
+        These are random if tables are declared, which apply to all states, or else those after two of the rows (N, d).
+        """
         start = self._call("initial_state", batch).contiguous()
         if rows is None or not self.layer.is_causal:
             return start

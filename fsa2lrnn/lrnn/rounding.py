@@ -3,7 +3,7 @@
 A gate is computed by a matrix library, in an order that depends on the shape of the call, on the batch and on the
 number of threads, with fused multiplication and addition or without. With unit round-off u a sum of n products is off
 by at most γ_n Σ|products| in any of these, γ_n = n u / (1 − n u), but for numbers too small for the format (Higham,
-"Accuracy and Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates these bounds (T27, docs/theory.md):
+"Accuracy and Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates such bounds (docs/theory.md, T27):
 its midpoint is what float64 makes of the expression, in some order, and its `off` bounds how far from that any
 evaluation in the format may be; so what float64 itself rounds counts among it. Bounds are computed in float64 and
 enlarged by 2⁻³⁰, many times what they round.

@@ -102,7 +102,7 @@ def aperiodic_machines(
     There are two kinds. *Monotone*: every letter preserves a linear order of states (q ≤ r gives q·a ≤ r·a), as
     in a counter that saturates. *Cascades of resets*: the state is a tuple; each letter leaves each coordinate as it is
     or sets it, depending on the coordinates before it. Every aperiodic machine is the minimal
-    machine of some cascade of two-valued resets (Krohn & Rhodes 1965), of a small one if not of one drawn here.
+    machine of some cascade of two-valued resets (Krohn & Rhodes 1965), though not always of one that is drawn here.
     Shrinks towards one state, then towards the monotone kind and maps to state 0.
     """
     alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
@@ -141,8 +141,10 @@ def _cascade_of_resets(draw: DrawFn, max_states: int, n_letters: int) -> list[li
 def wreath_products(
     draw: DrawFn, max_states: int = 12, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
 ) -> MooreMachine:
-    """Draw a machine with congruences: the state is a tuple, and each coordinate moves by a map (a permutation or any
-    other) that depends on the letter and on the coordinates before it.
+    """Draw a machine with congruences, whose state is a tuple.
+
+    Each coordinate moves by a map (a permutation or any other) that depends on the letter and on the coordinates before
+    it.
 
     A cascade of small machines runs these directly (Krohn & Rhodes 1965). The start is any
     state, and states may be unreachable or equivalent. Shrinks towards one state and maps to state 0.

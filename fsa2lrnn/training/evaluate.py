@@ -32,7 +32,7 @@ _Z = 1.959964  # 95 %
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many of `words` words of one length were right: at every counted position, and at the last one."""
+    """The number of right words among `words` words of one length: at every counted position, and at the last one."""
 
     length: int
     words: int

@@ -50,7 +50,7 @@ Report = Callable[[Progress | FinalAccuracy], None]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How runs are started, and how their last checkpoints are evaluated (`fsa2lrnn.training.evaluate.evaluate`)."""
+    """The options for starting runs and evaluating their last checkpoints (`fsa2lrnn.training.evaluate.evaluate`)."""
 
     resume: bool = True
     write_to: tuple[str, ...] = ()

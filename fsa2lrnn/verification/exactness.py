@@ -75,8 +75,10 @@ def has_one_largest(logits: RoundedNumbers) -> bool:
 
 
 def may_close(model: LRNN) -> bool:
-    """Decide whether a proof for all lengths may succeed: if all layers have finitely many states for any weights, or
-    if the model starts as compiled models do, in a state from which maps among finitely many states stay finite.
+    """Decide whether a proof for all lengths may succeed.
+
+    It may if all layers have finitely many states for any weights, or if the model starts as compiled models do, in a
+    state from which maps among finitely many states stay finite.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
     >>> layer = BlockLayerConfig((3,), 4, 4)

@@ -101,7 +101,7 @@ def to_automata(machine: MooreMachine) -> DFA:
 
 
 def text_letters(machine: MooreMachine, target: str) -> list[str]:
-    """Return the letters as texts, for a format (named by `target`) that has no others.
+    """Return the letters as texts, for a format (named by `target`) whose letters are texts.
 
     Raises `UnsupportedFormat` if two letters are written alike or one is empty, which means "no letter" there.
     """

@@ -41,7 +41,7 @@ class _Item:
 
 
 class _JflapReader(ContentHandler):
-    """A reader that collects states and transitions at any depth, which differs between versions of JFLAP."""
+    """A reader that collects states and transitions at any depth, because JFLAP's versions nest them differently."""
 
     def __init__(self, origin: str) -> None:
         super().__init__()

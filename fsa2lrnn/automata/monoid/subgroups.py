@@ -122,8 +122,9 @@ _ELEMENTS_TRIED = 12
 
 
 def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact, locally_testable: Fact) -> Fact:
-    """Decide whether no word permutes states in a cycle; for an acceptor, whether its language is star-free
-    (Schützenberger 1965).
+    """Decide whether no word permutes states in a cycle.
+
+    For an acceptor: whether its language is star-free (Schützenberger 1965).
 
     PSPACE-complete (Cho & Huynh 1991), so cheap certificates come first, then the elements of the monoid, then, if
     they were too many, the images of its elements.

@@ -2,8 +2,8 @@
 
 Valvoda et al. (2022), "Benchmarking compositionality with formal languages", draw a transducer by taking each of the n²
 possible edges with probability ½, rejecting the graph unless every state is reachable, and giving the edges that leave
-a state distinct random letters and random outputs. Such a machine is partial, over at least as many letters as its
-busiest state has edges. Ours keep the rejection but must be complete over k given letters:
+a state distinct random letters and random outputs. Such a machine is partial, over at least as many letters as the
+largest out-degree of a state. The machines of this module keep the rejection but are complete over k letters:
 
 1. every δ(q, a) uniform and independent on m ≥ n states; kept if exactly n of them are reachable, else drawn anew;
 2. the reachable part, numbered breadth first;

@@ -130,8 +130,10 @@ class LayerConfig:
 
 
 class Layer(nn.Module):
-    """A recurrent layer: subclasses set `Config`, define `__init__(width_in, config)`, `forward`, `initial_state` and
-    `emit`, and declare further capabilities by overriding the other members.
+    """The base class of recurrent layers.
+
+    Subclasses set `Config`, define `__init__(width_in, config)`, `forward`, `initial_state` and `emit`, and declare
+    further capabilities by overriding the other members.
 
     `forward(u, state, method="auto")` reads u (B, T, d) from a state (B, …), a single tensor, and returns the outputs
     (B, T, width) and the state after them, which is `state` itself for T = 0. Reading a word in pieces, with the state
@@ -238,8 +240,10 @@ class Layer(nn.Module):
 
     @property
     def written_by(self) -> Columns | None:
-        """The column rule if A(u) is the output of the gate `transition` under this rule, per block, and v(u) that of
-        `value`, so that another program can compute them from the gates; otherwise None."""
+        """The column rule with which another program can compute A(u) and v(u) from the gates, or None.
+
+        It is a rule if A(u) is the output of the gate `transition` under it, per block, and v(u) that of `value`.
+        """
         return None
 
     @property

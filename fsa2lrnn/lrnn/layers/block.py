@@ -261,8 +261,11 @@ class BlockLayer(AffineLayer):
         return self.rule in ("none", "onehot") and all(gate.is_lookup(u) for _, gate in self.gates)
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Return whether each gate adds integers, each block is a map or a reset (x, 1 − x, 0 or 1 for size 1), and the
-        column rule by any method leaves it unchanged. Under "onehot" it suffices that rounding changes no column."""
+        """Return whether all steps with inputs u (N, d) are exact: integer gates, maps and resets, unchanged columns.
+
+        That is: each gate adds integers, each block is a map or a reset (x, 1 − x, 0 or 1 for size 1), and the column
+        rule leaves it unchanged by any method. Under "onehot" it suffices that rounding changes no column.
+        """
         if self.rule == "onehot":
             A, v = self.rounded_tables(RoundedNumbers.exact(u))
             return A.is_exact and v.is_exact and maps_closed(A.mid, v.mid, self.mask.cpu())

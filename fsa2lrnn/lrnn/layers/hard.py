@@ -182,7 +182,7 @@ class HardLanesLayer(HardLayer):
 
     @property
     def family(self) -> str | None:
-        """The family "diagonal[-1,1]", of which the layer represents every machine (T51)."""
+        """The family "diagonal[-1,1]"; the layer represents every machine that this family represents (T51)."""
         return "diagonal[-1,1]"
 
     def initial_state(self, batch: int) -> Tensor:

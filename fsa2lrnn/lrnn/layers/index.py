@@ -136,7 +136,7 @@ class Numbers(nn.Module):
 
 
 class IndexLayer(Numbers, Layer):
-    """x_k = A(u_k) x_{k-1} with one-hot columns as an index table; states are indices (B,), inputs cells (B, T)."""
+    """The recurrence x_k = A(u_k) x_{k-1} as a table of indices: states are indices (B,), inputs cells (B, T)."""
 
     Config = IndexLayerConfig
     holds_maps: ClassVar[bool] = True

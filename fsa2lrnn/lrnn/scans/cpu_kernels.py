@@ -1,10 +1,10 @@
 """Compiled CPU kernels of the scan x_k = A_k x_{k-1} + v_k and of its gradient, on flat arrays: no torch.
 
 The gradient runs the recurrence backwards: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ, dv_k = g_k
-and dx_0 = A_1ᵀ g_1. So two products with a block are all that is needed, and an outer product.
+and dx_0 = A_1ᵀ g_1. So a step takes two products with a block and an outer product.
 
-For blocks of size up to `WIDEST` these are written as vector instructions, a row a vector. Larger blocks take plain
-loops. A sum's order is fixed by b, so that results depend neither on the number of threads nor on the run.
+For blocks of size up to `WIDEST` these are vector instructions with one vector per row. Larger blocks use plain loops.
+A sum's order is fixed by b, so that results depend neither on the number of threads nor on the run.
 
 Arrays are C-contiguous and one-dimensional; callers have checked their sizes and the tokens, the kernels don't. numba
 compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file.

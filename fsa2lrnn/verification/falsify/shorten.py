@@ -14,8 +14,10 @@ _LETTERS = 1 << 20  # letters of all variants of one word: long words get fewer 
 
 
 def shorten(comparison: ModelComparison, failure: Failure, clock: Deadline) -> SearchOutcome:
-    """Replace a counterexample by its shortest failing variant (a few letters cut out, or one replaced) until no
-    variant is shorter."""
+    """Replace a counterexample by its shortest failing variant, until no variant is shorter.
+
+    In a variant a few letters are cut out, or one is replaced.
+    """
     best, letters, tried = failure, 0, 0
     what = f"cuts of up to {_LONGEST_CUT} letters and replaced letters"
     while True:
