@@ -98,9 +98,9 @@ def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
 
 
 def check_size(tube: Tube, margins: np.ndarray, tables: Tables, steps: int, work: float | None) -> None:
-    """Raise `InvalidCertificate` if a tube, checked by `check_memory`, needs too much memory or work for `steps` lengths.
+    """Raise `InvalidCertificate` if a tube needs too much memory or work for `steps` lengths.
 
-    Without `work`, the bound on operations is that of `allowed_work`.
+    The tube must have passed `check_memory`. Without `work`, the bound on operations is that of `allowed_work`.
     """
     numbers, needed = demands(tube, tables, steps)
     work = allowed_work(tube, margins) if work is None else work
