@@ -23,7 +23,8 @@ def chain_certificate(
 ) -> dict[str, Any] | None:
     """Return a certificate that no layer of blocks of at most this size represents the machine, or None.
 
-    None too where the polynomial of a field is too large for the proofs of irreducibility that `recheck` reads.
+    The result is also None if the polynomial of a field is too large for the proofs of irreducibility that `recheck`
+    reads.
     """
     states = chain.merged(size) if size < len(chain.sizes) else None
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
@@ -85,7 +86,7 @@ def factor_certificate(
         machine: the minimal machine.
         m: the number, None for any.
         kinds: of all constituents.
-        forbidden: for each kind words with which no inner product agrees; none for a kind that has not so many.
+        forbidden: for each kind, words that exclude every invariant inner product; none if the kind has no such words.
         chain: copies of the kinds, at level 0 those that qualify.
     """
     states = chain.merged(0)

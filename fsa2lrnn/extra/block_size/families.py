@@ -74,7 +74,7 @@ class BlockImpossibility(CertifiedAnswer):
     """A certificate that no layer of blocks of this size, with any real entries, represents the machine.
 
     Args:
-        bound: what is known of the least size.
+        bound: the bounds on the least size.
     """
 
     answer: ClassVar[str] = "no"
@@ -125,7 +125,7 @@ class FactorImpossibility(CertifiedAnswer):
     """A certificate that so few factors (or any number) do not represent the machine.
 
     Args:
-        bounds: what is known of the least number.
+        bounds: the bounds on the least number.
     """
 
     answer: ClassVar[str] = "no"

@@ -25,7 +25,10 @@ _FILE = "model.safetensors"
 
 
 class PdSsmObserver:
-    """D·P: coordinate m takes D_m times coordinate f(m); a cycle of f of length L has the L-th roots of its product."""
+    """The observer of D·P, where coordinate m takes D_m times coordinate f(m).
+
+    The eigenvalues of a cycle of f of length L are the L-th roots of the product of its factors.
+    """
 
     measures: ClassVar = (
         Measure("magnitude"),

@@ -25,7 +25,10 @@ _LEAST_W = math.exp(-0.606531)
 
 
 class Rwkv7Observer:
-    """diag(w) − κ(a∘κ)ᵀ, similar to diag(w) − uuᵀ with u = √a∘κ, whose least eigenvalue is found by bisection."""
+    """The observer of diag(w) − κ(a∘κ)ᵀ, similar to diag(w) − uuᵀ with u = √a∘κ.
+
+    Its least eigenvalue is computed by bisection.
+    """
 
     measures: ClassVar = (
         Measure("w", low=_LEAST_W, marks=(1.0,)),
