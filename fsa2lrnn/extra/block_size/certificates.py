@@ -39,7 +39,7 @@ def chain_certificate(
 
 
 def _late_copies(kinds: Sequence[ModuleKind], chain: SubmoduleChain, field: str, size: int) -> set[int]:
-    """Return the copies that some level c ≤ size lacks although their base is U_j, j = c − weight of their kind."""
+    """Return the copies that some U_c with c ≤ size lacks although their base is U_j, j = c − their kind's weight."""
     late: set[int] = set()
     for number, copy in enumerate(chain.copies):
         start = sum(other.rows.nrows() for other in chain.copies[:number])
@@ -130,7 +130,7 @@ def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
 
 
 def irreducible_to_json(polynomial: Polynomial) -> list[Any]:
-    """Return the reason in the form of `recheck`."""
+    """Return the proof that a polynomial is irreducible, as JSON for `recheck`."""
     reason = why_irreducible(polynomial)
     if reason is None:
         raise ValueError(f"no short proof that {polynomial} is irreducible: take another generator of the field")

@@ -96,7 +96,7 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
     """Heads with a bounded number of factors per letter, by T36: on each, letters are orthogonal or zero.
 
     Args:
-        bounds: with the functions of the heads.
+        bounds: the bounds on the number of factors, with the functions of the heads.
     """
 
     answer: ClassVar[str] = "yes"
