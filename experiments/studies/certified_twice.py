@@ -47,7 +47,7 @@ def main(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="forget what these came to before")] = False,
 ) -> None:
-    """Certify kept models twice, write results/certified_twice.json, print a line a run."""
+    """Certify kept models twice, write results/certified_twice.json, print one line per run."""
     paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
     if unknown := [name for name in names or [] if name not in paths]:
         raise UnsupportedFormat(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")

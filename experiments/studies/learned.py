@@ -59,7 +59,7 @@ def main(
     ] = False,
     processes: Annotated[int, typer.Option(min=1, help="models judged at once, on a thread each")] = 1,
 ) -> None:
-    """Judge the kept models that have not been judged yet, write results/learned.json, print the table."""
+    """Assess the kept models that have no row yet, write results/learned.json, print the table."""
     paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
     names = names or []
     if unknown := [name for name in names if name not in paths]:
@@ -186,7 +186,7 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at(row: dict[str, Any], length: int) -> float:
-    """Last outputs right at a length, of the last checkpoint."""
+    """Return the share of right last outputs at a length, for the last checkpoint."""
     return next((x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] == length), 0.0)
 
 

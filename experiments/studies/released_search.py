@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def cells() -> list[tuple[str, str]]:
-    """Refused machines of at most three states with their layers, and the controls."""
+    """Return refused machines of at most three states with their layers, and the controls."""
     refused = [(s, layer) for s in SMALL for layer in LAYERS if refuse(zoo.from_task(s), layer) is not None]
     return [*CONTROLS, *refused]
 

@@ -33,7 +33,7 @@ _WARM = 3
 
 
 def main() -> None:
-    """Time both on every seed that has not been, and write experiments/results/sooner.json after each."""
+    """Time both on every seed without a row, and write experiments/results/sooner.json after each."""
     torch.set_num_threads(1)
     learn_within("task:parity", 0, SECONDS)  # compiles what is compiled once
     plan = [

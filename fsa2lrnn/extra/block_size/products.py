@@ -26,7 +26,7 @@ from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.identities import cycle_lengths
 from fsa2lrnn.families.modules import Module, Word, classes, quotient
 
-_WORDS = 150  # that an inner product is asked to agree with
+_WORDS = 150  # with which an inner product has to agree
 _LARGEST = 16  # dimensions of a kind for which inner products are searched
 
 

@@ -23,7 +23,7 @@ from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import Module, classes, quotient, restricted, reverse, spin
 
-_MIXED = 3  # sums of several copies of a kind, which tell more states apart than one
+_MIXED = 3  # sums of several copies of a kind, which separate more states than one
 _NATURAL = 40  # states from which indicator functions are no longer tried
 _PAIRS = 200  # of states, for which submodules are searched one by one
 

@@ -15,26 +15,30 @@ Engine = Literal["ray", "processes", "serial", "stacked"]  # as in `sweep.Engine
 
 
 def sweep(
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; called again, they go on")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; a second call resumes them")],
     file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="the sweep (.toml .json); options take its entries' place")
+        Path | None, typer.Argument(metavar="FILE", help="the sweep (.toml .json); options override its entries")
     ] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="SOURCE", help="a machine; repeatable")] = None,
     network: Annotated[list[str] | None, typer.Option(metavar="NAME", help="block-8, diagonal, …; repeatable")] = None,
     seeds: Annotated[str | None, typer.Option(help="one run each in every cell: 0,1,2")] = None,
     preset: Annotated[Preset | None, typer.Option(help="the settings that are changed")] = None,
     changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME:KEY=VALUE,…", help="a setting more; repeatable")
+        list[str] | None, typer.Option("--set", metavar="NAME:KEY=VALUE,…", help="a change of the settings; repeatable")
     ] = None,
-    lengths: Annotated[str | None, typer.Option(help="where last checkpoints are judged: 40,500")] = None,
+    lengths: Annotated[
+        str | None, typer.Option(help="word lengths at which last checkpoints are evaluated: 40,500")
+    ] = None,
     words: Annotated[int | None, typer.Option(min=1, help="fresh words per length")] = None,
     max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="letters per length at most: fewer words where they are long")
+        int | None, typer.Option(min=1, help="maximum letters per length: fewer words if they are long")
     ] = None,
-    engine: Annotated[Engine, typer.Option(help="side by side on Ray, in turn, or at once on a GPU")] = "ray",
-    address: Annotated[str | None, typer.Option(help="of a Ray cluster; by default this machine alone")] = None,
+    engine: Annotated[Engine, typer.Option(help="in parallel on Ray, in sequence, or at once on a GPU")] = "ray",
+    address: Annotated[
+        str | None, typer.Option(help="the address of a Ray cluster; by default only this machine")
+    ] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine for Ray, by default all")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="how often a run that fails is tried again")] = 1,
+    retries: Annotated[int, typer.Option(min=0, help="how often a failed run is repeated")] = 1,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -17,11 +17,15 @@ _FOLDER = "a model of OLMo-Hybrid, Qwen3-Next, Mamba-2, RWKV-7 or PD-SSM, as sav
 def gates(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=_FOLDER)],
     text: Annotated[
-        Path | None, typer.Option(help="a file to read, by the folder's tokenizer, or in an exported model's letters")
+        Path | None, typer.Option(help="a file to read with the folder's tokenizer, or in an exported model's letters")
     ] = None,
-    tokens: Annotated[str | None, typer.Option(metavar="NUMBERS", help="tokens to read in its place: 0,5,2")] = None,
-    window: Annotated[int, typer.Option(min=1, help="tokens of a text that are read from one start")] = 1_024,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="a histogram a head (.svg)")] = None,
+    tokens: Annotated[
+        str | None, typer.Option(metavar="NUMBERS", help="tokens to read instead of a text: 0,5,2")
+    ] = None,
+    window: Annotated[
+        int, typer.Option(min=1, help="tokens per piece of a text; each piece is read from the start")
+    ] = 1_024,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write one histogram per head (.svg)")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the values of a model's gates, by head, over a text or each token of its vocabulary.

@@ -23,7 +23,7 @@ def learn(
             help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv)",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; called again, it goes on")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
     method: Annotated[
         LearnMethod,
         typer.Option(
@@ -32,28 +32,26 @@ def learn(
         ),
     ] = "train",
     max_block: Annotated[
-        int | None, typer.Option(min=2, help="of --method cascade: the largest block, by default 8")
+        int | None, typer.Option(min=2, help="for --method cascade: the largest block, by default 8")
     ] = None,
     target: Annotated[
         str | None,
-        typer.Option(metavar="SOURCE", help="of --method cascade: the machine that is distilled, by default SOURCE"),
+        typer.Option(metavar="SOURCE", help="for --method cascade: the machine to distil, by default SOURCE"),
     ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
-    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,
+    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
     sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
-    seed: Annotated[int, typer.Option(min=0, help="of weights and words")] = 0,
-    steps: Annotated[int | None, typer.Option(min=1, help="updates after which to give up")] = None,
-    seconds: Annotated[
-        float | None, typer.Option("--max-seconds", min=0.1, help="time limit, whatever the method")
-    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="the seed of weights and words")] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="the maximum number of updates")] = None,
+    seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help="time limit of every method")] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="any setting of the recipe, heads=6 or block=40; repeatable"),
     ] = None,
     alphabet: Annotated[
-        str | None, typer.Option(metavar="LETTERS", help="the letters there are; DATA with others is refused")
+        str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="forget the run that is in the folder")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="discard the run in the folder")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
 ) -> None:
     """Train a layer that is an automaton until it is proved; from DATA, report its agreement with held-out words.

@@ -43,12 +43,12 @@ def draw(
     ] = None,
     format_: Annotated[
         DrawFormat | None,
-        typer.Option("--format", help="by default as the output's ending; svg and dot can be printed"),
+        typer.Option("--format", help="by default that of the output's suffix; svg and dot can be printed"),
     ] = None,
     models_only: Annotated[
         bool, typer.Option("--models-only", help="leave out the network that is compiled from the SOURCE")
     ] = False,
-    form: Annotated[Form, typer.Option(help="of the compiled network")] = "onehot",
+    form: Annotated[Form, typer.Option(help="the dtype of the compiled network")] = "onehot",
     max_block: MaxBlockOption = None,
     token_shift: TokenShiftOption = True,
     seconds: SecondsOption = 10.0,

@@ -35,7 +35,9 @@ def report(
             "`learn`, with or without a SOURCE",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="the page (.html); its facts go beside it (.json)")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="the page (.html); its facts are written next to it (.json)")
+    ],
     lengths: LengthsOption = "40,100,500,5000",
     words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 500_000,
