@@ -1,11 +1,11 @@
-"""Every kept model before all judges: `python -m experiments.studies.learned`, minutes a model.
+"""Assess every kept model by all verifiers: `python -m experiments.studies.learned`, minutes per model.
 
-For each model under experiments/learned: up to which length it is proved right, the shortest failing word known, the
-machine extracted from it, what its heads carry, and its repairs. results/learned.json is written model by model, so
-that a second call goes on where the first stopped; a model whose weights have changed is judged anew. With
-`--certificates` only N is found anew: the same each time, whatever else the machine is doing. With `--failures` failing
-words shorter than those known are looked for, from these on and longer than a first judgement does; a row says with
-which budget under "searched", and is done then.
+A row contains, for one model under experiments/models, the certified length, the shortest known counterexample, the
+extracted machine, the functions that the heads carry, and the repairs. results/learned.json is written model by model,
+so that a second call continues where the first stopped; a model whose weights have changed is assessed anew. With
+`--certificates` only N is computed anew, which is reproducible under any load. With `--failures` the study searches for
+shorter counterexamples than the known ones, starting from these and with a larger budget than the first assessment; a
+row states that budget under "searched" and is then complete.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Engine = Literal["ray", "processes", "serial", "stacked"]  # as in `sweep.Engine
 
 
 def sweep(
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; a second call resumes them")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; the next call resumes them")],
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="the sweep (.toml .json); options override its entries")
     ] = None,

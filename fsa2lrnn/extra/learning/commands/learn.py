@@ -23,7 +23,7 @@ def learn(
             help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv)",
         ),
     ],
-    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; the next call resumes it")],
     method: Annotated[
         LearnMethod,
         typer.Option(
