@@ -12,7 +12,7 @@ FILE = Path(__file__).parent.parent / "docs" / "figures" / "explorer.png"
 
 
 def main() -> None:
-    """Photograph the explorer where the learned model makes its first error."""
+    """Capture the explorer where the learned model makes its first error."""
     from playwright.sync_api import sync_playwright
 
     with TemporaryDirectory() as folder, sync_playwright() as playwright:

@@ -91,7 +91,7 @@ def hard() -> str:
 
 
 def learn_and_prove() -> str:
-    """Learned, then proved: runs that were done of those asked for, how many were proved, and what that took."""
+    """Return the numbers of runs that were planned, done and proved, and their cost."""
     document = results_io.read("learn_and_prove")
     found = document["results"]["table"]
     rows = [
@@ -115,7 +115,7 @@ def learn_and_prove() -> str:
 
 
 def steps() -> str:
-    """Whole training steps, as multiples of ours."""
+    """Return the times of training steps as multiples of ours."""
     document = results_io.read("bench_steps")
     names = list(document["results"][0]["over_ours"])
     rows = [
@@ -131,7 +131,7 @@ def steps() -> str:
 
 
 def layers() -> str:
-    """Steps of the layers of others, as multiples of ours."""
+    """Return the times of steps of other published layers as multiples of ours."""
     found = results_io.read("bench_layers")
     rows = [
         [
@@ -148,7 +148,7 @@ def layers() -> str:
 
 
 def paper_speed() -> str:
-    """The paper's speed comparison, on the CPU and on a GPU where one was measured."""
+    """Return the paper's speed comparison, on the CPU and, if measured, on a GPU."""
     text = _speed("paper_speed")
     has_gpu = (results_io.RESULTS / "paper_speed_gpu.json").exists()
     return text + (f"\n{_speed('paper_speed_gpu')}" if has_gpu else "")
@@ -174,7 +174,7 @@ def _speed(name: str) -> str:
 
 
 def words() -> str:
-    """Letters a second along long words."""
+    """Return letters per second along long words."""
     document = results_io.read("bench_words")
     others = ("automata-lib", "google-re2")
     rows = [
@@ -187,7 +187,7 @@ def words() -> str:
 
 
 def gpu() -> str:
-    """Triton scans against the card's own copy, and training steps."""
+    """Return Triton scans compared with a plain copy on the card, and training steps."""
     document = results_io.read("bench_gpu")
     found = document["results"]
     rows = [
@@ -221,7 +221,7 @@ def gpu() -> str:
 
 
 def runs() -> str:
-    """Each trained model by itself: how its training ended, and its last checkpoint by length."""
+    """Return the end of each training run, and the accuracy of its last checkpoint by length."""
     tasks = results_io.read("training")["results"]
     lengths = [f"{line['length']:,}" for line in tasks[0]["seeds"][0]["last_checkpoint"]]
     rows = [
@@ -241,7 +241,7 @@ def runs() -> str:
 
 
 def sweep() -> str:
-    """The cells of a sweep over families: last outputs right by length, means over seeds with the least and largest."""
+    """Return the cells of a sweep over families: right last outputs by length, means over seeds with extremes."""
     document = results_io.read("sweep_families")
     cells = document["results"]["cells"]
     lengths = [f"{line['length']:,} letters" for line in next(cell for cell in cells if cell["lengths"])["lengths"]]
@@ -260,7 +260,7 @@ def _spread(accuracies: dict[str, float]) -> str:
 
 
 def _times(ratio: float | None) -> str:
-    """A ratio in two figures or more; nothing for what was not measured.
+    """Return a ratio with at least two figures, or an empty text if it was not measured.
 
     >>> _times(326.4), _times(9.41), _times(None)
     ('326', '9.4', '')

@@ -1,10 +1,10 @@
-"""Is N the same each time? `python -m experiments.studies.certified_twice`: each kept model certified twice.
+"""Repeat the certification of each kept model to test that N is reproducible: `experiments.studies.certified_twice`.
 
-Each time in a process of its own, with the work that results/learned.json is made with, and the second time beside at
-least one busy core: the machine's own load where that is as high as it has cores, else another process. Compared are N
-and all bytes of the certificate. results/certified_twice.json is written run by run, first runs first, so that a second
-call goes on where the first stopped, and calls for different models may run side by side. A model whose weights have
-changed is certified anew.
+Each certification runs in its own process, with the work limit of results/learned.json; the second one runs next to at
+least one busy core, which is the machine's own load if that occupies all cores, otherwise another process. The study
+compares N and all bytes of the certificate. results/certified_twice.json is written after each run, first runs first,
+so that a second call continues where the first stopped, and calls for different models may run in parallel. A model
+whose weights have changed is certified anew.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="forget what these came to before")] = False,
 ) -> None:
-    """Certify kept models twice, write results/certified_twice.json, print a line a run."""
+    """Certify kept models twice, write results/certified_twice.json, print one line per run."""
     paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
     if unknown := [name for name in names or [] if name not in paths]:
         raise UnsupportedFormat(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")

@@ -98,7 +98,7 @@ def running(witness: Witness) -> str:
 
 
 def summary(sources: Sequence[str]) -> dict:
-    """For each family the machines it represents, how many it doesn't, and how many of those four words refute."""
+    """Return, per family, the machines that it represents, the number of others, and how many four words refute."""
     counts: dict[str, dict] = {family: {"yes": [], "no": 0, "four_words": 0} for family in FORCED}
     for source in sources:
         for family, found in row(source)["families"].items():

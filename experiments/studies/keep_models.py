@@ -87,7 +87,7 @@ def main(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --output` was given")],
     to: Annotated[Path, typer.Option(help="where a folder of the same name is made")] = MODELS,
 ) -> None:
-    """Keep every ended run of the folders small, with how it came about; print what was kept."""
+    """Save every ended run of the folders in small form with its origin; print what was saved."""
     shown = Table("model", "task", "step", "best on the way", "kept as", "KB")
     for folder in folders:
         for run in sorted(folder.glob("seed-*"), key=lambda path: int(path.name.partition("-")[2])):

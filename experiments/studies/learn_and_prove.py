@@ -40,7 +40,7 @@ class _OutOfTime(Exception):
 
 
 def random_tasks(n: int) -> list[str]:
-    """Minimal machines of 4 to 16 states over 2 to 4 letters, the sizes in turn."""
+    """Return minimal machines of 4 to 16 states over 2 to 4 letters, the sizes in turn."""
     sizes = [(s, k) for s in _STATES for k in _LETTERS]
     return [
         f"random_dfa({s}, {k}, seed={seed}, minimal=true)" for seed in range(-(-n // len(sizes))) for s, k in sizes

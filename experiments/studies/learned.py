@@ -1,11 +1,11 @@
-"""Every kept model before all judges: `python -m experiments.studies.learned`, minutes a model.
+"""Assess every kept model by all verifiers: `python -m experiments.studies.learned`, minutes per model.
 
-For each model under experiments/learned: up to which length it is proved right, the shortest failing word known, the
-machine extracted from it, what its heads carry, and its repairs. results/learned.json is written model by model, so
-that a second call goes on where the first stopped; a model whose weights have changed is judged anew. With
-`--certificates` only N is found anew: the same each time, whatever else the machine is doing. With `--failures` failing
-words shorter than those known are looked for, from these on and longer than a first judgement does; a row says with
-which budget under "searched", and is done then.
+A row contains, for one model under experiments/models, the certified length, the shortest known counterexample, the
+extracted machine, the functions that the heads carry, and the repairs. results/learned.json is written model by model,
+so that a second call continues where the first stopped; a model whose weights have changed is assessed anew. With
+`--certificates` only N is computed anew, which is reproducible under any load. With `--failures` the study searches for
+shorter counterexamples than the known ones, starting from these and with a larger budget than the first assessment; a
+row states that budget under "searched" and is then complete.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def main(
     ] = False,
     processes: Annotated[int, typer.Option(min=1, help="models judged at once, on a thread each")] = 1,
 ) -> None:
-    """Judge the kept models that have not been judged yet, write results/learned.json, print the table."""
+    """Assess the kept models that have no row yet, write results/learned.json, print the table."""
     paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
     names = names or []
     if unknown := [name for name in names if name not in paths]:
@@ -186,7 +186,7 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def _at(row: dict[str, Any], length: int) -> float:
-    """Last outputs right at a length, of the last checkpoint."""
+    """Return the share of right last outputs at a length, for the last checkpoint."""
     return next((x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] == length), 0.0)
 
 

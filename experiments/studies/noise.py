@@ -1,15 +1,15 @@
 """Wrong labels: learning from given words by training and by merging: `python -m experiments.studies.noise`.
 
-Shares of wrong labels × words × labels after every letter or at the end alone × machines, for each method on the same
-words with the same limit of processor time. A call goes on where the last one stopped; the quickest method is run on
-all machines first, the others machine by machine. What is asked is whether the machine that was learned equals the true
-one on every word.
+The study varies the share of wrong labels, the number of words, labels after every letter or only at the end, and the
+machine. Each method receives the same words and the same limit of processor time. A call continues where the last one
+stopped; the fastest method runs on all machines first, the others machine by machine. A run succeeds if the learned
+machine equals the true one on every word.
 
 Words have 0 to 40 letters, every length and letter equally likely. Each label is wrong with probability ε. Training and
-the merger with a test are told ε; AALpy's merge whatever is consistent (RPNI, EDSM, which get the label that most
-copies of a prefix have) or have a test of their own (ALERGIA, as a stochastic Mealy machine whose likeliest outputs are
-read off; where words have one label, it is the output on a letter that ends them). Training takes blocks of 24 states,
-whatever the machine, and all machines have at most 12.
+the merger with a test receive ε. AALpy's mergers either merge whatever is consistent (RPNI, EDSM, which receive the
+most frequent label of each prefix) or have their own test (ALERGIA, as a stochastic Mealy machine of which the
+likeliest outputs are used; if words have one label, it is the output on a final letter). Training uses blocks of 24
+states for every machine, and all machines have at most 12.
 """
 
 from __future__ import annotations

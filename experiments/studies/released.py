@@ -1,10 +1,10 @@
 """Which external layers represent which machine: `python -m experiments.studies.released`.
 
-Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
-than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so; where a layer's models run
-on GPUs alone, its published recurrence is run until no new state turns up. Every no is a certificate
-that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME`
-that column alone is computed, and the others are kept as the table has them.
+Every yes is written as a whole model, loaded and proved on its own one-token step in float32. If that needs more than
+`BUDGET` states, the model is run on a word of `LETTERS` letters instead, and the table says so. If a layer's models run
+only on GPUs, its published recurrence is run until no new state appears. Every no is a certificate that
+`fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer must be installed; with `--layer NAME` only
+that column is computed, and the others are taken from the table.
 """
 
 from __future__ import annotations

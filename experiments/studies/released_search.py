@@ -1,12 +1,13 @@
-"""What gradient descent finds where a refusal says that nothing is: `python -m experiments.studies.released_search`.
+"""Gradient descent on tasks that a refusal excludes: `python -m experiments.studies.released_search`.
 
-One small layer of each kind, made by its own code with its own first weights, between an embedding and two linear maps
-with ReLU that see the letter too, is trained on all words of `SHORT` letters, the output after each letter wanted. Of
-every machine with at most three states that is refused for the layer, and of some that are not, so that the search is
-seen to find what is there. Found is hard: every output right on all words of `SHORT` letters, on drawn words of `LONG`,
-and on the refusal's own word, repeated as long. Short words can be had by counting, which ends where it was not seen.
+One small layer of each kind, made by its own code with its own initial weights, is placed between an embedding and two
+linear maps with ReLU that also read the letter. It is trained on all words of `SHORT` letters with the output after
+each letter as label. The machines are all those with at most three states that are refused for the layer, and some that
+are not, as a control of the search. A machine counts as found if every output is right on all words of `SHORT` letters,
+on random words of `LONG` letters, and on the refusal's own word, repeated to that length. Short words alone can be
+solved by counting, which fails on longer ones.
 
-Chunks of 64 are padded around so few letters, so layers are trained through their own letter by letter functions.
+Chunks of 64 would be padded around so few letters, so layers are trained through their own letter-by-letter functions.
 RWKV-7's code computes without gradients, so its recurrence is restated here, and compared with the code in a test.
 """
 
@@ -55,7 +56,7 @@ def main() -> None:
 
 
 def cells() -> list[tuple[str, str]]:
-    """Refused machines of at most three states with their layers, and the controls."""
+    """Return refused machines of at most three states with their layers, and the controls."""
     refused = [(s, layer) for s in SMALL for layer in LAYERS if refuse(zoo.from_task(s), layer) is not None]
     return [*CONTROLS, *refused]
 

@@ -1,12 +1,12 @@
-"""How much sooner a proof comes than the released rule's best look: `python -m experiments.studies.sooner`.
+"""Time until a proof and until the published rule's best evaluation: `python -m experiments.studies.sooner`.
 
-For each seed that results/training.json holds of the released rule, `learn` runs until the judge says Proved, and right
-beside it some steps of the released rule are timed, both in processor time on one thread. The released rule's time is
-that of a step times the steps after which 128 fresh words of length 500 first all ended right, as the record of its run
-says; its tests on the way are left out. Neither time has what is compiled once.
+For each seed of the published rule in results/training.json, `learn` runs until its result is proved, and in the same
+process some steps of the published rule are timed, both in processor time on one thread. The published rule's time is
+the time per step times the number of steps after which 128 fresh words of length 500 were first all right at their end,
+according to the record of its run, without the time of its evaluations. Neither time includes compilation.
 
-The two do not end with the same thing: one is proved equal to the task on all words, the other has given 128 right
-answers, and fails on words that are known (results/learned.json).
+The two results differ in kind: one is proved equal to the task on all words; the other has given 128 right answers, and
+has known counterexamples (results/learned.json).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WARM = 3
 
 
 def main() -> None:
-    """Time both on every seed that has not been, and write experiments/results/sooner.json after each."""
+    """Time both on every seed without a row, and write experiments/results/sooner.json after each."""
     torch.set_num_threads(1)
     learn_within("task:parity", 0, SECONDS)  # compiles what is compiled once
     plan = [

@@ -1,10 +1,10 @@
-"""Layers of others trained here: `python -m experiments.studies.trained_released` (docs/reference/layer-answers.md).
+"""Training of external layers: `python -m experiments.studies.trained_released` (docs/reference/layer-answers.md).
 
 Each cell is a layer, a task and a seed: one layer with our embedding and read-out, trained on words of 40 letters until
-all of 128 fresh ones end right, or for so many steps or seconds of a processor; then fresh words of 40, 500 and 5,000
-letters. Beside it stands what is known without training: a construction or a refusal
-(`fsa2lrnn.extra.huggingface.refuse`). The study goes on where it stopped; `--steps` and `--seconds` larger than before
-take up cells again that ended by them.
+all of 128 fresh ones are right at their end, or for so many steps or seconds of processor time, and evaluated on fresh
+words of 40, 500 and 5,000 letters. The table also states what is known without training: a construction or a refusal
+(`fsa2lrnn.extra.huggingface.refuse`). The study continues where it stopped; with larger `--steps`
+or `--seconds`, the cells that ended at these limits are trained anew.
 """
 
 from __future__ import annotations

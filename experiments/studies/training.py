@@ -20,7 +20,7 @@ from experiments import results_io, script
 def main(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --output` was given")],
 ) -> None:
-    """Gather what runs wrote in their folders, write results/training.json, print the table."""
+    """Gather the results of runs from their folders, write results/training.json, print the table."""
     tasks = [gathered(json.loads((folder / "result.json").read_text("utf-8"))) for folder in folders]
     path = results_io.write("training", tasks, "python -m experiments.studies.training FOLDER…")
     table = Table("task", "seed", "steps", "best on the way, at 500", "length", "last output right", "whole word right")

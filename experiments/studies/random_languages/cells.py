@@ -84,7 +84,7 @@ def _learned(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, 
 
 
 def judged(model: LRNN, found: Drawn) -> dict[str, Any]:
-    """Fresh words that are right at each length, and the shortest failing word that was found."""
+    """Return the number of right fresh words at each length, and the length of the shortest counterexample found."""
     sampler = make_sampler("uniform", found.machine)
     drawn = words(found.machine, sampler, model.outputs)
     rows: dict[str, Any] = {}

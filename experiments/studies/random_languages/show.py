@@ -27,7 +27,7 @@ def table(document: Document) -> str:
 
 
 def tables(document: Document) -> str:
-    """Learned against representable, and by class; how much has been run, and what counts as learned."""
+    """Return the tables of learned and representable machines, by class, with the number of runs."""
     return f"{answers(document)}\n{classes(document)}{protocol(document)}"
 
 

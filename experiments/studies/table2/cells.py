@@ -47,7 +47,7 @@ def trained_before(results: Sequence[Record]) -> list[Record]:
 
 
 def _short(record: Record | None) -> float:
-    """Accuracy at the length trained on; a run that diverged has none."""
+    """Return the accuracy at the training length, −1 for a run without a last checkpoint."""
     if record is None or "last_checkpoint" not in record:
         return -1.0
     return record["last_checkpoint"][0]["last_position"]["accuracy"]

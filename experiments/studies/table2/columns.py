@@ -1,9 +1,9 @@
-"""The columns of Table 2: what each layer's network and optimiser are, and where the paper is silent, why so.
+"""The columns of Table 2: the network and optimiser of each layer, and reasons for choices that the paper omits.
 
-The paper leaves open nearly everything of the baselines. So all but ours and the vanilla one are in the backbone of the
-released S4 code (LayerNorm before each layer, a residual around each, LayerNorm and a linear map last), 64 wide, with
-as many layers as ours have, and the optimiser of that code; RWKV-4 and ours are whole models of their own. Two rates
-are tried, the layer's own and that of the paper's released code for the task (`choice`).
+The paper specifies little about the baselines. So all but ours and the vanilla one use the backbone of the published S4
+code (LayerNorm before each layer, a residual around each, LayerNorm and a linear map last), 64 wide, with as many
+layers as ours, and the optimiser of that code; RWKV-4 and ours are whole models of their own. Two learning rates are
+tried, the layer's own and that of the paper's published code for the task (`choice`).
 """
 
 from __future__ import annotations

@@ -116,9 +116,9 @@ def _rate(cell: Mapping[str, Any]) -> str:
 
 
 def figure(document: Mapping[str, Any], path: Path) -> None:
-    """Accuracy of the last checkpoint by length, all layers, a panel a task; the constant answer dashed. An SVG file.
+    """Write an SVG figure of the last checkpoint's accuracy by length, one panel per task.
 
-    Raises `MissingPackage` without matplotlib.
+    The constant answer is dashed. Raises `MissingPackage` without matplotlib.
     """
     mpl = matplotlib()
     from matplotlib.figure import Figure

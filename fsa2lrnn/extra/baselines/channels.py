@@ -91,7 +91,7 @@ class ChannelConfig(LayerConfig):
 
 
 class ChannelLayer(Layer):
-    """A layer y = mixing(system(u)) with the parameters of the published S4 code; complex numbers are stored as pairs.
+    """The layer y = mixing(system(u)) with the parameters of the published S4 code; complex numbers are pairs.
 
     The parameters are `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C`
     (H, n, 2), `D` (H,) and those of `mixing`; n = N/2. The state is (B, H, N): real parts, then imaginary parts of the

@@ -51,7 +51,7 @@ class LRUConfig(LayerConfig):
 
 
 class LRULayer(SpectralLayer):
-    """A layer x_k = λ ⊙ x_{k−1} + e^γ ⊙ B u_k, y_k = Re C x_k + D ⊙ u_k with λ = exp(−e^ν + i e^θ), then gates.
+    """The layer x_k = λ ⊙ x_{k−1} + e^γ ⊙ B u_k, y_k = Re C x_k + D ⊙ u_k with λ = exp(−e^ν + i e^θ), then gates.
 
     Parameters: `nu_log` (ν), `theta_log` (θ), `gamma_log` (γ), all (N,), `B` (N, H, 2), `C` (H, N, 2), `D` (H,) and the
     gates of `mixing`. γ starts at log √(1 − |λ|²) and is trained freely. The state is (B, 2N).

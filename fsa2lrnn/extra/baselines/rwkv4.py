@@ -51,7 +51,7 @@ class RWKV4Config(LayerConfig):
 
 
 class RWKV4Layer(Layer):
-    """A layer x += TimeMix(LN1 x), x += ChannelMix(LN2 x); before the first block, x = LN0 x.
+    """The layer x += TimeMix(LN1 x), x += ChannelMix(LN2 x); before the first block, x = LN0 x.
 
     Both mix each input with the previous one (`time_mix_*`), which is part of the state (B, 5, C): p, q and o of
     `wkv`, then the last inputs of the two mixings. The rates of decay, −exp(`time_decay`), do not depend on the input.

@@ -19,7 +19,7 @@ class S4Config(ChannelConfig):
 
 
 class S4Layer(ChannelLayer):
-    """A layer x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k, A = diag(Λ) − P P*, in each channel, then gates.
+    """The layer x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k, A = diag(Λ) − P P*, in each channel, then gates.
 
     The parameters are those of `ChannelLayer` and `P` (S, n, 2). C itself is trained, not the value that the published
     code stores for a fixed kernel length (`generating.truncated`): the parameters do not depend on the length of words.

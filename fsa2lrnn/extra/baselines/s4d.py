@@ -30,7 +30,7 @@ class S4DConfig(ChannelConfig):
 
 
 class S4DLayer(ChannelLayer):
-    """A layer x_k = Ā ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k in each channel, then gates (`ChannelLayer`).
+    """The layer x_k = Ā ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k in each channel, then gates (`ChannelLayer`).
 
     >>> import torch
     >>> layer = S4DLayer(4, S4DConfig(width=4, d_state=8))

@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.layers.base import Layer
 
 
 class SpectralLayer(Layer):
-    """A layer x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses define λ, B and C.
+    """The layer x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses define λ, B and C.
 
     Complex numbers are planes, real parts followed by imaginary parts, so that all products are real. The state is
     (B, 2P).

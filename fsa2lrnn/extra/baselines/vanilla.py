@@ -37,7 +37,7 @@ class VanillaConfig(LayerConfig):
 
 
 class VanillaLayer(Layer):
-    """A layer x_k = A x_{k−1} + B u_k, y = x.
+    """The layer x_k = A x_{k−1} + B u_k, y = x.
 
     Parameters: `A` (n, n) or, if diagonal, (n,), `B` (n, d), `x0` (n,). A dense A starts with a spectral radius near 1
     (entries of variance 1/n), a diagonal one uniform in (−1, 1); x₀ starts at 0. The state is (B, 1, n), or (B, n, 1)

@@ -1,10 +1,10 @@
 """The least block size of a machine: the least b for which one layer of blocks of size at most b represents it.
 
 A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T30 of
-docs/theory.md). So the question is which submodules of the module of all functions tell the states apart. The lower
+docs/theory.md). So the question is which submodules of the module of all functions separate the states. The lower
 bound comes from a chain of submodules that contains all small ones (T31), the upper one from submodules of the search;
-both are certificates, returned only after `families.recheck` has accepted them. Where they do not meet the answer
-is the interval.
+both are certificates, returned only after `families.recheck` has accepted them. If the bounds do not meet, the answer
+is an interval.
 
 >>> from fsa2lrnn.automata import zoo
 >>> answer = minimal_block(zoo.sum_mod(5), "R")

@@ -23,7 +23,8 @@ def chain_certificate(
 ) -> dict[str, Any] | None:
     """Return a certificate that no layer of blocks of at most this size represents the machine, or None.
 
-    None too where the polynomial of a field is too large for the proofs of irreducibility that `recheck` reads.
+    The result is also None if the polynomial of a field is too large for the proofs of irreducibility that `recheck`
+    reads.
     """
     states = chain.merged(size) if size < len(chain.sizes) else None
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
@@ -38,7 +39,7 @@ def chain_certificate(
 
 
 def _late_copies(kinds: Sequence[ModuleKind], chain: SubmoduleChain, field: str, size: int) -> set[int]:
-    """Return the copies that some level c ≤ size lacks although their base is U_j, j = c − weight of their kind."""
+    """Return the copies that some U_c with c ≤ size lacks although their base is U_j, j = c − their kind's weight."""
     late: set[int] = set()
     for number, copy in enumerate(chain.copies):
         start = sum(other.rows.nrows() for other in chain.copies[:number])
@@ -85,7 +86,7 @@ def factor_certificate(
         machine: the minimal machine.
         m: the number, None for any.
         kinds: of all constituents.
-        forbidden: for each kind words with which no inner product agrees; none for a kind that has not so many.
+        forbidden: for each kind, words that exclude every invariant inner product; none if the kind has no such words.
         chain: copies of the kinds, at level 0 those that qualify.
     """
     states = chain.merged(0)
@@ -129,7 +130,7 @@ def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
 
 
 def irreducible_to_json(polynomial: Polynomial) -> list[Any]:
-    """Return the reason in the form of `recheck`."""
+    """Return the proof that a polynomial is irreducible, as JSON for `recheck`."""
     reason = why_irreducible(polynomial)
     if reason is None:
         raise ValueError(f"no short proof that {polynomial} is irreducible: take another generator of the field")

@@ -1,9 +1,9 @@
 """The irreducible constituents of a module over the rationals: a MeatAxe without a finite field.
 
-Rows that some element θ of the algebra kills generate submodules, columns that it kills submodules of the dual. Where
-both generate everything and the kernel of θ is v·C, C what commutes with the letters, the module is irreducible as far
-as C has no zero divisors (Norton's criterion, T32 of docs/theory.md). θ is drawn from short combinations of words,
-whose kernels are not zero for a reason: maps of states agree on many states.
+Rows in the kernel of an element θ of the algebra generate submodules; columns in its kernel generate submodules of the
+dual. If both generate everything and the kernel of θ is v·C, where C commutes with the letters, the module is
+irreducible provided that C has no zero divisors (Norton's criterion, T32 of docs/theory.md). θ is drawn from short
+combinations of words, whose kernels are often nonzero because maps of states agree on many states.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class AnyDepth:
         lower: no stack of smaller blocks runs it.
         upper: some stack of blocks of this size does.
         factors: the simple groups in its monoid that were found, by name.
-        note: why the bounds don't meet, if they don't.
+        note: why the bounds do not meet, if they do not.
     """
 
     lower: int

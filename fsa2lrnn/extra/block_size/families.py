@@ -74,7 +74,7 @@ class BlockImpossibility(CertifiedAnswer):
     """A certificate that no layer of blocks of this size, with any real entries, represents the machine.
 
     Args:
-        bound: what is known of the least size.
+        bound: the bounds on the least size.
     """
 
     answer: ClassVar[str] = "no"
@@ -96,7 +96,7 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
     """Heads with a bounded number of factors per letter, by T36: on each, letters are orthogonal or zero.
 
     Args:
-        bounds: with the functions of the heads.
+        bounds: the bounds on the number of factors, with the functions of the heads.
     """
 
     answer: ClassVar[str] = "yes"
@@ -125,7 +125,7 @@ class FactorImpossibility(CertifiedAnswer):
     """A certificate that so few factors (or any number) do not represent the machine.
 
     Args:
-        bounds: what is known of the least number.
+        bounds: the bounds on the least number.
     """
 
     answer: ClassVar[str] = "no"

@@ -1,8 +1,9 @@
 """Irreducible modules over the rationals, with the data that prove them so (T32 of docs/theory.md).
 
-A `Kind` is given in the standard basis of one vector v: the first row, and its images along a path of words. An element
-θ of the algebra kills v, and its kernel is v·C, C the algebra of all maps that commute with the letters; v spans all
-rows under the letters, a column u with θ u = 0 all columns. Then C tells over each field how the kind splits.
+A `ModuleKind` is given in the standard basis of one vector v: the first row, and its images along a path of words. An
+element θ of the algebra annihilates v, and its kernel is v·C, where C is the algebra of all maps that commute with the
+letters. v generates all rows under the letters, a column u with θ u = 0 all columns. C determines over each field how
+the kind splits.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> 
 def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
     """Return a basis of the images of v under all homomorphisms from a kind to a module, as rows.
 
-    θ kills v, so x lies in the kernel of θ; and the images of x along the path must satisfy the relations of the rows.
+    Since θ annihilates v, an image x lies in the kernel of θ; and the images of x along the path must satisfy the
+    relations of the rows.
     """
     kernel = linear.left_kernel(module.element(kind.element))
     width = PROBES

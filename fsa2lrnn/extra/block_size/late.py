@@ -1,8 +1,9 @@
 """Copies that come late in the chain: the submodules that they need below them are larger than their weight (T31).
 
-Let one copy of a kind F stand on U. A submodule W with it as its head holds a function f outside of U that an element
-of the algebra finds: it is nilpotent on one line of F and invertible on all other kinds. If U has no F in it, W holds
-all that f generates. Else f is known up to parameters g_1, g_2 … in U, and W holds f·ρ for every ρ that kills them all.
+Let U contain everything below one copy of a kind F. A submodule W with this copy as its head contains a function f
+outside U that an element of the algebra finds: the element is nilpotent on one line of F and invertible on all other
+kinds. If F is not a constituent of U, W contains everything that f generates. Otherwise f is known up to parameters
+g_1, g_2 … in U, and W contains f·ρ for every ρ that annihilates all of them.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _LARGEST = 300  # dimensions of f and the parameters together
 
 @dataclass(frozen=True)
 class LateCopy:
-    """Why a submodule with a copy as its head is larger than the level of its base and its weight say.
+    """The reason why a submodule with a copy as its head is larger than its base and its weight imply.
 
     Args:
-        element: it finds the functions: some power kills them, and it is invertible on all other kinds.
+        element: it finds the functions: some power annihilates them, and it is invertible on all other kinds.
         function: f, a row with a part in the copy.
         parameters: g_1 …, rows, one for each copy of the kind below.
-        moves: elements that kill the parameters and lead f below the copy.
-        dimension: over the rationals, of a submodule that every W holds, the copy included.
+        moves: elements that annihilate the parameters and map f below the copy.
+        dimension: over the rationals, of a submodule that every W contains, the copy included.
     """
 
     element: Element

@@ -1,8 +1,9 @@
 """The number of Householder-like factors per letter in one layer of heads (T36 of docs/theory.md).
 
-A head with m factors I − β k kᵀ per letter carries functions on which no letter differs from the identity by rank more
-than m, and which have an inner product that no letter expands. So do their constituents. What can be built from
-constituents that qualify is a submodule; if it does not tell all states apart, m factors do not suffice.
+A head with m factors I − β k kᵀ per letter represents functions on which every letter differs from the identity by rank
+at most m, and which have an inner product that no letter expands. Their constituents have both properties too. The
+functions that can be built from constituents that qualify form a submodule; if it does not separate all states, m
+factors do not suffice.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.identities import cycle_lengths
 from fsa2lrnn.families.modules import Module, Word, classes, quotient
 
-_WORDS = 150  # that an inner product is asked to agree with
+_WORDS = 150  # with which an inner product has to agree
 _LARGEST = 16  # dimensions of a kind for which inner products are searched
 
 

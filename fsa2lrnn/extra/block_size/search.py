@@ -1,8 +1,8 @@
 """Small submodules that separate states: upper bounds on the block size (T30).
 
-A submodule W that tells p from q and is as small as can be has one maximal submodule X (T30), and W/X is a kind F. Over
-the reals or the complex numbers F may split, and then X with one constituent of F tells as much as W: functions over
-a number field. So the size of W is dim X plus the weight of F.
+A minimal submodule W that separates p from q has one maximal submodule X (T30), and W/X is a kind F. Over the reals or
+the complex numbers F may split; then X with one constituent of F separates the same states as W: functions over a
+number field. So the size of W is dim X plus the weight of F.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import Module, classes, quotient, restricted, reverse, spin
 
-_MIXED = 3  # sums of several copies of a kind, which tell more states apart than one
+_MIXED = 3  # sums of several copies of a kind, which separate more states than one
 _NATURAL = 40  # states from which indicator functions are no longer tried
 _PAIRS = 200  # of states, for which submodules are searched one by one
 
@@ -45,7 +45,7 @@ class SubmoduleCandidate:
     Args:
         rows: a basis of it.
         size: its dimension, or less where its head splits.
-        numbers: states that it does not tell apart share a number.
+        numbers: states that it does not separate share a number.
         head: where it splits, the rows of X and of the images of v·c^m, m = 0, 1 …, and the split.
     """
 

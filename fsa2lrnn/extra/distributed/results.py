@@ -88,5 +88,5 @@ def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[
 
 
 def read_result(path: Path, kind: type[RunResult] = RunResult) -> dict[str, Any]:
-    """Return the content of a file such as `result.json`. Raises as `parse_result` does, and `OSError`."""
+    """Return the content of a file such as `result.json`. Raises the errors of `parse_result`, and `OSError`."""
     return parse_result(kind, path.read_bytes(), str(path))

@@ -22,7 +22,7 @@ try:
     import triton.language as tl
 
     jit = triton.jit
-except ImportError:  # the kernels can then be read, not run: `scans` says so before it comes here
+except ImportError:  # then the kernels cannot run: `scans` raises an error before it uses them
 
     def jit(kernel):
         return kernel

@@ -154,7 +154,7 @@ class _GpuScan(Function):
 class _GpuTokenScan(Function):
     @staticmethod
     def forward(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-        if tokens.numel():  # the kernels would read past the tables; this look at the data waits for nothing
+        if tokens.numel():  # the kernels would read past the tables; this check does not synchronise
             low, high = tokens.aminmax()
             message = f"a token is no row of the tables: 0..{len(A) - 1}"
             torch.ops.aten._assert_async.msg((low >= 0) & (high < len(A)), message)

@@ -1,14 +1,15 @@
 """Covers by which the components of a cascade move by transpositions, with counters modulo 2ᵏ.
 
-A letter that turns three points is no symmetric transition: one of these has period 1 or 2 if it is read again and
-again. Above a counter it is. Let the permutation a add δ_a to a counter p modulo N = 2ᵏ, and let y = c(p)·x for some
-permutations c(0) = 1, c(1) … c(N − 1). Then y moves by c(p + δ_a)·a·c(p)⁻¹, which may be a transposition or the
-identity although a is not. A turn of three points takes N = 2 and c(1) = (1 2), for example, one of five points N = 4.
-Pairs (p, y) are a cover of the component, and the bits of p are components of two states.
+A letter that rotates three points is not a symmetric transition: the period of such a transition, when repeated, is 1
+or
+2. With a counter it can be one. Let the permutation a add δ_a to a counter p modulo N = 2ᵏ, and let y = c(p)·x for some
+   permutations c(0) = 1, c(1) … c(N − 1). Then y moves by c(p + δ_a)·a·c(p)⁻¹, which may be a transposition or the
+   identity although a is not. A rotation of three points needs N = 2 and c(1) = (1 2), for example, one of five points
+   N = 4. Pairs (p, y) are a cover of the component, and the bits of p are components of two states.
 
-Where no such c is found, a solvable group is split along normal subgroups of prime index: g = rʲ·n with n in the
-subgroup, on which a letter acts from the left, by an element that depends on j. That leaves cyclic groups of prime
-order, and these all have a counter (docs/constructions.md).
+If no such c is found, a solvable group is split along normal subgroups of prime index: g = rʲ·n with n in the subgroup,
+on which a letter acts from the left, by an element that depends on j. The remaining groups are cyclic of prime order,
+and all of them have a counter (docs/constructions.md).
 """
 
 from __future__ import annotations

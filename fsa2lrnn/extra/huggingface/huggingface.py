@@ -76,7 +76,7 @@ class HuggingFace(Code):
                 generation = package.GenerationConfig.from_pretrained(folder, local_files_only=True)
                 words = package.AutoTokenizer.from_pretrained(folder, local_files_only=True)
                 rules = json.loads(words.backend_tokenizer.to_str())
-            except Exception as fault:  # whatever their code says of values that it did not expect
+            except Exception as fault:  # any error of the package's code on unexpected values
                 raise CheckpointError(f"{folder} does not load by transformers ({said(fault)})") from None
         described = {
             "configuration": {**vars(config), "class": type(config).__name__},
@@ -96,7 +96,7 @@ class HuggingFace(Code):
         with transformers() as package:
             try:
                 model = package.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
-            except Exception as fault:  # whatever their code says of what it did not expect
+            except Exception as fault:  # any error of the package's code on unexpected values
                 raise CheckpointError(f"{folder} does not load by AutoModelForCausalLM ({said(fault)})") from None
             if type(model) is not getattr(package, self.kind):
                 raise CheckpointError(

@@ -116,10 +116,11 @@ class PdSsm(Code):
         return torch.view_as_complex(torch.cat([state[0], rest]))
 
     def check(self, model: Any) -> None:
-        """Raise `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks.
+        """Raise `UnsupportedFormat` if coordinates of letters are read again, or if there are several blocks.
 
-        A row copies the largest entry of a mean of the dictionary's rows, weighted by a softmax. If in each of these
-        all entries for letters are less than the mean of the others, none of them is the largest of any weighted mean.
+        A row copies the largest entry of a mean of the dictionary's rows, weighted by a softmax. If in each dictionary
+        row all entries for letters are less than the mean of the others, an entry for a letter is never the largest of
+        a weighted mean.
         """
         k, block = model.embedding.num_embeddings, model.blocks[0]
         first = block.hidden_size - 1 - k

@@ -31,7 +31,7 @@ DECIMALS = 12
 
 
 class MachinePlan:
-    """The base class of plans: the machine and its outputs."""
+    """The base class of plans, with the machine and its outputs."""
 
     machine: MooreMachine
 

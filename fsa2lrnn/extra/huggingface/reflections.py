@@ -1,9 +1,9 @@
 """Heads whose letters are reflections: I − 2kkᵀ with dyadic, non-negative unit keys, so that nothing is rounded.
 
-Keys are e_i, or ½ on four coordinates. Two of them have the product ½ or 0 where their supports are chosen so, and then
-the product of their reflections has order 3 or 2. Letters that are involutions, the products of two of which have order
-2 or 3, are thus reflections of a group that covers theirs: all relations that a finite group of reflections with simple
-laces has are of that kind. Signs cost nothing: a root may be replaced by its negative.
+Keys are e_i, or ½ on four coordinates. Two keys have the product ½ or 0 if their supports are chosen accordingly, and
+then the product of their reflections has order 3 or 2. Letters that are involutions, whose pairwise products have order
+2 or 3, are thus reflections of a group that covers their group: all relations of a finite group of reflections with
+simple laces are of that kind. Signs are free: a root may be replaced by its negative.
 
 S starts at 0 and not at a regular point, so letters act on C − S, C the identity: v_a = Cᵀk_a makes S = C − gC after g.
 """

@@ -161,7 +161,7 @@ class LearningStart:
         )
 
     def _rate_factor(self) -> float:
-        """Return the factor of the rate: it falls at full length, and before if words have not grown for long."""
+        """Return the factor of the learning rate, which falls at full length, or after too long without growth."""
         at, recipe = self.at, self.recipe
         if at.full is not None:
             return max(recipe.floor, 1 - (at.step - at.full) / recipe.decay)

@@ -24,9 +24,9 @@ def free_output(outputs: tuple[Hashable, ...]) -> Hashable:
 
 
 def legal_part(machine: MooreMachine, target: MooreMachine, sampler: Sampler, free: Hashable) -> MooreMachine:
-    """Return `machine` on legal words, minimised, with output `free` where none counts and after an illegal letter.
+    """Return `machine` on legal words, minimised, with output `free` where none counts or after an illegal letter.
 
-    `sampler` gives the letters that `target` allows in each state; the empty word does not count.
+    `sampler` determines the letters that `target` allows in each state; the empty word does not count.
     """
     if not is_restricted(sampler):
         return minimise(machine)

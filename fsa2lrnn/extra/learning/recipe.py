@@ -13,7 +13,7 @@ from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
 _HEADS = 12  # of layers other than blocks
-_REFINED = 1.5  # times the states of a machine in a block, where labels tell states apart
+_REFINED = 1.5  # times the states of a machine in a block, if labels separate states
 _SMALL, _LARGE = (
     24,
     128,

@@ -91,7 +91,10 @@ class LearningRun:
     def go(
         self, report: Callable[[Record], None] | None = None, after_step: Callable[[LearningRun], None] | None = None
     ) -> LearnedCandidate | None:
-        """Train until a candidate holds or the budget ends; return None if no head has a machine that can be listed."""
+        """Train until a candidate passes its verification or the budget ends; return the candidate.
+
+        The result is None if no head has a machine that can be listed.
+        """
         begun, before = time.monotonic(), self.seconds
         self.deadline = self._deadline()
         while True:

@@ -60,7 +60,7 @@ def unit(x: Tensor) -> float:
 
 
 class Audit(TorchDispatchMode):
-    """Watch the operations inside a `with` block; raise `InexactProbe` at the first that may round.
+    """A context that watches all torch operations and raises `InexactProbe` at the first that may round.
 
     Args:
         dtype: the format in which a kernel may store any intermediate tensor.

@@ -71,7 +71,7 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def pieces(op: Operator, case: Case) -> list[Case]:
-    """Return the calls of a case with cuts as cases of their own, each from the correct state; else the case itself."""
+    """Return the calls of a case with cuts as separate cases, each from the correct state, or the case itself."""
     if not case.cuts:
         return [case]
     T, S, parts = op.length(case.inputs), case.state, list[Case]()

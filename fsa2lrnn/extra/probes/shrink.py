@@ -100,7 +100,7 @@ def simpler(op: Operator, case: Case) -> Iterator[Case]:
 
 
 def _zeroed(op: Operator, case: Case, least: int) -> Iterator[Case]:
-    """Yield the case with intervals of zeros, of at least `least` tokens, where padding is made of zeros."""
+    """Yield the case with intervals of at least `least` tokens set to zero, if zeros are padding."""
     for name, x in case.inputs.items():
         if name in op.idle or name in op.wide or name in op.static:
             continue

@@ -47,7 +47,10 @@ class DeltaRuleConfig(MatrixConfig):
 
 @dataclass(frozen=True)
 class GatedDeltaNetConfig(DeltaRuleConfig):
-    """Gated DeltaNet (Yang et al. 2025): one factor per letter, with decay; two values per key by default."""
+    """The configuration of Gated DeltaNet (Yang et al. 2025): one factor per letter, with decay.
+
+    By default there are two values per key.
+    """
 
     expand_v: float = 2.0
 
@@ -65,12 +68,12 @@ class _ProductConfig(DeltaRuleConfig):
 
 @dataclass(frozen=True)
 class GatedDeltaProductConfig(_ProductConfig):
-    """Gated DeltaProduct (Siems et al. 2025): `factors` per letter, with decay."""
+    """The configuration of Gated DeltaProduct (Siems et al. 2025): `factors` per letter, with decay."""
 
 
 @dataclass(frozen=True)
 class DeltaProductConfig(_ProductConfig):
-    """DeltaProduct (Siems et al. 2025): `factors` per letter, without decay."""
+    """The configuration of DeltaProduct (Siems et al. 2025): `factors` per letter, without decay."""
 
     @property
     def has_decay(self) -> bool:
@@ -79,7 +82,10 @@ class DeltaProductConfig(_ProductConfig):
 
 
 class DeltaRuleLayer(MatrixLayer):
-    """o_proj(norm(S q) ⊙ SiLU(g_proj u)), norm with one gain per value; q, k and v are convolved and pass a SiLU."""
+    """The layer o_proj(norm(S q) ⊙ SiLU(g_proj u)), norm with a gain per value.
+
+    q, k and v are convolved and pass a SiLU.
+    """
 
     def __init__(self, width_in: int, config: DeltaRuleConfig) -> None:
         n, H, K, V = config.factors, config.heads, config.block, config.values
@@ -167,18 +173,18 @@ def _cut(x: Any, *sizes: int) -> Any:
 
 
 class GatedDeltaNetLayer(DeltaRuleLayer):
-    """Gated DeltaNet; β = 2σ with `neg_eigval`."""
+    """The layer of Gated DeltaNet; β = 2σ with `neg_eigval`."""
 
     Config = GatedDeltaNetConfig
 
 
 class GatedDeltaProductLayer(DeltaRuleLayer):
-    """Gated DeltaProduct with n = `factors`."""
+    """The layer of Gated DeltaProduct with n = `factors`."""
 
     Config = GatedDeltaProductConfig
 
 
 class DeltaProductLayer(DeltaRuleLayer):
-    """DeltaProduct with n = `factors`; with one factor, DeltaNet."""
+    """The layer of DeltaProduct with n = `factors`; with one factor, DeltaNet."""
 
     Config = DeltaProductConfig

@@ -78,7 +78,7 @@ class _HardMatrixLayer(HardLayer):
 
 
 class HardPDSSMLayer(_HardMatrixLayer):
-    """A layer x_k = D P x_{k−1}: row i of P copies the coordinate of its largest logit, D sets the sign."""
+    """The layer x_k = D P x_{k−1}: row i of P copies the coordinate of its largest logit, D sets the sign."""
 
     Config = HardPDSSMConfig
 
@@ -128,7 +128,7 @@ class _PermutingLayer(_HardMatrixLayer):
 
 
 class HardDeltaProductLayer(_PermutingLayer):
-    """A layer x_k = A x_{k−1} + v with a permutation A, whose rows are zero where v writes; x₀ is one-hot."""
+    """The layer x_k = A x_{k−1} + v with a permutation A, whose rows are zero where v writes; x₀ is one-hot."""
 
     Config = HardDeltaProductConfig
 
@@ -147,7 +147,7 @@ class HardDeltaProductLayer(_PermutingLayer):
 
 
 class HardSliceLayer(_PermutingLayer):
-    """A layer x_k = P x_{k−1} with a permutation P in each block; x₀ is one-hot."""
+    """The layer x_k = P x_{k−1} with a permutation P in each block; x₀ is one-hot."""
 
     Config = HardSliceConfig
 

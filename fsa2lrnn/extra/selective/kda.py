@@ -34,7 +34,7 @@ class GDN2Config(KDAConfig):
 
 
 class KDALayer(MatrixLayer):
-    """A layer o_proj(norm(S q) ⊙ σ(g_proj u)); f_proj and g_proj are products of two matrices of rank at most V."""
+    """The layer o_proj(norm(S q) ⊙ σ(g_proj u)); f_proj and g_proj are products of two matrices of rank at most V."""
 
     Config: ClassVar[type[LayerConfig]] = KDAConfig
 

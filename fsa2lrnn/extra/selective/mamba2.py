@@ -24,7 +24,7 @@ class Mamba2Config(MatrixConfig):
 
 
 class Mamba2Layer(MatrixLayer):
-    """A layer out_proj(norm((S C + D x) ⊙ SiLU(z))); x, B and C are convolved, with a bias, and pass a SiLU."""
+    """The layer out_proj(norm((S C + D x) ⊙ SiLU(z))); x, B and C are convolved, with a bias, and pass a SiLU."""
 
     Config = Mamba2Config
 

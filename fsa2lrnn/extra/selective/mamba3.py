@@ -48,7 +48,7 @@ class Mamba3Config(MatrixConfig):
 
 
 class Mamba3Layer(MatrixLayer):
-    """A layer out_proj((S C + D x) ⊙ SiLU(z)); the state holds the angles, B and x of the last letter, then S."""
+    """The layer out_proj((S C + D x) ⊙ SiLU(z)); the state holds the angles, B and x of the last letter, then S."""
 
     Config = Mamba3Config
 

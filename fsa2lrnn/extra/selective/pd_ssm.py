@@ -63,7 +63,7 @@ class PDSSMConfig(LayerConfig):
 
 
 class PDSSMLayer(Layer):
-    """A layer LayerNorm(W [Re x, Im x] + D u), or [Re x, Im x]; x₀ = e₁. The state is (B, 1, 2N)."""
+    """The layer LayerNorm(W [Re x, Im x] + D u), or [Re x, Im x]; x₀ = e₁. The state is (B, 1, 2N)."""
 
     Config = PDSSMConfig
     takes_index: ClassVar[bool] = True

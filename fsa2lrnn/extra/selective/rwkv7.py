@@ -55,7 +55,7 @@ class LowRank(nn.Module):
 
 
 class RWKV7Layer(MatrixLayer):
-    """A layer o_proj((norm(S r) + (Σ r ⊙ r_k ⊙ k̃) v) ⊙ g_lora u); the state holds the last input, then S."""
+    """The layer o_proj((norm(S r) + (Σ r ⊙ r_k ⊙ k̃) v) ⊙ g_lora u); the state holds the last input, then S."""
 
     Config = RWKV7Config
 

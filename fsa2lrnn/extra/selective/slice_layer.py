@@ -80,7 +80,7 @@ class SliceConfig(LayerConfig):
 
 
 class SliceLayer(Layer):
-    """A layer of blocks (y, f) whose output is the state. `mask` holds the entries of a sparse A that are trained."""
+    """The layer of blocks (y, f) whose output is the state. `mask` holds the entries of a sparse A that are trained."""
 
     Config = SliceConfig
     takes_index: ClassVar[bool] = True

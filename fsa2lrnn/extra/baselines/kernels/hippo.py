@@ -15,7 +15,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 Real, Complex = NDArray[np.floating[Any]], NDArray[np.complexfloating[Any, Any]]
 
-MOST_STATES = 1024  # a file of some bytes can ask for any
+MOST_STATES = 1024  # a small file can request any number
 LARGEST_INPUT = 2.0  # |Im B| to which the released S4 cuts B of LegS
 
 

@@ -120,7 +120,7 @@ def _made(
                 empty = made(settings)
             needed = sum(part.numel() for part in empty.state_dict().values())
             computed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) - needed
-        except Exception as fault:  # whatever their code says of values that it did not expect
+        except Exception as fault:  # any error of the package's code on unexpected values
             name = made.__name__
             raise CheckpointError(f"{origin}: the configuration describes no {name} ({said(fault)})") from None
         if needed > numbers[0]:

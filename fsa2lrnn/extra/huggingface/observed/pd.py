@@ -25,7 +25,10 @@ _FILE = "model.safetensors"
 
 
 class PdSsmObserver:
-    """D·P: coordinate m takes D_m times coordinate f(m); a cycle of f of length L has the L-th roots of its product."""
+    """The observer of D·P, where coordinate m takes D_m times coordinate f(m).
+
+    The eigenvalues of a cycle of f of length L are the L-th roots of the product of its factors.
+    """
 
     measures: ClassVar = (
         Measure("magnitude"),
@@ -112,7 +115,7 @@ def longest_and_least(sources: np.ndarray, factors: np.ndarray) -> tuple[float, 
     The eigenvalues are those of h_m ← factors_m · h_sources(m). Off cycles the map is nilpotent, so that 0 is an
     eigenvalue if any coordinate is on no cycle.
     """
-    seen = np.zeros(len(sources), np.int64)  # 0 for a coordinate that no walk has come to, else that walk's number
+    seen = np.zeros(len(sources), np.int64)  # 0 for a coordinate that no walk has reached, else that walk's number
     longest, least, n_on = 0, np.inf, 0
     for start in range(len(sources)):
         m, walk = start, start + 1

@@ -160,7 +160,7 @@ def encode(folder: Path, text: str) -> np.ndarray:
         tokenizers = require("tokenizers", "hf", "a tokenizer")
         try:
             found = np.array(tokenizers.Tokenizer.from_file(str(path)).encode(text).ids, np.int64)
-        except Exception as fault:  # their errors have no kind of their own
+        except Exception as fault:  # the package raises plain exceptions
             raise CheckpointError(f"{path} is no tokenizer that can be read ({str(fault)[:200]})") from None
     if not len(found):
         raise InvalidWord("the text is empty: give one with a token or more")

@@ -25,7 +25,10 @@ _LEAST_W = math.exp(-0.606531)
 
 
 class Rwkv7Observer:
-    """diag(w) − κ(a∘κ)ᵀ, similar to diag(w) − uuᵀ with u = √a∘κ, whose least eigenvalue is found by bisection."""
+    """The observer of diag(w) − κ(a∘κ)ᵀ, similar to diag(w) − uuᵀ with u = √a∘κ.
+
+    Its least eigenvalue is computed by bisection.
+    """
 
     measures: ClassVar = (
         Measure("w", low=_LEAST_W, marks=(1.0,)),
@@ -41,7 +44,7 @@ class Rwkv7Observer:
         path = next(folder.glob("*.pth"))
         try:
             weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
-        except Exception as fault:  # whatever their reader says of a damaged file
+        except Exception as fault:  # any error of the package's reader on a damaged file
             raise CheckpointError(f"{path} is damaged or no file of weights ({shortened(str(fault))})") from None
         check_weights(path, weights)
         dtype = weights["emb.weight"].dtype

@@ -161,7 +161,7 @@ def short(n: int) -> str:
 PROTOCOLS = {"whole_word": "every output of the word right", "last_position": "last output right"}
 _WIDTH, _HEIGHT = 480, 250
 _PLOT_LEFT, _PLOT_RIGHT, _PLOT_TOP, _PLOT_BOTTOM = 46, 468, 14, 206
-_APART = 5.0  # pixels that kinds stand apart where they would hide each other
+_APART = 5.0  # pixels between kinds that would hide each other
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 

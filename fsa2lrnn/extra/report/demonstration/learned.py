@@ -1,6 +1,6 @@
 """The second half of the demonstration: train, refute and repair a network on Sum(5), and prove another one.
 
-A page reports on the first. The second has one-hot columns.
+The page that it writes describes the first network. The second network has one-hot columns.
 """
 
 from __future__ import annotations

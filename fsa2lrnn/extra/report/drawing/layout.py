@@ -27,8 +27,9 @@ _NARROW = 6.9
 
 
 def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, names_others: bool = True) -> str:
-    """Letters by number, in order; of more than `most` characters the end is given up. Many are told by the others,
-    unless `names_others` forbids it.
+    """Return letters by number, in order, as text that is cut after `most` characters.
+
+    Many letters are described by the remaining ones, unless `names_others` is False.
 
     >>> digits = [*"0123456789", "+"]
     >>> short_list(range(10), digits), short_list([1, 2, 10], digits), short_list(range(11), digits)
@@ -93,8 +94,9 @@ class LabelRequest(NamedTuple):
 
 
 def place(wanted: Sequence[LabelRequest], taken: Sequence[Box], near: bool = False) -> dict[Edge, Point]:
-    """The middles of labels, for those that find a place which is free; long ones choose first. Labels stand at the
-    middle of their arrows, or `near` their beginnings.
+    """Return the centres of the labels that have a free place; long labels are placed first.
+
+    Labels are at the middle of their arrows, or `near` their beginnings.
 
     >>> place([LabelRequest((0, 1), 10, [(0, 0), (50, 0), (100, 0)])], [])
     {(0, 1): (50.0, -10.0)}

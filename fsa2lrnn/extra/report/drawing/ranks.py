@@ -168,9 +168,9 @@ def _mean(values: list[float], otherwise: float) -> float:
 
 
 def spread(wanted: Sequence[float], halves: Sequence[float]) -> list[float]:
-    """Return the positions nearest to those wanted (least squares) that keep order and distance.
+    """Return the positions nearest to the wanted ones (least squares) that keep order and distance.
 
-    Neighbours are at least the sum of their halves apart.
+    Adjacent positions are at least the sum of their two `halves` apart.
 
     >>> spread([0, 0, 10], [1, 1, 1])
     [-1.0, 1.0, 10.0]

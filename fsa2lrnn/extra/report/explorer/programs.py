@@ -1,7 +1,7 @@
 """The program of a model for a page: its parameters, bit for bit, and how they are combined (`engine.js`).
 
 The first layer's A and v are tables by letter wherever it reads only letters. Layers above, and all layers under a
-token shift, compute theirs from the outputs of their gates, by the column rule that the layer declares.
+token shift, compute A and v from the outputs of their gates, by the column rule that the layer declares.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from fsa2lrnn.verification.specification import Specification, specification_of
 MODELS = 4
 """How many models a page shows side by side."""
 _WORDS, _LENGTH, _SHOWN = 16, 24, 160  # whose states make a plane, and how many of them are shown in it
-_DIMENSIONS = 2_000  # of states, beyond which there is no plane
+_DIMENSIONS = 2_000  # of states, beyond which no plane is computed
 _HEAD_STATES, _HEADS = 12, 16  # of automata of heads that are drawn
 
 
@@ -133,7 +133,7 @@ def _plane(model: LRNN, goal: Specification, like: list[list[float]] | None) -> 
     seen = np.unique(q)
     centres = np.stack([points[q == state].mean(0) for state in seen])
     if 2 * len(np.unique(np.round(10 * centres), axis=0)) < len(seen):
-        return None  # one plane tells too few states apart
+        return None  # the plane separates too few states
     points = points[:_SHOWN]
     listed = [[float(a), float(b), int(state), NEAR] for (a, b), state in zip(points, q, strict=False)]
     return {"mean": mean.tolist(), "directions": directions.T.tolist(), "points": listed}
