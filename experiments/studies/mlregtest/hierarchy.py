@@ -80,7 +80,7 @@ def end_labels(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _expanded(machine: MooreMachine, classes: np.ndarray, data: Data) -> MooreMachine:
-    outputs = [data.outputs[int(y)] for y in machine.outputs]
+    outputs = [data.outputs[bool(y)] for y in machine.outputs]
     return MooreMachine(
         delta=np.asarray(machine.delta)[classes], outputs=outputs, start=machine.start, alphabet=data.alphabet
     ).minimise()

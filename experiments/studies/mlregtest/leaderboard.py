@@ -24,10 +24,9 @@ import torch
 import typer
 
 from experiments import results_io, script
-from experiments.resumable import Row, known_rows, run_due
+from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest import board
-from experiments.studies.mlregtest.data_alone import within
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.random_languages.arms import ARMS as COMMON
 from experiments.studies.random_languages.arms import TRAINING, Arm

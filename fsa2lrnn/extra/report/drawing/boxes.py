@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
 from fsa2lrnn.extra.report.drawing.curves import Point, head
-from fsa2lrnn.extra.report.drawing.layout import width
+from fsa2lrnn.extra.report.drawing.labels import width
 from fsa2lrnn.extra.report.drawing.ranks import Edge, rank
 
 _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0

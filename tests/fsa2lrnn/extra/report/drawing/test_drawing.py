@@ -20,7 +20,8 @@ from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.automaton import LOOK, alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
 from fsa2lrnn.extra.report.drawing.curves import Box, along, arc, between, head, loop, through, towards, widest_gap
-from fsa2lrnn.extra.report.drawing.layout import DRAWN, HEIGHT, LabelRequest, lay_out, overlap, place, short_list, width
+from fsa2lrnn.extra.report.drawing.labels import HEIGHT, LabelRequest, overlap, place, short_list, width
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
 from fsa2lrnn.extra.report.drawing.moore import png
 from fsa2lrnn.extra.report.drawing.ranks import columns_of, distances, rank, spread
