@@ -148,7 +148,7 @@ def test_tasks_with_their_reasons(call):
     for piece in (
         "sum_mod(M)",
         "mod_arith(M, completion=sink)",
-        "Here because it asks for the opposite of Sum",
+        "It requires the opposite of Sum",
         "parity",
     ):
         assert piece in out

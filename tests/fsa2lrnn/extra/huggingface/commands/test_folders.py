@@ -146,7 +146,7 @@ def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
     ("arguments", "message"),
     [
         (("nowhere",), "no such folder: nowhere"),
-        ((".",), "holds no model of olmo-hybrid, qwen3-next, mamba-2"),
+        ((".",), "holds no model of olmo-hybrid, qwen3-next, qwen3.5"),
         ((".", "-o", "a.png"), "the picture is written to a file ending in .svg"),
         ((".", "--tokens", "1,a"), "--tokens '1,a': give whole numbers"),
         ((".", "--tokens", "1", "--text", "a.txt"), "--text and --tokens: give one of them"),
