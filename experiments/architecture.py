@@ -153,7 +153,7 @@ def figure() -> str:
     for module in sources():
         sizes[group_of.get(package(module), base)] += sum(count(sources()[module]).values())
     texts = [[name, f"{sizes[name]:,} lines"] for name in names]
-    arrows = [(names.index(a), names.index(b)) for a, b in reduced.edges]
+    arrows = [(names.index(a), names.index(b)) for a, b in sorted(reduced.edges)]
     extras = [i for i, name in enumerate(names) if name.startswith("extra/")]
     return boxes(
         "The packages of fsa2lrnn and what they build on", texts, [rank[name] for name in names], arrows, extras
