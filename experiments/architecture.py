@@ -148,7 +148,7 @@ def figure() -> str:
     reduced = nx.transitive_reduction(graph)
     reduced.add_nodes_from(group for group in GROUPS if group != base)
     rank = {name: i for i, names in enumerate(nx.topological_generations(reduced)) for name in names}
-    names = list(rank)
+    names = [name for name in GROUPS if name in rank]
     sizes = dict.fromkeys(GROUPS, 0)
     for module in sources():
         sizes[group_of.get(package(module), base)] += sum(count(sources()[module]).values())
