@@ -142,6 +142,5 @@ def _task(cell: dict[str, Any]) -> str:
 def _unfinished(cells: list[dict[str, Any]]) -> str:
     if not (left := [cell for cell in cells if not cell["is_finished"]]):
         return ""
-    wanted = {name: column["seeds"] for name, column in read("table2")["columns"].items()}
-    short = _by_task(left, lambda cell: f"{cell['column']} {len(cell['seeds'])}/{wanted[cell['column']]}")
-    return f". Unfinished, seeds that have ended: {short}"
+    columns = ", ".join(dict.fromkeys(cell["column"] for cell in left))
+    return f". Unfinished: {len(left)} of {len(cells)} cells ({columns})"
