@@ -106,8 +106,8 @@ modules (`verification/modules.py`) and torch have to be trusted as well. Horizo
 
 {soundness}
 
-The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). A fault
-is an exception other than a refusal, more than five processor seconds, or more memory than 20 times the file plus 50 MB
+The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). Faults
+are exceptions other than refusals, more than five processor seconds, or more memory than 20 times the file plus 50 MB
 (500 MB for certificates of horizons and of families):
 
 {fuzz}
