@@ -44,8 +44,8 @@ def learned() -> str:
 
 
 _LEARNED_NOTE = """
-Outputs that a model lacks, such as those of ModArith where no value is asked for, do not count. "Extracted": without
-knowing the machine, and equal to it. "Least repair", "dyadic repair": the relative change of A (Frobenius)
+Outputs that a model lacks, such as those of ModArith where no value is asked for, do not count. "Extracted" counts the
+models whose machine was extracted without knowing it. The repairs give the relative change of A (Frobenius norm)
 (`experiments/results/learned.json`).
 """
 
