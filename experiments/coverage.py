@@ -65,41 +65,40 @@ def _row(cells: tuple[str, ...] | list[str]) -> str:
 
 _PAGE = """# What each verdict covers
 
-Written by `python -m experiments.coverage`; a test compares. On the CPU "auto" is "sequential" or "fused", by the size
-of the call: where "sequential" alone is named, ask for it by name.
+Written by `python -m experiments.coverage`. On the CPU "auto" is "sequential" or "fused", by the size of the call:
+where "sequential" alone is named, ask for it by name.
 
 {table}
 
 !!! warning "`torch.compile` and GPUs are not covered, by any verdict"
     Compiled code may fuse, reorder and skip roundings.
 
-- **Model.** `Proved` carries a `digest`: the SHA-256 of weights and configuration. Compare it with
-  `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict. The digest of an exported folder is that
-  of its files.
-- **Environment.** If the result depends on the order in which floats are added, `Proved.covers.environment` names the
-  version of torch, the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version,
-  and the variables that these libraries read. With any other setting prove the model again: under
-  `MKL_CBWR=COMPATIBLE` models that were proved without it gave wrong outputs.
+- **Model.** `Proved` carries a `digest`, the SHA-256 of weights and configuration, or of an exported folder's files.
+  Compare it with `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict.
+- **Environment.** If the order in which floats are added matters, `Proved.covers.environment` names the version of
+  torch, the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the
+  variables that these libraries read. With any other setting prove the model again: under `MKL_CBWR=COMPATIBLE` models
+  that were proved without it gave wrong outputs.
 - **Modules.** The model consists of the modules that its configuration makes, without hooks, replaced methods, tensors
   outside the parameters, or other memory layouts (`verification.modules` refuses all others). Products keep all bits of
   their factors, sums round to the nearest number without flushing small ones to zero, and no mode of torch is active
   (`lrnn.arithmetic` refuses others). Functions that a program replaces in torch or this library are not noticed.
-- **User-defined layers.** The verdict holds as far as their declarations are true, which is tested on random inputs,
-  not proved; the verdict says so (`tested_layers`).
+- **User-defined layers.** The verdict assumes their declarations, which are tested on random inputs, not proved; it
+  names them (`tested_layers`).
 - `Refuted` holds for the scans that its counterexample names, and for single letters if it names none. `Undecided`
   holds for the batches that were explored.
 
 ## What a verdict rests on
 
-A program that imports nothing of the search can check a certificate. Lines are all lines of the files:
+Programs that import nothing of the search check certificates:
 
 {trusted}
 
-`python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up, as compiled
-models' and those of `as_tables(model)` do. It replays a proof by enumeration
+`python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up: compiled
+models and those of `as_tables(model)`. It replays a proof by enumeration
 (`fsa2lrnn verify MODEL MACHINE --certificate FILE`) if no step can round, for the scans sequential, fused and letters,
-and refuses other proofs by name. `fsa2lrnn.check` proves horizon certificates of models whose gates compute their
-tables, too; then the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of the
+and refuses other proofs by name. `fsa2lrnn.check` also proves horizon certificates of models whose gates compute their
+tables; then the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of the
 modules (`verification/modules.py`) and torch have to be trusted as well. Horizon certificates by enumeration, and a
 `Proved` that the checker has not replayed, rest on the model's own step in torch.
 
@@ -107,8 +106,8 @@ modules (`verification/modules.py`) and torch have to be trusted as well. Horizo
 
 {soundness}
 
-The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). A fault
-is an exception other than a refusal, more than five processor seconds, or more memory than 20 times the file plus 50 MB
+The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). Faults
+are exceptions other than refusals, more than five processor seconds, or more memory than 20 times the file plus 50 MB
 (500 MB for certificates of horizons and of families):
 
 {fuzz}

@@ -44,10 +44,9 @@ def learned() -> str:
 
 
 _LEARNED_NOTE = """
-Outputs that a model lacks, such as those of ModArith where no value is asked for, do not count. "Extracted": what was
-extracted without knowing the machine is that machine. "Least repair": the least change of A, relative (Frobenius),
-after which the tables implement the machine exactly over the reals. "Dyadic repair": the change of A to numbers of so
-few digits that no step rounds (`experiments/results/learned.json`; model by model in `experiments/README.md`).
+Outputs that a model lacks, such as those of ModArith where no value is asked for, do not count. "Extracted" counts the
+models whose machine was extracted without knowing it. The repairs give the relative change of A (Frobenius norm)
+(`experiments/results/learned.json`).
 """
 
 

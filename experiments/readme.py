@@ -41,7 +41,7 @@ class Section(NamedTuple):
 
 
 def measurements() -> str:
-    """Return the costs of large machines and long words, and a sentence on the scans, from three benchmarks."""
+    """Return a sentence on the scans and one on long words, from two benchmarks."""
     document = results_io.read("bench_scans")
     squares = [row for row in document["results"] if row["block"] == 8]
     slower = {name: [row["over_fused"][name] for row in squares] for name in ("sequential", "pscan")}
@@ -49,9 +49,8 @@ def measurements() -> str:
     words = results_io.read("bench_words")["results"][1]
     (one_word,) = (name for name in words["over"] if name.startswith("one word, ") and "kept" not in name)
     over = words["over"][one_word]
-    return tables.machines() + "\n".join(
+    return "\n".join(
         [
-            "",
             f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
             f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} "
             'times as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). '
@@ -227,11 +226,12 @@ def random_language_table() -> str:
 
 def random_languages_in_short() -> str:
     """Return the table of learned and representable machines."""
-    return show_random.tables(results_io.read("random_languages")["results"])
+    document = results_io.read("random_languages")["results"]
+    return show_random.answers(document) + show_random.protocol(document)
 
 
 SECTIONS = {
-    "measurements": Section(measurements, ("bench_machines", "bench_scans", "bench_words")),
+    "measurements": Section(measurements, ("bench_scans", "bench_words")),
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),

@@ -82,12 +82,15 @@ def same_length() -> Found:
     if all(cell["column"] == "ours" for cell in cells):
         return Found("unfinished", "no run of a layer but the paper's own has ended, which is right at 40 letters")
     titles = {name: column["title"] for name, column in document["columns"].items()}
-    shown = _by_task(cells, lambda cell: f"{titles[cell['column']]} {cell['last'][0]['mean']:.3f}")
+    means: dict[str, list[float]] = {}
+    for cell in cells:
+        means.setdefault(titles[cell["column"]], []).append(cell["last"][0]["mean"])
+    shown = ", ".join(f"{layer} {min(of):.3f} to {max(of):.3f}" for layer, of in means.items())
     finished = [cell for cell in document["cells"] if cell["is_finished"]]
     wrong = [cell for cell in finished if cell["last"][0]["mean"] < 0.99]  # other seeds and rates may do better
     whole = len(finished) == len(document["cells"])
     kind: Kind = "not reproduced" if wrong else "reproduced" if whole else "unfinished"
-    return Found(kind, f"last outputs right at 40 letters: {shown}{_unfinished(cells)}")
+    return Found(kind, f"last outputs right at 40 letters, over the tasks: {shown}{_unfinished(cells)}")
 
 
 def behind() -> Found:
@@ -142,6 +145,5 @@ def _task(cell: dict[str, Any]) -> str:
 def _unfinished(cells: list[dict[str, Any]]) -> str:
     if not (left := [cell for cell in cells if not cell["is_finished"]]):
         return ""
-    wanted = {name: column["seeds"] for name, column in read("table2")["columns"].items()}
-    short = _by_task(left, lambda cell: f"{cell['column']} {len(cell['seeds'])}/{wanted[cell['column']]}")
-    return f". Unfinished, seeds that have ended: {short}"
+    columns = ", ".join(dict.fromkeys(cell["column"] for cell in left))
+    return f". Unfinished: {len(left)} of {len(cells)} cells ({columns})"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,7 +21,7 @@ from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn import certify, check, extract_learned, falsify, prove_equivalent, repair
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime
+from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, NotExact, OutOfTime
 from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import train
@@ -29,7 +30,11 @@ from fsa2lrnn.verification.falsify import Budget
 
 COMMAND = "python -m experiments.studies.selective"
 STATE: dict[str, Any] = {"reads": "state", "conv": 0, "neg_eigval": True, "expand_v": 1.0}
-TRAINED = [("gated_deltanet", STATE), ("deltaproduct", {**STATE, "factors": 2}), ("kda", STATE)]
+TRAINED: list[tuple[str, dict[str, Any]]] = [
+    ("gated_deltanet", STATE), ("deltaproduct", {**STATE, "factors": 2}), ("kda", STATE),
+    ("mamba2", {"reads": "state", "conv": 0, "expand_v": 1.0}), ("rwkv7", {"reads": "state"}),
+    ("pd_ssm", {"reads": "state"}), ("slice", {}),
+]  # fmt: skip
 TRAINED_TASKS = ("sum_mod(2)", "sum_mod(3)", "group(S3)")
 STEPS = 1_000
 HARD = ("hard_pd_ssm", "hard_deltaproduct", "hard_slice")
@@ -56,26 +61,23 @@ def main(
     """Run what is due and write experiments/results/selective.json."""
     torch.set_num_threads(1)
     ends = time.process_time() + 60 * minutes
-    trained, learned = known_rows("selective", "trained"), known_rows("selective", "learned")
-
-    def write_trained(rows: list[Row]) -> None:
-        trained[:] = rows
-        results_io.write("selective", {"trained": trained, "learned": learned}, COMMAND)
-
-    def write_learned(rows: list[Row]) -> None:
-        learned[:] = rows
-        results_io.write("selective", {"trained": trained, "learned": learned}, COMMAND)
-
     def in_time(cells: list[tuple[Any, ...]]) -> Any:
         yield from (cell for cell in cells if time.process_time() < ends)
 
-    plan = [(layer, task, seed) for seed in range(trained_seeds) for task in TRAINED_TASKS for layer, _ in TRAINED]
-    run_due(in_time(plan), ("layer", "task", "seed"), [*trained], run_trained, write_trained)
-    plan = [(layer, task, seed) for task in tasks or HARD_TASKS for seed in range(seeds) for layer in layers or HARD]
     of = ("layer", "task", "seed")
-    run_due(
-        in_time(plan), of, [*learned], lambda layer, task, seed: run_learned(layer, task, seed, limit), write_learned
-    )
+    plan = [(layer, task, seed) for seed in range(trained_seeds) for task in TRAINED_TASKS for layer, _ in TRAINED]
+    run_due(in_time(plan), of, known_rows("selective", "trained"), run_trained, partial(write, "trained"))
+    plan = [(layer, task, seed) for task in tasks or HARD_TASKS for seed in range(seeds) for layer in layers or HARD]
+    run = partial(run_learned, limit=limit)
+    run_due(in_time(plan), of, known_rows("selective", "learned"), run, partial(write, "learned"))
+
+
+def write(part: str, rows: list[Row]) -> None:
+    """Write the rows of a part, and those that another process has written since."""
+    parts = {name: known_rows("selective", name) for name in ("trained", "learned")}
+    by_cell = {(row["task"], row["layer"], row["seed"]): row for row in [*parts[part], *rows]}
+    parts[part] = [by_cell[cell] for cell in sorted(by_cell)]
+    results_io.write("selective", parts, COMMAND)
 
 
 def run_trained(layer: str, task: str, seed: int) -> Row:
@@ -95,9 +97,10 @@ def run_trained(layer: str, task: str, seed: int) -> Row:
     row["certified"] = certificate.horizon
     check(certificate, model)
     try:
-        row["extracted"] = equivalent(extract_learned(model, horizon=8, seconds=20.0).machine, source)
-    except (BudgetExceeded, OutOfTime):
-        row["extracted"] = None
+        word = equivalent(extract_learned(model, horizon=8, seconds=20.0).machine, source)
+        row["extracted"] = "the target" if word is None else f"another machine, first at {len(word)} letters"
+    except (BudgetExceeded, NotExact, OutOfTime) as error:
+        row["extracted"] = type(error).__name__
     try:
         repaired = repair(model, source, mode="dyadic")
         row["repaired"] = type(prove_equivalent(repaired.model, source, empty_word=False)).__name__

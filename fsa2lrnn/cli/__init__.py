@@ -65,7 +65,7 @@ app = typer.Typer(
 )
 for _panel, _verbs in _VERBS.items():
     for _name, _verb in _verbs.items():
-        app.command(_name, rich_help_panel=_panel)(with_display(_name, _verb))
+        app.command(_name, add_help_option=False, rich_help_panel=_panel)(with_display(_name, _verb))
 
 
 def _refuse(extra: str) -> Callable[[typer.Context], None]:
@@ -80,7 +80,9 @@ def _refuse(extra: str) -> Callable[[typer.Context], None]:
 _ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 for _name, _point in sorted(registry.declared("commands").items()):
     if (_extra := registry.missing_extra(_point)) is None:
-        app.command(_name, rich_help_panel="Optional packages")(with_display(_name, _point.load()))
+        app.command(_name, add_help_option=False, rich_help_panel="Optional packages")(
+            with_display(_name, _point.load())
+        )
     else:
         app.command(_name, hidden=True, context_settings=_ANY_ARGUMENTS)(_refuse(_extra))
 

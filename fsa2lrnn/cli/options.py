@@ -78,6 +78,10 @@ CompletionOption = Annotated[
     Completion | None,
     typer.Option(help="where missing transitions lead; by default acceptors reject, others are refused"),
 ]
+SAMPLING = (
+    "how words are drawn: uniform; live: not into a state after which all outputs are equal; balanced: half of the "
+    "words live; task: as the task defines"
+)
 DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model that is compiled from a source")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print one JSON object on standard output")]
 LengthsOption = Annotated[str, typer.Option(help="lengths of the words on which models are evaluated")]

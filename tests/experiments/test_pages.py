@@ -200,7 +200,7 @@ def test_what_was_not_measured_names_the_command(tmp_path, monkeypatch):
     assert "`python -m experiments.studies.training FOLDER…`" in readme.shown("training")
     (tmp_path / "bench_scans.json").write_text("{}")
     commands = re.findall(r"experiments\.([\w.]+)`", readme.shown("measurements"))
-    assert commands == ["benchmarks.machines", "benchmarks.words"]
+    assert commands == ["benchmarks.words"]
 
 
 @pytest.mark.parametrize("code", ["`a[i][j]`", "Text:\n\n    a[i][j] = 1\n    b[i][j] = 2\n", ">>> a[i][j]\n1"])

@@ -33,7 +33,8 @@ def certify(
     model: LearnedModel,
     source: Source,
     memory: Annotated[
-        int | None, typer.Option(min=1, help="last letters that the sets distinguish; by default the best number")
+        int | None,
+        typer.Option(min=1, help="number of last letters that the sets of states distinguish; by default the best"),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
     seconds: TimeLimit = None,

@@ -33,7 +33,10 @@ def compile_(
     token_shift: TokenShiftOption = True,
     layout: Annotated[Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")] = "auto",
     dtype: Annotated[Dtype, typer.Option(help="arithmetic of the model")] = "float32",
-    normalisation: Annotated[Normalisation, typer.Option(help="column rule of the model")] = "clip",
+    normalisation: Annotated[
+        Normalisation,
+        typer.Option(help="rule for the columns of A: clip the p-norms to 1, the paper's code, none, or one-hot"),
+    ] = "clip",
     p: Annotated[float, typer.Option(min=1, help="order of the column norm")] = 1.2,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,

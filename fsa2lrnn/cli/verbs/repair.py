@@ -32,12 +32,12 @@ def repair(
     mode: Annotated[
         RepairMode,
         typer.Option(
-            help="least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not round; "
-            "distil: a new layer"
+            help="least: the least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not "
+            "round; distil: a new layer"
         ),
     ] = "least",
     seconds: TimeLimit = None,
-    snap: Annotated[bool, typer.Option("--snap", help="replace it by the compiled model")] = False,
+    snap: Annotated[bool, typer.Option("--snap", help="write the compiled model in place of a repaired one")] = False,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,

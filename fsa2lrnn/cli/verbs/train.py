@@ -10,6 +10,7 @@ import typer
 from fsa2lrnn.cli import given, outputs
 from fsa2lrnn.cli.options import (
     LAYERS,
+    SAMPLING,
     Init,
     JsonOption,
     LengthsOption,
@@ -24,10 +25,12 @@ from fsa2lrnn.cli.options import (
 def train(
     source: Source,
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; a second call resumes them")],
-    preset: Annotated[Preset, typer.Option(help="named settings")] = "released",
+    preset: Annotated[
+        Preset, typer.Option(help="the settings of the paper's code, or those of a quick trial")
+    ] = "released",
     seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
-    sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
+    sampler: Annotated[Sampler | None, typer.Option(help=SAMPLING)] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
     layer: Annotated[
         str | None, typer.Option(metavar="NAME", help=f"{', '.join(LAYERS)}, or module:Class for a user-defined layer")

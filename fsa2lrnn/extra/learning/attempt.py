@@ -28,6 +28,7 @@ _DECAY = 0.98  # of the running error, per step
 _FEWEST = 16  # words in a batch
 _LEAST_DURING_GROWTH = 0.1  # of the rate
 _RESTS, _GENTLE = 80, 0.3
+_READ_OUT = 1_000  # steps in which a read-out is trained alone before its rate falls
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
 _WARMED = 4
@@ -81,6 +82,13 @@ class LearningStart:
             target.get_parameter("x0").copy_(source.get_parameter("x0")[head : head + 1])
         alone.at.length, alone.at.rests = self.full_length, _RESTS
         return alone
+
+    def reading_out(self, model: LRNN) -> LearningStart:
+        """Return a start with the layer of `model` and a new read-out, which alone is trained, at full length."""
+        start = LearningStart(self.recipe, self.examples, self.number, self.block, self.n_heads)
+        start.model.layers.load_state_dict(model.layers.state_dict())
+        start.at.length, start.at.rests, start.at.full = self.full_length, self.recipe.steps + 1, _READ_OUT
+        return start
 
     def repair(self, batch: Batch, deadline: Deadline = NEVER) -> PatchedTable:
         """Repair the only head on these words and train its read-out anew; return what was patched."""
@@ -147,7 +155,8 @@ class LearningStart:
         labels = _until_first_error(batch.labels, is_wrong) if recipe.suffixes else batch.labels
         loss = cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
         loss = self.trainer.backward(loss)
-        self.trainer.update((rate_of_tables, rate * (_SLOW if recipe.suffixes else 1)))
+        rate_of_readout = rate * (_SLOW if recipe.suffixes else _GENTLE if at.rests > recipe.steps else 1)
+        self.trainer.update((rate_of_tables, rate_of_readout))
         labels = batch.labels[batch.labels != UNCOUNTED]
         wrong = is_wrong.sum().item() / len(labels)
         self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
@@ -164,7 +173,7 @@ class LearningStart:
         """Return the factor of the learning rate, which falls at full length, or after too long without growth."""
         at, recipe = self.at, self.recipe
         if at.full is not None:
-            return max(recipe.floor, 1 - (at.step - at.full) / recipe.decay)
+            return min(1.0, max(recipe.floor, 1 - (at.step - at.full) / recipe.decay))
         return max(_LEAST_DURING_GROWTH, 1 - max(0, at.step - at.grown - recipe.ease) / recipe.decay)
 
     def _note(self, wrong: float, guess: float) -> None:

@@ -1,46 +1,69 @@
 """The loop of `learn` for layers whose heads implement a machine together: the network is verified as a whole.
 
 The network is evaluated on fresh words. If it makes no error on them, it is verified, and a counterexample joins the
-words.
+words. In a network of many heads, those that are images of the target machine are trained alone as soon as they
+separate its outputs: heads of other automata multiply the joint states and disturb the read-out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from typing import cast
 
 import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.judging import LearningTarget
+from fsa2lrnn.extra.learning.judging import EVERY_WORD, LearningTarget
 from fsa2lrnn.extra.learning.prune import CandidateMachine
 from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _PAIRS = 100_000  # of states, up to which a network is verified during training
-_MANY = 16  # heads above which those that nothing depends on are taken out before the verification
+_MANY = 16  # heads above which some are made constant before the verification
 _AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the verification at the end
 
 
 @torch.no_grad()
-def without_head(model: LRNN, head: int) -> LRNN:
-    """Return a copy of a network of one layer in which a head is constant and not read."""
+def without_heads(model: LRNN, heads: Iterable[int]) -> LRNN:
+    """Return a copy of a network of one layer in which these heads are constant and not read."""
     copy = deepcopy(model)
     layer, readout = copy.recurrences[0], cast("Gate", copy.readout)
     parts = [layer.get_parameter("x0"), readout.weights.W1.T]
     parts += [part for _, gate in layer.gates for part in (gate.weights.W2, gate.weights.b2)]
     for part in parts:
-        part.unflatten(0, (layer.n_heads, -1))[head] = 0
+        part.unflatten(0, (layer.n_heads, -1))[[*heads]] = 0
     return copy
+
+
+@torch.no_grad()
+def images(model: LRNN, machine: MooreMachine) -> tuple[tuple[int, ...], bool]:
+    """Return the heads whose state is a function of the machine's, and whether these determine the machine's output."""
+    tables, delta, start = switched(model), torch.tensor(machine.delta), machine.start
+    x, order = {start: tables.x0}, [start]
+    for q in order:
+        for a, target in enumerate(delta[:, q].tolist()):
+            if target not in x:
+                x[target] = (tables.A[a] @ x[q].unsqueeze(-1)).squeeze(-1) + tables.v[a]
+                order.append(target)
+    states = torch.stack([x[q] for q in range(machine.n_states)])  # (n, H, b)
+    after = torch.einsum("ahij,qhj->aqhi", tables.A, states) + tables.v[:, None]
+    is_image = (after == states[delta]).all(-1).all(0).all(0)
+    outputs: dict[tuple[float, ...], set[Hashable]] = {}
+    for vector, output in zip(states[:, is_image].flatten(1).tolist(), machine.outputs, strict=True):
+        outputs.setdefault(tuple(vector), set()).add(output)
+    heads = tuple(is_image.nonzero().flatten().tolist())
+    return heads, all(len(of_vector) == 1 for of_vector in outputs.values())
 
 
 class WholeRun(LearningRun):
@@ -73,6 +96,8 @@ class WholeRun(LearningRun):
                 report(record)
             if not wrong and (candidate := self._verified(labels)) is not None:
                 return candidate
+            if self._is_wide and attempt.at.rests == 0 and self.target.scope == EVERY_WORD:
+                self._focus()
         if is_settled or attempt.is_stuck:
             self.note("settled without a proof" if is_settled else "stuck")
             self.attempt = self._start(attempt.number + 1)
@@ -94,10 +119,22 @@ class WholeRun(LearningRun):
         counts = batch.labels != UNCOUNTED
         return int((predicted != batch.labels)[counts].sum()), int(counts.sum())
 
+    @property
+    def _is_wide(self) -> bool:
+        return self.recipe.layers == 1 and self.attempt.n_heads > _MANY
+
+    def _focus(self) -> None:
+        """Continue with the images of the target if they determine its outputs: train only the read-out, on them."""
+        attempt, machine = self.attempt, self.target.specification
+        heads, is_enough = images(attempt.model, machine)
+        if is_enough:
+            self.note("images", heads=len(heads))
+            others = set(range(attempt.n_heads)) - set(heads)
+            self.attempt = attempt.reading_out(without_heads(attempt.model, others))
+
     def _verified(self, labels: int) -> LearnedCandidate | None:
         # Many heads that have learned nothing multiply the joint states: such a network is verified without them.
-        is_wide = self.recipe.layers == 1 and self.attempt.n_heads > _MANY
-        model = self._with_fewer_heads() if is_wide else self.attempt.model
+        model = self._with_fewer_heads() if self._is_wide else self.attempt.model
         self.verdict = self.target.judge_network(model, _PAIRS, seconds=self.deadline)
         if isinstance(self.verdict, Proved):
             self.attempt.model = model
@@ -113,7 +150,7 @@ class WholeRun(LearningRun):
         batch, model = self.examples.evaluation_words(self.attempt.full_length, self.generator), self.attempt.model
         counts, still = batch.labels != UNCOUNTED, 0
         for head in range(self.attempt.n_heads):
-            candidate = without_head(model, head)
+            candidate = without_heads(model, (head,))
             with torch.no_grad():
                 predicted = candidate(batch.tokens, empty_word=True).argmax(-1)
             if torch.equal(predicted[counts], batch.labels[counts]):

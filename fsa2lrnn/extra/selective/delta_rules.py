@@ -8,6 +8,7 @@ GatedDeltaNet and GatedDeltaProduct in flash-linear-attention.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -154,7 +155,7 @@ class DeltaRuleLayer(MatrixLayer):
 
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
         config, weight = self.config, self._weight()
-        x = u.linear(weight, weight.new_zeros(len(weight)))
+        x = rounding.projected(u, weight)
         k, v, b, a = self._parts(rounding.with_silu(x[..., : self.channels]), x[..., self.channels :])
         rate = b.sigmoid().scaled(2 if config.neg_eigval else 1)
         decay = RoundedNumbers.exact(torch.ones_like(rate.mid), u.kind)
@@ -162,8 +163,9 @@ class DeltaRuleLayer(MatrixLayer):
             biased = a - RoundedNumbers.exact(-self.dt_bias, u.kind)
             first = rounding.decays(biased, self.A_log.detach().double().exp())[..., None, :, None]
             later = decay[..., 1:, :, :]
-            decay = RoundedNumbers(torch.cat([first.mid, later.mid], -3), torch.cat([first.off, later.off], -3), u.kind)
-        return rounding.RoundedSteps(decay, rate, rounding.with_unit_norm(k), rate * v)
+            decay = rounding.stacked(partial(torch.cat, dim=-3), first, later)
+        k = rounding.with_unit_norm(k)
+        return rounding.RoundedSteps(decay, rate * decay * k, k, rate * v)
 
 
 def _cut(x: Any, *sizes: int) -> Any:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.lrnn.layers.base import is_signed
-from fsa2lrnn.lrnn.layers.hard import HardLayer, SizedHardConfig
+from fsa2lrnn.lrnn.layers.hard import HardConfig, HardLayer, SizedHardConfig
 from fsa2lrnn.lrnn.normalise import one_hot_rows
 from fsa2lrnn.lrnn.normalise.reference import straight_through
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
@@ -26,6 +26,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 _SINKHORN = 8  # iterations of the gradient's doubly stochastic matrix
 _WRITES = (-1, 0, 1)
 _KEEPS = 2.0  # added to the first logits of keeping a number
+_FIRST = 4.0  # added to the first logits of a permutation
 
 
 class _HardMatrixConfig(SizedHardConfig):
@@ -85,6 +86,10 @@ class HardPDSSMLayer(_HardMatrixLayer):
     def __init__(self, width_in: int, config: HardPDSSMConfig) -> None:
         self._signs = config.signs
         super().__init__(width_in, config)
+        n = config.size  # a new layer permutes, as random maps forget most of what was read
+        with torch.no_grad():
+            P = _first_logits(self, config)[:, : n * n].unflatten(1, (n, n))
+            P.scatter_add_(2, torch.rand_like(P[:, :, 0]).argsort(1).unsqueeze(2), torch.full_like(P[:, :, :1], _FIRST))
 
     def options(self, logits: Tensor) -> tuple[Tensor, ...]:
         """Return the logits of P (…, H, n, n), and of D (…, H, n, 2)."""
@@ -135,10 +140,8 @@ class HardDeltaProductLayer(_PermutingLayer):
     def __init__(self, width_in: int, config: HardDeltaProductConfig) -> None:
         super().__init__(width_in, config)
         if config.writes:  # a new layer keeps most numbers, as random writes forget all that was read before
-            weights, n = self.transition.weights, config.size
-            favoured = weights.W2 if config.gate == "table" else weights.b2.unsqueeze(-1)
             with torch.no_grad():
-                favoured.view(config.heads, -1, favoured.shape[-1])[:, n * n :: len(_WRITES) + 1] += _KEEPS
+                _first_logits(self, config)[:, config.size**2 :: len(_WRITES) + 1] += _KEEPS
 
     @property
     def family(self) -> str | None:
@@ -155,6 +158,13 @@ class HardSliceLayer(_PermutingLayer):
     def family(self) -> str | None:
         """The family of blocks of this size."""
         return f"block({self.mask.shape[1]})"
+
+
+def _first_logits(layer: HardLayer, config: HardConfig) -> Tensor:
+    """Return the parameters that set the logits of each letter, or of all: a view, (H, logits, letters or 1)."""
+    weights = layer.transition.weights
+    numbers = weights.W2 if config.gate == "table" else weights.b2.unsqueeze(-1)
+    return numbers.unflatten(0, (config.heads, -1))
 
 
 def permutation(logits: Tensor, temperature: float) -> Tensor:

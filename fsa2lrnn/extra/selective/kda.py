@@ -100,18 +100,18 @@ class KDALayer(MatrixLayer):
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
         H, keys = self.config.heads, self.convolved["k"]
         weight = self._weight(self.convolved | self._rates(self.config))
-        x = u.linear(weight, weight.new_zeros(len(weight)))
+        x = rounding.projected(u, weight)
         kv, gate = rounding.with_silu(x[..., : self.channels]), x[..., self.channels :].sigmoid()
         z, b = u, self._rates(self.config)["b"]
         for part in self.f_proj:
-            matrix = part.get_parameter("weight")
-            z = z.linear(matrix, matrix.new_zeros(len(matrix)))
+            z = rounding.projected(z, part.get_parameter("weight"))
         biased = (z - RoundedNumbers.exact(-self.dt_bias, u.kind)).unflatten((H, -1))
         decay = rounding.decays(biased, self.A_log.detach().double().exp()[:, None])
         erase = gate[..., :b].unflatten((H, -1)).scaled(self._scale)
         write = erase if gate.mid.shape[-1] == b else gate[..., b:].unflatten((H, -1))
         k, v = kv[..., :keys].unflatten((H, -1)), kv[..., keys:].unflatten((H, -1))
-        parts = decay, erase, rounding.with_unit_norm(k), write * v
+        k = rounding.with_unit_norm(k)
+        parts = decay, erase * decay * k, k, write * v
         return rounding.RoundedSteps(*(rounding.shaped(lambda y: y.unsqueeze(-3), part) for part in parts))
 
 

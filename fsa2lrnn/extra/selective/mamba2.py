@@ -11,9 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu, softplus
 
+from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
 from fsa2lrnn.lrnn.layers.base import Hint
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,18 @@ class Mamba2Layer(MatrixLayer):
         k, g = B.unsqueeze(-2) * dt.unsqueeze(-1), (-self.A_log.exp() * dt).unsqueeze(-1)
         q = None if config.is_state else C.unsqueeze(-2).expand(*C.shape[:-1], H, N)
         return RankOneSteps(g.unsqueeze(-3), None, k.unsqueeze(-3), x.unflatten(-1, (H, -1)).unsqueeze(-3), q)
+
+    def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        H, size = self.config.heads, self.config.heads * self.config.values
+        z = rounding.projected(u, self.in_proj.weight)
+        x, z = rounding.with_silu(z[..., :-H]), z[..., -H:] - RoundedNumbers.exact(-self.dt_bias, u.kind)
+        decay = rounding.decays(z, self.A_log.detach().double().exp())
+        # softplus is the identity above 20, where its value and the decay differ by less than these numbers.
+        decay = z.of(decay.mid, decay.off + (z.size > 19) * 1e-10)
+        dt = rounding.tame(softplus, z)
+        dt = z.of(dt.mid, dt.off + (z.size > 19) * 3e-9)
+        k, v = x[..., size:][..., None, :] * dt[..., None], x[..., :size].unflatten((H, -1))
+        return rounding.RoundedSteps(decay[..., None, :, None], None, k[..., None, :, :], v[..., None, :, :])
 
     def gated(self, o: Tensor, rest: Tensor, steps: RankOneSteps) -> Tensor:
         """Return the projection of the gated, then normed outputs."""

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, layer_norm, linear
+from torch.nn.functional import embedding, gelu, layer_norm, linear
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.matrix_layer import READS
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.lrnn.layers.block import scan_states
 from fsa2lrnn.lrnn.normalise import one_hot_rows
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.scans import METHODS
 
 
@@ -124,6 +127,25 @@ class PDSSMLayer(Layer):
         v = linear(u, torch.cat([self.B_re, self.B_im]))
         return A.unsqueeze(-3), v.unsqueeze(-2)
 
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
+        """Return bounds of the tables; where rounding can change a row of P, the bound of each candidate is 1."""
+        N = self.config.states
+        chances = rounding.softmax(rounding.projected(u, self.S.weight))
+        M = rounding.projected(chances, self.A_dict.flatten(0, 1)).unflatten((N, N))
+        columns = rounding.shaped(lambda x: x.mT, M).largest(torch.ones(N, N, dtype=torch.bool))
+        P = rounding.shaped(lambda x: x.mT, columns)
+        size, phase = (
+            _rounded_gate(gate, u) for gate in (self.D_magnitude_generator, self.D_phase_generator)
+        )
+        phase = phase.scaled(2 * math.pi)
+        real, imag = (P * (size * rounding.tame(part, phase))[..., None] for part in (torch.cos, torch.sin))
+        rows, columns = partial(torch.cat, dim=-2), partial(torch.cat, dim=-1)
+        A = rounding.stacked(
+            rows, rounding.stacked(columns, real, imag.scaled(-1)), rounding.stacked(columns, imag, real)
+        )
+        v = rounding.projected(u, torch.cat([self.B_re, self.B_im]))
+        return A[..., None, :, :], v[..., None, :]
+
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
@@ -136,3 +158,11 @@ class PDSSMLayer(Layer):
 
     def _normed(self, y: Tensor) -> Tensor:
         return layer_norm(y, y.shape[-1:], self.norm.weight, self.norm.bias, self.norm.eps)
+
+
+def _rounded_gate(gate: nn.Sequential, u: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of σ(W₂ GELU(W₁ u + b₁) + b₂); the slope of GELU is at most 1.13."""
+    weights = gate.get_parameter
+    x = u.linear(weights("0.weight"), weights("0.bias"))
+    x = x.of(gelu(x.mid), 1.13 * x.off + 64 * x.kind.u * (1 + x.size))
+    return x.linear(weights("2.weight"), weights("2.bias")).sigmoid()

@@ -1,4 +1,4 @@
-"""Bounds on the difference between two evaluations of a delta rule's tables (T27 of docs/theory.md)."""
+"""Bounds on the difference between two evaluations of the tables of selective layers (T27 of docs/theory.md)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _OPERATIONS = 64  # units in the last place that a few elementary functions in a
 
 
 class RoundedSteps(NamedTuple):
-    """Bounds of the steps of a delta rule.
+    """Bounds of the steps of a matrix state.
 
-    They are decays, not their logarithms, and rates, (…, n, H, K) or (…, n, H, 1), keys (…, n, H, K), and the values
-    written along them, (…, n, H, V).
+    They are decays, not their logarithms, (…, n, H, K) or (…, n, H, 1), the vectors e of the factors diag(decay) − k eᵀ,
+    (…, n, H, K), or None for diagonal factors, keys k (…, n, H, K), and the values written along them, (…, n, H, V).
     """
 
     decay: RoundedNumbers
-    rate: RoundedNumbers
+    erased: RoundedNumbers | None
     k: RoundedNumbers
     v: RoundedNumbers
 
@@ -32,9 +32,37 @@ def shaped(change: Callable[[Tensor], Tensor], x: RoundedNumbers) -> RoundedNumb
     return RoundedNumbers(change(x.mid), change(x.off), x.kind)
 
 
+def stacked(join: Callable[[list[Tensor]], Tensor], *parts: RoundedNumbers) -> RoundedNumbers:
+    """Apply a function that joins tensors, such as `torch.cat`, without computing."""
+    return RoundedNumbers(join([x.mid for x in parts]), join([x.off for x in parts]), parts[0].kind)
+
+
+def projected(u: RoundedNumbers, weight: Tensor) -> RoundedNumbers:
+    """Return bounds of W u."""
+    return u.linear(weight, weight.new_zeros(len(weight)))
+
+
 def with_silu(x: RoundedNumbers) -> RoundedNumbers:
     """Return bounds of x·σ(x)."""
     return x * x.sigmoid()
+
+
+def tame(function: Callable[[Tensor], Tensor], x: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of a function that changes by at most its argument, and exceeds 1 by at most its argument.
+
+    Such are tanh, sin, cos, softplus, and exp of numbers that are never positive.
+    """
+    return x.of(function(x.mid), x.off + _OPERATIONS * x.kind.u * (1 + x.size))
+
+
+def softmax(x: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of the softmax p of the last axis.
+
+    p_i is the sigmoid of x_i minus the logarithm of the sum of the others' exponentials. Where no x changes by more
+    than m, this difference changes by at most 2m, and p_i by m/2.
+    """
+    u = (_OPERATIONS + x.mid.shape[-1]) * x.kind.u
+    return x.of(x.mid.softmax(-1), (x.off.amax(-1, keepdim=True) / 2 + u).expand_as(x.mid))
 
 
 def with_unit_norm(x: RoundedNumbers) -> RoundedNumbers:
@@ -59,15 +87,16 @@ def decays(z: RoundedNumbers, scale: Tensor) -> RoundedNumbers:
 def transition(steps: RoundedSteps) -> tuple[RoundedNumbers, RoundedNumbers]:
     """Return bounds of the tables that `MatrixLayer.tables` forms: (…, H·V, K, K) and (…, H·V, K)."""
     size, rows = steps.k.mid.shape[-1], steps.v.mid.shape[-1]
-    A, v = RoundedNumbers.exact(torch.eye(size), steps.k.kind), None
-    erased = steps.rate * steps.decay * steps.k
+    A, v = None, None
     for j in range(steps.k.mid.shape[-3]):
-        k, e = steps.k[..., j, :, :], erased[..., j, :, :]
-        diagonal = shaped(lambda x: torch.diag_embed(x.expand(*x.shape[:-1], size)), steps.decay[..., j, :, :])
-        factor = diagonal - k[..., :, None] * e[..., None, :]
-        A = factor @ A
+        k = steps.k[..., j, :, :]
+        factor = shaped(lambda x: torch.diag_embed(x.expand(*x.shape[:-1], size)), steps.decay[..., j, :, :])
+        if steps.erased is not None:
+            factor = factor - k[..., :, None] * steps.erased[..., j, :, :][..., None, :]
+        A = factor if A is None else factor @ A
         written = steps.v[..., j, :, :, None] * k[..., None, :]
         v = written if v is None else v @ shaped(lambda x: x.mT, factor) - written.scaled(-1)
+    assert A is not None
     assert v is not None
     lead = v.mid.shape[:-2]
     of_rows = shaped(lambda x: x.unsqueeze(-3).expand(*lead, rows, size, size).flatten(-4, -3), A)

@@ -8,15 +8,19 @@ predecessors.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, group_norm, normalize
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 _SLOWEST = -0.6065306597126334  # −exp(−1/2): the logarithm of the fastest decay
 _MIXED = ("r", "w", "k", "v", "a", "g")
@@ -52,6 +56,12 @@ class LowRank(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return the gate's values: (…, d) -> (…, n)."""
         return self.lora(x)
+
+    def rounded(self, x: RoundedNumbers, f: Callable[[Tensor], Tensor] | None = None) -> RoundedNumbers:
+        """Return bounds of the gate's values, with f the identity or a function that `rounding.tame` bounds."""
+        x = rounding.projected(x, self.lora.get_parameter("0.weight"))
+        x = x if f is None else rounding.tame(f, x)
+        return x.linear(self.lora.get_parameter("2.weight"), self.lora.get_parameter("2.bias"))
 
 
 class RWKV7Layer(MatrixLayer):
@@ -106,6 +116,24 @@ class RWKV7Layer(MatrixLayer):
         pairs = (g, none), (-removed, none), (removed * a, k), (none, v)
         g, a, k, v = (torch.stack(pair, dim=-3) for pair in pairs)
         return RankOneSteps(g, a, k, v, None)
+
+    def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        def of_heads(x: RoundedNumbers) -> RoundedNumbers:
+            return x.unflatten((self.config.heads, -1))
+
+        def scaled(x: RoundedNumbers, factors: Tensor) -> RoundedNumbers:
+            return x * RoundedNumbers.exact(factors, u.kind)
+
+        g = self.w_lora.rounded(u, torch.tanh).sigmoid().scaled(_SLOWEST)
+        a, k = self.a_lora.rounded(u).sigmoid(), rounding.projected(u, self.k_proj.weight)
+        one = RoundedNumbers.exact(torch.ones_like(self.k_a), u.kind)
+        removed = of_heads(scaled(k, self.k_k)).normalised()
+        k, v = k * (one - scaled(one - a, self.k_a)), rounding.projected(u, self.v_proj.weight)
+        decay, k, v, a = of_heads(rounding.tame(torch.exp, g)), of_heads(k), of_heads(v), of_heads(a)
+        none = k.where(torch.zeros((), dtype=torch.bool))
+        same = RoundedNumbers.exact(torch.ones_like(k.mid), u.kind)
+        pairs = (decay, same), (removed, none), (removed * a, k), (none, v)
+        return rounding.RoundedSteps(*(rounding.stacked(partial(torch.stack, dim=-3), *pair) for pair in pairs))
 
     def gated(self, o: Tensor, rest: Tensor, steps: RankOneSteps) -> Tensor:
         """Return the projection of the gated outputs, normed per head and corrected by this letter's value."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -18,9 +19,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.lrnn.layers.block import scan_states
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.lrnn.scans import METHODS, scan
 
 FORMS = ("block", "sparse", "hadamard", "diagonal")
 
@@ -129,25 +132,74 @@ class SliceLayer(Layer):
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return ((I + A, W u + b), (0, 0)) and v = 0: (…, d) -> (…, H, b + 1, b + 1), (…, H, b + 1)."""
+        A = torch.cat([self._transition(u), self._first(u).unsqueeze(-1)], dim=-1)
+        A = pad(A, (0, 0, 0, 1))
+        return A, A.new_zeros(A.shape[:-1])
+
+    def _first(self, u: Tensor) -> Tensor:
+        """Return W u + b, which the first letter adds: (…, d) -> (…, H, b)."""
+        return self.init_layer(u).unflatten(-1, self.config.blocks)
+
+    def _transition(self, u: Tensor) -> Tensor:
+        """Return I + A, whose entries are linear in (1, u): (…, d) -> (…, H, b, b)."""
         form, dt, (heads, size) = self.config.form, self.config.dt, self.config.blocks
-        # All entries are linear in (1, u): their weights are (H, b, b, d + 1), and one product makes them.
         if form == "hadamard":
-            weight = walsh_hadamard(size).to(u)[..., None] * self.vf_A.tanh().T.unsqueeze(0)
+            weight = (walsh_hadamard(size).to(u)[..., None] * self.vf_A.tanh().T).flatten(0, 1)
         else:
             weight = (self.vf_A * self.mask if form == "sparse" else self.vf_A).T
-        weight = dt * weight.reshape(heads, size, size, -1)
-        first = torch.cat([self.init_layer.bias[:, None], self.init_layer.weight], dim=1).view(heads, size, 1, -1)
-        weight = pad(torch.cat([weight, first], dim=2), (0, 0, 0, 0, 0, 1))
-        same = pad(torch.eye(size, dtype=u.dtype, device=u.device), (0, 1, 0, 1))
-        A = linear(u, weight[..., 1:].flatten(0, 2), (weight[..., 0] + same).flatten())
-        A = A.unflatten(-1, (heads, size + 1, size + 1))
-        return A, A.new_zeros(A.shape[:-1])
+        weight = dt * weight
+        same = torch.eye(size, dtype=u.dtype, device=u.device).expand(heads, -1, -1).flatten()
+        return linear(u, weight[:, 1:], weight[:, 0] + same).unflatten(-1, (heads, size, size))
+
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
+        """Return bounds of the tables, which for form "hadamard" cover that `forward` computes y + H (d ⊙ y)."""
+        form, (heads, size) = self.config.form, self.config.blocks
+        if form == "hadamard":
+            diagonal = rounding.tame(torch.tanh, RoundedNumbers.exact(self.vf_A, u.kind))[:, None, :]
+            H = walsh_hadamard(size)
+            H = RoundedNumbers(H, 2 * u.kind.u * H.abs(), u.kind)
+            weight = rounding.shaped(lambda x: x.flatten(1), H * diagonal)
+        else:
+            weight = RoundedNumbers.exact(self.vf_A * self.mask if form == "sparse" else self.vf_A, u.kind)
+        same = torch.eye(size, dtype=torch.float64)
+        added = pad(same.expand(heads, -1, -1).flatten()[None], (0, 0, 0, len(weight.mid) - 1))
+        weight = weight.scaled(self.config.dt) - RoundedNumbers.exact(-added, u.kind)
+        ones = RoundedNumbers.exact(torch.ones(*u.mid.shape[:-1], 1), u.kind)
+        A = (rounding.stacked(partial(torch.cat, dim=-1), ones, u) @ weight).unflatten((heads, size, size))
+        if form == "hadamard":
+            # y + H (d ⊙ y) is a product with tables that differ from I + A by so many roundings of I and of A.
+            A = A.of(A.mid, A.off + 2 * (size + 8) * u.kind.u * (A.size + 2 * same))
+        first = u.linear(self.init_layer.weight, self.init_layer.bias).unflatten((heads, size))
+        A = rounding.stacked(partial(torch.cat, dim=-1), A, first[..., None])
+        A = rounding.shaped(lambda x: pad(x, (0, 0, 0, 1)), A)
+        return A, RoundedNumbers.exact(torch.zeros(A.mid.shape[:-1]), u.kind)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """Return all states and the last state: u (B, T, d), or rows (N, d) with index (B, T)."""
-        return scan_states(self, u, state, method, index)
+        if index is not None or method != "auto" or self.config.form == "diagonal" or not u.shape[1]:
+            return scan_states(self, u, state, method, index)
+        # f is 0 after the first letter, which alone adds W u + b.
+        y, f = state[..., :-1], state[..., -1:]
+        first = self._first(u[:, 0]) * f
+        if self.config.form == "hadamard":
+            y = self._transformed(u, y[:, 0], first[:, 0]).unsqueeze(2)
+        else:
+            A = self._transition(u)
+            y = scan(A, pad(first.unsqueeze(1), (0, 0, 0, 0, 0, u.shape[1] - 1)), y)
+        x = pad(y, (0, 1))
+        return x.flatten(-2), x[:, -1]
+
+    def _transformed(self, u: Tensor, y: Tensor, first: Tensor) -> Tensor:
+        """Return the states y + H (d ⊙ y), without the product H diag(d): (B, T, d), (B, n) -> (B, T, n)."""
+        weight, H = self.config.dt * self.vf_A.tanh(), walsh_hadamard(y.shape[-1]).to(u)
+        states = list[Tensor]()
+        for d in torch.addmm(weight[0], u.flatten(0, 1), weight[1:]).view(*u.shape[:2], -1).unbind(1):
+            y = torch.addmm(y, d * y, H)
+            y = y if states else y + first
+            states.append(y)
+        return torch.stack(states, 1)
 
 
 def walsh_hadamard(n: int) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from fsa2lrnn.cli import given, outputs, sources
-from fsa2lrnn.cli.options import NO, Sampler
+from fsa2lrnn.cli.options import NO, SAMPLING, Sampler
 from fsa2lrnn.errors import UnsupportedFormat
 
 LearnMethod = Literal["train", "rpni", "merge", "cascade"]
@@ -40,7 +40,7 @@ def learn(
     ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
-    sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
+    sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
     seed: Annotated[int, typer.Option(min=0, help="seed of weights and words")] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
     seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help="time limit for every method")] = None,

@@ -10,6 +10,7 @@ import typer
 from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
+    SAMPLING,
     JsonOption,
     LayersOption,
     LengthsOption,
@@ -26,7 +27,7 @@ def compare(
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 2_000_000,
-    sampler: Annotated[Sampler, typer.Option(help="how words are drawn")] = "task",
+    sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
     seconds: SecondsOption = 20.0,
     plot: Annotated[Path | None, typer.Option(help="write a chart of accuracy over length (.svg .png .pdf)")] = None,
     layers: LayersOption = None,

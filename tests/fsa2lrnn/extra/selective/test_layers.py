@@ -1,5 +1,8 @@
 """Selective layers against their published recurrences."""
 
+from copy import deepcopy
+
+import flint
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -8,18 +11,23 @@ from torch import nn
 import fsa2lrnn
 from experiments import selective_fixtures
 from experiments.selective_fixtures import OUT
-from fsa2lrnn import prove_equivalent
+from fsa2lrnn import certify, check, falsify, prove_equivalent, repair
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extra.learning import learn
+from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.fla import to_fla
 from fsa2lrnn.extra.selective.hard import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps, matrix_scan, transition
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 from fsa2lrnn.lrnn.layer_checks import check_layer
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, layer_named, name_of
-from fsa2lrnn.lrnn.switched import table_error
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.lrnn.switched import switched, table_error
+from fsa2lrnn.training.settings import preset
+from fsa2lrnn.training.train import train
 from fsa2lrnn.verdicts import Proved, Refuted
+from fsa2lrnn.verification.falsify import Budget
 
 STATE = {"reads": "state", "conv": 0}
 GATED = [
@@ -52,7 +60,6 @@ STATES = [
     ("slice", {"form": "diagonal"}),
     ("mingru", {}),
 ]
-BOUNDED = ("gated_deltanet", "deltaproduct", "gated_deltaproduct", "kda", "gdn2", "mingru")
 
 
 def config(name, options):
@@ -99,10 +106,94 @@ def test_declarations_hold(name, options):
     check_layer(model_with(name, options, torch.float32), 0)
 
 
-@pytest.mark.parametrize(("name", "options"), [case for case in STATES if case[0] in BOUNDED])
-def test_bounds_of_tables_are_declared_and_small(name, options):
-    for error in table_error(model_with(name, options, torch.float32)):
-        assert 0 < float(error.max()) < 2e-3
+def in_other_order(layer, u):
+    """The tables of a copy of the layer that reads the coordinates of u in another order."""
+    order = torch.randperm(u.shape[-1])
+    copy = deepcopy(layer)
+    with torch.no_grad():
+        for name, weight in [*copy.named_parameters(), *copy.named_buffers()]:
+            if name in ("vf_A", "mask"):
+                weight[1:] = weight[1:][order].clone()
+            elif weight.ndim == 2 and weight.shape[1] == len(order) and name != "x0":
+                weight.copy_(weight[:, order])
+        return copy.tables(u[:, order])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("name", "options"), STATES)
+@torch.no_grad()
+def test_tables_of_any_evaluation_lie_within_the_bounds(name, options, dtype):
+    model = model_with(name, options, dtype)
+    tables, errors = switched(model), table_error(model)
+    assert 0 < errors[0].max() < 2e4 * torch.finfo(dtype).eps
+    assert errors[1].max() < 2e4 * torch.finfo(dtype).eps
+    layer, u = model.recurrences[0], model.first_inputs()
+    exact = deepcopy(layer).double().tables(u.double())
+    alone = [torch.cat(rows) for rows in zip(*(layer.tables(row) for row in u.split(1)), strict=True)]
+    many = [table[-len(u) :] for table in layer.tables(u.repeat(333, 1))]
+    for A, v in (exact, alone, many, *(in_other_order(layer, u) for _ in range(5))):
+        assert ((A.double() - tables.A).abs() <= errors[0]).all()
+        assert ((v.double() - tables.v).abs() <= errors[1]).all()
+    for weight in layer.parameters():  # a mutant: weights that are a thousandth larger
+        weight.mul_(1.001)
+    A, v = layer.tables(u)
+    assert ((A.double() - tables.A).abs() > errors[0]).any() or ((v.double() - tables.v).abs() > errors[1]).any()
+
+
+FUNCTIONS = {
+    torch.tanh: lambda x: x.tanh(),
+    torch.sin: lambda x: x.sin(),
+    torch.cos: lambda x: x.cos(),
+    torch.nn.functional.logsigmoid: lambda x: -(1 + (-x).exp()).log(),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_bounds_of_functions_hold_in_300_bits(dtype):
+    x = torch.linspace(-30, 30, 600).to(dtype)
+    numbers, rows = RoundedNumbers.exact(x), RoundedNumbers.exact(x.view(100, 6))
+    blurred = RoundedNumbers(numbers.mid, torch.full_like(numbers.mid, 1e-3), numbers.kind)
+    with flint.ctx.workprec(300):
+        arbs = [flint.arb(value) for value in x.tolist()]
+        for function, exact in FUNCTIONS.items():
+            for bound, shift in ((numbers, 0), (blurred, 1e-3), (blurred, -1e-3)):
+                bound = rounding.tame(function, bound)
+                for value, mid, off in zip(arbs, bound.mid.tolist(), bound.off.tolist(), strict=True):
+                    assert abs(exact(value + shift) - mid) < off
+            assert ((function(x).double() - bound.mid).abs() <= bound.off).all()
+        p = rounding.softmax(rows)
+        powers = [value.exp() for value in arbs]
+        for i, (mid, off) in enumerate(zip(p.mid.flatten().tolist(), p.off.flatten().tolist(), strict=True)):
+            assert abs(powers[i] / sum(powers[i - i % 6 : i - i % 6 + 6], flint.arb(0)) - mid) < off
+    assert ((rows.mid.to(dtype).softmax(-1).double() - p.mid).abs() <= p.off).all()
+    moved = rounding.softmax(RoundedNumbers(rows.mid, torch.full_like(rows.mid, 1e-2), rows.kind))
+    for _ in range(100):
+        shifted = rows.mid + 1e-2 * torch.randint(-1, 2, rows.mid.shape)
+        assert ((shifted.softmax(-1) - moved.mid).abs() <= moved.off).all()
+
+
+@pytest.mark.parametrize("name", ["mamba2", "rwkv7", "pd_ssm", "slice"])
+def test_trained_models_are_certified_searched_and_repaired(name, tmp_path):
+    options = {"mamba2": {**STATE, "expand_v": 1.0}, "slice": {}}.get(name, {"reads": "state"})
+    task = "regex:(a|b)*a"
+    source = MooreMachine.from_source(task)
+    settings = preset(
+        "quick", task, layer=name, options=options, steps=150, heads=2, block=4, connection="chain",
+        normalisation="none", layer_norm=False, stop_at=None, schedule="cosine",
+    )  # fmt: skip
+    model = train(settings, tmp_path).model
+    certificate = certify(model, source, seconds=5)
+    check(certificate, model)
+    assert certificate.horizon >= 5
+    verdict = falsify(model, source, Budget(seconds=2))
+    assert not isinstance(verdict, Refuted) or len(verdict.word) > certificate.horizon
+    assert isinstance(prove_equivalent(repair(model, source, mode="dyadic").model, source, empty_word=False), Proved)
+    with torch.no_grad():  # a mutant: the outputs change places
+        model.readout.weights.W2.copy_(model.readout.weights.W2.flip(0))
+        model.readout.weights.b2.copy_(model.readout.weights.b2.flip(0))
+    assert isinstance(falsify(model, source, Budget(seconds=2)), Refuted)
+    with pytest.raises(Fsa2LrnnError, match="model"):
+        check(certificate, model)
 
 
 @pytest.mark.parametrize("name", [name for name, _ in STATES if name not in ("slice", "mingru", "pd_ssm")])
