@@ -26,6 +26,10 @@ from fsa2lrnn.training.evaluate import evaluate as evaluate_of_evaluate
 ARITHMETIC = "task:mod_arith(5)"
 
 
+def uniform(machine, outputs=None):
+    return words(machine, make_sampler("uniform", machine), outputs)
+
+
 def drawn(source, sampler, size=64, length=41, seed=0):
     machine = MooreMachine.from_source(source)
     made = words(machine, make_sampler(sampler, machine, source))
@@ -174,10 +178,6 @@ def test_samplers_are_checked_and_lengths_bounded():
 _baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
 LiquidS4Config, VanillaConfig = _baselines.LiquidS4Config, _baselines.VanillaConfig
 ARITHMETIC_OF_EVALUATE = "task:mod_arith(3)"
-
-
-def uniform(machine, outputs=None):
-    return words(machine, make_sampler("uniform", machine), outputs)
 
 
 def untrained(machine):

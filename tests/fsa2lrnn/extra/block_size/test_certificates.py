@@ -13,7 +13,7 @@ from fsa2lrnn.extra.block_size.depth import DEGREES, any_depth, degree
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 from fsa2lrnn.families import RejectedCertificate, recheck
 from tests.fsa2lrnn.families.conftest import projective_line
-from tests.fsa2lrnn.families.forgeries import CERTIFICATES, with_value
+from tests.fsa2lrnn.families.recheck.forgeries import CERTIFICATES, with_value
 
 from .conftest import machine_of, random_machine
 

@@ -5,4 +5,4 @@ from pathlib import Path
 import fsa2lrnn
 
 if not (Path(fsa2lrnn.__file__).parent / "extra" / "block_size").is_dir():
-    collect_ignore = ["test_block_size.py", "../forgeries.py"]
+    collect_ignore = ["test_block_size.py", "forgeries.py"]

@@ -10,7 +10,7 @@ from flint import fmpq
 from fsa2lrnn.extra.block_size.commutant import hilbert_symbol
 from fsa2lrnn.families.recheck.kinds import _hilbert_symbol
 from tests.fsa2lrnn.families.conftest import rejected
-from tests.fsa2lrnn.families.forgeries import CERTIFICATES, with_value
+from tests.fsa2lrnn.families.recheck.forgeries import CERTIFICATES, with_value
 
 
 def test_modules_and_quaternions_that_are_not_irreducible_are_refused():
