@@ -111,7 +111,7 @@ def _shown(chosen: list[Proposition], effort: Effort) -> list[Outcome]:
             console.out.print(line(outcome))
             outcomes.append(outcome)
         return outcomes
-    with Live(console=console.out, refresh_per_second=8) as live:
+    with Live(_table(chosen, outcomes, ""), console=console.out, refresh_per_second=8) as live:
 
         def progress(done: int, total: int) -> None:
             live.update(_table(chosen, outcomes, f"{done:,} of {total:,}"))

@@ -206,6 +206,7 @@ def beginning(text):
 def test_no_optional_package_is_imported_where_it_may_be_missing():
     """A module imports one at its head only if whoever imports that module has asked for the package before."""
     asks_first = {"fsa2lrnn/extraction/lstar.py", "fsa2lrnn/extra/gpu/kernels.py"}
+    asks_first = {path for path in asks_first if (ROOT / path).exists()}  # an extra may have been deleted
     found = set()
     for path in (ROOT / "fsa2lrnn").rglob("*.py"):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
