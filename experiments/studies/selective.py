@@ -61,6 +61,7 @@ def main(
     """Run what is due and write experiments/results/selective.json."""
     torch.set_num_threads(1)
     ends = time.process_time() + 60 * minutes
+
     def in_time(cells: list[tuple[Any, ...]]) -> Any:
         yield from (cell for cell in cells if time.process_time() < ends)
 

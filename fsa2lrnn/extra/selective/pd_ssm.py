@@ -134,9 +134,7 @@ class PDSSMLayer(Layer):
         M = rounding.projected(chances, self.A_dict.flatten(0, 1)).unflatten((N, N))
         columns = rounding.shaped(lambda x: x.mT, M).largest(torch.ones(N, N, dtype=torch.bool))
         P = rounding.shaped(lambda x: x.mT, columns)
-        size, phase = (
-            _rounded_gate(gate, u) for gate in (self.D_magnitude_generator, self.D_phase_generator)
-        )
+        size, phase = (_rounded_gate(gate, u) for gate in (self.D_magnitude_generator, self.D_phase_generator))
         phase = phase.scaled(2 * math.pi)
         real, imag = (P * (size * rounding.tame(part, phase))[..., None] for part in (torch.cos, torch.sin))
         rows, columns = partial(torch.cat, dim=-2), partial(torch.cat, dim=-1)

@@ -17,8 +17,9 @@ _OPERATIONS = 64  # units in the last place that a few elementary functions in a
 class RoundedSteps(NamedTuple):
     """Bounds of the steps of a matrix state.
 
-    They are decays, not their logarithms, (…, n, H, K) or (…, n, H, 1), the vectors e of the factors diag(decay) − k eᵀ,
-    (…, n, H, K), or None for diagonal factors, keys k (…, n, H, K), and the values written along them, (…, n, H, V).
+    They are decays, not their logarithms, (…, n, H, K) or (…, n, H, 1), the vectors e of the factors
+    diag(decay) − k eᵀ, (…, n, H, K), or None for diagonal factors, keys k (…, n, H, K), and the values written along
+    them, (…, n, H, V).
     """
 
     decay: RoundedNumbers
