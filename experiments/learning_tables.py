@@ -104,6 +104,45 @@ def hard_families() -> str:
     return markdown(heads, rows) + facts(document, note)
 
 
+def selective_learned() -> str:
+    """Return how often each hard selective layer was learned and proved on each group, with its processor time."""
+    document = results_io.read("selective")
+    runs = document["results"]["learned"]
+    layers = list(dict.fromkeys(row["layer"] for row in runs))
+    tasks = sorted({row["task"] for row in runs})
+    rows = []
+    for task in tasks:
+        cells = [[row for row in runs if (row["task"], row["layer"]) == (task, layer)] for layer in layers]
+        rows.append([task, *(_proved(cell) for cell in cells)])
+    note = (
+        f"Networks proved equal to the group's automaton on all words, within {runs[0]['limit']:g} s of a processor; "
+        "in brackets the median and the greatest number of seconds"
+    )
+    return markdown(["group", *layers], rows) + facts(document, note)
+
+
+def _proved(cell: list[dict[str, Any]]) -> str:
+    seconds = [row["processor_seconds"] for row in cell if row["end"] == "proved"]
+    numbers = f" ({median(seconds):.1f}, {max(seconds):.1f})" if seconds else ""
+    return f"{len(seconds)} of {len(cell)}{numbers}"
+
+
+def selective_trained() -> str:
+    """Return what is proved and refuted of trained selective layers: accuracy, certified length, counterexample."""
+    document = results_io.read("selective")
+    rows = [
+        [
+            *(row["layer"], row["task"], f"{row['accuracy']:.2f}", f"{row['certified']}"),
+            *("none" if row["fails_at"] is None else f"{row['fails_at']}", row["extracted"]),
+            row["repaired"].partition(":")[0],
+        ]
+        for row in document["results"]["trained"]
+    ]
+    note = "Lengths are numbers of letters; one run each, 1,000 steps"
+    heads = ["layer", "task", "accuracy", "certified", "counterexample", "extracted", "repaired"]
+    return markdown(heads, rows) + facts(document, note)
+
+
 def learned_cascades() -> str:
     """Return, for each way to learn a cascade, how often the network was proved, or how far it came."""
     document = results_io.read("learned_cascades")

@@ -184,7 +184,7 @@ def test_missing_packages_are_named_and_errors_inside_pass_through(monkeypatch, 
     assert not isinstance(caught.value, MissingPackage)
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "learning", "report")
+@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "report")
 def test_every_extra_that_is_named_brings_what_is_asked_of_it():
     asked = [
         [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
@@ -218,7 +218,7 @@ def test_no_optional_package_is_imported_where_it_may_be_missing():
     assert found == asks_first
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "huggingface", "learning", "report")
+@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "report")
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"
