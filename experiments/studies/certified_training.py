@@ -2,8 +2,8 @@
 
 `python -m experiments.studies.certified_training`, ten seconds per run. The penalty is the mean squared distance
 of A(a) c(q) + v(a) from c(delta(q, a)), over the mean squared distance of the means c from one another, plus the mean
-square of what operator norms of blocks exceed 1 by. The means c(q) are those of the batch, and the penalty's weight
-rises linearly from 0.
+square of what operator norms of blocks exceed 1 by. The means c(q) are those of the batch. The penalty begins after
+half of the steps, and its weight rises linearly from 0.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
-import numpy as np
 import torch
 import typer
 from torch import Tensor
@@ -52,14 +51,13 @@ class PenalisedRun(TrainingRun):
     def penalise(self, weight: float) -> None:
         """Set the weight that the penalty reaches at the end of the run."""
         self.penalty_weight = weight
-        tables = switched(self.model)
-        self.delta = torch.from_numpy(specification_of(tables, self.settings.machine(), "lacked").target.delta)
-        self.start = specification_of(tables, self.settings.machine(), "lacked").target.start
+        target = specification_of(switched(self.model), self.settings.machine(), "lacked").target
+        self.delta, self.start = torch.from_numpy(target.delta), target.start
 
     def _gradient(self, batch: Batch) -> Tensor:
         loss = mean_loss(self.forward(batch.tokens), batch.labels)
-        if self.penalty_weight:
-            risen = self.penalty_weight * self.step / self.settings.steps
+        risen = self.penalty_weight * (2 * self.step / self.settings.steps - 1)
+        if risen > 0:
             loss = loss + risen * self.penalty(batch.tokens)
         return self.trainer.backward(loss)
 
@@ -78,7 +76,7 @@ class PenalisedRun(TrainingRun):
         is_known = counts > 0
         c = sums / counts.clamp(min=1)[:, None, None]
         residual = torch.einsum("ahij,qhj->aqhi", A, c) + v[:, None] - c[self.delta]
-        spread = (c[is_known] - c[is_known].mean(0)).square().sum((1, 2)).mean().detach() + 1e-6
+        spread = (c[is_known] - c[is_known].mean(0)).square().sum((1, 2)).mean() + 1e-6
         drift = residual[is_known[None] & is_known[self.delta]].square().sum((1, 2)).mean() / spread
         return drift + (torch.linalg.matrix_norm(A, 2) - 1).clamp(min=0).square().mean()
 
@@ -120,7 +118,7 @@ def run_one(task: str, seed: int, weight: float) -> Row:
     for accuracy in evaluate(run.model, run.words, _TEST_SEED, (40, 500), 256):
         row[f"last_{accuracy.length}"] = accuracy.last / 256
     tables, machine = switched(run.model), run.settings.machine()
-    row["penalty"] = float(np.format_float_scientific(float(run.penalty(run.draw().tokens)), 3))
+    row["penalty"] = float(f"{run.penalty(run.draw().tokens).item():.3g}")
     row["fails_at"] = shortest(model := LRNN.from_affine(tables), machine)
     try:
         with within(3 * CERTIFY), warnings.catch_warnings():

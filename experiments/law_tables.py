@@ -1,0 +1,198 @@
+"""The law of the first failure and the comparison of certified training, as tables and a figure, from their results."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from experiments import results_io, script
+from experiments.studies import certified_training, failure_law
+from experiments.studies.failure_law import FACTORS, LAYERS, tau
+from experiments.tables import markdown
+from fsa2lrnn.extra.report.compare import matplotlib
+from fsa2lrnn.files import write_atomically
+
+Row = dict[str, Any]
+_SEED = 32  # of the split into fitted and held-out models
+
+
+class Fit(NamedTuple):
+    """A law fitted on one half: coefficients, and log10 of predicted and true lengths of the other, and its rows."""
+
+    coefficients: np.ndarray
+    predicted: np.ndarray
+    true: np.ndarray
+    rows: list[Row]
+
+    @property
+    def error(self) -> float:
+        """The median of |log10(predicted / true)|."""
+        return float(np.median(np.abs(self.predicted - self.true)))
+
+    @property
+    def correlation(self) -> float:
+        """Spearman's rank correlation; NaN for a constant prediction."""
+        ranks = [_ranks(values) for values in (self.predicted, self.true)]
+        if min(np.ptp(each) for each in ranks) == 0:
+            return math.nan
+        return float(np.corrcoef(*ranks)[0, 1])
+
+
+PREDICTORS: dict[str, Callable[[Row], list[float]]] = {
+    "median of the fitted half": lambda _: [],
+    "training steps, length and width": lambda row: [math.log10(row[name]) for name in ("steps", "length", "width")],
+    "radius / residual": lambda row: [math.log10(row["radius"] / row["residual"])],
+    "law: tau": lambda row: [math.log10(tau(row))],
+    "law: tau of the worst words": lambda row: [math.log10(tau(row, "worst"))],
+    "both tau": lambda row: [math.log10(tau(row)), math.log10(tau(row, "worst"))],
+    "certified length N + 1": lambda row: [math.log10(1 + row["certified"])],
+}
+LAW = "both tau"
+
+
+def usable(rows: list[Row]) -> list[Row]:
+    """Return the models with a counterexample, a certificate of finite length and a finite drift."""
+    return [
+        row
+        for row in rows
+        if row["end"] == "steps"
+        and row["fails_at"] is not None
+        and row["certified"] is not None
+        and all(math.isfinite(row[name]) for name in row if name.startswith(("loss_", "worst_", "radius", "residual")))
+        and row["radius"] > 0 < row["residual"]
+    ]
+
+
+def is_learned(row: Row) -> bool:
+    """Return whether all test words of the training length were right at every letter."""
+    return row["end"] == "steps" and row["accuracy"] == 1
+
+
+def fitted(rows: list[Row], predictor: Callable[[Row], list[float]]) -> Fit:
+    """Return the law with these predictors, fitted on a random half of the rows; without predictors, the median.
+
+    >>> rows = [{"seed": i, "fails_at": 2 * (i + 1)} for i in range(8)]
+    >>> round(fitted(rows, lambda row: [math.log10(row["seed"] + 1)]).error, 6)
+    0.0
+    """
+    order = sorted(rows, key=lambda row: row["seed"])
+    random.Random(_SEED).shuffle(order)  # noqa: S311
+    half = len(order) // 2
+    X = np.array([[1.0, *predictor(row)] for row in order])
+    y = np.log10([row["fails_at"] for row in order])
+    if X.shape[1] == 1:
+        coefficients = np.array([np.median(y[:half])])
+    else:
+        coefficients = np.linalg.lstsq(X[:half], y[:half], rcond=None)[0]
+    return Fit(coefficients, X[half:] @ coefficients, y[half:], order[half:])
+
+
+def law() -> str:
+    """Return the held-out error of each predictor, and lengths by the factors of training."""
+    rows = results_io.read(failure_law.NAME)["results"]["runs"]
+    some, lines = usable(rows), list[list[str]]()
+    learned = [row for row in some if is_learned(row)]
+    for name, predictor in PREDICTORS.items():
+        fits = [fitted(each, predictor) for each in (some, learned)]
+        cells = [f"{value:.2f}" if math.isfinite(value) else "–" for fit in fits for value in (fit.error, fit.correlation)]
+        lines.append([name, *cells, ", ".join(f"{x:.2f}" for x in fits[1].coefficients)])
+    heads = ["predictor", "all: error", "rank correlation", "learned: error", "rank correlation", "constants (learned)"]
+    best = fitted(learned, PREDICTORS[LAW])
+    inside = sum(
+        math.log10(row["certified"] + 1) <= predicted <= math.log10(row["fails_at"])
+        for row, predicted in zip(best.rows, best.predicted, strict=True)
+    )
+    n_open = sum(row["end"] == "steps" and row["fails_at"] is None for row in rows)
+    return (
+        markdown(heads, lines) + f"\n{len(rows)} models were trained; {len(some)} have a counterexample and a certified "
+        f"length, of which {len(learned)} learned (all test words of the training length right). No counterexample was "
+        f"found for {n_open}, which no fit uses. Errors are medians of |log10(predicted / true)| over the half of the "
+        f"models that the fit does not use. For {inside} of {len(best.rows)} held-out models that learned, the "
+        f"prediction of “{LAW}” lies between N + 1 and the shortest counterexample "
+        f"(`experiments/results/{failure_law.NAME}.json`, by `{failure_law.COMMAND}`).\n\n{_growth(rows)}"
+    )
+
+
+def _growth(rows: list[Row]) -> str:
+    lines: list[list[str]] = []
+    for factor in ("steps", "length", "width", "weight_decay", "dtype", "layer"):
+        for value in dict.fromkeys(FACTORS[factor]):
+            of = [row for row in rows if row[factor] == value]
+            learned = [row for row in of if is_learned(row)]
+            lines.append([f"{factor} = {value}", str(len(of)), str(len(learned)), *_medians(learned)])
+    both = [row for row in rows if is_learned(row) and row["dtype"] == "float32"]
+    sooner = sum((row["fails_at_bfloat16"] or math.inf) < (row["fails_at"] or math.inf) for row in both)
+    later = sum((row["fails_at_bfloat16"] or math.inf) > (row["fails_at"] or math.inf) for row in both)
+    table = markdown(["factor", "models", "learned", "median N", "median counterexample"], lines)
+    return table + (
+        f"\nMedians are of the models that learned; a model without a counterexample counts as longer than any. After "
+        f"rounding to bfloat16, {sooner} of the {len(both)} float32 models that learned fail at a shorter length, "
+        f"{later} at a longer one.\n"
+    )
+
+
+def _medians(rows: list[Row]) -> list[str]:
+    N = [row["certified"] for row in rows if row["certified"] is not None]
+    fails = median(row["fails_at"] or math.inf for row in rows) if rows else math.nan
+    return [f"{median(N):g}" if N else "–", f"{fails:g}" if math.isfinite(fails) else "none found" if rows else "–"]
+
+
+def certified_training_table() -> str:
+    """Return, by task and weight of the penalty, medians over seeds of accuracy, N and the shortest counterexample."""
+    rows = [row for row in results_io.read(certified_training.NAME)["results"]["runs"]]
+    lines: list[list[str]] = []
+    for task, weight in dict.fromkeys((row["task"], row["weight"]) for row in rows):
+        of = [row for row in rows if (row["task"], row["weight"]) == (task, weight) and row["end"] == "steps"]
+        last = [f"{median(row[f'last_{length}'] for row in of):.3f}" for length in (40, 500)]
+        each = ", ".join(f"{row['certified']}/{row['fails_at'] or '–'}" for row in of)
+        lines.append([task.removeprefix("task:"), f"{weight:g}", str(len(of)), *last, *_medians(of), each])
+    heads = ["task", "weight", "seeds", "right at 40", "right at 500", "median N", "counterexample", "N/counterexample"]
+    return markdown(heads, lines) + (
+        f"\nMedians over seeds; last column per seed (`experiments/results/{certified_training.NAME}.json`, by "
+        f"`{certified_training.COMMAND}`).\n"
+    )
+
+
+def figure(path: Path) -> None:
+    """Draw predicted against found lengths of the held-out models that learned, with certified lengths, as SVG.
+
+    Raises `MissingPackage` without matplotlib.
+    """
+    mpl = matplotlib()
+    from matplotlib.figure import Figure
+
+    rows = [row for row in usable(results_io.read(failure_law.NAME)["results"]["runs"]) if is_learned(row)]
+    fit = fitted(rows, PREDICTORS[LAW])
+    with mpl.rc_context({"svg.hashsalt": failure_law.NAME}):  # the same numbers make the same file
+        drawn = Figure(figsize=(7, 5.5), layout="constrained")
+        axis = drawn.subplots()
+        for i, layer in enumerate(LAYERS):
+            of = np.array([row["layer"] == layer for row in fit.rows], bool)
+            low = [row["certified"] + 1 for row in fit.rows if row["layer"] == layer]
+            high = [row["fails_at"] for row in fit.rows if row["layer"] == layer]
+            axis.vlines(10 ** fit.predicted[of], low, high, color=f"C{i}", linewidth=0.8)
+            axis.plot(10 ** fit.predicted[of], high, "o", color=f"C{i}", markersize=4, label=layer)
+        ends = [1, 10 ** max(fit.predicted.max(), fit.true.max())]
+        axis.plot(ends, ends, color="grey", linewidth=0.8)
+        axis.set(xscale="log", yscale="log", xlabel="predicted first failure, letters")
+        axis.set(ylabel="letters: N + 1 (lower end) to the shortest counterexample (dot)")
+        axis.legend(fontsize="small")
+        buffer = BytesIO()
+        drawn.savefig(buffer, format="svg", metadata={"Date": None})
+    write_atomically(path, buffer.getvalue())
+
+
+def main() -> None:
+    """Draw experiments/results/failure_law.svg."""
+    figure(results_io.RESULTS / f"{failure_law.NAME}.svg")
+
+
+if __name__ == "__main__":
+    script.run(main)
