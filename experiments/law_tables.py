@@ -45,6 +45,12 @@ class Fit(NamedTuple):
         return float(np.corrcoef(*ranks)[0, 1])
 
 
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Return ranks; equal values get the mean of theirs."""
+    _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[group]
+
+
 PREDICTORS: dict[str, Callable[[Row], list[float]]] = {
     "median of the fitted half": lambda _: [],
     "training steps, length and width": lambda row: [math.log10(row[name]) for name in ("steps", "length", "width")],
@@ -83,7 +89,7 @@ def fitted(rows: list[Row], predictor: Callable[[Row], list[float]]) -> Fit:
     0.0
     """
     order = sorted(rows, key=lambda row: row["seed"])
-    random.Random(_SEED).shuffle(order)  # noqa: S311
+    random.Random(_SEED).shuffle(order)
     half = len(order) // 2
     X = np.array([[1.0, *predictor(row)] for row in order])
     y = np.log10([row["fails_at"] for row in order])
@@ -101,7 +107,8 @@ def law() -> str:
     learned = [row for row in some if is_learned(row)]
     for name, predictor in PREDICTORS.items():
         fits = [fitted(each, predictor) for each in (some, learned)]
-        cells = [f"{value:.2f}" if math.isfinite(value) else "–" for fit in fits for value in (fit.error, fit.correlation)]
+        values = [value for fit in fits for value in (fit.error, fit.correlation)]
+        cells = [f"{value:.2f}" if math.isfinite(value) else "–" for value in values]
         lines.append([name, *cells, ", ".join(f"{x:.2f}" for x in fits[1].coefficients)])
     heads = ["predictor", "all: error", "rank correlation", "learned: error", "rank correlation", "constants (learned)"]
     best = fitted(learned, PREDICTORS[LAW])
@@ -111,8 +118,8 @@ def law() -> str:
     )
     n_open = sum(row["end"] == "steps" and row["fails_at"] is None for row in rows)
     return (
-        markdown(heads, lines) + f"\n{len(rows)} models were trained; {len(some)} have a counterexample and a certified "
-        f"length, of which {len(learned)} learned (all test words of the training length right). No counterexample was "
+        markdown(heads, lines) + f"\n{len(rows)} models were trained; {len(some)} have a counterexample and a "
+        f"certified length, of which {len(learned)} learned (all test words of the training length right). No counterexample was "
         f"found for {n_open}, which no fit uses. Errors are medians of |log10(predicted / true)| over the half of the "
         f"models that the fit does not use. For {inside} of {len(best.rows)} held-out models that learned, the "
         f"prediction of “{LAW}” lies between N + 1 and the shortest counterexample "
@@ -146,7 +153,7 @@ def _medians(rows: list[Row]) -> list[str]:
 
 def certified_training_table() -> str:
     """Return, by task and weight of the penalty, medians over seeds of accuracy, N and the shortest counterexample."""
-    rows = [row for row in results_io.read(certified_training.NAME)["results"]["runs"]]
+    rows = results_io.read(certified_training.NAME)["results"]["runs"]
     lines: list[list[str]] = []
     for task, weight in dict.fromkeys((row["task"], row["weight"]) for row in rows):
         of = [row for row in rows if (row["task"], row["weight"]) == (task, weight) and row["end"] == "steps"]

@@ -37,7 +37,7 @@ from fsa2lrnn.verification.specification import specification_of
 NAME = "certified_training"
 COMMAND = "python -m experiments.studies.certified_training"
 TASKS = ("task:sum_mod(3)", "task:even_pair(3)", "task:parity")
-WEIGHTS = (0.0, 1.0)  # of the penalty
+WEIGHTS = (0.0, 1.0, 10.0)  # of the penalty
 TRAINING: dict[str, Any] = {
     "steps": 400, "batch": 32, "length": 30, "block": 8, "heads": 4, "learning_rate": 2e-3, "test_length": 30,
     "test_words": 64, "evaluate_every": 400, "stop_at": None,

@@ -115,7 +115,7 @@ def machine_of(source: str) -> MooreMachine:
 
 def drawn_factors(seed: int) -> dict[str, Any]:
     """Return the factors of a model."""
-    generator = random.Random(seed)  # noqa: S311
+    generator = random.Random(seed)
     return {name: generator.choice(values) for name, values in FACTORS.items()}
 
 
@@ -207,7 +207,11 @@ def drift(tables: SwitchedAffine, target: CountedAutomaton, seed: int) -> dict[s
 
 
 def random_words(
-    target: CountedAutomaton, words: int, length: int, generator: np.random.Generator, anywhere: np.ndarray | None = None
+    target: CountedAutomaton,
+    words: int,
+    length: int,
+    generator: np.random.Generator,
+    anywhere: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return random letters, (words, length), and the states on the way, (words, length + 1).
 
@@ -256,7 +260,7 @@ def tau(row: Row, of: str = "loss") -> float:
     if last <= 0 or before <= 0:
         return _FAR
     ratio, missing = (last / before) ** (1 / (LAGS[-1] - LAGS[-2])), 1 - total[-1]
-    if abs(ratio - 1) < 1e-6:  # noqa: PLR2004
+    if abs(ratio - 1) < 1e-6:
         more = missing / last
     else:
         inside = 1 + missing * (ratio - 1) / (last * ratio)
