@@ -23,7 +23,7 @@ _FITTED = 149  # models on which the law was chosen and is fitted; it is judged 
 
 
 class Fit(NamedTuple):
-    """A law fitted on the first models: coefficients; log10 of predicted and true lengths of the later ones; their rows."""
+    """A law fitted on the first models: coefficients; log10 of predicted and true lengths, and rows, of later ones."""
 
     coefficients: np.ndarray
     predicted: np.ndarray
@@ -100,10 +100,8 @@ def fitted(rows: list[Row], predictor: Callable[[Row], list[float]]) -> Fit:
     n = len(order) - len(later)
     X = np.array([[1.0, *predictor(row)] for row in order])
     y = np.log10([row["fails_at"] for row in order])
-    if X.shape[1] == 1:
-        coefficients = np.array([np.median(y[:n])])
-    else:
-        coefficients = np.linalg.lstsq(X[:n], y[:n], rcond=None)[0]
+    is_median = X.shape[1] == 1
+    coefficients = np.array([np.median(y[:n])]) if is_median else np.linalg.lstsq(X[:n], y[:n], rcond=None)[0]
     return Fit(coefficients, X[n:] @ coefficients, y[n:], later)
 
 

@@ -15,8 +15,8 @@ automaton to q. Then
 - `worst_k` is the greatest such share among those words, and `radius` the least m(q) / |grad m(q)|.
 
 The law, chosen on the first 149 models: log10 t = alpha + beta log10(radius / residual) + gamma log10(worst_0). Its
-constants are fitted on those models and judged on the later ones (`experiments/law_tables.py`). It is compared with tau,
-the number of letters after which shares `worst_k` would add up to the whole margin, continued geometrically.
+constants are fitted on those models and judged on the later ones (`experiments/law_tables.py`). It is compared with
+tau, the number of letters after which shares `worst_k` would add up to the whole margin, continued geometrically.
 """
 
 from __future__ import annotations
