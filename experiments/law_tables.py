@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -135,17 +135,25 @@ def law() -> str:
 
 def _growth(rows: list[Row]) -> str:
     lines: list[list[str]] = []
+    of_task: dict[str, list[float]] = {}
+    failing = [row for row in usable(rows) if is_learned(row)]
+    for row in failing:
+        of_task.setdefault(row["source"], []).append(math.log10(row["fails_at"]))
+    beyond = {row["seed"]: math.log10(row["fails_at"]) - mean(of_task[row["source"]]) for row in failing}
     for factor in ("steps", "length", "width", "weight_decay", "dtype", "layer"):
         for value in dict.fromkeys(FACTORS[factor]):
             of = [row for row in rows if row[factor] == value]
             learned = [row for row in of if is_learned(row)]
-            lines.append([f"{factor} = {value}", str(len(of)), str(len(learned)), *_medians(learned)])
+            some = [beyond[row["seed"]] for row in learned if row["seed"] in beyond]
+            against = f"{10 ** mean(some):.2f}" if some else "–"
+            lines.append([f"{factor} = {value}", str(len(of)), str(len(learned)), *_medians(learned), against])
     both = [row for row in rows if is_learned(row) and row["dtype"] == "float32"]
     sooner = sum((row["fails_at_bfloat16"] or math.inf) < (row["fails_at"] or math.inf) for row in both)
     later = sum((row["fails_at_bfloat16"] or math.inf) > (row["fails_at"] or math.inf) for row in both)
-    table = markdown(["factor", "models", "learned", "median N", "median counterexample"], lines)
+    table = markdown(["factor", "models", "learned", "median N", "median counterexample", "÷ its task's mean"], lines)
     return table + (
-        f"\nMedians are of the models that learned; a model without a counterexample counts as longer than any. After "
+        f"\nMedians are of the models that learned; a model without a counterexample counts as longer than any. "
+        "The last column is the geometric mean of the counterexample's length over that of its task. After "
         f"rounding to bfloat16, {sooner} of the {len(both)} float32 models that learned fail at a shorter length, "
         f"{later} at a longer one.\n"
     )

@@ -98,7 +98,9 @@ def main(
                     yield task, seed, weight
 
     def write(rows: list[Row]) -> None:
-        results_io.write(NAME, {"training": TRAINING, "certify_seconds": CERTIFY, "runs": rows}, COMMAND)
+        results_io.write(
+            "certified_training", {"training": TRAINING, "certify_seconds": CERTIFY, "runs": rows}, COMMAND
+        )
 
     write(run_due(plan(), ("task", "seed", "weight"), known_rows(NAME), run_one, write))
 

@@ -102,7 +102,7 @@ def main(
 
     def write(rows: list[Row]) -> None:
         protocol = {"certify_seconds": CERTIFY, "search_seconds": SEARCH.seconds, "search_length": SEARCH.length}
-        results_io.write(NAME, {"asked": models, "protocol": protocol, "runs": rows}, COMMAND)
+        results_io.write("failure_law", {"asked": models, "protocol": protocol, "runs": rows}, COMMAND)
 
     write(run_due(plan(), ("seed",), known_rows(NAME), run_one, write))
 
