@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
+from experiments import law_tables, learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
 from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest import show as show_mlregtest
@@ -247,6 +247,8 @@ SECTIONS = {
     "learned_models": Section(model_tables.learned_models, ("learned",)),
     "certified_twice": Section(model_tables.certified_twice, ("certified_twice", "learned")),
     "certified_gap": Section(model_tables.certified_gap, ("certified_gap",)),
+    "failure_law": Section(law_tables.law, ("failure_law",)),
+    "certified_training": Section(law_tables.certified_training_table, ("certified_training",)),
     "machines": Section(tables.machines, ("bench_machines",)),
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
@@ -295,7 +297,9 @@ WRITERS = {
     "block_sizes": "studies.block_sizes",
     "cascade_table": "studies.cascades",
     "certified_gap": "studies.certified_gap",
+    "certified_training": "studies.certified_training",
     "certified_twice": "studies.certified_twice",
+    "failure_law": "studies.failure_law",
     "families_table": "studies.families",
     "hard_families": "studies.hard_families",
     "learn_and_prove": "studies.learn_and_prove",
