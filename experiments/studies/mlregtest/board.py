@@ -98,8 +98,8 @@ def _amount(results: Document) -> str:
     return (
         f"\n**{results['finished']:,} of the {planned:,} planned runs have finished** ({asked['languages']} languages, "
         f"{len(asked['arms'])} layers, {asked['seeds']} seeds). Shown are the languages that all layers have run, "
-        f"{seeds}; "
-        f"alphabet sizes and classes take turns. {spent:.0f} minutes of processor time. Training: "
+        f"{seeds}. "
+        f"{spent:.0f} minutes of processor time. Training: "
         f"{protocol['steps']} steps of {protocol['batch']} words of {protocol['length']} letters with a label at every "
         f"letter. Test: {protocol['words']} fresh words per length; a constant answer is right at the last letter of "
         f"{constant[0]:.1f} % of those of 40 letters and of {constant[1]:.1f} % of those of 500. Learned at 40: every "
