@@ -1,9 +1,6 @@
-"""Compare training with and without a penalty on the drift that `certify` bounds.
+"""Compare training with and without `drift_penalty`, the penalty on what `certify` bounds.
 
-`python -m experiments.studies.certified_training`, ten seconds per run. The penalty is the mean squared distance
-of A(a) c(q) + v(a) from c(delta(q, a)), over the mean squared distance of the means c from one another, plus the mean
-square of what operator norms of blocks exceed 1 by. The means c(q) are those of the batch. The penalty begins after
-half of the steps, and its weight rises linearly from 0.
+`python -m experiments.studies.certified_training`, ten seconds per run.
 """
 
 from __future__ import annotations
@@ -17,8 +14,6 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from torch import Tensor
-from torch.nn.functional import one_hot
 
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due, within
@@ -27,12 +22,11 @@ from fsa2lrnn import certify
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.drift import DriftPenalty
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import preset
-from fsa2lrnn.training.train import Diverged, TrainingRun, mean_loss
+from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verification.certify.work import SearchCutShort
-from fsa2lrnn.verification.specification import specification_of
 
 NAME = "certified_training"
 COMMAND = "python -m experiments.studies.certified_training"
@@ -42,43 +36,7 @@ TRAINING: dict[str, Any] = {
     "steps": 400, "batch": 32, "length": 30, "block": 8, "heads": 4, "learning_rate": 2e-3, "test_length": 30,
     "test_words": 64, "evaluate_every": 400, "stop_at": None,
 }  # fmt: skip
-CERTIFY, _BURN, _TEST_SEED = 3.0, 3, 1 << 20
-
-
-class PenalisedRun(TrainingRun):
-    """A run of training with the penalty in its loss."""
-
-    def penalise(self, weight: float) -> None:
-        """Set the weight that the penalty reaches at the end of the run."""
-        self.penalty_weight = weight
-        target = specification_of(switched(self.model), self.settings.machine(), "lacked").target
-        self.delta, self.start = torch.from_numpy(target.delta), target.start
-
-    def _gradient(self, batch: Batch) -> Tensor:
-        loss = mean_loss(self.forward(batch.tokens), batch.labels)
-        risen = self.penalty_weight * (2 * self.step / self.settings.steps - 1)
-        if risen > 0:
-            loss = loss + risen * self.penalty(batch.tokens)
-        return self.trainer.backward(loss)
-
-    def penalty(self, tokens: Tensor) -> Tensor:
-        """Return the penalty at the class means of the words `tokens` (B, T), a scalar."""
-        layer = self.model.recurrences[0]
-        A, v = layer.tables(self.model.first_inputs())
-        x = layer.initial_state(len(tokens))
-        q, n = torch.full((len(tokens),), self.start), self.delta.shape[1]
-        sums, counts = x.new_zeros(n, *x.shape[1:]), x.new_zeros(n)
-        for k, letters in enumerate(tokens.T):
-            x, q = torch.einsum("nhij,nhj->nhi", A[letters], x) + v[letters], self.delta[letters, q]
-            if k >= _BURN:
-                member = one_hot(q, n).to(x.dtype)
-                sums, counts = sums + torch.einsum("nq,nhi->qhi", member, x), counts + member.sum(0)
-        is_known = counts > 0
-        c = sums / counts.clamp(min=1)[:, None, None]
-        residual = torch.einsum("ahij,qhj->aqhi", A, c) + v[:, None] - c[self.delta]
-        spread = (c[is_known] - c[is_known].mean(0)).square().sum((1, 2)).mean() + 1e-6
-        drift = residual[is_known[None] & is_known[self.delta]].square().sum((1, 2)).mean() / spread
-        return drift + (torch.linalg.matrix_norm(A, 2) - 1).clamp(min=0).square().mean()
+CERTIFY, _TEST_SEED = 3.0, 1 << 20
 
 
 def main(
@@ -109,18 +67,17 @@ def run_one(task: str, seed: int, weight: float) -> Row:
     """Return the row of one run: its accuracy at 40 and 500 letters, N, and the shortest counterexample."""
     begun, row = time.process_time(), {"task": task, "seed": seed, "weight": weight}
     with TemporaryDirectory() as folder:
-        run = PenalisedRun(preset("quick", task, seed=seed, **TRAINING), Path(folder), resume=False)
-        run.penalise(weight)
+        settings = preset("quick", task, seed=seed, drift_penalty=weight, **TRAINING)
         try:
-            while not run.is_done:
-                run.update()
-            run.read_pending()
+            outcome = train(settings, Path(folder))
         except Diverged:
             return row | {"end": "diverged"}
-    for accuracy in evaluate(run.model, run.words, _TEST_SEED, (40, 500), 256):
+    for accuracy in evaluate(outcome.model, outcome.words, _TEST_SEED, (40, 500), 256):
         row[f"last_{accuracy.length}"] = accuracy.last / 256
-    tables, machine = switched(run.model), run.settings.machine()
-    row["penalty"] = float(f"{run.penalty(run.draw().tokens).item():.3g}")
+    tables, machine = switched(outcome.model), settings.machine()
+    words = outcome.words.batch(256, outcome.words.fit(settings.length), outcome.words.generator(_TEST_SEED)).tokens
+    with torch.no_grad():
+        row["penalty"] = float(f"{DriftPenalty(outcome.model, machine)(words).item():.3g}")
     row["fails_at"] = shortest(model := LRNN.from_affine(tables), machine)
     try:
         with within(3 * CERTIFY), warnings.catch_warnings():

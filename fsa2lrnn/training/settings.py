@@ -49,6 +49,8 @@ class Settings:
         learning_rate, weight_decay: the values for all parameters without a hint of their layer
             (`Layer.parameter_hints`).
         beta2: the decay factor of the average of squared gradients, per step.
+        drift_penalty: the weight that a penalty on the drift, which lengthens certified lengths, reaches at the last
+            step; it rises linearly from 0 after half of the steps (`fsa2lrnn.training.drift`).
         schedule: "constant", or "cosine" from `learning_rate` down to 0 at `steps`.
         gradient_clip: the largest norm of gradients, None for no limit.
         batch, length, steps: the words per step, the letters per word, and the number of steps.
@@ -88,6 +90,7 @@ class Settings:
     learning_rate: Annotated[float, _Positive] = 1e-4
     weight_decay: _NotNegative = 0.0
     beta2: Annotated[float, Allowed("a number from 0 up to, not including, 1", lambda x: 0 <= x < 1)] = 0.999
+    drift_penalty: _NotNegative = 0.0
     schedule: Annotated[str, one_of(SCHEDULES)] = "constant"
     gradient_clip: Annotated[float | None, Allowed("a number above 0, or None for no limit", _Positive.holds)] = None
     batch: _Count = 128
@@ -115,6 +118,11 @@ class Settings:
         if self.cuda_graph and self.schedule != "constant":
             faults.append(
                 f"cuda_graph = True with schedule = {self.schedule!r}: a graph holds its learning rate, take 'constant'"
+            )
+        if self.cuda_graph and self.drift_penalty:
+            faults.append(
+                f"cuda_graph = True with drift_penalty = {self.drift_penalty!r}: the penalty selects the states that "
+                "a batch visits, which a graph cannot record; take cuda_graph = False"
             )
         if self.noise and self.init == "random":
             faults.append(f"noise = {self.noise!r} is put on compiled weights: it goes with init = 'compiled'")
@@ -177,8 +185,9 @@ class Settings:
     def to_json(self) -> str:
         """Return a JSON text that `from_json` reads back."""
         values = asdict(self)
-        if not self.cuda_graph:  # the digest of the text names folders of sweeps that are older than this setting
-            del values["cuda_graph"]
+        for name in ("cuda_graph", "drift_penalty"):  # the text's digest names folders of sweeps older than these
+            if not values[name]:
+                del values[name]
         return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod

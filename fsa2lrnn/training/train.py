@@ -32,6 +32,7 @@ from fsa2lrnn.lrnn.layers.base import Hint
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
+from fsa2lrnn.training.drift import DriftPenalty
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
@@ -159,6 +160,7 @@ class TrainingRun:
             model = first_model(settings, self.words)
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         check_layers(self.model)
+        self.penalty = DriftPenalty(self.model, settings.machine()) if settings.drift_penalty else None
         self.forward = torch.compile(self.model) if settings.compile else self.model
         self.hints, groups = parameter_groups(self.model, settings)
         betas, kind = (0.9, settings.beta2), OPTIMISERS[settings.optimiser]
@@ -221,6 +223,9 @@ class TrainingRun:
         """Compute the gradient of the weights on a batch; return the detached loss."""
         with autocast(self.settings):
             loss = mean_loss(self.forward(batch.tokens), batch.labels)
+        weight = self.settings.drift_penalty * (2 * self.step / self.settings.steps - 1)
+        if self.penalty is not None and weight > 0:
+            loss = loss + weight * self.penalty(batch.tokens)
         return self.trainer.backward(loss)
 
     def _descend(self, loss: Tensor) -> Tensor:

@@ -60,6 +60,10 @@ def train_stacked(
     replays = all(each.cuda_graph for each, _ in jobs)
     if not replays and (others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]):
         raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
+    if not replays and settings.drift_penalty:
+        raise UnsupportedFormat(
+            f"drift_penalty = {settings.drift_penalty!r} is not for stacked runs: train them one by one"
+        )
     check_writers(write_to)
     diverged: dict[int, Diverged] = {}
     with ExitStack() as held, use_threads(settings.threads), Stop() as stop:

@@ -54,9 +54,10 @@ class Span:
 
     def add(self, vector: list[int]) -> bool:
         """Store a vector of residues if it is independent of those before; return whether it is."""
-        spend(len(vector) * (len(self.rows) + 1))
+        spend(len(vector) + len(self.rows))
         for place, row in self.rows:
             if c := vector[place]:
+                spend(len(vector))
                 vector = [(x - c * y) % PRIME for x, y in zip(vector, row, strict=True)]
         place = next((i for i, x in enumerate(vector) if x), None)
         if place is None:
