@@ -53,9 +53,9 @@ class DriftPenalty:
             if k >= _FIRST:
                 member = one_hot(q, n).to(x.dtype)
                 sums, counts = sums + torch.einsum("nq,nhi->qhi", member, x), counts + member.sum(0)
-        is_known = counts > 0
+        reached = counts > 0
         c = sums / counts.clamp(min=1)[:, None, None]
         residual = torch.einsum("ahij,qhj->aqhi", A, c) + v[:, None] - c[delta]
-        spread = (c[is_known] - c[is_known].mean(0)).square().sum((1, 2)).mean() + _SMALL
-        drift = residual[is_known[None] & is_known[delta]].square().sum((1, 2)).mean() / spread
+        spread = (c[reached] - c[reached].mean(0)).square().sum((1, 2)).mean() + _SMALL
+        drift = residual[reached[None] & reached[delta]].square().sum((1, 2)).mean() / spread
         return drift + (torch.linalg.matrix_norm(A, 2) - 1).clamp(min=0).square().mean()
