@@ -102,8 +102,8 @@ def _amount(results: Document) -> str:
         f"{spent:.0f} minutes of processor time. Training: "
         f"{protocol['steps']} steps of {protocol['batch']} words of {protocol['length']} letters with a label at every "
         f"letter. Test: {protocol['words']} fresh words per length; a constant answer is right at the last letter of "
-        f"{constant[0]:.1f} % of those of 40 letters and of {constant[1]:.1f} % of those of 500. Learned at 40: every "
-        f"test word right at every letter. A counterexample to {len(failing)} of the {len(by_labels)} networks trained "
+        f"{constant[0]:.1f} % (40 letters) and {constant[1]:.1f} % (500). Learned: all test words of 40 letters "
+        f"right at every letter. A counterexample to {len(failing)} of the {len(by_labels)} networks trained "
         f"from labels alone was found, of at most {max(failing, default=0)} letters "
         f"(`experiments/results/{NAME}.json`).\n"
     )

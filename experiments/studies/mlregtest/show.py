@@ -82,7 +82,7 @@ def own_tasks() -> str:
     ]
     return markdown(heads, rows) + (
         f"\n{len(both)} machines, seed 0, the same limits of processor time. The earlier runs are those recorded in "
-        "`learn_and_prove.json`, at another time; the same hardware is not assured "
+        "`learn_and_prove.json`, perhaps on other hardware "
         "(`experiments/results/mlregtest_own_tasks.json`).\n"
     )
 
