@@ -32,8 +32,8 @@ def learned() -> str:
     largest = max((run for run in runs if run["proved"]), key=lambda run: run["states"])
     heads = ["class", *(f"{size} letters" for size in _SIZES), "median s", "largest s", "largest machine proved"]
     return markdown(heads, rows) + (
-        f"\n{len(runs)} of the {results['languages']:,} languages, in a stratified order, one run each with seed 0: "
-        f"proved within {results['limit']:.0f} s of processor time on one core, of those tried; {spent / 60:.1f} "
+        f"\n{len(runs)} of the {results['languages']:,} languages, one run each with seed 0: "
+        f"proved within {results['limit']:.0f} s of processor time on one core; {spent / 60:.1f} "
         f"minutes in all. The largest machine that was proved has {largest['states']} states ({largest['name']}, "
         f"{largest['processor_seconds']:.1f} s). {_failures(runs)}"
         "(`experiments/results/mlregtest_learned.json`).\n"
@@ -81,7 +81,7 @@ def own_tasks() -> str:
         *(f"{when}: {what}" for when in ("before", "now") for what in ("proved", "median s", "largest s")),
     ]
     return markdown(heads, rows) + (
-        f"\n{len(both)} machines, seed 0, the same limits of processor time. The earlier runs are those recorded in "
+        f"\n{len(both)} machines, seed 0, the same limits of processor time. The earlier runs are those in "
         "`learn_and_prove.json`, perhaps on other hardware "
         "(`experiments/results/mlregtest_own_tasks.json`).\n"
     )
