@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from experiments import law_tables, learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
+from experiments.studies import atlas
 from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest import show as show_mlregtest
 from experiments.studies.random_languages import show as show_random
@@ -252,6 +253,7 @@ SECTIONS = {
     "machines": Section(tables.machines, ("bench_machines",)),
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
+    "atlas": Section(atlas.table, (atlas.NAME,)),
     "hard": Section(tables.hard, ("bench_hard",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
     "learned_cascades": Section(learning_tables.learned_cascades, ("learned_cascades",)),
@@ -286,6 +288,7 @@ SECTIONS = {
 }
 # The script that writes each file of results, with its arguments.
 WRITERS = {
+    "atlas": "studies.atlas --folder MLREGTEST",
     "bench_gpu": "benchmarks.gpu",
     "bench_hard": "benchmarks.hard",
     "bench_layers": "benchmarks.layers",

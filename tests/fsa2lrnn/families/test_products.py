@@ -215,7 +215,7 @@ def test_any_number_of_factors_without_reflections_is_decided(n_states):
     built = [answer for answer in answers if isinstance(answer, HouseholderWitness)]
     for witness in built:
         check_by_hand(witness, family)
-    assert len(built) == (0, 0, 22, 94)[n_states - 1]
+    assert len(built) == (0, 0, 22, 207)[n_states - 1]
 
 
 @settings(max_examples=settings.default.max_examples // 4)

@@ -1,0 +1,143 @@
+"""The atlas: which layer in use holds which machine, in one layer and in a stack.
+
+    python -m experiments.studies.atlas --folder MLREGTEST
+
+Machines are named tasks, groups of order at most 60 given by generators, random machines, and languages of MLRegTest.
+`decide` raises an error where a layer is said to represent what a layer that contains it does not. Each machine is
+written as soon as it is decided, and one that is in the file is not decided again.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
+from experiments.studies.block_sizes import NAMED
+from experiments.studies.mlregtest.leaderboard import language, languages
+from experiments.tables import facts, markdown
+from fsa2lrnn import zoo
+from fsa2lrnn.automata import MooreMachine, classify
+from fsa2lrnn.extra.huggingface.stacks import decide_stack
+from fsa2lrnn.families.in_use import IN_USE, decide
+
+NAME = "atlas"
+COMMAND = "python -m experiments.studies.atlas --folder MLREGTEST"
+GROUPS = (
+    *(f"Z{n}" for n in range(2, 61)), *(f"D{n}" for n in range(3, 31)), "S3", "S4", "A4", "A5", "Q8", "Z2xZ2",
+    "Z2xZ2xZ2", "Z3xZ3", "Z2xZ4", "Z4xZ4", "Z2xS3", "Z3xS3", "S3xS3", "Z2xA4", "Z2xS4", "Z2xQ8", "Z3xQ8", "Z5xQ8",
+    "Z2xD4", "Z3xD4", "Z3xA4", "Z4xA4", "Z5xA4",
+)  # fmt: skip
+KINDS = ("any", "permutations", "monotone", "resets and identities")
+
+
+def random_machine(kind: str, rng: np.random.Generator) -> MooreMachine:
+    """Return an acceptor of 2 to 8 states whose 2 or 3 letters are of a kind; monotone maps make it aperiodic."""
+    n, letters = int(rng.integers(2, 9)), int(rng.integers(2, 4))
+    rows = {
+        "any": lambda: rng.integers(n, size=n),
+        "permutations": lambda: rng.permutation(n),
+        "monotone": lambda: np.sort(rng.integers(n, size=n)),
+        "resets and identities": lambda: np.arange(n) if rng.random() < 0.3 else np.full(n, rng.integers(n)),
+    }
+    outputs = rng.integers(2, size=n).astype(bool)
+    return MooreMachine([rows[kind]() for _ in range(letters)], outputs.tolist())
+
+
+def main(
+    folder: Annotated[Path | None, typer.Option(help="of MLRegTest, if it is here", exists=True)] = None,
+    machines: Annotated[int, typer.Option(min=4, help="random machines, a quarter of each kind")] = 200,
+    sample: Annotated[int, typer.Option(min=1, help="languages of MLRegTest")] = 96,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="time limit per machine, the default of `explain`")] = 30,
+    minutes: Annotated[float, typer.Option(min=0, help="minutes after which no machine is begun")] = 1e9,
+) -> None:
+    """Decide the layers for every machine, write results/atlas.json after each, print the table."""
+    sources, end = dict[tuple[str, str], MooreMachine](), time.monotonic() + 60 * minutes
+    sources |= {("random", f"{i}"): machine for i, machine in enumerate(random_machines(machines))}
+    sources |= {("group", spec): zoo.group(spec) for spec in GROUPS}
+    sources |= {("task", name): MooreMachine.from_source(f"task:{name}") for name in NAMED if "group(" not in name}
+    if folder is not None:
+        os.environ["FSA2LRNN_MLREGTEST"] = str(folder)
+        sources |= {("language", name): language(name) for name in languages(folder, sample)}
+
+    def run(kind: str, name: str) -> Row:
+        machine, begun = sources[kind, name].minimise(), time.process_time()
+        rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds)
+        late = [layer for layer, row in rows.items() if row.is_out_of_time]
+        cells = {layer: f"{row.one}/{row.stack}" for layer, row in rows.items()}
+        seconds = round(time.process_time() - begun, 2)
+        return {
+            "kind": kind,
+            "name": name,
+            "states": machine.n_states,
+            "cells": cells,
+            "late": late,
+            "seconds": seconds,
+        }
+
+    def due() -> Iterator[tuple[str, str]]:
+        yield from (key for key in sources if time.monotonic() < end)
+
+    run_due(
+        due(), ("kind", "name"), known_rows(NAME), run, lambda rows: results_io.write(NAME, {"runs": rows}, COMMAND)
+    )
+    print(table())
+
+
+def random_machines(count: int, seed: int = 0) -> list[MooreMachine]:
+    """Return machines of each kind in turn."""
+    rng = np.random.default_rng(seed)
+    return [random_machine(KINDS[i % len(KINDS)], rng) for i in range(count)]
+
+
+def table() -> str:
+    """Return the share of machines that each layer holds, in one layer and in a stack, and what is undecided."""
+    document = results_io.read(NAME)
+    runs = document["results"]["runs"]
+    rows, undecided = [], Counter[str]()
+    for layer, entry in IN_USE.items():
+        answers = [Counter(run["cells"][layer].split("/")[i] for run in runs) for i in (0, 1)]
+        open_ = [run for run in runs if run["cells"][layer].endswith("/unknown")]
+        smallest = min(open_, key=lambda run: (run["states"], run["kind"], run["name"]), default=None)
+        named = "" if smallest is None else f"{smallest['kind']} {smallest['name']} ({smallest['states']})"
+        counts = [f"{answer[what]}" for answer in answers for what in ("yes", "no", "unknown")]
+        rows.append([entry.title, *counts, named])
+    for run in runs:
+        for cell in run["cells"].values():
+            undecided[run["kind"]] += cell.count("unknown")
+    totals = Counter(run["kind"] for run in runs)
+    cells = 2 * len(IN_USE)
+    open_all = sum(undecided.values())
+    shares = ", ".join(f"{kind} {100 - 100 * undecided[kind] / (n * cells):.1f} %" for kind, n in totals.items())
+    of_s4 = sum(run["cells"]["s4"].count("unknown") for run in runs)
+    seconds, n_late = [run["seconds"] for run in runs], sum(bool(run["late"]) for run in runs)
+    note = (
+        f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). Decided are "
+        f"{100 - 100 * open_all / (len(runs) * cells):.1f} % of {len(runs) * cells:,} cells ({shares}); without the "
+        f"row of S4 {100 - 100 * (open_all - of_s4) / (len(runs) * (cells - 2)):.1f} %. Median {median(seconds):g} s "
+        f"per machine, at most {max(seconds):g}; in {n_late} machines a cell was not decided within the time limit"
+    )
+    heads = [
+        "layer",
+        "one: yes",
+        "no",
+        "unknown",
+        "stack: yes",
+        "no",
+        "unknown",
+        "smallest with an unknown stack (states)",
+    ]
+    return markdown(heads, rows) + facts(document, note)
+
+
+if __name__ == "__main__":
+    script.run(main)
