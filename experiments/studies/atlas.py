@@ -88,7 +88,7 @@ def main(
         yield from (key for key in sources if time.monotonic() < end)
 
     run_due(
-        due(), ("kind", "name"), known_rows(NAME), run, lambda rows: results_io.write(NAME, {"runs": rows}, COMMAND)
+        due(), ("kind", "name"), known_rows(NAME), run, lambda rows: results_io.write("atlas", {"runs": rows}, COMMAND)
     )
     print(table())
 
