@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Literal, TypeVar, cast, get_args
 
@@ -30,13 +31,26 @@ def explore(
     3
     """
     letters = tuple(alphabet)
+    states, delta = enumerate_states(start, lambda state: (step(state, a) for a in letters), max_states)
+    return MooreMachine(delta, [output(state) for state in states], 0, letters, labels=states)
+
+
+def enumerate_states(
+    start: State, successors: Callable[[State], Iterable[State | None]], max_states: int
+) -> tuple[list[State], np.ndarray]:
+    """Return the states reachable from `start`, breadth first, and the numbers of their successors, int64 (k, N).
+
+    `successors` gives k states, with None for a missing one, whose number is −1. More than `max_states` reachable
+    states raise `BudgetExceeded`.
+
+    >>> enumerate_states(0, lambda q: [(q + 2) % 6, None], max_states=3)[1].tolist()
+    [[1, 2, 0], [-1, -1, -1]]
+    """
     states: list[State] = [start]
-    number: dict[State, int] = {start: 0}
-    columns: list[list[int]] = []
+    number: dict[State | None, int] = {None: MISSING, start: 0}
+    table = array("q")
     for state in states:
-        column: list[int] = []
-        for letter in letters:
-            target = step(state, letter)
+        for target in successors(state):
             if target not in number:
                 if len(states) == max_states:
                     raise BudgetExceeded(
@@ -44,11 +58,9 @@ def explore(
                         "is the task finite-state? raise max_states if it is"
                     )
                 number[target] = len(states)
-                states.append(target)
-            column.append(number[target])
-        columns.append(column)
-    delta = np.array(columns, dtype=np.int64).reshape(len(states), len(letters)).T
-    return MooreMachine(delta, [output(state) for state in states], 0, letters, labels=states)
+                states.append(target)  # type: ignore[arg-type]
+            table.append(number[target])
+    return states, np.array(table).reshape(len(states), -1).T
 
 
 Completion = Literal["error", "sink", "ignore"]
