@@ -73,7 +73,22 @@ def trim(machine: MooreMachine) -> MooreMachine:
     >>> trim(MooreMachine([[1, 1, 0]], "xyz", start=1)).outputs
     ('y',)
     """
-    return _restrict(machine, tables.breadth_first(machine.delta, machine.start))
+    states, delta = reachable_table(machine.delta, machine.start)
+    pick = states.tolist()
+    labels = None if machine.labels is None else [machine.labels[q] for q in pick]
+    return MooreMachine(delta, [machine.outputs[q] for q in pick], 0, machine.alphabet, labels)
+
+
+def reachable_table(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the reachable states breadth first, letters in order, and the table of their numbers: (N,), (k, N).
+
+    >>> [array.tolist() for array in reachable_table(np.array([[1, 1, 0]]), 1)]
+    [[1], [[0]]]
+    """
+    states = tables.breadth_first(delta, start)
+    number = np.full(delta.shape[1], MISSING)
+    number[states] = np.arange(len(states))
+    return states, number[delta[:, states]]
 
 
 def minimise(machine: MooreMachine) -> MooreMachine:
@@ -299,23 +314,21 @@ def check_completion(completion: str) -> None:
         raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {choices}")
 
 
+def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cell of each letter and a representative letter of each cell; letters that act alike share a cell.
+
+    >>> [array.tolist() for array in share_cells(np.array([[1, 0], [0, 0], [1, 0]]))]
+    [[0, 1, 0], [0, 1]]
+    """
+    number: dict[bytes, int] = {}
+    cell = np.array([number.setdefault(row.tobytes(), len(number)) for row in delta])
+    return cell, np.unique(cell, return_index=True)[1]
+
+
 def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
     """Return outputs as class numbers in order of appearance: int64 (n,)."""
     number: dict[Hashable, int] = {}
     return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
-
-
-def _restrict(machine: MooreMachine, order: np.ndarray) -> MooreMachine:
-    number = np.full(machine.n_states, MISSING)
-    number[order] = np.arange(len(order))
-    states = order.tolist()
-    return MooreMachine(
-        number[machine.delta[:, order]],
-        [machine.outputs[q] for q in states],
-        int(number[machine.start]),
-        machine.alphabet,
-        None if machine.labels is None else [machine.labels[q] for q in states],
-    )
 
 
 def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:

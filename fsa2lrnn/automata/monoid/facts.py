@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fsa2lrnn import symbols
+from fsa2lrnn.automata.language import share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.display.brief import Brief
@@ -93,10 +94,7 @@ class Action:
     @classmethod
     def of(cls, machine: MooreMachine) -> Action:
         """Return the action of a minimal machine."""
-        first: dict[bytes, int] = {}
-        for a, row in enumerate(machine.delta):
-            first.setdefault(row.tobytes(), a)
-        rows = list(first.values())
+        _, rows = share_cells(machine.delta)
         dtype = np.uint16 if machine.n_states <= 2**16 else np.uint32
         return cls(machine.delta[rows].astype(dtype), tuple(machine.alphabet[a] for a in rows), machine.alphabet)
 
