@@ -12,8 +12,7 @@ import torch
 from numba import njit
 from torch import Tensor
 
-from fsa2lrnn.lrnn.compiled import takes
-from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING, CompiledRecurrence
+from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING, CompiledRecurrence, takes
 from fsa2lrnn.lrnn.scans import check_method
 
 

@@ -14,9 +14,8 @@ from numba import njit
 from torch import Tensor
 
 from fsa2lrnn.extra.baselines.kernels.channels import System
+from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING, CompiledRecurrence, takes
 from fsa2lrnn.extra.baselines.kernels.transition import from_planes, planes, twice_real
-from fsa2lrnn.lrnn.compiled import takes
-from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING, CompiledRecurrence
 from fsa2lrnn.lrnn.scans import check_method
 
 

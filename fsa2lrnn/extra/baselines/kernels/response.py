@@ -14,8 +14,8 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING, CompiledRecurrence
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading
-from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING, CompiledRecurrence
 
 
 class Response(NamedTuple):

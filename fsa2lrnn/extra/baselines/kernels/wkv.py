@@ -18,8 +18,7 @@ from numba import njit
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fsa2lrnn.lrnn.compiled import takes
-from fsa2lrnn.lrnn.compiled.harness import CompiledRecurrence
+from fsa2lrnn.extra.baselines.kernels.harness import CompiledRecurrence, takes
 from fsa2lrnn.lrnn.scans import check_method
 
 NOTHING = -1e38  # the exponent of a sum of no terms; −∞ would make ∞ − ∞
