@@ -9,19 +9,11 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn import registry
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    AlphabetOption,
-    CompletionOption,
-    JsonOption,
-    MaxBlockOption,
-    Source,
-    TokenShiftOption,
-)
+from fsa2lrnn.cli import options, outputs, sources
 
 
 def explain(
-    source: Source,
+    source: options.Source,
     family: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="decide only this family or layer; repeatable")
     ] = None,
@@ -33,13 +25,13 @@ def explain(
         ),
     ] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
-    max_block: MaxBlockOption = None,
-    token_shift: TokenShiftOption = True,
+    max_block: options.MaxBlockOption = None,
+    token_shift: options.TokenShiftOption = True,
     draw: Annotated[
         Path | None, typer.Option(metavar="FILE", help="draw the cascade into this file (.svg, or .dot .gv)")
     ] = None,
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
     max_seconds: Annotated[
         float,
         typer.Option(
@@ -48,7 +40,7 @@ def explain(
             help="time limit for the layers and the cascade; what is not decided by then is unknown",
         ),
     ] = 30.0,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
     outputs.check_drawing(draw)
