@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fsa2lrnn import symbols
 from fsa2lrnn.cli import console, words
 from fsa2lrnn.cli.console import markup
-from fsa2lrnn.errors import counted, shortened
+from fsa2lrnn.errors import counted
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.certificate import Certificate
 
 _OUTPUTS = 40  # outputs displayed at the end of a trace
-_SHOWN_WORD = 72  # characters of a counterexample in a row
 
 
 def verdict_text(
@@ -75,16 +74,6 @@ def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: boo
         console.emit_json(verdict.to_json())
     else:
         console.out.print(verdict_text(verdict, alphabet, may_close))
-
-
-def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """Return the result of a counterexample search as one row of a table."""
-    if not isinstance(result, Refuted):
-        searched = "; ".join(search.what for search in result.searches)
-        return [("counterexample", f"none found among {searched}")]
-    word = shortened(words.shown(result.word, alphabet), _SHOWN_WORD)
-    short = ", the shortest there is" if result.is_shortest else ""
-    return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]
 
 
 def _by(verdict: Refuted) -> str:

@@ -37,7 +37,7 @@ def certify(
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
         )
-    outputs.check_certificate(output)
+    outputs.check(output, "a certificate", ".json")
     if (folder := sources.exported_folder(model)) is not None:
         raise UnsupportedFormat(
             f"{folder} is a folder that `export` wrote, and certificates are for models ({options.MODEL_SUFFIX}): "

@@ -43,7 +43,7 @@ def explain(
     as_json: options.JsonOption = False,
 ) -> None:
     """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
-    outputs.check_drawing(draw)
+    outputs.check(draw, "a drawing", ".svg", ".dot", ".gv")
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)
 

@@ -28,7 +28,7 @@ def verify(
     as_json: options.JsonOption = False,
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
-    outputs.check_proof(certificate)
+    outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
