@@ -45,22 +45,21 @@ def verdict_text(
         )
     reach = verdict.checked_length
     equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
-    if not may_close and (verdict.budget is not None or verdict.seconds is not None):
-        return (
-            f"[yellow bold]undecided[/]: equal on every word of {equal}. This model may reach a new state with every "
-            "letter, so that no\n  budget is enough for a proof of all lengths: `fsa2lrnn certify` proves it up to a "
-            f"length{where}"
-        )
+    spent = advice = ""
     if verdict.budget is not None:
-        return (
-            f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
-            f"{equal}. Raise --max-states{where}"
+        spent, advice = f"{verdict.budget:,} joint states were not enough; ", "Raise --max-states"
+    elif verdict.seconds is not None:
+        spent, advice = f"the time limit of {verdict.seconds:g} s has passed; ", "Raise --max-seconds"
+    if spent and not may_close:
+        spent, advice = (
+            "",
+            (
+                "This model may reach a new state with every letter, so that no\n  budget is enough for a proof of all "
+                "lengths: `fsa2lrnn certify` proves it up to a length"
+            ),
         )
-    if verdict.seconds is not None:
-        return (
-            f"[yellow bold]undecided[/]: the time limit of {verdict.seconds:g} s has passed; equal on every word of "
-            f"{equal}. Raise --max-seconds{where}"
-        )
+    if advice:
+        return f"[yellow bold]undecided[/]: {spent}equal on every word of {equal}. {advice}{where}"
     searches = [
         f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
     ]

@@ -53,16 +53,9 @@ def explain(
         exported.explain(machine, layer, certificates, as_json)
         return
 
-    from fsa2lrnn.cli import cascades, console, explanation
+    from fsa2lrnn.cli import console, explanation
 
-    explanation.main(
-        machine,
-        family or [],
-        certificates,
-        cascades.CascadeRequest(max_block, token_shift, draw),
-        as_json,
-        max_seconds,
-    )
+    explanation.main(machine, family or [], certificates, as_json, max_block, token_shift, draw, max_seconds)
     if not as_json:
         typed = quote(source)
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")
