@@ -128,7 +128,7 @@ def options_of(form: SourceFormat) -> tuple[str, ...]:
 
 
 def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
-    text, candidates = str(source), [form for form in FORMATS if form.writes or not for_writing]
+    text, candidates = str(source), [form for form in FORMATS if form.writer or not for_writing]
     for form in candidates:
         if text.lower().endswith(form.endings) if form.is_file else text.startswith(form.endings):
             return form
