@@ -60,7 +60,7 @@ class RWKV4Layer(Layer):
     Config = RWKV4Config
     takes_index: ClassVar[bool] = True
     unproved: ClassVar[str | None] = "whose exponentials no judge models"
-    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    methods: ClassVar[tuple[str, ...]] = METHODS
 
     def __init__(self, width_in: int, config: RWKV4Config) -> None:
         super().__init__()
@@ -98,7 +98,7 @@ class RWKV4Layer(Layer):
     ) -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, C), state (B, 5, C) -> (B, T, C), (B, 5, C).
 
-        `method` is one of `wkv.METHODS`. With `index` (B, T), u (R, C) holds the distinct inputs.
+        `method` is one of `wkv`. With `index` (B, T), u (R, C) holds the distinct inputs.
         """
         if not (u if index is None else index).shape[1]:
             return (u if index is None else embedding(index, u)), state

@@ -10,10 +10,11 @@ from torch.nn.functional import embedding, linear
 
 from fsa2lrnn.extra.baselines.channels import COMPLEX, check_stream
 from fsa2lrnn.extra.baselines.kernels import channels
-from fsa2lrnn.extra.baselines.kernels.diagonal import METHODS, scan_diagonal, times
+from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal, times
 from fsa2lrnn.extra.baselines.kernels.mixing import Mixing
 from fsa2lrnn.extra.baselines.kernels.transition import planes
 from fsa2lrnn.lrnn.layers.base import Layer
+from fsa2lrnn.lrnn.scans import METHODS
 
 
 class SpectralLayer(Layer):
@@ -64,7 +65,7 @@ class SpectralLayer(Layer):
     ) -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
 
-        `method` is one of `diagonal.METHODS`. With `index` (B, T), u (R, H) holds the distinct inputs.
+        `method` is one of `scan`, or "letters" for "auto". With `index` (B, T), u (R, H) holds the distinct inputs.
         """
         rates, B, C = self.matrices()
         entering, skipped = linear(u, B), self.D * u
