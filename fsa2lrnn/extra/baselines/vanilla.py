@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import linear
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
@@ -44,7 +44,6 @@ class VanillaLayer(Layer):
     """
 
     Config = VanillaConfig
-    takes_index: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
 
     def __init__(self, width_in: int, config: VanillaConfig) -> None:
@@ -85,15 +84,12 @@ class VanillaLayer(Layer):
         """Return the state as a vector: (B, H, b) -> (B, n)."""
         return state.flatten(1)
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, d), state (B, H, b) -> (B, T, n), (B, H, b).
 
-        `method` is one of `scan`, or "letters" for "auto". With `index` (B, T), u (R, d) holds the distinct inputs.
+        `method` is one of `scan`, or "letters" for "auto".
         """
         v = linear(u, self.B)
-        v = v if index is None else embedding(index, v)
         if self.is_dense and method in ("auto", "letters", "sequential"):
             x = scan_constant(self.A, v, state.flatten(1))
         else:
