@@ -99,11 +99,7 @@ def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> No
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
     """Return the call that `share` makes for one part."""
-    return partial(kernel, *_flat(arguments), part)
-
-
-def _flat(arguments: Sequence[Any]) -> list[Any]:
-    return [_numbers(each) if isinstance(each, Tensor) else each for each in arguments]
+    return partial(kernel, *(_numbers(each) if isinstance(each, Tensor) else each for each in arguments), part)
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:

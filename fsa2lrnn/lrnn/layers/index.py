@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn import multi_step
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape, check_positive
 from fsa2lrnn.lrnn.scans import check_method
 from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, MultiStepTable
 
@@ -87,10 +87,7 @@ class IndexLayerConfig(LayerConfig):
     reads_letters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if min(self.n_states, self.n_maps) < 1:
-            raise UnsupportedFormat(
-                f"n_states = {self.n_states} and n_maps = {self.n_maps}: a table has at least one of each"
-            )
+        check_positive(self, "n_states", "n_maps")
 
     @property
     def width(self) -> int:

@@ -4,7 +4,6 @@ from collections import Counter
 from hashlib import sha256
 from itertools import product
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,32 +20,10 @@ from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, Unsup
 def test_the_facts_of_every_example(source):
     m = zoo.from_task(source)
     assert m.n_states == m.minimise().n_states == zoo.ZOO[source].n_states
-    assert kind(m.minimise()) == zoo.ZOO[source].kind
     assert m.labels is not None or source.startswith("random")
     letters = [str(m.alphabet[k % len(m.alphabet)]) for k in range(12)]
     joined = "".join(letters) if all(len(a) == 1 for a in letters) else " ".join(letters)
     assert m.transduce(joined) == m.transduce(letters)
-
-
-def kind(m: MooreMachine) -> str:
-    """By brute force over the transition monoid, a word at a time."""
-    rows = m.delta
-    if all(len(set(row)) == m.n_states for row in rows.tolist()):
-        return "group"
-    maps = [np.arange(m.n_states)]
-    seen = {maps[0].tobytes()}
-    for f in maps:
-        periodic = np.arange(m.n_states)
-        for _ in range(m.n_states):
-            periodic = np.unique(f[periodic])
-        if (f[periodic] != periodic).any():
-            return "mixed"
-        for row in rows:
-            g = row[f]
-            if g.tobytes() not in seen:
-                seen.add(g.tobytes())
-                maps.append(g)
-    return "aperiodic"
 
 
 def test_every_task_is_in_the_zoo_and_described():

@@ -294,7 +294,7 @@ def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen()
 
 @pytest.mark.parametrize("change", [{"size": 0}, {"n_factors": 0}, {"value_hidden": 0}, {"n_heads": 0}])
 def test_sizes_are_positive(change):
-    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: a Householder layer needs a positive one"):
+    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: HouseholderLayerConfig needs a positive"):
         HouseholderLayerConfig(**{"size": 2, "n_factors": 1, "transition_hidden": 2, "value_hidden": 2, **change})
 
 

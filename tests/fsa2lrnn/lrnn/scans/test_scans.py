@@ -33,10 +33,10 @@ def noisy_permutations(batch, length, heads, b, dtype=torch.float64):
     return [t.to(dtype).requires_grad_() for t in (A, v, torch.randn(batch, heads, b, generator=generator))]
 
 
-def results(inputs, method):
-    """The states, and the gradients of a sum in which each counts otherwise."""
+def results(inputs, run):
+    """The states by a method or a function, and the gradients of a sum in which each counts otherwise."""
     copies = [t.detach().clone().requires_grad_() for t in inputs]
-    x = scan(*copies, method=method)
+    x = scan(*copies, method=run) if isinstance(run, str) else run(*copies)
     weight = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
     if x.requires_grad:
         (x * weight).sum().backward()
@@ -158,33 +158,16 @@ def tables(batch, length, heads, b, dtype=torch.float64, n_rows=3):
     return tokens, *(t.to(dtype).requires_grad_() for t in (A, v, x0))
 
 
-def results_of_tokens(tokens, inputs, run):
-    copies = [t.detach().clone().requires_grad_() for t in inputs]
-    x = run(tokens, *copies)
-    weight = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
-    if x.requires_grad:
-        (x * weight).sum().backward()
-    return [x, *(torch.zeros_like(t) if t.grad is None else t.grad for t in copies)]
-
-
-def written_out(tokens, A, v, x0):
-    return scan(A[tokens], v[tokens], x0, "sequential")
-
-
-def by(method):
-    return lambda *inputs: scan_tokens(*inputs, method=method)
-
-
 @pytest.mark.parametrize("b", SIZES_TOKENS)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_agrees_with_the_tables_written_out_forward_and_backward(length, b):
     for batch in (0, 1, 5):
         for heads in (1, 3, 8):
             tokens, *inputs = tables(batch, length, heads, b)
-            wanted = results_of_tokens(tokens, inputs, written_out)
+            wanted = results(inputs, lambda A, v, x0: scan(A[tokens], v[tokens], x0, "sequential"))  # noqa: B023
             for method in TOKEN_METHODS:
-                for one, other in zip(results_of_tokens(tokens, inputs, by(method)), wanted, strict=True):
-                    torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
+                found = results(inputs, lambda *tables: scan_tokens(tokens, *tables, method=method))  # noqa: B023
+                assert_same(found, wanted, 1e-11)
 
 
 @pytest.mark.parametrize(
