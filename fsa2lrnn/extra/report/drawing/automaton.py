@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
-from fsa2lrnn.display.markup import Markup, cut, picture, standing_alone, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import cut, picture, standing_alone, text
 from fsa2lrnn.extra.report.drawing.curves import Curve, Point, head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, DrawingLayout, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine

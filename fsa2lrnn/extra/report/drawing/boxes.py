@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import picture, standing_alone, text
 from fsa2lrnn.extra.report.drawing.curves import Point, head
 from fsa2lrnn.extra.report.drawing.labels import width
 from fsa2lrnn.extra.report.drawing.ranks import Edge, rank
