@@ -160,11 +160,7 @@ def test_product_runs_both(data):
 @pytest.mark.parametrize(
     ("delta", "options", "message"),
     [
-        (
-            PARTIAL,
-            {"alphabet": "ab"},
-            r"no transition for state 1 on 'a', state 0 on 'b': add them, or choose completion",
-        ),
+        (PARTIAL, {"alphabet": "ab"}, r"no transition for state 1 on 'a', state 0 on 'b': add them, or choose"),
         (PARTIAL, {"alphabet": "ab", "labels": ["even", "odd"]}, "state 'odd' on 'a', state 'even' on 'b'"),
         ([[0, None], [0, None]], {"alphabet": "a"}, "no transition for state 1 on 'a', state 1 on 1"),
         (np.full((1, 10), -1), {"outputs": range(10)}, r"state 4 on 0 and 5 more: add them"),

@@ -293,10 +293,7 @@ def test_a_modulus_below_two_is_refused(task, M):
     [
         (lambda: zoo.sum_mod(0), r"sum_mod\(M=0\): M must be a whole number of at least 2 \(modulo 1 every sum is 0\)"),
         (lambda: zoo.mod_arith(5, "bin"), "completion must be one of sink, ignore, running, operator, eager, register"),
-        (
-            lambda: zoo.sum_mod(5_000),
-            r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of 250,",
-        ),
+        (lambda: zoo.sum_mod(5_000), r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of"),
         (lambda: zoo.cycle_navigation(1), r"cycle_navigation\(n=1\): n must be a whole number of at least 2"),
     ],
 )
