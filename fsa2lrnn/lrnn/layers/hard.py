@@ -62,12 +62,6 @@ class HardConfig(LayerConfig):
     def entries(self) -> int:
         return max(self.heads * self.logits, self.width * self.block, self.hidden)
 
-    @classmethod
-    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Return a configuration with the shape's number of heads; raise `UnsupportedFormat` for an unknown option."""
-        cls.refuse_unknown(options)
-        return cls(shape.heads, **options)
-
 
 @dataclass(frozen=True)
 class SizedHardConfig(HardConfig):

@@ -21,9 +21,10 @@ from llvmlite import ir
 from numba import njit
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, empty, share, thread_count, typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, empty, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction, kernel
 from fsa2lrnn.lrnn.normalise.reference import bounded
 
@@ -314,7 +315,7 @@ class _Normalise(Function):
         return y
 
     @staticmethod
-    @typed_once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         y, norms = ctx.saved_tensors
         dA = empty(y.shape, y.dtype)
