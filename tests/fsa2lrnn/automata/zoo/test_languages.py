@@ -4,16 +4,11 @@ import random
 import re
 from itertools import groupby, product
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import equivalent
-from fsa2lrnn.automata.zoo.paper import evaluate
-from fsa2lrnn.automata.zoo.paper import random_expression as random_arithmetic
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 
@@ -300,13 +295,6 @@ def test_a_modulus_below_two_is_refused(task, M):
 def test_the_messages_name_value_invariant_and_remedy(build, message):
     with pytest.raises((InvalidMachine, UnsupportedFormat, BudgetExceeded), match=message):
         build()
-
-
-@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
-def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
-    expression = random_arithmetic(n_digits, modulus, np.random.default_rng(seed))
-    assert len(expression) == 2 * n_digits - 1
-    assert evaluate(expression) == eval(expression)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import trim
-from fsa2lrnn.automata.zoo.mlregtest import FOLDER, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest
 from fsa2lrnn.automata.zoo.sampling import _reachable_share
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
 
@@ -127,7 +127,7 @@ def test_names_of_mlregtest(tmp_path, monkeypatch):
         MooreMachine.from_source("mlregtest:04.04.SL.2.1.0")
     for name in ("", "SL", "04.04.XX.2.1.0", "04.04.SL.2.1", "../../a.SL.2.1.0", "04.04.SL.²2.1.0"):
         with pytest.raises(UnsupportedFormat, match="does not name a language"):
-            parse_name(name)
+            from_mlregtest(name)
 
 
 NAMES = ("Z2", "Z5", "S2", "S3", "S4", "A3", "A4", "A5", "D2", "D4", "D5", "Q8", "Z2xZ3xS3", "Z4xQ8", "A4×Z2")
