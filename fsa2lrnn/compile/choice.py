@@ -87,4 +87,4 @@ def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shif
 def gate_units(cascade: Cascade) -> int:
     """Return the number of hidden units of all gates and the read-out of a compiled cascade."""
     recurrence = stack_recurrence(cascade)
-    return sum(layer.n_units for layer in recurrence.layers) + recurrence.readout.gate.n_units  # type: ignore[union-attr]
+    return sum(layer.n_units for layer in recurrence.layers) + recurrence.readout.n_units  # type: ignore[union-attr]
