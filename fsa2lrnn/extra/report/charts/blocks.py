@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, cut, line, picture, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import cut, line, picture, text
 from fsa2lrnn.extra.report.charts.horizon import fit, linear, symmetric
 from fsa2lrnn.extra.report.drawing.automaton import hue
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine

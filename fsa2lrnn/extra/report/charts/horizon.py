@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from fsa2lrnn.display.markup import Markup, line, picture, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import line, picture, text
 from fsa2lrnn.extra.report.facts import KINDS, Model, ReportFacts
 
 _LEFT, _NAME = 170, 24  # where the scale begins at the least, and the names

@@ -7,7 +7,8 @@ from importlib.resources import files
 
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, cut, picture, standing_alone, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import cut, picture, standing_alone, text
 from fsa2lrnn.extra.report.drawing.geometry import head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, DrawingLayout, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine

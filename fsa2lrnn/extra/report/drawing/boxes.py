@@ -8,7 +8,8 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import picture, standing_alone, text
 from fsa2lrnn.extra.report.drawing.automaton import curve_with_head
 from fsa2lrnn.extra.report.drawing.geometry import Edge
 from fsa2lrnn.extra.report.drawing.layout import ordered
