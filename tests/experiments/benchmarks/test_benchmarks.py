@@ -82,7 +82,7 @@ def test_streams_and_machines_are_the_same_each_time():
 @pytest.mark.parametrize(("block", "heads"), BLOCKS)
 def test_the_networks_are_one_function(block, heads):
     rule = "released" if block > 1 else "clip"
-    settings = preset("released", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=9, batch=2)
+    settings = preset("paper", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=9, batch=2)
     model, batch = prepare(settings)
     model.double()
     with torch.no_grad():
@@ -126,7 +126,7 @@ def test_lengths_and_counters():
 
 
 def small(task="task:sum_mod(5)", layers=1):
-    return preset("released", task, layers=layers, block=2, heads=4, embedding_dim=8, batch=6, length=9)
+    return preset("paper", task, layers=layers, block=2, heads=4, embedding_dim=8, batch=6, length=9)
 
 
 @pytest.mark.slow
@@ -219,7 +219,7 @@ def test_ours_are_the_model_itself_and_compile_no_scan_in_torch_alone(monkeypatc
 
     for known in (scans.METHODS, scans.TOKEN_METHODS, normalise.METHODS):
         monkeypatch.setitem(known, "fused", refuse)
-    settings = preset("released", "task:sum_mod(5)", layers=2, batch=16)
+    settings = preset("paper", "task:sum_mod(5)", layers=2, batch=16)
     model, batch = bench_steps.prepare(settings)
     bench_steps.loss(bench_steps.FORWARDS[bench_steps.TORCH](model, batch.tokens), batch).backward()
     with pytest.raises(RuntimeError, match="compiled"):

@@ -41,6 +41,13 @@ def test_earlier_names_are_accepted_with_a_warning(command):
             assert renamed(command, [f"{old}=3"]) == [*([new] if new else []), "3"]
 
 
+@pytest.mark.parametrize("typed", [["--preset", "released"], ["--preset=released"]])
+def test_the_earlier_name_of_a_preset_is_accepted_with_a_warning(typed):
+    with pytest.warns(UserWarning, match="released is an earlier name of the preset: write --preset paper"):
+        found = renamed("train", ["a", *typed, "--", "--preset", "released"])
+    assert found == ["a", *(part.replace("released", "paper") for part in typed), "--", "--preset", "released"]
+
+
 def test_earlier_names_warn_and_quiet_leaves_out_suggestions(call):
     with warnings.catch_warnings():
         warnings.simplefilter("default")

@@ -116,7 +116,7 @@ def tiny(monkeypatch, tmp_path):
         changes = {"own": {"learning_rate": 1e-3}, "paper": {}}
         network = {**columns.COLUMNS[name].network, **TINY, "length": 6, "test_length": 9}
         settings = {rate: changes[rate] for rate in rates}
-        return Sweep((task,), {name: network}, settings, seeds, "released", RunPlan(lengths=(5, 9), n_words=8))
+        return Sweep((task,), {name: network}, settings, seeds, "paper", RunPlan(lengths=(5, 9), n_words=8))
 
     monkeypatch.setattr(columns, "sweep", sweep)
     monkeypatch.setattr(cells, "LENGTHS", (5, 9))
