@@ -23,6 +23,7 @@ from typing import Annotated, Any
 import torch
 import typer
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from experiments import script
 from experiments.benchmarks import scans, steps
@@ -59,7 +60,11 @@ def layer_step(name: str, of: str, batch: int, length: int) -> Step:
     def run() -> None:
         for weight in (u, *layer.parameters()):
             weight.grad = None
-        layer.outputs(u, layer.initial_state(batch), "auto", index).backward(dy)
+        if layer.takes_index:
+            y = layer.outputs(u, layer.initial_state(batch), "auto", index)
+        else:
+            y = layer.outputs(u if index is None else embedding(index, u), layer.initial_state(batch))
+        y.backward(dy)
 
     return run
 

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, formats, minimise
-from fsa2lrnn.automata.formats import read_source, write_file
+from fsa2lrnn.automata.formats import meant, read_source, write_file
 from fsa2lrnn.automata.formats import regex as regex_module
 from fsa2lrnn.automata.formats.regex import from_regex
-from fsa2lrnn.automata.formats.suggestion import meant
-from fsa2lrnn.automata.zoo import TASKS
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 
@@ -162,12 +160,12 @@ MEANT = {
 
 def test_what_is_meant_can_be_read_and_nothing_is_made_up():
     for source, suggestion in MEANT.items():
-        assert meant(source, TASKS) == suggestion
+        assert meant(source) == suggestion
         read_source(suggestion)
     for source in ("machine.xyz", "abab", "folder/machine", "", "m", "ñ"):
-        assert meant(source, TASKS) is None
-    assert meant("mod_arith(5", TASKS) == "task:mod_arith(5"  # a call that is cut off is a task all the same
-    assert meant("ab(c)*", TASKS) == "regex:ab(c)*"
+        assert meant(source) is None
+    assert meant("mod_arith(5") == "task:mod_arith(5"  # a call that is cut off is a task all the same
+    assert meant("ab(c)*") == "regex:ab(c)*"
 
 
 ATOMS = st.sampled_from(["a", "b", "(a|b)", "()", ".", "[ab]", "[^a]"])
