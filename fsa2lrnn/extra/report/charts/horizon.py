@@ -7,107 +7,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from fsa2lrnn.display.markup import Markup, line, picture, tag, text
 from fsa2lrnn.extra.report.facts import KINDS, Model, ReportFacts
 
-_LEFT, _NAME = 170, 24  # where the scale begins at the least, and the names
-_LETTER = 7.5  # the width of one of their letters, a generous mean
+_FOR_EVER = 12  # % of the width of a bar that stands for all longer words
 
 
-@dataclass(frozen=True)
-class _Paper:
-    """The geometry of a chart: the scale ends at `right`, the bar of a proof for all words at `end`.
+class Bar(NamedTuple):
+    """A part of a model's bar, from `begin` to `end` in % of its width; `said` is shown by hovering."""
 
-    Names are cut to their last `longest` characters, which distinguish repairs; `above` is the space for them above
-    bars.
-    """
-
-    width: int
-    row: int
-    right: int
-    end: int
-    longest: int
-    above: int
-    hatch: str
+    kind: str
+    begin: float
+    end: float
+    label: str
+    said: str
 
 
-_WIDE = _Paper(960, 30, 850, 950, 40, 0, "hatch")
-_NARROW = _Paper(400, 48, 306, 396, 44, 20, "hatch-narrow")
-_TOP = 30
+def horizon(facts: ReportFacts) -> tuple[list[tuple[str, float]], dict[str, list[Bar]]]:
+    """Return the ticks of an axis of lengths, text and place in %, and the bar of each model by name."""
+    lengths = [n for model in facts.models for n in (model.proved, _failure(model)) if n]
+    decades = max(3, math.ceil(math.log10(max(lengths, default=1)) + 0.25))
+    x = logarithmic(1, 10**decades, 0, 100 - _FOR_EVER)
+    ticks = [(short(10**k), x(10**k)) for k in range(decades)]
+    ticks.append(("all words", 100))
+    return ticks, {model.name: _bar(model, x) for model in facts.models}
 
 
-def horizon(facts: ReportFacts, is_narrow: bool = False) -> Markup:
-    """Draw one bar per model; with `is_narrow`, for phones, the model's name is above its bar."""
-    paper = _NARROW if is_narrow else _WIDE
-    known = [n for model in facts.models for n in (model.proved, _failure(model)) if n]
-    high = 10 ** max(3, math.ceil(math.log10(max(known, default=1)) + 0.25))
-    names = [_cut(model.name, paper.longest) for model in facts.models]
-    left = 4.0 if is_narrow else max(_LEFT, _NAME + _LETTER * max(map(len, names), default=0) + 8)
-    x = logarithmic(1, high, left, paper.right)
-    bottom = _TOP + paper.row * len(facts.models)
-    drawn = [_hatching(paper.hatch)]
-    decades = round(math.log10(high))
-    for k in range(decades + 1):
-        place = x(10**k)
-        drawn.append(line(place, _TOP - 6, place, bottom, "grid"))
-        if not is_narrow or decades < 5 or k % 2 == 0:
-            drawn.append(text(place, _TOP - 12, short(10**k), anchor="start" if is_narrow and k == 0 else "middle"))
-    drawn += [
-        text((paper.right + paper.end) / 2, _TOP - 12, "all words"),
-        line(paper.right, _TOP - 6, paper.right, bottom, "grid strong"),
-    ]
-    for i, (model, name) in enumerate(zip(facts.models, names, strict=True)):
-        top = _TOP + i * paper.row + 5
-        drawn += [mark(model.kind, 10, top + 10), text(_NAME, top + 14, name, anchor="start", class_="label name")]
-        drawn += _bar(model, top + paper.above, left, x, paper)
-    drawn.append(text(left, bottom + 18, "letters in the word", anchor="start", class_="label faint"))
-    said = "Up to which length each model is proved right, and where it fails"
-    return picture(paper.width, bottom + 26, said, *drawn)
-
-
-def _cut(name: str, longest: int) -> str:
-    return name if len(name) <= longest else f"…{name[1 - longest :]}"
-
-
-def _bar(model: Model, top: float, left: float, x: Scale, paper: _Paper) -> list[Markup]:
-    def piece(begin: float, end: float, class_: str, said: str) -> Markup:
-        width = max(end - begin, 0.0)
-        style = f"fill:url(#{paper.hatch})" if class_ == "unknown" else None
-        return tag("rect", tag("title", said), x=begin, y=top, width=width, height=20, rx=3, class_=class_, style=style)
-
+def _bar(model: Model, x: Scale) -> list[Bar]:
     if model.proof is not None:
-        said = f"{model.name}: proved on all words ({model.proof})"
-        return [
-            piece(left, paper.end, "proved", said),
-            text(left + 8, top + 14, "proved on all words", anchor="start", class_="label on-proved"),
-        ]
-    proved = x(max(model.proved or 1, 1))
-    failure = _failure(model)
-    until = x(failure) if failure else paper.end
-    drawn = [piece(proved, until, "unknown", f"{model.name}: nothing is known here")]
-    if model.proved:
-        drawn.append(piece(left, proved, "proved", f"{model.name}: proved up to {model.proved:,} letters"))
-        wide = proved - left > 90
-        drawn.append(
-            text(proved - 8 if wide else proved + 6, top + 14, f"≤ {model.proved:,}", anchor="end" if wide else "start",
-                 class_="label on-proved" if wide else "label")
-        )  # fmt: skip
+        return [Bar("proved", 0, 100, "proved on all words", f"proved on all words ({model.proof})")]
+    proved, failure = model.proved or 0, _failure(model)
+    end, until = x(max(proved, 1)), x(failure) if failure else 100.0
+    bars = [Bar("unknown", end, until, "", "nothing is known here")]
+    if proved:
+        bars.insert(0, Bar("proved", 0, end, f"≤ {proved:,}", f"proved up to {proved:,} letters"))
     if failure:
-        drawn.append(piece(until, paper.end, "fails", f"{model.name}: fails on a word of {failure:,} letters"))
-        drawn.append(text(until + 8, top + 14, f"fails at {failure:,}", anchor="start", class_="label on-fails"))
-    return drawn
+        bars.append(Bar("fails", until, 100, f"fails at {failure:,}", f"fails on a word of {failure:,} letters"))
+    return bars
 
 
 def _failure(model: Model) -> int | None:
     return model.failure.position if model.failure else None
-
-
-def _hatching(name: str) -> Markup:
-    stripes = tag("path", d="M-2 2l4 -4M0 8l8 -8M6 10l4 -4", class_="stripes")
-    pattern = tag("pattern", stripes, id=name, width=8, height=8, patternUnits="userSpaceOnUse")
-    return tag("defs", pattern)
 
 
 Scale = Callable[[float], float]
@@ -165,9 +107,14 @@ _APART = 5.0  # pixels between kinds that would hide each other
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
+def lengths_of(facts: ReportFacts) -> list[int]:
+    """Return the lengths at which some model was evaluated."""
+    return sorted({line["length"] for model in facts.models for line in model.accuracy})
+
+
 def accuracy(facts: ReportFacts, protocol: str) -> Markup:
     """Draw one line per model; each kind of model has its own colour, dash and mark."""
-    lengths = sorted({found["length"] for model in facts.models for found in model.accuracy})
+    lengths = lengths_of(facts)
     x = logarithmic(min(lengths), max(lengths), _PLOT_LEFT + 22, _PLOT_RIGHT - 22)
     y = linear(0, 1, _PLOT_BOTTOM, _PLOT_TOP)
     drawn = [_grid(tick, y(tick)) for tick in _TICKS]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
 import numpy as np
 
@@ -12,8 +11,6 @@ from fsa2lrnn.extra.report.drawing.geometry import head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, DrawingLayout, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
-# The style sheet of pages: palettes and drawings.
-LOOK = files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
 _SMALL = 20.0  # radius below which a circle holds one line of text
 _CROWDED = 200  # letters that what hovering says names
 
@@ -24,7 +21,7 @@ def hue(state: int, n: int) -> str:
 
 
 def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
-    """Return the drawing for a page with the style sheet `LOOK`, or None for more than `DRAWN` states.
+    """Return the drawing for a page with the style sheet `pages/look.css`, or None for more than `DRAWN` states.
 
     Each state has its own colour, or that of its output among `kinds`. Arrows are groups of class "arrow" whose
     data-edge is a pair of state numbers, as "0-2"; states are groups of class "place" with the attribute data-state.

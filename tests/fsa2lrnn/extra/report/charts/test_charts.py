@@ -73,52 +73,34 @@ def test_crosses_names_and_hues(facts):
     assert len({hue(state, 30) for state in range(30)}) == 30
 
 
-def bars(drawn):
-    found = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"[^>]*class="(proved|unknown|fails)"', drawn)
-    return [(name, float(x), float(x) + float(width)) for x, _, width, name in found]
+def bars(facts):
+    ticks, found = horizon(facts)
+    assert [place for _, place in ticks] == sorted(place for _, place in ticks)
+    for pieces in found.values():  # a bar is whole
+        assert [piece.begin for piece in pieces[1:]] == [piece.end for piece in pieces[:-1]]
+        assert pieces[-1].end == 100
+    return ticks, [(model.name, [(p.kind, p.label) for p in found[model.name]]) for model in facts.models]
 
 
-def test_bars_cover_rows_and_reach_the_end(facts):
-    drawn = horizon(replace(facts, models=facts.models[:1]))
-    pieces = sorted(bars(drawn), key=lambda bar: bar[1])
-    assert [name for name, *_ in pieces] == ["proved", "unknown", "fails"]
-    assert abs(pieces[0][2] - pieces[1][1]) < 0.02
-    assert abs(pieces[1][2] - pieces[2][1]) < 0.02
-    assert (pieces[0][1], pieces[-1][2]) == (170, 950)
-    assert "fails at 3" in drawn
-    assert "≤ 2" in drawn
-    proof = "26 joint states closed, bit for bit, " * 9
-    drawn = horizon(replace(facts, models=[replace(facts.models[2], proof=proof)]))
-    assert bars(drawn)[-1] == ("proved", 170, 950)
-    assert re.findall(r'class="label on-proved">([^<]*)<', drawn) == ["proved on all words"]
-    assert f"({proof})</title>" in drawn
-
-
-@pytest.mark.parametrize("name", ["even5/seed-0: repaired", "a/very/long/path/" * 5 + ": dyadic"])
-def test_bars_leave_room_for_names(facts, name):
-    drawn = horizon(replace(facts, models=[replace(facts.models[2], name=name)]))
-    (shown,) = re.findall(r'class="label name">([^<]*)<', drawn)
-    (bar,) = bars(drawn)
-    assert name.endswith(shown.removeprefix("…"))
-    assert 24 + 7 * len(shown) < bar[1] < 400
-    assert bar[2] == 950
-
-
-def test_scales_grow_and_names_fit_narrow_paper(facts):
-    learned = facts.models[0]
+def test_bars_say_what_is_proved_unknown_and_wrong(facts):
+    learned, repaired, _ = facts.models
+    ticks, found = bars(facts)
+    whole = [("proved", "proved on all words")]
+    assert [text for text, _ in ticks] == ["1", "10", "100", "all words"]
+    assert found == [
+        (learned.name, [("proved", "≤ 2"), ("unknown", ""), ("fails", "fails at 3")]),
+        ("repaired", whole),
+        ("constructed", whole),
+    ]
     far = Counterexample(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
-    drawn = horizon(replace(facts, models=[replace(learned, failure=far), replace(learned, name="x", failure=None)]))
-    assert ">100k<" in drawn
-    assert [name for name, *_ in bars(drawn)] == ["unknown", "proved", "fails", "unknown", "proved"]
-    untouched = replace(learned, proved=None, failure=None)
-    assert [name for name, *_ in bars(horizon(replace(facts, models=[untouched])))] == ["unknown"]
-    drawn = horizon(facts, is_narrow=True)
-    assert 'viewBox="0 0 400' in drawn
-    tops = [float(y) for y in re.findall(r'<rect x="4" y="([\d.]+)"[^>]*class="proved"', drawn)]
-    names = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start" class="label name"', drawn)]
-    assert len(names) == len(tops) == 3
-    assert all(name < top for name, top in zip(names, tops, strict=True))
-    assert max(end for _, _, end in bars(drawn)) == 396
+    fails, none = replace(learned, failure=far, proved=None), replace(learned, name="x", proved=None, failure=None)
+    ticks, found = bars(replace(facts, models=[fails, none]))
+    assert [text for text, _ in ticks] == ["1", "10", "100", "1k", "10k", "all words"]
+    assert [pieces for _, pieces in found] == [[("unknown", ""), ("fails", "fails at 40,000")], [("unknown", "")]]
+    assert horizon(facts)[1]["repaired"][0].said == f"proved on all words ({repaired.proof})"
+
+
+def test_scales_grow():
     assert [linear(2, 4, 10, 30)(x) for x in (2, 3, 4)] == [10, 20, 30]
     assert linear(2, 2, 10, 30)(7) == 20
     assert [logarithmic(1, 100, 0, 2)(x) for x in (1, 10, 100)] == pytest.approx([0, 1, 2])
