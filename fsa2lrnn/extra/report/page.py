@@ -8,11 +8,23 @@ from typing import Any
 from fsa2lrnn.display.cards import trace
 from fsa2lrnn.display.markup import Markup
 from fsa2lrnn.errors import counted
-from fsa2lrnn.extra.report.charts.blocks import LETTERS, blocks, change, eigenvalues, geometry, largest
-from fsa2lrnn.extra.report.charts.horizon import PROTOCOLS, accuracy, horizon, lengths_of
+from fsa2lrnn.extra.report.charts import (
+    LETTERS,
+    PROTOCOLS,
+    blocks,
+    change,
+    eigenvalues,
+    horizon,
+    largest,
+    places_of,
+    plane,
+    short,
+    strip,
+)
 from fsa2lrnn.extra.report.drawing.automaton import automaton, fold, hue, notes
 from fsa2lrnn.extra.report.facts import (
     KINDS,
+    NEAR,
     NOWHERE,
     REPAIRED,
     HistorySnapshot,
@@ -51,12 +63,11 @@ def build(facts: ReportFacts, data: str | None = None) -> str:
         "report.html",
         facts=facts, data=data, summary=_summary(facts), repairs=_repairs(facts), groups=_groups(facts),
         sections={name: title for name, title in _SECTIONS.items() if is_shown.get(name, True)},
-        kinds=KINDS, nowhere=NOWHERE, protocols=PROTOCOLS, lengths=lengths_of(facts), of_letters=first,
-        film_frames=MOST, eigenvalues=lambda model: eigenvalues(model, letters),
-        geometry=lambda model: geometry(model, facts.machine),
-        block_drawings=lambda models: _block_drawings(models, letters),
-        accuracy=accuracy, affordable=_affordable, automaton=automaton, counted=counted, fold=fold, horizon=horizon,
-        hue=hue, notes=notes, reads=_reads, sentence=_sentence, signed=_signed, story=_story, trace=trace, turns=_turns,
+        kinds=KINDS, near=NEAR, nowhere=NOWHERE, protocols=PROTOCOLS, places=places_of(facts), of_letters=first,
+        film_frames=MOST, block_drawings=lambda models: _block_drawings(models, letters), eigenvalues_of=eigenvalues,
+        affordable=_affordable, automaton=automaton, counted=counted, fold=fold, horizon=horizon, hue=hue, notes=notes,
+        plane_of=plane, reads=_reads, sentence=_sentence, short=short, signed=_signed, story=_story, strip=strip,
+        trace=trace, turns=_turns,
         used_outputs=_used_outputs, verdict=verdict,
     )  # fmt: skip
 

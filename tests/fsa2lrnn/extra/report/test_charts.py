@@ -1,4 +1,4 @@
-"""Charts as SVG."""
+"""Charts of a page, as SVG and as bars."""
 
 import re
 from dataclasses import replace
@@ -6,21 +6,26 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.report.charts.blocks import LEVELS, blocks, change, eigenvalues, geometry, hue, largest
-from fsa2lrnn.extra.report.charts.horizon import accuracy, fit, horizon, linear, logarithmic, mark, symmetric
+from fsa2lrnn.extra.report.charts import LEVELS, blocks, change, eigenvalues, horizon, largest, places_of, plane, strip
+from fsa2lrnn.extra.report.drawing.automaton import hue
+from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.verdicts import Counterexample
 
 
+def drawing(facts, title):
+    """The first drawing of a page whose title begins like that."""
+    return re.search(rf'<svg [^>]*aria-label="{title}.*?</svg>', build(facts), re.DOTALL)[0]
+
+
 def test_marks_differ_in_place_and_shape(facts):
-    drawn = accuracy(facts, "whole_word")
-    assert [len(re.findall(rf'class="mark {kind}"', drawn)) for kind in ("learned", "repaired", "constructed")] == [
-        2
-    ] * 3
+    drawn = drawing(facts, "Accuracy by length: every")
+    assert [drawn.count(f'class="mark {kind}"') for kind in ("learned", "repaired", "constructed")] == [2] * 3
     (low,) = re.findall(r'cy="([\d.]+)"[^>]*class="mark learned"><title>[^<]*: 0.5000', drawn)
     assert float(low) == pytest.approx((14 + 206) / 2)
     assert "&lt;b a=" in drawn
     assert "<b" not in drawn.replace("&lt;b", "")
-    assert len({mark(kind, 1, 2).split()[0] for kind in ("learned", "repaired", "constructed")}) == 3
+    assert len(set(re.findall(r'<(\w+) [^>]*class="mark', drawn))) == 3
+    assert list(places_of(facts).values()) == [0, 1]
 
 
 def test_signs_changes_and_zeros(facts):
@@ -45,31 +50,31 @@ def test_signs_changes_and_zeros(facts):
 
 
 def test_dots_and_ticks_of_eigenvalues(facts):
-    drawn = eigenvalues(facts.models[1], ["a", "b"])  # eigenvalues ±1 of the first head, ±i of the second, idle
-    centre, unit = 140, float(re.search(r'r="([\d.]+)" class="unit"', drawn)[1])
+    repaired = replace(facts, models=facts.models[2:])  # eigenvalues ±1 of the first head, ±i of the second, idle
+    drawn = drawing(repaired, "Eigenvalues")
+    unit = float(re.search(r'r="([\d.]+)" class="unit"', drawn)[1])
     dots = re.findall(r'cx="([\d.]+)" cy="([\d.]+)" r="3.4" class="dot (\w+)"', drawn)
-    assert sorted({round((float(x) - centre) / unit, 2) for x, _, kind in dots if kind == "repaired"}) == [-1, 1]
-    assert sorted({round((float(y) - centre) / unit, 2) for _, y, kind in dots if kind == "idle"}) == [-1, 1]
+    assert sorted({round((float(x) - 140) / unit, 2) for x, _, kind in dots if kind == "constructed"}) == [-1, 1]
+    assert sorted({round((float(y) - 140) / unit, 2) for _, y, kind in dots if kind == "idle"}) == [-1, 1]
     assert len(dots) == 8
-    assert "letter b, head 2" in drawn
-    places = [
-        {float(x) for x in re.findall(r'<line x1="([\d.]+)"[^>]*class="tick (?:learned|repaired)"', drawn)}
-        for drawn in (eigenvalues(model, ["a", "b"]) for model in facts.models[:2])
-    ]
-    (learned,), (repaired,) = places
-    assert repaired - learned > 100
-    assert repaired == pytest.approx(18 + (280 - 36) * 5 / 9, abs=0.01)
+    assert "letter &lt;b a=&#34;1&#34;&gt;&amp;, head 2" in drawn
+    tick = r'<line x1="([\d.]+)"[^>]*class="tick (?:learned|constructed)"'
+    places = [{float(x) for x in re.findall(tick, drawing(one, "Eigenvalues"))} for one in (facts, repaired)]
+    (learned,), (constructed,) = places
+    assert constructed - learned > 100
+    assert constructed == pytest.approx(18 + 244 * 5 / 9, abs=0.01)
     with pytest.raises(UnsupportedFormat, match="is not known from within"):
-        eigenvalues(replace(facts.models[0], inside=None), ["a", "b"])
+        eigenvalues(replace(facts.models[0], inside=None))
+    assert [9 * strip(x) for x in (0, 0.9, 1, 1 + 1e-5, 1 - 1e-6, 1.01)] == pytest.approx([0, 1, 5, 5, 5, 8])
 
 
 def test_crosses_names_and_hues(facts):
-    drawn = geometry(facts.models[0], facts.machine)
-    assert len(re.findall('class="state near"', drawn)) == 2
-    assert len(re.findall('class="state far"', drawn)) == 2
+    drawn = drawing(facts, "States")
+    assert drawn.count('class="state near"') == drawn.count('class="state far"') == 2
     assert re.findall(r'class="label halo">([^<]*)<', drawn) == ["1", "2"]
     first, second = (float(x) for x in re.findall(r'cx="([\d.]+)"', drawn))
     assert first > 140 > second
+    assert plane(replace(facts.models[0], inside=replace(facts.models[0].inside, points=[]))) == (1.0, {})
     assert len({hue(state, 30) for state in range(30)}) == 30
 
 
@@ -98,14 +103,3 @@ def test_bars_say_what_is_proved_unknown_and_wrong(facts):
     assert [text for text, _ in ticks] == ["1", "10", "100", "1k", "10k", "all words"]
     assert [pieces for _, pieces in found] == [[("unknown", ""), ("fails", "fails at 40,000")], [("unknown", "")]]
     assert horizon(facts)[1]["repaired"][0].said == f"proved on all words ({repaired.proof})"
-
-
-def test_scales_grow():
-    assert [linear(2, 4, 10, 30)(x) for x in (2, 3, 4)] == [10, 20, 30]
-    assert linear(2, 2, 10, 30)(7) == 20
-    assert [logarithmic(1, 100, 0, 2)(x) for x in (1, 10, 100)] == pytest.approx([0, 1, 2])
-    assert [symmetric(x) for x in (-1, -0.1, 0, 1e-5, -1e-6, 0.01, 1)] == pytest.approx([-5, -4, 0, 0, 0, 3, 5])
-    place = fit([(2.0, 0.0), (0.0, -1.0)], 100, 10)
-    assert place(2, 0) == pytest.approx((90, 50))
-    assert place(0, -1) == pytest.approx((50, 70))
-    assert fit([], 100, 10)(0, 0) == (50, 50)
