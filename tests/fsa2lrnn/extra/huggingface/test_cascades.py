@@ -62,7 +62,7 @@ def test_resets_follow_a_machine_without_groups(source):
 @pytest.mark.parametrize(
     ("source", "n_layers"),
     [
-        ("sum_mod(4)", 3), ("tomita(3)", 3), ("group(D4)", 3), ("resettable_counter(4)", 3), ("sum_mod(3)", 3),
+        ("sum_mod(4)", 3), ("tomita(3)", 7), ("group(D4)", 3), ("resettable_counter(4)", 3), ("sum_mod(3)", 3),
         ("group(S3)", 3), ("group(S4)", 3), ("group(A5)", 3), ("group(D5)", 5), ("all_maps(3)", 5),
         ("resettable_counter(5)", 5), ("cerny(4)", 9),
     ],
