@@ -39,6 +39,6 @@ def source(name: str) -> markupsafe.Markup:
 def _shown(value: Any) -> Any:
     if isinstance(value, Markup):
         return markupsafe.Markup(value)
-    if isinstance(value, float):
+    if isinstance(value, float):  # and those of numpy
         return f"{value:.2f}".rstrip("0").rstrip(".")
     return value if hasattr(value, "__html__") else "" if value is None else visible(str(value))
