@@ -14,7 +14,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
@@ -24,7 +24,7 @@ from fsa2lrnn.extra.block_size.kinds import ModuleKind, homs, image
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.identities import cycle_lengths
-from fsa2lrnn.families.modules import Module, Word, classes, quotient
+from fsa2lrnn.families.modules import Module, Word, quotient
 
 _WORDS = 150  # with which an inner product has to agree
 _LARGEST = 16  # dimensions of a kind for which inner products are searched
@@ -162,8 +162,3 @@ def excluded(
 ) -> dict[str, Any] | None:
     """Return the certificate that m (None: any number of) factors do not suffice, or None if unknown."""
     return factor_certificate(machine, m, found.kinds, found.forbidden, reach(module, found, m, check))
-
-
-def separates(rows: fmpq_mat) -> bool:
-    """Return whether functions separate all states."""
-    return len(set(classes(rows))) == rows.ncols() + 1

@@ -14,6 +14,8 @@ from fsa2lrnn.extra.baselines.kernels.transition import Transition, low_rank
 from fsa2lrnn.extra.baselines.kernels.wkv import METHODS as WKV_METHODS
 from fsa2lrnn.extra.baselines.kernels.wkv import NOTHING, wkv
 
+from .gradients import assert_all_close, with_gradients
+
 H = 3
 
 
@@ -43,8 +45,7 @@ def test_responses_wrap_around_unless_truncated_or_inverted(legs):
 
 def test_single_precision():
     given = drawn_of_liquid(2, 20, dtype=torch.float32)
-    for one, other in zip(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+    assert_all_close(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), 1e-3, 1e-3)
 
 
 def test_unknown_methods_are_refused():
@@ -74,11 +75,8 @@ def drawn_of_liquid(batch, length, mixes=True, dtype=torch.float64, channels=4, 
 
 
 def results_of_liquid(system, u, state, method):
-    y, last = liquid(system, u, state, method)
-    generator = torch.Generator().manual_seed(1)
-    total = sum((x * torch.randn(x.shape, generator=generator, dtype=torch.float64)).sum() for x in (y, last))
-    leaves = [x for x in (*system.transition, *system[1:], u, state) if x is not None]
-    return [y, last, *torch.autograd.grad(total, leaves, materialize_grads=True, allow_unused=True)]
+    leaves = (*system.transition, *system[1:], u, state)
+    return with_gradients(liquid(system, u, state, method), leaves)
 
 
 @pytest.mark.parametrize("mixes", [True, False])
@@ -86,8 +84,7 @@ def results_of_liquid(system, u, state, method):
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 21])
 def test_compiled_agrees_with_the_loop(length, batch, mixes):
     given = drawn_of_liquid(batch, length, mixes)
-    for one, other in zip(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
+    assert_all_close(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), 1e-10, 1e-11)
 
 
 def test_stable_forms_are_their_definitions():
@@ -147,15 +144,13 @@ def results_of_wkv(given, method):
 @pytest.mark.parametrize("method", ["pscan", "fused"])
 def test_the_fast_ones_agree_with_the_stable_form(method, length, batch, new):
     given = drawn_of_wkv(batch, length, new=new)
-    for one, other in zip(results_of_wkv(given, method), results_of_wkv(given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+    assert_all_close(results_of_wkv(given, method), results_of_wkv(given, "sequential"), 1e-10, 1e-12)
 
 
 @pytest.mark.parametrize("method", ["pscan", "fused"])
 def test_the_fast_ones_agree_in_single_precision(method):
     given = drawn_of_wkv(3, 40, 16, torch.float32)
-    for one, other in zip(results_of_wkv(given, method), results_of_wkv(given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    assert_all_close(results_of_wkv(given, method), results_of_wkv(given, "sequential"), 1e-3, 1e-4)
 
 
 def test_words_in_pieces_and_numbers_that_are_none():
