@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fsa2lrnn import symbols
 from fsa2lrnn.cli import console, words
 from fsa2lrnn.cli.console import markup
-from fsa2lrnn.errors import counted, shortened
+from fsa2lrnn.errors import counted
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.certificate import Certificate
 
 _OUTPUTS = 40  # outputs displayed at the end of a trace
-_SHOWN_WORD = 72  # characters of a counterexample in a row
 
 
 def verdict_text(
@@ -46,22 +45,21 @@ def verdict_text(
         )
     reach = verdict.checked_length
     equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
-    if not may_close and (verdict.budget is not None or verdict.seconds is not None):
-        return (
-            f"[yellow bold]undecided[/]: equal on every word of {equal}. This model may reach a new state with every "
-            "letter, so that no\n  budget is enough for a proof of all lengths: `fsa2lrnn certify` proves it up to a "
-            f"length{where}"
-        )
+    spent = advice = ""
     if verdict.budget is not None:
-        return (
-            f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
-            f"{equal}. Raise --max-states{where}"
+        spent, advice = f"{verdict.budget:,} joint states were not enough; ", "Raise --max-states"
+    elif verdict.seconds is not None:
+        spent, advice = f"the time limit of {verdict.seconds:g} s has passed; ", "Raise --max-seconds"
+    if spent and not may_close:
+        spent, advice = (
+            "",
+            (
+                "This model may reach a new state with every letter, so that no\n  budget is enough for a proof of all "
+                "lengths: `fsa2lrnn certify` proves it up to a length"
+            ),
         )
-    if verdict.seconds is not None:
-        return (
-            f"[yellow bold]undecided[/]: the time limit of {verdict.seconds:g} s has passed; equal on every word of "
-            f"{equal}. Raise --max-seconds{where}"
-        )
+    if advice:
+        return f"[yellow bold]undecided[/]: {spent}equal on every word of {equal}. {advice}{where}"
     searches = [
         f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
     ]
@@ -75,16 +73,6 @@ def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: boo
         console.emit_json(verdict.to_json())
     else:
         console.out.print(verdict_text(verdict, alphabet, may_close))
-
-
-def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """Return the result of a counterexample search as one row of a table."""
-    if not isinstance(result, Refuted):
-        searched = "; ".join(search.what for search in result.searches)
-        return [("counterexample", f"none found among {searched}")]
-    word = shortened(words.shown(result.word, alphabet), _SHOWN_WORD)
-    short = ", the shortest there is" if result.is_shortest else ""
-    return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]
 
 
 def _by(verdict: Refuted) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.cascade import build_stack
-from fsa2lrnn.compile.onehot import share_cells, visible_factors
+from fsa2lrnn.compile.onehot import visible_factors
 from fsa2lrnn.decomposition.cascade import Cascade, Cost
 from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
 from fsa2lrnn.display.brief import Brief

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition import description as drawing
@@ -274,15 +274,12 @@ def _estimate(maps: np.ndarray, layers: Layering) -> int:
     context, sizes = np.zeros(maps.shape[1], np.int64), list[tuple[int, ...]]()
     for layer in layers:
         sizes.append(tuple(block_size(maps, context, congruence) for congruence in layer))
-        for congruence in layer:
-            context = meet(context, congruence)
+        context = meet(context, *layer)
     return Cost.of(sizes, units=0).total
 
 
 def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
-    first: dict[bytes, int] = {}
-    kind = np.array([first.setdefault(row.tobytes(), len(first)) for row in machine.delta])
-    _, kept = np.unique(kind, return_index=True)
+    kind, kept = share_cells(machine.delta)
     letters = [machine.alphabet[a] for a in kept]
     return MooreMachine(machine.delta[kept], machine.outputs, machine.start, letters, machine.labels), kind
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from aalpy.base import SUL, Oracle
@@ -13,22 +13,13 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extraction.runner import MaskedModel
+from fsa2lrnn.extraction.suffixes import Classes
 
 _WORDS = 400  # words per search for a counterexample
 
 
-class LStarResult(NamedTuple):
-    """The final hypothesis of L*, and the number of queries and suffixes."""
-
-    machine: MooreMachine
-    queries: int
-    suffixes: int
-    suffix_length: int
-    longest: int
-
-
-def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> LStarResult:
-    """Return the machine that L* learns, with random words of `horizon` letters in place of equivalence queries.
+def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> Classes:
+    """Return the final hypothesis of L*, with random words of `horizon` letters in place of equivalence queries.
 
     The length is limited because on longer words L* would learn the errors of a trained model as additional states.
 
@@ -42,9 +33,8 @@ def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> LSt
     result: Any = run_Lstar(letters, sul, oracle, "moore", **options)
     automaton, info = result
     suffixes = [len(suffix) for suffix in info["characterization_set"]]
-    return LStarResult(
-        _machine(masked, automaton), sul.num_queries, len(suffixes), max(suffixes, default=0), sul.longest
-    )
+    machine, longest = _machine(masked, automaton), max(suffixes, default=0)
+    return Classes(machine, sul.longest, None, sul.num_queries, len(suffixes), longest, machine.n_states, 0)
 
 
 class _Teacher(SUL):

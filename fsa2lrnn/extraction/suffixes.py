@@ -27,11 +27,11 @@ _FEWEST, _DEEP = 500, 16  # once it has so many words or so many levels
 
 
 class Classes(NamedTuple):
-    """The machine of the classes and the statistics of the search."""
+    """The machine of the classes and the statistics of the search, as in `Extraction`."""
 
     machine: MooreMachine
     depth: int
-    exhaustive_depth: int
+    exhaustive_depth: int | None
     prefixes: int
     suffixes: int
     suffix_length: int

@@ -106,23 +106,19 @@ def _result(
         result |= {"end": outcome.end, "step": outcome.step, "model": str(folder / MODEL)}
         result |= {"paper_protocol": paper_protocol(outcome.records, settings.stop_at)}
         if outcome.end != "interrupted":
-            accuracies = _evaluate(settings, outcome, plan, report)
+            with use_threads(settings.threads):
+                accuracies = evaluate(
+                    outcome.model,
+                    outcome.words,
+                    _EVALUATION_SEED + settings.seed,
+                    plan.lengths,
+                    plan.n_words,
+                    plan.letters,
+                    lambda accuracy: report(FinalAccuracy(settings.seed, accuracy)),
+                )
             result |= {"last_checkpoint": [accuracy.to_json() for accuracy in accuracies]}
     write_atomically(folder / RESULT, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode())
     return result
-
-
-def _evaluate(settings: Settings, outcome: TrainingOutcome, plan: RunPlan, report: Report) -> list[Accuracy]:
-    with use_threads(settings.threads):
-        return evaluate(
-            outcome.model,
-            outcome.words,
-            _EVALUATION_SEED + settings.seed,
-            plan.lengths,
-            plan.n_words,
-            plan.letters,
-            lambda accuracy: report(FinalAccuracy(settings.seed, accuracy)),
-        )
 
 
 def _ignore(_: Progress | FinalAccuracy) -> None:

@@ -117,7 +117,7 @@ def test_one_is_no_plural_and_long_texts_keep_both_ends():
 def test_help_names_every_ending_and_prefixes_stand_in_place_of_endings():
     files = [ending for known in FORMATS if known.is_file for ending in known.endings]
     assert endings().split() == files
-    assert endings(for_writing=True).split() == [e for known in FORMATS if known.writes for e in known.endings]
+    assert endings(for_writing=True).split() == [e for known in FORMATS if known.writer for e in known.endings]
     assert options.WRITTEN.endswith(endings(for_writing=True))
     assert str(app.info.epilog).endswith(f"a file: {endings()}")
     assert [known.endings for known in FORMATS if not known.is_file] == [("regex:",), ("task:",), ("mlregtest:",)]

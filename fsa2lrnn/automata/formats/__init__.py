@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
+import re
 from collections.abc import Callable, Hashable, Iterable
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +19,9 @@ from fsa2lrnn.source_kinds import FORMATS, SourceFormat
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB per second: half a minute; a table of 10⁷ entries fits in JSON
 
+_PREFIX = re.compile(r"\s*(regex|task)\s*:\s*(.*)", re.IGNORECASE | re.DOTALL)
+_CALL = re.compile(r"\s*(\w+)\s*(\(.*)?\s*", re.DOTALL)
+_OPERATORS = frozenset("()*+|?[]{}&^")
 _SYMBOL_TABLES = {"isymbols": (".isyms", ".syms"), "osymbols": (".osyms", ".syms")}
 
 
@@ -123,18 +128,30 @@ def options_of(form: SourceFormat) -> tuple[str, ...]:
 
 
 def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
-    text, candidates = str(source), [form for form in FORMATS if form.writes or not for_writing]
+    text, candidates = str(source), [form for form in FORMATS if form.writer or not for_writing]
     for form in candidates:
         if text.lower().endswith(form.endings) if form.is_file else text.startswith(form.endings):
             return form
-    if not for_writing and not exists(text):
-        from fsa2lrnn.automata.formats.suggestion import meant
-
-        if (suggestion := meant(text)) is not None:
-            raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
+    if not for_writing and not exists(text) and (suggestion := meant(text)) is not None:
+        raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
     verb = "written" if for_writing else "read"
     endings = ", ".join(ending for form in candidates for ending in form.endings)
     raise UnsupportedFormat(f"{shortened(text)!r} can't be {verb}, its kind is not known: understood are {endings}")
+
+
+def meant(source: str) -> str | None:
+    """Return the source that was probably meant, or None if no correction suggests itself.
+
+    >>> meant("(ab)*"), meant("mod_arit(5)"), meant("Task: parity"), meant("machine.xyz")
+    ('regex:(ab)*', 'task:mod_arith(5)', 'task:parity', None)
+    """
+    from fsa2lrnn.automata.zoo import TASKS
+
+    if prefix := _PREFIX.fullmatch(source):
+        return f"{prefix[1].lower()}:{prefix[2]}"
+    if (call := _CALL.fullmatch(source)) and (near := difflib.get_close_matches(call[1], TASKS, 1, 0.8)):
+        return f"task:{near[0]}{call[2] or ''}"
+    return f"regex:{source}" if _OPERATORS & set(source) else None
 
 
 def _check_characters(source: str, form: SourceFormat) -> None:

@@ -31,7 +31,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import map_kernels, tuple_kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters
 from fsa2lrnn.automata.monoid.local import two_in_a_component
 from fsa2lrnn.automata.table_kernels import can_reach
@@ -52,7 +52,7 @@ def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
     n, k = action.n_states, len(action.letters)
     if n**2 * k > MAX_NODES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
-    pairs = map_kernels.tuple_graph(action.letters.astype(np.int64), 2)
+    pairs = map_kernels.tuple_graph(action.letters, 2)
     fixed = map_kernels.on_cycle(pairs)
     if (two := two_in_a_component(action, fixed)) is not None:
         node = two[0] * n + two[1]
@@ -107,7 +107,7 @@ def _knast_witness(
 ) -> FactWitness:
     """Return pattern 3 at (a, d′, d) and (b, h′, h), which are `nodes` of a graph; r and s lead to its nodes `ends`."""
     (a, d1, d), (b, h1, h) = at, to
-    u, v = (action.word(map_kernels.path(graph, q, q).tolist()) for q in nodes)
+    u, v = (action.path(graph, q, q) for q in nodes)
     p, q = _path(action, action.successors, a, b), _path(action, action.successors, b, a)
     r, s = (_path(action, graph, *edge) for edge in zip(nodes, nodes if ends is None else ends, strict=True))
     spelt = [action.spell(word) for word in (u, v, r, s)]
@@ -120,7 +120,7 @@ def _knast_witness(
 
 
 def _path(action: Action, graph: np.ndarray, start: int, goal: int) -> Letters:
-    return () if start == goal else action.word(map_kernels.path(graph, start, goal).tolist())
+    return () if start == goal else action.path(graph, start, goal)
 
 
 def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
@@ -142,26 +142,20 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
         return Fact(True, "since the machine has one state")
     if max(n, k) * n**3 > MAX_NODES:
         return Fact(None, f"undecided: {n**3:,} triples of {n} states with {k} letters are too many to search")
-    letters = action.letters.astype(np.int64)
-    pairs = (letters[:, :, None] * n + letters[:, None, :]).reshape(k, n * n).T.copy()  # states may be equal
-    loops3 = map_kernels.on_cycle(_all_triples(pairs, letters)).reshape(n, n, n)
-    numbers, quads = tuple_kernels.quadruples(letters, loops3, MAX_NODES // k)
+    pairs, triples = (map_kernels.tuple_graph(action.letters, size, distinct=False) for size in (2, 3))
+    loops3 = map_kernels.on_cycle(triples).reshape(n, n, n)
+    numbers, quads = map_kernels.quadruples(action.letters, loops3, MAX_NODES // k)
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
-    pattern = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
+    reach = np.stack([map_kernels.reachable(pairs, node) for node in range(n * n)])
+    pattern = map_kernels.not_exchangeable(reach, loops3, numbers, loops4, n, MAX_JOINS)
     method = "polynomial: by triples and quadruples of states that a word fixes"
     if pattern[0] == -1:
         return Fact(True, method)
     if pattern[0] == -2:
         return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
     return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
-
-
-def _all_triples(pairs: np.ndarray, letters: np.ndarray) -> np.ndarray:
-    n = letters.shape[1]
-    graph = letters.T[:, None, :] * n**2 + pairs[None]  # (n, n², k)
-    return graph.reshape(-1, len(letters))
 
 
 def _exchange_witness(action: Action, pairs: np.ndarray, states: Sequence[int]) -> FactWitness:

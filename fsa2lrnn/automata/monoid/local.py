@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
 
 MAX_TUPLES = 30_000_000  # edges of the graph of triples: 120 MB
 MAX_STEPS = 2_000_000_000  # steps of the search from every pair: some seconds
@@ -49,33 +49,30 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
         return Fact(False, "since the language is not locally threshold testable", threshold.witness)
     if n**2 * k > MAX_TUPLES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_TUPLES:,} edges")
-    letters = action.letters.astype(np.int64)
-    pairs = map_kernels.tuple_graph(letters, 2)
+    pairs = map_kernels.tuple_graph(action.letters, 2)
     if (two := two_in_a_component(action, map_kernels.on_cycle(pairs))) is not None:
-        return _forgotten(action, pairs, *two)
+        (q, r), graph = two, action.successors
+        words = action.path(pairs, q * n + r, q * n + r), action.path(graph, q, r), action.path(graph, r, q)
+        loop, x, y = map(action.spell, words)
+        says = f"{loop} fixes states {q} and {r}, yet {x} leads from {q} to {r} and {y} from {r} to {q}"
+        return refuted("polynomial: by pairs of states that a word fixes", says, words, two)
     if is_large:
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
-    triples = map_kernels.tuple_graph(letters, 3)
+    triples = map_kernels.tuple_graph(action.letters, 3)
     pattern, p, q, r = map_kernels.not_semilattice(pairs, map_kernels.on_cycle(triples), n)
     if pattern == 0:
         return Fact(True, "polynomial: no pattern among pairs and triples of states that a word fixes")
-    loop = action.word(map_kernels.path(triples, (p * n + q) * n + r, (p * n + q) * n + r).tolist())
+    code = (p * n + q) * n + r
+    words = (action.path(triples, code, code),)
     if pattern == 1:
-        word = action.word(map_kernels.path(pairs, p * n + q, q * n + r).tolist())
-        says = (
-            f"{action.spell(loop)} fixes states {p}, {q} and {r}, yet {action.spell(word)} leads {p} to {q} and {q} on "
-            f"to {r}"
-        )
-        return Fact(
-            False, "polynomial: by triples of states that a word fixes", FactWitness(says, (loop, word), (p, q, r))
-        )
-    x = action.word(map_kernels.path(pairs, p * n + r, q * n + r).tolist())
-    y = action.word(map_kernels.path(pairs, p * n + q, r * n + q).tolist())
-    says = (
-        f"{action.spell(loop)} fixes states {p}, {q} and {r}, yet {action.spell(x)} leads {p} to {q} and fixes {r}, "
-        f"while {action.spell(y)} leads {p} to {r} and fixes {q}"
-    )
-    return Fact(False, "polynomial: by triples of states that a word fixes", FactWitness(says, (loop, x, y), (p, q, r)))
+        words += (action.path(pairs, p * n + q, q * n + r),)
+        yet = f"{action.spell(words[1])} leads {p} to {q} and {q} on to {r}"
+    else:
+        words += action.path(pairs, p * n + r, q * n + r), action.path(pairs, p * n + q, r * n + q)
+        x, y = map(action.spell, words[1:])
+        yet = f"{x} leads {p} to {q} and fixes {r}, while {y} leads {p} to {r} and fixes {q}"
+    says = f"{action.spell(words[0])} fixes states {p}, {q} and {r}, yet {yet}"
+    return refuted("polynomial: by triples of states that a word fixes", says, words, (p, q, r))
 
 
 def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | None:
@@ -83,14 +80,3 @@ def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | N
     component, n = map_kernels.components(action.successors), action.n_states
     together = np.argwhere(fixed.reshape(n, n) & (component[:, None] == component))
     return (int(together[0, 0]), int(together[0, 1])) if len(together) else None
-
-
-def _forgotten(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
-    graph, n = action.successors, action.n_states
-    loop = action.word(map_kernels.path(pairs, q * n + r, q * n + r).tolist())
-    x, y = action.word(map_kernels.path(graph, q, r).tolist()), action.word(map_kernels.path(graph, r, q).tolist())
-    says = (
-        f"{action.spell(loop)} fixes states {q} and {r}, yet {action.spell(x)} leads from {q} to {r} and "
-        f"{action.spell(y)} from {r} to {q}"
-    )
-    return Fact(False, "polynomial: by pairs of states that a word fixes", FactWitness(says, (loop, x, y), (q, r)))

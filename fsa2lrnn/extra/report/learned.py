@@ -18,9 +18,8 @@ from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
 from fsa2lrnn.extra.report.compare import compare
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
-from fsa2lrnn.extra.report.drawing.ranks import distances
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, LayerHead, Learning, Model, ReportFacts
-from fsa2lrnn.extra.report.gather import accuracy_of, machine_facts
+from fsa2lrnn.extra.report.gather import accuracy_of, machine_facts, reachable
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.extraction.closed import ModelSystem
 from fsa2lrnn.extraction.walk import Interner
@@ -292,8 +291,7 @@ def _shot(film: Any, frame: Any) -> HistorySnapshot:
 
 def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
     rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
-    steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
-    n_states = sum(q == start or steps[q] > 0 for q in range(len(rows[0])))
+    n_states = len(reachable(rows, start))
     minimal = minimise(MooreMachine(rows, frame.outputs[i], start))
     machine = None
     if minimal.n_states <= DRAWN:

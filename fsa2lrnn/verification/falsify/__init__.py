@@ -21,8 +21,7 @@ from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.long_words import periodic, random
-from fsa2lrnn.verification.falsify.shorten import shorten
+from fsa2lrnn.verification.falsify.long_words import periodic, random, shorten
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 __all__ = ["Budget", "falsify"]

@@ -69,11 +69,7 @@ def test_files_of_pickle_are_answered_with_how_to_convert_them(name):
             read(name)
 
 
-def test_models_come_before_sources_and_every_verb_has_a_file():
-    assert sources.models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
-    for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
-        with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
-            sources.models_then_source(arguments)
+def test_every_verb_has_a_file():
     files = {path.stem for path in Path(cli.__file__).with_name("verbs").glob("*.py")} - {"__init__"}
     assert set(COMMANDS) == files | set(registry.available("commands"))
     for name, command in COMMANDS.items():

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, product, zoo
+from fsa2lrnn.automata.language import share_cells
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
-from fsa2lrnn.compile.onehot import dense_bytes, share_cells, visible_factors
+from fsa2lrnn.compile.onehot import dense_bytes, visible_factors
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines, permutation_machines

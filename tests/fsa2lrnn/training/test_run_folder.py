@@ -13,7 +13,7 @@ import torch
 
 from fsa2lrnn import files
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, load, tensor_file
+from fsa2lrnn.lrnn import LRNN, load, save, tensor_file
 from fsa2lrnn.lrnn.tensor_file import write_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
@@ -27,8 +27,8 @@ from fsa2lrnn.training.run_folder import (
     RunState,
     prepare,
     read_records,
-    write_checkpoint,
     write_records,
+    write_state,
 )
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop, train
@@ -52,7 +52,8 @@ def folder(tmp_path):
     folder = tmp_path / "a" / "run"
     assert prepared(folder) is None
     model = LRNN(SETTINGS.network(("0", "1"), (False, True)))
-    write_checkpoint(folder, model, RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS)
+    write_state(folder / CHECKPOINT, FORM, RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS)
+    save(model, folder / MODEL)
     write_records(folder, [asdict(LOOK), asdict(replace(LOOK, step=2))])
     return folder
 

@@ -26,7 +26,7 @@ from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest
-from fsa2lrnn.verification.slack import slack_of
+from fsa2lrnn.verification.plain import slack_of
 from verify.soundness.models import Drawn, model
 
 LANE_MAPS = [(1, 0), (-1, 1), (0, 0), (0, 1)]  # x, 1 − x, 0, 1

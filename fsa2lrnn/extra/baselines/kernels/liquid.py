@@ -12,10 +12,9 @@ from functools import partial
 from torch import Tensor
 
 from fsa2lrnn.extra.baselines.kernels.channels import System, by_steps
+from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING, takes
 from fsa2lrnn.extra.baselines.kernels.recurrence import recur
 from fsa2lrnn.extra.baselines.kernels.transition import from_planes, planes, twice_real
-from fsa2lrnn.lrnn.compiled import takes
-from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING
 from fsa2lrnn.lrnn.scans import check_method
 
 

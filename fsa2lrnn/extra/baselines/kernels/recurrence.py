@@ -11,8 +11,8 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from fsa2lrnn.extra.baselines.kernels.harness import CompiledRecurrence
 from fsa2lrnn.extra.baselines.kernels.transition import Transition
-from fsa2lrnn.lrnn.compiled.harness import CompiledRecurrence
 
 
 def recur(transition: Transition, B: Tensor, C: Tensor, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING
 from fsa2lrnn.extra.baselines.kernels.recurrence import recur
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading, twice_real
-from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING
 
 
 class Response(NamedTuple):

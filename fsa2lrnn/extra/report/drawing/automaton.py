@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib.resources import files
 
+import numpy as np
+
 from fsa2lrnn.display.markup import Markup, cut, picture, standing_alone, tag, text
-from fsa2lrnn.extra.report.drawing.curves import Curve, Point, head
+from fsa2lrnn.extra.report.drawing.geometry import head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, DrawingLayout, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
-LOOK = (
-    files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
-)  # of pages: palettes and drawings
+# The style sheet of pages: palettes and drawings.
+LOOK = files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
 _SMALL = 20.0  # radius below which a circle holds one line of text
 _CROWDED = 200  # letters that what hovering says names
 
@@ -33,8 +34,7 @@ def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | No
         return None
     n = len(machine.states)
     drawn = [_arrow(machine, arrow, layout) for arrow in layout.arrows]
-    drawn.append(tag("path", tag("title", "start"), d=_path(layout.start), class_="edge start"))
-    drawn.append(_head(layout.start, "arrowhead start"))
+    drawn += curve_with_head(layout.start, "start", " start")
     tints = [hue(kinds.index(machine.outputs[q]), len(kinds)) if kinds else hue(q, n) for q in range(n)]
     drawn += [_state(machine, q, layout, tint) for q, tint in enumerate(tints)]
     said = f"The automaton: {n} states over {len(machine.alphabet)} letters"
@@ -67,22 +67,30 @@ def alone(machine: DrawnMachine) -> str | None:
     return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
 
 
+def curve_with_head(curve: np.ndarray, title: str | None = None, class_: str = "") -> list[Markup]:
+    """Return a chain of cubic curves, (3k + 1, 2), and its arrowhead."""
+    first, *rest = (f"{x:.1f} {y:.1f}" for x, y in curve)
+    pieces = "".join(f"C{' '.join(rest[i : i + 3])}" for i in range(0, len(rest), 3))
+    line = tag("path", tag("title", title) if title else None, d=f"M{first}{pieces}", class_=f"edge{class_}")
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(curve))
+    return [line, tag("polygon", points=corners, class_=f"arrowhead{class_}")]
+
+
 def _arrow(machine: DrawnMachine, arrow: Arrow, layout: DrawingLayout) -> Markup:
     q, then = arrow.edge
-    names = [machine.alphabet[a] for a, row in enumerate(machine.delta) if row[q] == then]
+    names = [machine.alphabet[a] for a in machine.arrows[arrow.edge]]
     more = f" and {len(names) - _CROWDED} more" if len(names) > _CROWDED else ""
     said = f"{machine.states[q]} → {machine.states[then]}: {', '.join(names[:_CROWDED])}{more}"
-    curve = tag("path", tag("title", said), d=_path(arrow.curve), class_="edge")
     label = None
     if arrow.label is not None:
-        shy = " shy" if layout.is_dense else ""
-        label = text(arrow.label[0], arrow.label[1] + 4, arrow.letters, class_=f"label halo{shy}")
+        x, y = arrow.label.tolist()
+        label = text(x, y + 4, arrow.letters, class_="label halo shy" if layout.is_dense else "label halo")
     class_ = "arrow pale" if layout.is_dense else "arrow"
-    return tag("g", curve, _head(arrow.curve, "arrowhead"), label, class_=class_, data_edge=f"{q}-{then}")
+    return tag("g", *curve_with_head(arrow.curve, said), label, class_=class_, data_edge=f"{q}-{then}")
 
 
 def _state(machine: DrawnMachine, q: int, layout: DrawingLayout, tint: str) -> Markup:
-    (x, y), r = layout.places[q], layout.radius
+    (x, y), r = layout.places[q].tolist(), layout.radius
     name, output = machine.names[q], machine.outputs[q]
     accepting = machine.accepting
     said = tag("title", f"state {machine.states[q]}, output {output}")
@@ -95,16 +103,3 @@ def _state(machine: DrawnMachine, q: int, layout: DrawingLayout, tint: str) -> M
         parts += [text(x, y + 1, name), text(x, y + 13, cut(output, 6), class_="label tiny faint")]
     folded = " folded" if q == layout.folded else ""
     return tag("g", *parts, class_=f"place{folded}", data_state=q)
-
-
-def _path(curve: Curve) -> str:
-    def at(p: Point) -> str:
-        return f"{p[0]:.1f} {p[1]:.1f}"
-
-    pieces = [f"C{at(curve[i])} {at(curve[i + 1])} {at(curve[i + 2])}" for i in range(1, len(curve), 3)]
-    return f"M{at(curve[0])}{''.join(pieces)}"
-
-
-def _head(curve: Curve, class_: str) -> Markup:
-    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(curve))
-    return tag("polygon", points=corners, class_=class_)

@@ -18,10 +18,17 @@ from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.long_words import _for_ever, _places, periodic, periodic_words, random
+from fsa2lrnn.verification.falsify.long_words import (
+    _for_ever,
+    _places,
+    periodic,
+    periodic_words,
+    random,
+    read_side_by_side,
+    shorten,
+    variants,
+)
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Functionals
-from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.shorten import shorten, variants
 from fsa2lrnn.verification.falsify.verdict import Budget
 from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
 
