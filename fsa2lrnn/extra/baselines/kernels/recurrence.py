@@ -65,7 +65,7 @@ class _Recur(Function):
 def _forward(k, u, state, y, last, first_word, last_word):  # type: ignore[no-untyped-def]
     """Write y (B, T, H) and the last state (B, H, n) from k (H, 5, n), which holds a, q, r, B and C."""
     for h in range(len(k)):
-        a, q, r, B, C = k[h]
+        a, q, r, B, C = k[h].copy()  # the compiler knows that it overlaps no other array
         for w in range(first_word, last_word):
             x = state[w, h].copy()
             mixed = 2 * (r * x).sum().real
@@ -88,7 +88,7 @@ def _backward(k, u, state, dy, dlast, dk, du, dstate, first_word, last_word):  #
     """
     length = u.shape[1]
     for h in range(len(k)):
-        a, q, r, B, C = k[h]
+        a, q, r, B, C = k[h].copy()
         n = len(a)
         d, x, mixed = np.zeros((5, n), np.complex128), np.empty((length + 1, n), np.complex128), np.empty(length + 1)
         for w in range(first_word, last_word):
