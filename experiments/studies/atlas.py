@@ -88,7 +88,8 @@ def main(
         }
 
     def due() -> Iterator[tuple[str, str]]:
-        yield from (key for key in sources if time.monotonic() < end)
+        small_first = sorted(sources, key=lambda key: sources[key].n_states)
+        yield from (key for key in small_first if time.monotonic() < end)
 
     def write(rows: list[Row]) -> None:
         results_io.write("atlas", {"runs": rows, "unknown": unknown(rows)}, COMMAND)
