@@ -125,7 +125,7 @@ def table() -> str:
         answers = [Counter(run["cells"][layer].split("/")[i] for run in runs) for i in (0, 1)]
         open_ = [run for run in runs if "unknown" in run["cells"][layer]]
         smallest = min(open_, key=lambda run: (run["states"], run["kind"], run["name"]), default=None)
-        planned = sum(layer in run["planned"] for run in runs) if entry.external else ""
+        planned = sum(layer in run["planned"] for run in runs) or ""
         named = "" if smallest is None else f"{smallest['kind']} {smallest['name']} ({smallest['states']})"
         counts = [f"{answer[what]}" for answer in answers for what in ("yes", "no", "unknown")]
         rows.append([entry.title, *counts, f"{planned}", named])
