@@ -216,7 +216,6 @@ class _ValueReader:
         self._n_faults = 0
 
     def finish(self, name: str = "") -> None:
-        """Raise `UnsupportedFormat` if there was any fault."""
         if self._faults:
             more = self._n_faults - len(self._faults)
             faults = "; ".join(self._faults) + (f"; and {more:,} more" if more else "")

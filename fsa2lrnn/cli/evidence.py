@@ -38,10 +38,10 @@ def verdict_text(
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
         short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
+        short += f" ({verdict.found_by})" if verdict.searches else ""
         return (
             f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}), and {short}"
-            f"{_by(verdict)}\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}"
-            f"{where}"
+            f"\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}{where}"
         )
     reach = verdict.checked_length
     equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
@@ -75,12 +75,7 @@ def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: boo
         console.out.print(verdict_text(verdict, alphabet, may_close))
 
 
-def _by(verdict: Refuted) -> str:
-    return f" ({verdict.found_by})" if verdict.searches else ""
-
-
 def _outputs(name: str, trace: Sequence[Hashable]) -> str:
-    """Return a name and the last outputs of its trace as rich markup."""
     text = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
     return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(text)}"
 
@@ -104,11 +99,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     horizon = facts["horizon"]
     right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"
     how = "all joint states enumerated" if facts["method"] == "enumeration" else f"sets of memory {facts['memory']}"
-    return [
-        ("proved right", f"{right} ({how})"),
-        ("covered", facts["covered"]),
-        ("where", str(scope)),
-    ]
+    return [("proved right", f"{right} ({how})"), ("covered", facts["covered"]), ("where", str(scope))]
 
 
 def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -139,11 +130,8 @@ def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
     unit = "queries" if evidence["method"] == "lstar" else "words"
+    agreement = f"{100 * held_out['agreement']:.2f} % of {held_out['words']} random words"
     return [
         ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {unit}, {evidence['suffixes']:,} suffixes"),
-        (
-            "held out",
-            f"agrees on {100 * held_out['agreement']:.2f} % of {held_out['words']} random words of "
-            f"{held_out['length']} letters",
-        ),
+        ("held out", f"agrees on {agreement} of {held_out['length']} letters"),
     ]

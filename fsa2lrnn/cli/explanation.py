@@ -24,18 +24,12 @@ from fsa2lrnn.families.in_use import IN_USE, Decision, decide
 from fsa2lrnn.families.named import NAMED, LayerVerdict, say
 from fsa2lrnn.files import write_atomically
 
-_ANSWERS = {
-    "no": "[red]no[/]",
-    "unknown": "[yellow]unknown[/]",
-    "yes": "[green]yes[/]",
-    "undecided": "[yellow]undecided[/]",
-}
+_COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
+_ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.items()}
 
 
 @dataclass(frozen=True)
 class _OutOfBudget:
-    """The answer on a family whose decision exceeded a budget."""
-
     reason: str
     answer: ClassVar[str] = "undecided"
 
@@ -142,8 +136,8 @@ def _print_layers(rows: dict[str, Decision]) -> None:
         console.out.print(f"[cyan]{escape(', '.join(titles))}[/]: {escape(console.plain(why))}", soft_wrap=False)
     console.out.print(
         "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
-        "stack: models with their convolutions, without attention. β ≤ 2 allows negative eigenvalues. "
-        "`explain --family NAME` gives the evidence for one family or layer.[/]",
+        "stack: any number of layers with finitely many states, without attention between. β ≤ 2 allows negative "
+        "eigenvalues. `explain --family NAME` gives the evidence for one family or layer.[/]",
         soft_wrap=False,
     )
 
@@ -151,7 +145,6 @@ def _print_layers(rows: dict[str, Decision]) -> None:
 def _print_families(
     verdicts: dict[str, Verdict | _OutOfBudget], layer_verdicts: dict[str, LayerVerdict | _OutOfBudget]
 ) -> None:
-    """Print the evidence on families and on layers by name."""
     table = _table("which family can represent it", "family", "answer", "evidence, re-checked independently")
     for name, verdict in verdicts.items():
         table.add_row(escape(name), _ANSWERS[verdict.answer], escape(verdict.explain()))
@@ -174,7 +167,6 @@ def _table(title: str, *headings: str) -> Table:
 
 
 def _layer_verdict(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | _OutOfBudget]) -> LayerVerdict:
-    """Return the verdict on a layer by name, derived from the verdict on its family."""
     verdict = verdicts.get(NAMED[layer].family or "")
     if isinstance(verdict, _OutOfBudget):
         return LayerVerdict(layer, verdict.answer, verdict.explain())
@@ -185,7 +177,6 @@ def _layer_verdict(machine: MooreMachine, layer: str, verdicts: dict[str, Verdic
 
 
 def _answer(machine: MooreMachine, family: str) -> Verdict | _OutOfBudget:
-    """Return the re-checked verdict on a family."""
     try:
         verdict = represent(machine, family)
     except BudgetExceeded as fault:

@@ -80,7 +80,6 @@ def run_folder(path: str) -> Path | None:
 
 
 def _check_no_pickle(path: str) -> None:
-    """Raise `UnsupportedFormat` for a file of pickled weights, and say how to convert it."""
     if path.endswith(_PICKLES):
         raise UnsupportedFormat(
             f"{shortened(path)}: files of pickle can run code when they are loaded and are not read. In Python, where "

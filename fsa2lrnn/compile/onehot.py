@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.automata.language import share_cells
+from fsa2lrnn.automata.language import output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexTables, Recurrence, StateReadout
@@ -59,10 +58,7 @@ def _label_coordinates(machine: MooreMachine) -> list[np.ndarray] | None:
     labels = machine.labels
     if labels is None or not all(isinstance(label, tuple) and len(label) == len(labels[0]) for label in labels):  # type: ignore[arg-type]
         return None
-    coordinates: list[np.ndarray] = []
-    for values in zip(*labels, strict=True):  # type: ignore[arg-type]
-        number: dict[object, int] = {}
-        coordinates.append(np.array([number.setdefault(value, len(number)) for value in values]))
+    coordinates = [output_classes(values) for values in zip(*labels, strict=True)]  # type: ignore[arg-type]
     return coordinates if len(coordinates) > 1 else None
 
 
@@ -86,9 +82,9 @@ def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str,
     needed = dense_bytes(sizes, len(representatives), machine)
     if layout == "index" or (layout == "auto" and (max(sizes) > LARGEST_DENSE_BLOCK or needed > dense_memory)):
         # Each one-hot column is stored as the row of its 1: n numbers per cell, not n².
-        outputs, number = _number_outputs(machine)
         tables = IndexTables(machine.delta[representatives], machine.start, cell)
-        return Recurrence(machine.alphabet, outputs, tables, StateReadout(number))
+        outputs, readout = tuple(dict.fromkeys(machine.outputs)), StateReadout(output_classes(machine.outputs))
+        return Recurrence(machine.alphabet, outputs, tables, readout)
     if needed > dense_memory:
         size = f"{len(representatives)} maps × {len(sizes)} blocks × {max(sizes):,}² entries × 4 bytes"
         raise BudgetExceeded(
@@ -117,7 +113,7 @@ def dense_recurrence(
             A[c, h, factor.next_state[a], np.arange(factor.size)] = 1
         x0[h, factor.coordinate[machine.start]] = 1
         W1[np.arange(machine.n_states), h, factor.coordinate] = 1
-    outputs, number = _number_outputs(machine)
+    outputs, number = tuple(dict.fromkeys(machine.outputs)), output_classes(machine.outputs)
     W2 = np.zeros((len(outputs), machine.n_states), np.int8)
     W2[number, np.arange(machine.n_states)] = 1
     readout = DenseReadout(
@@ -136,9 +132,3 @@ def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
     maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
     embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))
     return 4 * (maps + gates + embedding + readout)
-
-
-def _number_outputs(machine: MooreMachine) -> tuple[tuple[Hashable, ...], np.ndarray]:
-    outputs = tuple(dict.fromkeys(machine.outputs))
-    position = {output: i for i, output in enumerate(outputs)}
-    return outputs, np.array([position[output] for output in machine.outputs])

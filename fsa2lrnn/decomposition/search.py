@@ -287,11 +287,10 @@ def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
 def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> Cascade:
     if len(kind) == len(cascade.delta):
         return cascade
-    return Cascade(machine, tuple(_spread(c, kind) for c in cascade.components), cascade.reads_now)
-
-
-def _spread(component: Component, kind: np.ndarray) -> Component:
-    rows = [np.flatnonzero(component.keys[:, 0] == k) for k in kind]
-    keys = np.concatenate([component.keys[r] for r in rows])
-    keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
-    return replace(component, keys=keys, maps=component.maps[np.concatenate(rows)])
+    components: list[Component] = []
+    for component in cascade.components:
+        rows = [np.flatnonzero(component.keys[:, 0] == k) for k in kind]
+        keys = np.concatenate([component.keys[r] for r in rows])
+        keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
+        components.append(replace(component, keys=keys, maps=component.maps[np.concatenate(rows)]))
+    return Cascade(machine, tuple(components), cascade.reads_now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.language import reachable_table
+from fsa2lrnn.automata.language import output_classes, reachable_table
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.congruence import canonical, is_finer, lattice, meet
@@ -74,9 +74,7 @@ def _fields(machine: MooreMachine) -> dict[str, np.ndarray]:
         return {}
     fields: dict[str, np.ndarray] = {}
     for position, name in enumerate(labels[0]._fields):  # type: ignore[attr-defined]
-        number: dict[object, int] = {}
-        column = [number.setdefault(label[position], len(number)) for label in labels]  # type: ignore[index]
-        fields[name] = canonical(np.array(column))
+        fields[name] = output_classes([label[position] for label in labels])  # type: ignore[index]
     return fields
 
 

@@ -48,7 +48,6 @@ class _Teacher(SUL):
         self.longest = 0
 
     def query(self, word: tuple[int, ...]) -> list[int]:
-        """Return the outputs along a word, or the output on the empty word."""
         if word not in self._outputs:
             self.num_queries += 1
             self.num_steps += len(word)
@@ -58,14 +57,12 @@ class _Teacher(SUL):
         return [self._outputs[word[: k + 1]] for k in range(len(word))] or [self._outputs[()]]
 
     def pre(self) -> None:
-        """Return to the initial state."""
         self._word = ()
 
     def post(self) -> None:
         """Do nothing: a query needs no cleanup."""
 
     def step(self, letter: int | None) -> int:
-        """Return the output after one more letter."""
         self._word += () if letter is None else (letter,)
         return self.query(self._word)[-1]
 

@@ -74,7 +74,7 @@ def run_seeds(
         SeedFailed: with the runs that could not start or were killed, after the others have finished.
     """
     jobs = [(settings.with_seed(seed), folder / f"seed-{seed}") for seed in dict.fromkeys(seeds)]
-    send = report or _ignore
+    send = report or (lambda _: None)
     if len(jobs) == 1:
         return [run_seed(*jobs[0], plan, send)]
     return (_in_processes if settings.device == "cpu" else stacked)(jobs, plan, send)
@@ -119,10 +119,6 @@ def _result(
             result |= {"last_checkpoint": [accuracy.to_json() for accuracy in accuracies]}
     write_atomically(folder / RESULT, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode())
     return result
-
-
-def _ignore(_: Progress | FinalAccuracy) -> None:
-    pass
 
 
 def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
@@ -186,7 +182,7 @@ def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: 
                 put(event)
 
 
-_send: Report = _ignore  # in a process that runs one seed: sends its events to the parent process
+_send: Report = lambda _: None  # noqa: E731 - in a process that runs one seed: sends its events to the parent process
 
 
 def _begin(sender: Connection, threads: int) -> None:

@@ -216,7 +216,6 @@ class TrainingRun:
         return self._descend(self._gradient(self.draw()))
 
     def _gradient(self, batch: Batch) -> Tensor:
-        """Compute the gradient of the weights on a batch; return the detached loss."""
         with autocast(self.settings):
             loss = mean_loss(self.forward(batch.tokens), batch.labels)
         weight = self.settings.drift_penalty * (2 * self.step / self.settings.steps - 1)

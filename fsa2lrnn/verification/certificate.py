@@ -117,7 +117,6 @@ class Certificate(Brief):
         return f"certificate, to be checked: {self._claim()}, by {self.method}, in {self.dtype}"
 
     def _repr_html_(self) -> str:
-        """Return an HTML card of the claim, which `check` has yet to check."""
         rows = [
             ("claims", self._claim()),
             ("method", f"{self.method}, memory {self.memory}" if self.tube else self.method),
@@ -191,7 +190,6 @@ def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
 
 
 def _plain(data: Any) -> Any:
-    """Return a certificate or a part of it as JSON data."""
     if isinstance(data, np.ndarray):
         return pack(data)
     if isinstance(data, MooreMachine):

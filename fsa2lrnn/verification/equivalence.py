@@ -36,8 +36,6 @@ BUDGET = 1_000_000  # pairs of states
 
 
 class _Model(TransitionSystem[np.ndarray, np.ndarray], Protocol):
-    """A model as a transition system with rows of bytes as states and numbers as outputs."""
-
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
 
@@ -169,13 +167,10 @@ class _WatchedModel(ModelSystem):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every schedule computes the same steps and outputs as those so far."""
         return self._watch.is_exact
 
 
 class _RecurrenceSystem:
-    """Exact tables as a transition system on the bytes of their integer states."""
-
     def __init__(self, recurrence: Recurrence) -> None:
         self._recurrence = recurrence
         self.alphabet, self.outputs = recurrence.alphabet, recurrence.outputs

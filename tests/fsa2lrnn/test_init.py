@@ -52,19 +52,6 @@ def test_functions_stay_functions_whatever_was_imported_before(first):
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
-def test_one_namespace_goes_the_whole_way():
-    from fsa2lrnn import certify, check, compile_machine, extract, falsify, prove_equivalent, repair, zoo
-
-    machine = zoo.sum_mod(2)
-    model = compile_machine(machine)
-    assert extract(model) == machine.minimise()
-    assert prove_equivalent(model, machine).pairs == 2
-    assert falsify(model, machine).checked_length is None
-    certificate = certify(model, machine)
-    check(certificate, model)
-    assert repair(model, machine).change.A < 1e-6
-
-
 @pytest.fixture
 def now(monkeypatch):
     """A clock that tests set."""

@@ -56,7 +56,6 @@ def _certify(
     names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Certify a model, print or save the certificate, and return the exit code."""
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
@@ -69,13 +68,8 @@ def _certify(
     if output is not None:
         certificate.save(output)
     if as_json:
-        console.emit_json(
-            {
-                **evidence.certificate_json(certificate, certificate.scope),
-                "cut_short": cut,
-                "saved": str(output) if output else None,
-            }
-        )
+        facts = evidence.certificate_json(certificate, certificate.scope)
+        console.emit_json({**facts, "cut_short": cut, "saved": str(output) if output else None})
     else:
         saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
         limit = [] if cut is None else [("time limit", cut)]
@@ -86,7 +80,6 @@ def _certify(
 
 
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
-    """Check a certificate for this model and machine, print the result, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.cli import console, evidence, words
     from fsa2lrnn.verification.certificate import Certificate

@@ -15,7 +15,7 @@ def train(
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; a second call resumes them")],
     preset: Annotated[
         options.Preset, typer.Option(help="the settings of the paper's code, or those of a quick trial")
-    ] = "released",
+    ] = "paper",
     seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
     sampler: Annotated[options.Sampler | None, typer.Option(help=options.SAMPLING)] = None,

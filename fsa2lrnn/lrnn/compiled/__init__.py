@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 DTYPES = (torch.float32, torch.float64)  # that kernels compute in as they are
 
@@ -99,11 +98,7 @@ def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> No
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
     """Return the call that `share` makes for one part."""
-    return partial(kernel, *_flat(arguments), part)
-
-
-def _flat(arguments: Sequence[Any]) -> list[Any]:
-    return [_numbers(each) if isinstance(each, Tensor) else each for each in arguments]
+    return partial(kernel, *(_numbers(each) if isinstance(each, Tensor) else each for each in arguments), part)
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:
@@ -127,11 +122,3 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
-
-
-Backward = Callable[..., tuple[Tensor | None, ...]]
-
-
-def typed_once_differentiable(backward: Backward) -> Backward:
-    """Return torch's `once_differentiable` of a `Function`'s backward, with parameter names for type checkers."""
-    return once_differentiable(backward)

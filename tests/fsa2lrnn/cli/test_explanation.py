@@ -169,20 +169,6 @@ def test_only_what_prints_is_left(text):
         assert plain == text
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[31mred", r"\x1b[31mred"),
-        ("\u202eevil", r"\u202eevil"),
-        ("\udcff", r"\udcff"),
-        ("a\tb\r", r"a\tb\r"),
-        ("é×", "é×"),
-    ],
-)
-def test_control_characters_are_escaped(text, shown):
-    assert console.plain(text) == shown
-
-
 def test_the_console_escapes_what_streams_can_not_write(capsys, monkeypatch):
     console.error("error", "x" * 100_000 + ": mend it [bold]")
     err = capsys.readouterr().err

@@ -14,9 +14,10 @@ import torch
 from numba import njit
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes
-from fsa2lrnn.lrnn.compiled import at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import at_once, cuts, thread_count
 
 WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
 _COST = 1 << 9  # multiplications for a number of the states, roughly
@@ -46,7 +47,7 @@ class _Recur(Function):
         return y, last
 
     @staticmethod
-    @typed_once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dy: Tensor, dlast: Tensor) -> tuple[Tensor, ...]:
         k, u, state = ctx.saved_tensors
         # What is added up in one place depends on the shapes alone, so that the sums do not depend on the threads.

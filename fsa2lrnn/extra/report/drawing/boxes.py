@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
-from fsa2lrnn.extra.report.drawing.automaton import curve_with_head
-from fsa2lrnn.extra.report.drawing.geometry import Edge
+from fsa2lrnn.display.markup import Markup
+from fsa2lrnn.display.svg import standing_alone
+from fsa2lrnn.extra.report.drawing.geometry import Edge, head
 from fsa2lrnn.extra.report.drawing.layout import ordered
 from fsa2lrnn.extra.report.drawing.letters import width
+from fsa2lrnn.extra.report.render import render
 
 _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0
 
@@ -48,34 +50,21 @@ def boxes(
         place |= {q: np.array([x, y]) for q, x in zip(nodes, across, strict=True)}
     left = min(x for x, _ in place.values()) - wide / 2 - _LEFT
     place = {q: at - (left, 0) for q, at in place.items()}
-    drawn: list[Markup] = []
-    for route in routes:
-        drawn += _arrow(np.stack([place[q] for q in route]), high)
-    for row in range(n_rows):
-        y = place[rows.index(row)][1] + 4
-        drawn.append(text(8, y, f"layer {row + 1}", anchor="start", class_="label faint"))
-    for q, box in enumerate(lines):
-        drawn.append(_box(place[q], box, wide, high, q in marked))
-    size = max(x for x, _ in place.values()) + wide / 2 + 14, n_rows * (high + _BETWEEN) - _BETWEEN + 28
-    return standing_alone(picture(*size, title, *drawn, class_="automaton"), size)
+    size = math.ceil(max(x for x, _ in place.values()) + wide / 2 + 14), n_rows * (high + _BETWEEN) - _BETWEEN + 28
+    drawn = render(
+        "boxes.svg", title=title, size=size, place=place, boxes=lines, wide=wide, high=high, marked=marked,
+        rows=[place[rows.index(row)][1] for row in range(n_rows)], arrowhead=head,
+        curves=[_curve(np.stack([place[q] for q in route]), high) for route in routes],
+    )  # fmt: skip
+    return standing_alone(Markup(drawn), size)
 
 
-def _box(at: np.ndarray, lines: Sequence[str], wide: float, high: float, is_marked: bool) -> Markup:
-    x, y = at.tolist()
-    frame = tag("rect", x=x - wide / 2, y=y - high / 2, width=wide, height=high, rx=7,
-                class_="node" if is_marked else "node plain")  # fmt: skip
-    first = y - (len(lines) - 1) * _LINE / 2 + 4
-    written = [
-        text(x, first + i * _LINE, line, class_="label" if i == 0 else "label faint") for i, line in enumerate(lines)
-    ]
-    return tag("g", frame, *written)
-
-
-def _arrow(points: np.ndarray, high: float) -> list[Markup]:
+def _curve(points: np.ndarray, high: float) -> np.ndarray:
+    """Return a chain of curves that are upright at the points, from the top of a box to the bottom of another."""
     points[0, 1] -= high / 2
     points[-1, 1] += high / 2 + 5
     curve = [points[:1]]
     for a, b in pairwise(points):
         reach = np.array([0, (a[1] - b[1]) * 0.45])
         curve.append(np.stack([a - reach, b + reach, b]))
-    return curve_with_head(np.concatenate(curve))
+    return np.concatenate(curve)

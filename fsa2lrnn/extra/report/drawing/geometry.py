@@ -104,7 +104,7 @@ def place_labels(
 ) -> dict[Edge, np.ndarray]:
     """Return the centres of the labels of curves that have a free place; long labels are placed first.
 
-    Labels are at the middle of their arrows, or `near` their beginnings, beside them and on no box of `taken`, (m, 4).
+    Labels are at the middle of their arrows, or `near` their beginnings, next to them and on no box of `taken`, (m, 4).
 
     >>> straight = np.array([[0.0, 0.0], [33, 0], [67, 0], [100, 0]])
     >>> place_labels({(0, 1): straight}, {(0, 1): 10.0}, np.empty((0, 4)))[0, 1].round(6).tolist()

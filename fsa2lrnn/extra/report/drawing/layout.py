@@ -207,5 +207,5 @@ def _shifted(
         Arrow(edge, text, curves[edge] - corner, labels[edge] - corner if edge in labels else None)
         for edge, text in letters.items()
     ]
-    right, bottom = (boxes[:, 2:].max(0) + _MARGIN - corner).tolist()
+    right, bottom = np.ceil(boxes[:, 2:].max(0) + _MARGIN - corner).tolist()
     return DrawingLayout((right, bottom), places - corner, radius, arrows, entry - corner, folded, is_dense)

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from fsa2lrnn import decompose
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
-from fsa2lrnn.extra.report.drawing.automaton import LOOK, alone, automaton, notes
+from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
 from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, overlap, place_labels, points_of
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out, ordered
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.moore import png
 from fsa2lrnn.testing import strategies
 
@@ -90,7 +90,6 @@ def test_files_stand_alone_and_cascades_have_boxes():
     used = {name for part in root.iter() for name in (part.get("class") or "").split()}
     assert all(f".{name}" in style for name in used - {"arrow", "place", "automaton", "start"})
     assert "var(" not in style
-    assert "var(" in LOOK
     svg = boxes("t", [["a"], ["b", "<long & longer>"], ["c"], ["d"]], [0, 0, 1, 2], [(0, 2), (2, 3), (1, 3)], [3])
     found = rects(svg)
     assert are_apart(np.array(found))
@@ -254,10 +253,6 @@ def test_machines_as_drawn_and_as_tables():
     assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
     assert DrawnMachine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
     assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
-    found = transitions(DrawnMachine.of([[1, 0], [0, 0]], ["<", "y"], 1, ["a", "b"], ["first <one>", "second"]))
-    assert found.count("<tr>") == 3
-    assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>2</td><td>1</td>" in found
-    assert "2 (start)" in found
 
 
 def test_circles_of_the_layout_and_dollars():
