@@ -41,7 +41,7 @@ def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsy
     )
     monkeypatch.setattr(learned, "SEARCH", Budget(seconds=3, length=300))
     monkeypatch.setattr(learned, "SHOWN", {"lengths": (10, 50), "n_words": 20, "letters": 1_000})
-    facts = learned.show(tmp_path, as_json=False)
+    facts = learned.show(tmp_path)
     assert facts["ok"]
     assert facts["extraction"]["isomorphic"]
     out = " ".join(capsys.readouterr().out.split())
