@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, cut, picture, tag, text
+from fsa2lrnn.display.markup import Markup, tag
+from fsa2lrnn.display.svg import cut, picture, text
 from fsa2lrnn.extra.report.facts import NEAR, Model, ReportFacts
 
 PROTOCOLS = {"whole_word": "every output of the word right", "last_position": "last output right"}

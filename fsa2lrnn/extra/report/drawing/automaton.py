@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fsa2lrnn.display.markup import Markup, cut, standing_alone
+from fsa2lrnn.display.markup import Markup
+from fsa2lrnn.display.svg import cut, standing_alone
 from fsa2lrnn.extra.report.drawing.geometry import head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine

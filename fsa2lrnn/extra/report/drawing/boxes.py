@@ -9,7 +9,8 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, standing_alone
+from fsa2lrnn.display.markup import Markup
+from fsa2lrnn.display.svg import standing_alone
 from fsa2lrnn.extra.report.drawing.geometry import Edge, head
 from fsa2lrnn.extra.report.drawing.layout import ordered
 from fsa2lrnn.extra.report.drawing.letters import width

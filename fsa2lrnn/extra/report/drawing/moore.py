@@ -7,7 +7,8 @@ import shutil
 import subprocess
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.markup import Drawing, cut, visible
+from fsa2lrnn.display.markup import visible
+from fsa2lrnn.display.svg import Drawing, cut
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.report.drawing.automaton import alone
 from fsa2lrnn.extra.report.drawing.geometry import head

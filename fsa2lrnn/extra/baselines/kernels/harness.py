@@ -7,16 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
-from fsa2lrnn.lrnn.compiled import at_once, cuts, empty, refuse, takes, thread_count, typed_once_differentiable
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count
 
 WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
 _SHARES = 4  # of the words, whose gradients of shared arguments are added up independently of the number of threads
+
+
+def takes(*tensors: Tensor) -> bool:
+    """Return whether all tensors are in the CPU's memory and have one dtype that the kernels support.
+
+    >>> takes(torch.ones(1), torch.zeros(2)), takes(torch.ones(1), torch.ones(1).double())
+    (True, False)
+    """
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
+    return len(kinds) == 1 and kinds <= {("cpu", dtype) for dtype in DTYPES}
+
+
+def refuse(what: str, instead: str, **tensors: Tensor) -> NoReturn:
+    """Raise `UnsupportedFormat` for inputs that the kernel `what` does not support, naming the method to use."""
+    given = ", ".join(
+        f"{name} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}" for name, tensor in tensors.items()
+    )
+    raise UnsupportedFormat(
+        f"{given}: the compiled {what} takes float32 or float64 on the CPU, the same for all; convert them, or choose "
+        f'method="{instead}"'
+    )
 
 
 class CompiledRecurrence(NamedTuple):
@@ -69,7 +92,7 @@ class _Recur(Function):
         return tuple(results[: recurrence.n_returned])
 
     @staticmethod
-    @typed_once_differentiable
+    @once_differentiable
     def backward(ctx: Any, *of_results: Tensor) -> tuple[Tensor | None, ...]:
         recurrence, n_shared = ctx.recurrence, ctx.recurrence.n_shared
         arguments = ctx.saved_tensors[: len(recurrence.arguments)]
