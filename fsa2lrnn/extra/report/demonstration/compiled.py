@@ -115,7 +115,7 @@ def _steps(folder: Path | None) -> tuple[dict[str, Any], bool]:
         output = model.transduce(text)[-1]
         evaluated.append({"letters": len(text), "model": output, "integers": evaluate(text) % MODULUS})
         is_right &= _show_result(text, output)
-    rooms, is_proved = _show_cascade(build_rooms())
+    cascade_facts, is_proved = _show_cascade(build_rooms())
     returns = extract(model) == machine.minimise()
     back = "the minimal machine, state for state" if returns else "[red]another machine[/]"
     out.print(f"\n[bold]6. And back.[/] Extracting the automaton from the weights of step 2 gives {back}.")
@@ -124,7 +124,7 @@ def _steps(folder: Path | None) -> tuple[dict[str, Any], bool]:
         "model": sizes.model_json(model),
         "proofs": {dtype: verdict.to_json() for dtype, verdict in verdicts.items()},
         "evaluated": evaluated,
-        "rooms": rooms,
+        "rooms": cascade_facts,
         "extracted_machine_is_the_source": returns,
     }
     if folder is not None:

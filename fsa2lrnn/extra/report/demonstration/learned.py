@@ -49,12 +49,13 @@ def show(out: Path) -> dict[str, Any]:
             save(repair.repaired.model, out / f"sum5-{repair.mode}{'-p' * (repair.columns != 'keep')}.safetensors")
     console.out.print(f"   all of it as a page: [cyan]{page}[/]")
     proved = _prove(out / "proved")
+    is_repaired = any(repair.proof is not None for repair in assessment.repairs)
     more = {
         "steps": outcome.step,
         "page": str(page),
         "facts": str(data),
         "learned_and_proved": registry.require("learning.public", "the demonstration").summary(proved),
-        "ok": assessment.isomorphic and proved.is_proved and any(repair.proof for repair in assessment.repairs),
+        "ok": assessment.isomorphic and proved.is_proved and is_repaired,
     }
     return {**assessment.to_json(), **more}
 
