@@ -18,6 +18,8 @@ def test_the_three_rooms():
     assert list(rooms.verdicts) == ["float32", "bfloat16"]
     assert all(isinstance(verdict, Proved) for verdict in rooms.verdicts.values())
     assert rooms.given == 1
+    assert rooms.cascade.reads_now
+    assert rooms.cascade.transduce(compiled.SHORT)[-1] == 1
 
 
 def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
