@@ -136,8 +136,8 @@ def _print_layers(rows: dict[str, Decision]) -> None:
         console.out.print(f"[cyan]{escape(', '.join(titles))}[/]: {escape(console.plain(why))}", soft_wrap=False)
     console.out.print(
         "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
-        "stack: models with their convolutions, without attention. β ≤ 2 allows negative eigenvalues. "
-        "`explain --family NAME` gives the evidence for one family or layer.[/]",
+        "stack: any number of layers with finitely many states, without attention between. β ≤ 2 allows negative "
+        "eigenvalues. `explain --family NAME` gives the evidence for one family or layer.[/]",
         soft_wrap=False,
     )
 

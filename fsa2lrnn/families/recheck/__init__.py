@@ -4,7 +4,7 @@
     python recheck certificate.json                        # the folder alone, wherever it lies
 
 It shares no code with the search for certificates, so that a third party can read this one folder and trust the answer.
-It relies on docs/theory.md §4, T31 to T36, T55 and T56; each file is one kind of argument:
+It relies on docs/theory.md §4, T31 to T36, T55, T56 and T58; each file is one kind of argument:
 
 `forced` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
     (`must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and the same after any further word w.
@@ -83,7 +83,7 @@ def _recheck(certificate: dict[str, Any]) -> str:
     machine = read_machine(certificate["machine"])
     if block:
         return recheck_block(certificate, machine, int(block[1]))
-    if form_of_family is None or (family == "householder" and verdict == "impossible"):
+    if form_of_family is None or (family == "householder" and verdict == "impossible" and "terms" not in certificate):
         return recheck_factors(certificate, machine, int(factors[1]) if factors else None)
     if form_of_family.beta == 2 and "blocks" in certificate:  # of reflections
         return recheck_factors(certificate, machine, form_of_family.factors)

@@ -11,10 +11,11 @@ from functools import partial
 
 from torch import Tensor
 
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.kernels.channels import System, by_steps
-from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING, takes
-from fsa2lrnn.extra.baselines.kernels.recurrence import recur
+from fsa2lrnn.extra.baselines.kernels.recurrence import WORTH_COMPILING, recur
 from fsa2lrnn.extra.baselines.kernels.transition import from_planes, planes, twice_real
+from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.scans import check_method
 
 
@@ -28,7 +29,7 @@ def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tu
     """
     check_method(method, {**METHODS, "letters": None})
     if method in ("auto", "letters"):
-        is_worth_it = u.shape[1] * state.numel() >= WORTH_COMPILING and takes(u, state)
+        is_worth_it = u.shape[1] * state.numel() >= WORTH_COMPILING and _takes(u, state)
         method = "fused" if is_worth_it else "sequential"
     return METHODS[method](system, u, state)
 
@@ -47,8 +48,18 @@ def step(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
 
 def fused(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
     """Compute `liquid` in compiled loops on the CPU; differentiable once."""
+    if not _takes(u, state):
+        kinds = (f"{name} {str(x.dtype)[6:]} on {x.device}" for name, x in (("u", u), ("state", state)))
+        raise UnsupportedFormat(
+            f"{', '.join(kinds)}: the compiled liquid recurrence takes float32 or float64 on the CPU, the same for "
+            'all; convert them, or choose method="sequential"'
+        )
     y, last = recur(system.transition, system.B, system.C, u, state)
     return y + system.D.to(u.dtype) * u, last
+
+
+def _takes(u: Tensor, state: Tensor) -> bool:
+    return u.device.type == state.device.type == "cpu" and u.dtype == state.dtype and u.dtype in DTYPES
 
 
 METHODS: dict[str, Callable[[System, Tensor, Tensor], tuple[Tensor, Tensor]]] = {

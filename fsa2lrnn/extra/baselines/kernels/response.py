@@ -12,8 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fsa2lrnn.extra.baselines.kernels.harness import WORTH_COMPILING
-from fsa2lrnn.extra.baselines.kernels.recurrence import recur
+from fsa2lrnn.extra.baselines.kernels.recurrence import WORTH_COMPILING, recur
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading, twice_real
 
 

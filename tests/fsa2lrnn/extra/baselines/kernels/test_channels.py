@@ -20,6 +20,8 @@ from fsa2lrnn.extra.baselines.kernels.transition import (
 )
 from fsa2lrnn.extra.baselines.kernels.transition import diagonal as diagonal_of_transition
 
+from .gradients import assert_all_close, with_gradients
+
 H, N = 4, 3
 LENGTHS = [0, 1, 2, 3, 39, 40, 41, 100]
 
@@ -44,13 +46,7 @@ def inputs(batch, length, starts_at_zero, dtype=torch.float64):
 
 
 def results(run, own, u, state):
-    """Outputs, last state, and the gradients of a sum in which each number counts otherwise."""
-    y, last = run(own, u, state)
-    generator = torch.Generator().manual_seed(2)
-    weights = [torch.randn(x.shape, dtype=torch.float64, generator=generator) for x in (y, last)]
-    total = (y * weights[0]).sum() + (last * weights[1]).sum()
-    leaves = [x for x in (*own.transition, own.B, own.C, own.D, u) if x is not None]
-    return [y, last, *torch.autograd.grad(total, leaves, materialize_grads=True)]
+    return with_gradients(run(own, u, state), (*own.transition, own.B, own.C, own.D, u))
 
 
 @pytest.fixture
@@ -67,8 +63,7 @@ def test_every_method_agrees_with_the_loop(length, mixes, starts_at_zero):
     own, given = system(mixes), inputs(2, length, starts_at_zero)
     wanted = results(METHODS["sequential"], own, *given)
     for method in ("chunked", "fft"):
-        for one, other in zip(results(METHODS[method], own, *given), wanted, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+        assert_all_close(results(METHODS[method], own, *given), wanted, 1e-9, 1e-9)
     torch.testing.assert_close(outputs_alone(own, *given), wanted[0], rtol=1e-9, atol=1e-9)
 
 
@@ -243,12 +238,8 @@ def loop(transition, B, C, length, least, with_states):
 
 
 def results_of_response(make, given, length, least, with_states):
-    """The response, and the gradients of a sum in which each number counts otherwise."""
     transition, B, C = given
-    found, generator = make(transition, B, C, length, least, with_states), torch.Generator().manual_seed(1)
-    total = sum((torch.randn(x.shape, dtype=torch.float64, generator=generator) * x).sum() for x in found)
-    leaves = [x for x in (*transition, B, C) if x is not None]
-    return [*found, *torch.autograd.grad(total, leaves, materialize_grads=True, allow_unused=True)]
+    return with_gradients(make(transition, B, C, length, least, with_states), (*transition, B, C))
 
 
 def by_loops(transition, B, C, length, least, _):
@@ -264,8 +255,7 @@ def by_loops(transition, B, C, length, least, _):
 def test_the_fast_ones_agree_with_the_loop(make, length, mixes, with_states):
     given, length = system_of_response(mixes=mixes), max(length, make is by_loops)
     found, expected = (results_of_response(each, given, length, 0.0, with_states) for each in (make, loop))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
+    assert_all_close(found, expected, 1e-11, 1e-11)
 
 
 W = 4

@@ -1,6 +1,5 @@
 """Kernels of single layers against their definitions."""
 
-import numpy as np
 import pytest
 import torch
 
@@ -14,6 +13,8 @@ from fsa2lrnn.extra.baselines.kernels.response import respond
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, low_rank
 from fsa2lrnn.extra.baselines.kernels.wkv import METHODS as WKV_METHODS
 from fsa2lrnn.extra.baselines.kernels.wkv import NOTHING, wkv
+
+from .gradients import assert_all_close, with_gradients
 
 H = 3
 
@@ -42,56 +43,9 @@ def test_responses_wrap_around_unless_truncated_or_inverted(legs):
     torch.testing.assert_close(untruncated(transition, truncated(transition, C, 16), 16), C)
 
 
-N = 16
-
-
-def doubled(x):
-    """The stored half and its conjugates."""
-    return np.concatenate([x, x.conj()])
-
-
-def test_legs_is_normal_plus_low_rank():
-    A, _, P = hippo.legs(N)
-    skew = A + np.outer(P, P) + np.eye(N) / 2
-    assert np.allclose(skew, -skew.T)
-    A, B, P = hippo.legs(N)
-    start = hippo.normal_plus_low_rank(N, clipped=False)
-    whole = np.diag(doubled(start.poles)) - np.outer(doubled(start.P), doubled(start.P).conj())
-    ours, theirs = doubled(start.B), B
-    for _ in range(5):  # Markov parameters, with P as a read-out
-        assert doubled(start.P).conj() @ ours == pytest.approx(P @ theirs, rel=1e-9)
-        ours, theirs = whole @ ours, A @ theirs
-    cut, whole = hippo.normal_plus_low_rank(N).B, hippo.normal_plus_low_rank(N, clipped=False).B
-    assert np.abs(whole.imag).max() > 2 >= np.abs(cut.imag).max()
-    assert np.array_equal(cut.real, whole.real)
-    assert np.array_equal(cut.imag, whole.imag.clip(-2, 2))
-    poles, V = hippo.basis(N)
-    assert np.allclose(V.conj().T @ V, np.eye(N))
-    assert np.allclose(poles.real, -0.5)
-    assert (np.diff(poles.imag) > 0).all()
-    assert np.allclose(poles[: N // 2], poles[::-1][: N // 2].conj())
-
-
-@pytest.mark.parametrize("make", [hippo.diagonal_lin, hippo.diagonal_inv, hippo.diagonal_legs])
-def test_diagonal_starts_decay_and_turn_one_way(make):
-    start = make(N)
-    assert start.P is None
-    assert len(start.poles) == len(start.B) == N // 2
-    assert np.allclose(start.poles.real, -0.5)
-    assert (start.poles.imag <= 0).all()
-
-
-@pytest.mark.parametrize("make", [hippo.normal_plus_low_rank, hippo.diagonal_lin, hippo.diagonal_inv])
-@pytest.mark.parametrize("n", [0, 1, 7])
-def test_odd_numbers_of_states_are_refused(make, n):
-    with pytest.raises(UnsupportedFormat, match=f"d_state = {n}: states come in conjugate pairs, give an even number"):
-        make(n)
-
-
 def test_single_precision():
     given = drawn_of_liquid(2, 20, dtype=torch.float32)
-    for one, other in zip(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
+    assert_all_close(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), 1e-3, 1e-3)
 
 
 def test_unknown_methods_are_refused():
@@ -121,11 +75,8 @@ def drawn_of_liquid(batch, length, mixes=True, dtype=torch.float64, channels=4, 
 
 
 def results_of_liquid(system, u, state, method):
-    y, last = liquid(system, u, state, method)
-    generator = torch.Generator().manual_seed(1)
-    total = sum((x * torch.randn(x.shape, generator=generator, dtype=torch.float64)).sum() for x in (y, last))
-    leaves = [x for x in (*system.transition, *system[1:], u, state) if x is not None]
-    return [y, last, *torch.autograd.grad(total, leaves, materialize_grads=True, allow_unused=True)]
+    leaves = (*system.transition, *system[1:], u, state)
+    return with_gradients(liquid(system, u, state, method), leaves)
 
 
 @pytest.mark.parametrize("mixes", [True, False])
@@ -133,8 +84,7 @@ def results_of_liquid(system, u, state, method):
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 21])
 def test_compiled_agrees_with_the_loop(length, batch, mixes):
     given = drawn_of_liquid(batch, length, mixes)
-    for one, other in zip(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-11)
+    assert_all_close(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), 1e-10, 1e-11)
 
 
 def test_stable_forms_are_their_definitions():
@@ -194,15 +144,13 @@ def results_of_wkv(given, method):
 @pytest.mark.parametrize("method", ["pscan", "fused"])
 def test_the_fast_ones_agree_with_the_stable_form(method, length, batch, new):
     given = drawn_of_wkv(batch, length, new=new)
-    for one, other in zip(results_of_wkv(given, method), results_of_wkv(given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-12)
+    assert_all_close(results_of_wkv(given, method), results_of_wkv(given, "sequential"), 1e-10, 1e-12)
 
 
 @pytest.mark.parametrize("method", ["pscan", "fused"])
 def test_the_fast_ones_agree_in_single_precision(method):
     given = drawn_of_wkv(3, 40, 16, torch.float32)
-    for one, other in zip(results_of_wkv(given, method), results_of_wkv(given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+    assert_all_close(results_of_wkv(given, method), results_of_wkv(given, "sequential"), 1e-3, 1e-4)
 
 
 def test_words_in_pieces_and_numbers_that_are_none():
