@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.compiled import typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -134,7 +134,7 @@ class _GpuScan(Function):
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
         with_A, *_ = ctx.needs_input_grad
@@ -167,7 +167,7 @@ class _GpuTokenScan(Function):
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
         _, *needed = ctx.needs_input_grad

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
+from fsa2lrnn.lrnn.compiled import typed_once_differentiable
 from fsa2lrnn.lrnn.scans import check_method
 
 
@@ -64,7 +64,7 @@ class _Scan(Function):
         return x[1:]
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x = ctx.saved_tensors
         g = dx.clone(memory_format=torch.contiguous_format)  # of x_1 … x_T

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, NoReturn
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count, typed_once_differentiable
 
 WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
 _SHARES = 4  # of the words, whose gradients of shared arguments are added up independently of the number of threads
@@ -92,7 +91,7 @@ class _Recur(Function):
         return tuple(results[: recurrence.n_returned])
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, *of_results: Tensor) -> tuple[Tensor | None, ...]:
         recurrence, n_shared = ctx.recurrence, ctx.recurrence.n_shared
         arguments = ctx.saved_tensors[: len(recurrence.arguments)]
