@@ -38,12 +38,12 @@ def generate(
             images[rows[:, None], np.arange(k), letters[:, members].T] = 1
         else:
             images = letters[:, block].swapaxes(0, 1)
-        images, known = np.ascontiguousarray(images).reshape(-1, n), len(number)
+        images, n_before = np.ascontiguousarray(images).reshape(-1, n), len(number)
         keys = images.view(f"V{n * images.itemsize}").ravel().tolist()
         codes = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
         right.append(np.where(codes < cap, codes, -1).reshape(len(block), k))
         # New elements are numbered in the order of their first places.
-        fresh = np.flatnonzero((codes >= known) & (codes < cap))
+        fresh = np.flatnonzero((codes >= n_before) & (codes < cap))
         new = fresh[np.unique(codes[fresh], return_index=True)[1]]
         origin.append(done + new // k)
         letter.append(new % k)
