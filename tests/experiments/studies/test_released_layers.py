@@ -119,7 +119,7 @@ def test_the_recurrence_of_rwkv_7_by_matrices():
 
 @pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
 def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
-    from fsa2lrnn.extra.huggingface.rwkv_package import _module
+    from fsa2lrnn.extra.huggingface.rwkv_package import package
 
     H, N, T = 2, 8, 5
     x = torch.randn(T, H * N, generator=torch.Generator().manual_seed(0))
@@ -129,7 +129,7 @@ def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
     arguments = [*[zero] * 6, w0, *parts, a0, *parts, zero, *parts, *parts, one, one, zero]
     given = [0, H, N, x.clone(), zero, torch.zeros(T, H * N), S, *arguments, *[eye] * 4, one, zero]
     with torch.no_grad():
-        _, _, after, _ = _module().RWKV_x070_TMix_seq(*given)
+        _, _, after, _ = package().RWKV_x070_TMix_seq(*given)
     heads = [part.view(1, T, H, N) for part in (x, w0.expand(T, -1), x, torch.sigmoid(a0).expand(T, -1), x)]
     columns = [search.recurrence(torch.eye(N)[i].expand(1, T, H, N), *heads[1:])[0, -1] for i in range(N)]
     assert torch.allclose(torch.stack(columns, dim=-1), after, atol=1e-5)
