@@ -73,14 +73,14 @@ def rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
         return [("none", answer.why_not), *_bound_rows(answer), *_choice_rows(answer)]
     cascade, cost = answer.found.cascade, answer.found.cost
     shift = "with" if cascade.has_reads and not cascade.reads_now else "without"
-    known = (
+    bound = (
         f"at least {cost.total:,} = Σb³ {cost.scan:,} + {LAYER_PRICE} × {cost.layers} layers, gate units not counted"
     )
     return [
         ("layers", f"{cascade.n_layers}: {sizes_text(cascade)}; {shift} token shift"),
         *describe(cascade),
         *_bound_rows(answer),
-        ("cost", cost.explain() if answer.counted else known),
+        ("cost", cost.explain() if answer.counted else bound),
         *_choice_rows(answer),
         *_candidate_rows(answer),
     ]
