@@ -81,8 +81,8 @@ def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
     confusion = _SEARCHES[kind](minimal.delta[letters], minimal.start)
     if confusion is None:
         return None
-    words, p, q = confusion
-    named = tuple(tuple(letters[a] for a in word) for word in words)
+    short, p, q = confusion
+    named = tuple(tuple(letters[a] for a in word) for word in short)
     return ConfusedWords(minimal, kind, named, distinguish(minimal, p, q) or ())
 
 
@@ -168,17 +168,17 @@ def _of_diagonal_stack(delta: np.ndarray, start: int) -> _Confusion | None:
 
 def _of_attention(delta: np.ndarray, start: int) -> _Confusion | None:
     """Return two words of equal profile, and the states to which they lead."""
-    known = dict[_Profile, tuple[int, _Word]]()
+    states = dict[_Profile, tuple[int, _Word]]()
     queue = deque[tuple[_Profile, int, _Word]](_longer(delta, ((), (), -1), start, ()))
     while queue:
         profile, q, word = queue.popleft()
-        if profile in known:
-            if known[profile][0] != q:
-                return (known[profile][1], word), known[profile][0], q
+        if profile in states:
+            if states[profile][0] != q:
+                return (states[profile][1], word), states[profile][0], q
             continue
         check_current("comparing words")
-        known[profile] = q, word
-        if len(known) > MAX_PROFILES:
+        states[profile] = q, word
+        if len(states) > MAX_PROFILES:
             raise BudgetExceeded(f"words have more than {MAX_PROFILES:,} profiles: there are too many letters")
         queue.extend(_longer(delta, profile, q, word))
     return None

@@ -140,7 +140,7 @@ def _of_contractions(letters: list[int], delta: np.ndarray) -> Iterator[Identity
     idempotents = [word for word, step in maps if np.array_equal(step[step], step)][:MAX_IDEMPOTENTS]
     for e, f in itertools.combinations(idempotents, 2):
         identity = _identity(e + f, f + e, delta)
-        if not np.array_equal(*identity.maps):
+        if (identity.maps[0] != identity.maps[1]).any():
             yield identity
 
 

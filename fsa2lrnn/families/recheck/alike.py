@@ -15,14 +15,14 @@ def check_confused(words: Any, separator: Any, machine: CheckedMachine, start: i
     if kind == "lti-stack":
         u, loop, detour = words
         p, q = after(start, u, machine), after(after(start, u, machine), detour, machine)
-        require(_length(loop) > 0 and _length(detour) % _length(loop) == 0, "a length is no multiple of the loop's")
+        require(_length(loop) > 0 and _length(detour) % _length(loop) == 0, "a length is not a multiple of the loop's")
         require(after(p, loop, machine) == p and after(q, loop, machine) == q, "the loop moves a state")
     elif kind == "lti-diagonalisable-stack":
         u, w, loop = words
         p, q = after(start, u, machine), after(start, w, machine)
         longer, period = _length(w) - _length(u), _length(loop)
         require(longer % period == 0 if period else longer == 0, "the lengths are not congruent")
-        require(len({_last(word) for word in words if word is not loop or period}) == 1, "the words don't end alike")
+        require(len(set(map(_last, words if period else (u, w)))) == 1, "the last letters differ")
         require(after(q, loop, machine) == q, "the loop moves a state")
     else:
         u, w = words

@@ -89,7 +89,7 @@ def _cancelling(
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
         pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
         commutator = [[[first, 1], [second, 1]] for first, second in pairs]
-        require(words == commutator, f"{words} is no commutator")
+        require(words == commutator, f"{words} is not a commutator")
         return list(zip(words, (1, -1, -1, -1, 1, 1), strict=True))
     u, other = words
     require(_must_agree(u, other, machine, form), f"the words {u} and {other} may differ in the family {family}")

@@ -160,14 +160,14 @@ def test_known_answers():
 @pytest.mark.parametrize(
     ("kind", "words", "fault"),
     [
-        ("lti-stack", ([], [], [1]), "no multiple"),
-        ("lti-stack", ([], [0, 0], [1]), "no multiple"),
+        ("lti-stack", ([], [], [1]), "not a multiple"),
+        ("lti-stack", ([], [0, 0], [1]), "not a multiple"),
         ("lti-stack", ([], [1], [1]), "moves a state"),
         ("lti-stack", ([], [0], [0]), "does not tell"),
         ("lti-diagonalisable-stack", ([0, 1], [1], []), "not congruent"),
         ("lti-diagonalisable-stack", ([0], [0, 1, 0], [0, 0, 0]), "not congruent"),
-        ("lti-diagonalisable-stack", ([0, 1], [0, 0], []), "end alike"),
-        ("lti-diagonalisable-stack", ([0], [1, 0], [1]), "end alike"),
+        ("lti-diagonalisable-stack", ([0, 1], [0, 0], []), "last letters differ"),
+        ("lti-diagonalisable-stack", ([0], [1, 0], [1]), "last letters differ"),
         ("lti-diagonalisable-stack", ([], [], []), "empty"),
         ("lti-diagonalisable-stack", ([0], [1, 1, 0], [1, 0]), "moves a state"),
         ("hard-attention", ([1, 1], [1]), "different profiles"),
