@@ -4,7 +4,7 @@ Above exact layers, a layer reads finitely many inputs. Each of its blocks separ
 (`partition`); it becomes a dead-beat block that carries these classes exactly, and whose state, for each input and each
 class before it, is near the mean of what the trained model has there. Its gates look up the tables of each input
 (`lookups`). The state of the stack is then a function of the last input and the classes, and the read-out changes as
-little as it takes to read the machine's output from it (T55 of docs/theory.md).
+little as it takes to read the machine's output from it (docs/theory.md, §8).
 """
 
 from __future__ import annotations
