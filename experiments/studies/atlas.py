@@ -4,7 +4,7 @@
 
 Machines are named tasks, groups of order at most 60 given by generators, random machines, and languages of MLRegTest.
 `decide` raises an error where a layer is said to represent what a layer that contains it does not. Each machine is
-written as soon as it is decided, and one that is in the file is not decided again.
+written as soon as it is decided, and one that is in the file is not decided again, unless its row lacks a layer.
 """
 
 from __future__ import annotations
@@ -80,6 +80,7 @@ def main(
             "name": name,
             "states": machine.n_states,
             "cells": cells,
+            "planned": [layer for layer, row in rows.items() if row.is_planned],
             "late": late,
             "seconds": seconds,
         }
@@ -87,10 +88,23 @@ def main(
     def due() -> Iterator[tuple[str, str]]:
         yield from (key for key in sources if time.monotonic() < end)
 
-    run_due(
-        due(), ("kind", "name"), known_rows(NAME), run, lambda rows: results_io.write("atlas", {"runs": rows}, COMMAND)
-    )
+    def write(rows: list[Row]) -> None:
+        results_io.write("atlas", {"runs": rows, "unknown": unknown(rows)}, COMMAND)
+
+    known = [row for row in known_rows(NAME) if set(row["cells"]) == set(IN_USE)]
+    run_due(due(), ("kind", "name"), known, run, write)
     print(table())
+
+
+def unknown(runs: list[Row]) -> dict[str, dict[str, list[str]]]:
+    """Return the kind and name of each machine that is undecided for a layer, for one layer and for a stack."""
+    lists: dict[str, dict[str, list[str]]] = {}
+    for layer in IN_USE:
+        for i, what in enumerate(("one", "stack")):
+            names = [f"{run['kind']} {run['name']}" for run in runs if run["cells"][layer].split("/")[i] == "unknown"]
+            if names:
+                lists.setdefault(layer, {})[what] = names
+    return lists
 
 
 def random_machines(count: int, seed: int = 0) -> list[MooreMachine]:

@@ -20,7 +20,6 @@ class _Activity:
 
     @property
     def is_live(self) -> bool:
-        """Whether progress is displayed."""
         return not self.quiet and (self.progress or sys.stderr.isatty())
 
     def beat(self, name: str, begun: float, stopped: threading.Event) -> None:
@@ -36,7 +35,6 @@ class _Activity:
                 self._is_drawn = on_terminal
 
     def clear(self) -> None:
-        """Remove the line from a terminal, before something else is written."""
         with self._lock:
             if self._is_drawn:
                 sys.stderr.write("\r\x1b[K")

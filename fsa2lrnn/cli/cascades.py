@@ -21,15 +21,6 @@ _KEYS = 2_000  # the most maps of a cascade whose gate units are counted, in abo
 _SHOWN = 4  # candidates displayed
 
 
-@dataclass(frozen=True)
-class CascadeRequest:
-    """The options of a cascade search: the largest block, whether token shift is allowed, and the drawing's file."""
-
-    max_block: int | None = None
-    token_shift: bool = True
-    drawing: Path | None = None
-
-
 @dataclass(frozen=True, eq=False)
 class CascadeSearchResult:
     """The result of a cascade search.
@@ -49,15 +40,15 @@ class CascadeSearchResult:
     choice: Choice | None
 
 
-def look(machine: MooreMachine, request: CascadeRequest) -> CascadeSearchResult:
-    """Return the best cascade of a machine; a large machine is searched only if `max_block` is given."""
+def look(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> CascadeSearchResult:
+    """Return the best cascade of a machine; a large machine is searched only if the largest block is given."""
     n_states = machine.minimise().n_states
-    if n_states > LARGEST and request.max_block is None:
+    if n_states > LARGEST and max_block is None:
         why = f"not looked for in a machine of {n_states:,} states, more than {LARGEST}: --max-block 8 asks for it"
         return CascadeSearchResult(None, False, why, None, None)
     choice = None
     try:
-        choice = choose(machine, request.max_block, request.token_shift)
+        choice = choose(machine, max_block, token_shift)
         if (best := choice.decomposition) is not None:
             return CascadeSearchResult(best, True, "", best.bound, choice)
         best = choice.search.cheapest(counted=False)

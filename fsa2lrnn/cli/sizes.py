@@ -73,7 +73,6 @@ def model_rows(model: LRNN) -> list[tuple[str, str]]:
 
 
 def _hidden_units(model: LRNN) -> int:
-    """Return the number of hidden units of all gates and the read-out."""
     from fsa2lrnn.lrnn.gate import Gate
 
     return sum(module.n_hidden for module in model.modules() if isinstance(module, Gate))

@@ -99,7 +99,6 @@ class _Display:
         self.bars.stop()
 
     def show(self, event: Progress | FinalAccuracy) -> None:
-        """Display a progress report or the final accuracy of a run."""
         if isinstance(event, FinalAccuracy):
             accuracy = event.accuracy
             facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -120,16 +121,12 @@ class LRNN(ForeignWeights, nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The floating-point type that the model computes in."""
-        return next(t.dtype for t in self._tensors() if t.is_floating_point())
+        return next(t.dtype for t in chain(self.parameters(), self.buffers()) if t.is_floating_point())
 
     @property
     def device(self) -> torch.device:
         """The device that the model is on."""
-        return next(self._tensors()).device
-
-    def _tensors(self) -> Iterator[Tensor]:
-        yield from self.parameters()
-        yield from self.buffers()
+        return next(chain(self.parameters(), self.buffers())).device
 
     def write(self, embedding: Tensor, layers: Sequence[tuple[Tensor, Mapping[str, Values]]], readout: Values) -> None:
         """Write all weights but those of LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, the read-out.

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, softplus
+from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.kernels import channels
@@ -98,7 +98,6 @@ class ChannelLayer(Layer):
     stored half.
     """
 
-    takes_index: ClassVar[bool] = True
     unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(channels.METHODS)
 
@@ -152,31 +151,23 @@ class ChannelLayer(Layer):
         """Return zeros: (B, H, N)."""
         return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
 
-        `method` is in `channels.METHODS`; "letters" means "auto". With `index` (B, T), u (R, H) holds the distinct
-        inputs.
+        `method` is in `channels.METHODS`; "letters" means "auto".
         """
         method = check_channels_method(method)
-        u = u if index is None else embedding(index, u)
         if self.is_too_long(u.shape[1]):
-            return self.mixing(self._cut(u, state)), torch.ones_like(
-                state
-            )  # not zero, which marks a state that cannot be continued
+            # The state is not zero, which marks one that cannot be continued.
+            return self.mixing(self._cut(u, state)), torch.ones_like(state)
         y, state = self.run(u, state, method)
         return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """Return only the outputs of `forward`."""
-        if check_channels_method(method) != "chunked":
-            return super().outputs(u, state, method, index)
-        length = (u if index is None else index).shape[1]
-        if self.is_too_long(length):
-            return self.mixing(self._cut(u if index is None else embedding(index, u), state))
-        return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
+        if check_channels_method(method) != "chunked" or self.is_too_long(u.shape[1]):
+            return super().outputs(u, state, method)
+        return self.mixing(channels.outputs_alone(self.system(), u, state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
         """Return the convolution with the truncated impulse response, which has no state for a next piece."""

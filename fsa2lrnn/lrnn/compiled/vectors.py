@@ -138,14 +138,12 @@ def _digest(rows: type[Rows]) -> str:
     return hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
 
 
-def _fence(_typing: Any) -> Any:
+@intrinsic
+def fence(_typing: Any) -> Any:
+    """Make streamed stores visible to other threads before anything that follows: () -> None."""
+
     def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         builder.fence("seq_cst")
         return context.get_dummy_value()
 
     return types.void(), generate
-
-
-fence: Any = intrinsic(
-    _fence
-)  # () -> None: makes streamed stores visible to other threads before anything that follows

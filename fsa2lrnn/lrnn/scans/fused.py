@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, job, share, thread_count, typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, job, share, thread_count
 from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end
@@ -46,12 +47,11 @@ def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
     """Raise `UnsupportedFormat` unless all three are in the CPU's memory, in one dtype that the kernels support."""
-    kinds = {(tensor.device.type, tensor.dtype) for tensor in (A, v, x0)}
+    parts = {"A": A, "v": v, "x0": x0}
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in parts.values()}
     if len(kinds) > 1 or A.device.type != "cpu" or A.dtype not in DTYPES + HALVES:
-        given = ", ".join(
-            f"{name} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
-            for name, tensor in (("A", A), ("v", v), ("x0", x0))
-        )
+        names = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in parts.items()}
+        given = ", ".join(f"{name} {dtype} on {parts[name].device}" for name, dtype in names.items())
         raise UnsupportedFormat(
             f"{given}: the fused scan takes float32, float64, bfloat16 or float16 on the CPU, the same for all; "
             'convert them, or choose method="sequential" or "chunked"'
@@ -69,7 +69,7 @@ class _FusedScan(Function):
         return x
 
     @staticmethod
-    @typed_once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x0, x = ctx.saved_tensors
         with_A, with_v, with_x0 = ctx.needs_input_grad
@@ -93,7 +93,7 @@ class _FusedTokenScan(Function):
         return x
 
     @staticmethod
-    @typed_once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x0, x = ctx.saved_tensors
         _, with_A, with_v, with_x0 = ctx.needs_input_grad

@@ -3,6 +3,7 @@ then verify a learned model of Sum(5)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo.paper import evaluate, random_expression
 from fsa2lrnn.cli import cascades, console, evidence, sizes
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import gate_units
@@ -196,3 +196,29 @@ def _cascade_json(demonstration: DemonstrationCascade) -> dict[str, object]:
         "proofs": {dtype: verdict.to_json() for dtype, verdict in demonstration.verdicts.items()},
         "evaluated": {"expression": SHORT, "model": demonstration.given, "integers": evaluate(SHORT) % MODULUS},
     }
+
+
+def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
+    """Return `n_digits` random digits below `modulus` as a string, with operators drawn from + − * between them.
+
+    >>> random_expression(4, 5, np.random.default_rng(0))
+    '4+3+2+1'
+    """
+    digits = rng.integers(modulus, size=n_digits)
+    operators = rng.choice(list("+-*"), size=n_digits - 1)
+    return str(digits[0]) + "".join(f"{op}{digit}" for op, digit in zip(operators, digits[1:], strict=True))
+
+
+def evaluate(expression: str) -> int:
+    """Return the integer value of an expression, where * takes precedence over + and -.
+
+    >>> evaluate("1+2-3*4")
+    -9
+    """
+    total = 0
+    for sign, term in re.findall(r"([+-]?)([^+-]+)", expression):
+        value = 1
+        for factor in term.split("*"):
+            value *= int(factor)
+        total += -value if sign == "-" else value
+    return total

@@ -28,7 +28,7 @@ SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
 
 def show(out: Path, as_json: bool) -> dict[str, Any]:
     """Train, assess and repair a model, and write the page into `out`; return the facts, with the success as "ok"."""
-    settings = preset("released", TASK, **SETTINGS)
+    settings = preset("paper", TASK, **SETTINGS)
     if not as_json:
         console.out.print(
             f"\n[bold]7. A learned one.[/] The same class, eight blocks of 8, learns {TASK.removeprefix('task:')} from "

@@ -41,11 +41,6 @@ def test_all_ways_agree_on_short_words(sequences, config):
     sequences(config, SHORT)
 
 
-@pytest.mark.parametrize("config", [S4Config(8, d_state=8), S4D, S5Config(8, ssm_size=8), LRU])
-def test_few_inputs_are_read_by_their_responses(on_letters, config):
-    on_letters(config)
-
-
 @pytest.mark.parametrize("config", [S4Config(8, d_state=8), S4D, S5, LRU, LIQUID])
 def test_models(model_of, config):
     model_of(config, connection="full-residual", layer_norm=True)

@@ -114,3 +114,10 @@ def test_the_folder_is_tried_first(call, tmp_path):
 
 def test_the_engines_are_those_of_the_code():
     assert get_args(command.Engine) == get_args(sweep.Engine)
+
+
+@pytest.mark.parametrize("text", ["fast", "fast:", "fast:layers", "fast:=3", ":layers=3", "fast:layers=3,", "fast: =1"])
+def test_named_settings_that_are_no_assignments(call, text):
+    code, _, err = call("sweep", "--task", "task:parity", "--set", text, "-o", "out")
+    assert code == 2
+    assert "write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2" in err

@@ -8,10 +8,13 @@ import pytest
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import MooreMachine, compile_machine, learn, load, save, zoo
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.report import assemble
+from fsa2lrnn.extra.report.commands.models import learned_models, models_then_source
+from fsa2lrnn.extra.report.compare import failure_rows
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import Model, ReportFacts, verdict
-from fsa2lrnn.verdicts import Counterexample
+from fsa2lrnn.verdicts import Counterexample, Scope, SearchRecord, Undecided
 
 KEPT = Path(__file__).parents[5] / "experiments" / "models"
 EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "seed-0.safetensors")
@@ -241,3 +244,25 @@ def test_bad_input_is_one_line_of_report(call, tmp_path, arguments, message):
     code, out, err = call("report", *arguments, "task:sum_mod(2)")
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_models_come_before_sources_and_go_by_short_names(tmp_path):
+    assert models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
+    for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
+        with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
+            models_then_source(arguments)
+    paths = [tmp_path / folder / "m.safetensors" for folder in ("a", "b", "c/a")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        save(compile_machine(zoo.parity()), path)
+    assert list(learned_models([str(path) for path in paths[:2]])) == ["a/m", "b/m"]
+    assert list(learned_models([str(path) for path in paths])) == [str(path) for path in paths]
+    with pytest.raises(UnsupportedFormat, match="one is given twice"):
+        learned_models([str(paths[0])] * 2)
+
+
+def test_a_search_in_vain_is_a_row():
+    searched = SearchRecord("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
+    assert failure_rows(Undecided(3, Scope(2), None, (searched,))) == [
+        ("counterexample", "none found among all words of 3 letters")
+    ]

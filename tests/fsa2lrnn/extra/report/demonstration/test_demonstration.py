@@ -58,4 +58,4 @@ def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsy
     assert (tmp_path / "sum5-dyadic.safetensors").exists()
     assert facts["learned_and_proved"]["verdict"]["verdict"] == "proved"
     assert (tmp_path / "proved" / "machine.dot").exists()
-    assert preset("released", "task:parity").steps > facts["steps"]
+    assert preset("paper", "task:parity").steps > facts["steps"]
