@@ -1,8 +1,9 @@
-"""Models of several layers: certified length, counterexample and repair: `python -m experiments.studies.several_layers`.
+"""Certified length, counterexample and repair of models of several layers.
 
-The kept model of ModArith(5), and compiled cascades whose layers are disturbed by normal noise of a share of the
-largest weight. The certified length is that of an enumeration of at most `STEPS` steps (for the kept model that of
-`studies.learned`, which makes more); the counterexample is the shortest that `falsify` finds; the repair is dyadic, and proved for words of all lengths or refused with its reason.
+`python -m experiments.studies.several_layers`: the kept model of ModArith(5), and compiled cascades whose layers are
+disturbed by normal noise of a share of the largest weight. The certified length is that of an enumeration of at most
+`STEPS` steps (for the kept model that of `studies.learned`, which makes more); the counterexample is the shortest that
+`falsify` finds; the repair is dyadic, and proved for words of all lengths or refused with its reason.
 """
 
 from __future__ import annotations

@@ -74,6 +74,8 @@ def repair(
     (True, 3)
     """
     _check_options(columns, mode)
+    if len(model.layers) > 1 and mode != "dyadic":
+        raise UnsupportedFormat(f"the model has {len(model.layers)} layers: only mode='dyadic' repairs several layers")
     deadline = Deadline.of(seconds)
     is_stack = mode == "dyadic" and not model.is_switched
     tables = None if is_stack else switched(model).to(torch.float64)

@@ -245,7 +245,10 @@ class StackRepair:
             for words in torch.from_numpy(observed.tokens).split(_AT_ONCE):
                 u = model.trace(words, model.initial_state(len(words)))[i][0].double().numpy()
                 at.append(u[observed.right[len(at) * _AT_ONCE :][: len(words)]])
-        return LayerInputs(LookUp.of(np.concatenate(rows)), delta, interner.number(_bytes(np.concatenate(at))))
+        numbers = interner.number(_bytes(np.concatenate(at)))
+        if len(interner) > len(delta):
+            raise NotExact(f"layer {i} reads other numbers in batches than letter by letter: the layers below round")
+        return LayerInputs(LookUp.of(np.concatenate(rows)), delta, numbers)
 
     def _layer(self, i: int, inputs: LayerInputs, observed: StackObservations, detail: str) -> ExactLayer:
         self.layers = self.layers[: i if i >= 0 else len(self._model.layers) - 1]
