@@ -2,8 +2,9 @@
 
 Letters that act alike are united (`letter_classes`). Then there are three kinds of hypotheses: decision lists over
 factors, tiers and subsequences (`decision_lists`), counters modulo a number (`counters`), and small automata that a
-local search finds (`state_search`). Of those that are right on all words, the one with the shortest description is
-chosen. Only the words are used: neither the class of the language nor anything learned from other languages.
+local search finds (`state_search`). Of those that are right on all words, the one with the fewest states is chosen,
+and among these the shortest description. Only the words are used: neither the class of the language nor anything
+learned from other languages.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LONG = 150.0  # bits of a hypothesis above which longer lists are learned too
 
 
 def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
-    """Return the acceptor of the shortest hypothesis that is right on all words, or else of the one with fewest bits.
+    """Return the smallest acceptor of a hypothesis that is right on all words, or else that of the shortest list.
 
     Args:
         seconds: processor time of the search for automata per partition of the letters; less of it if a list or a
@@ -53,7 +54,7 @@ def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
         if n_classes <= _MOST:
             right, longer = _hypotheses(tokens, lengths, labels, classes, seconds)
             if right:
-                return _expanded(*min(right, key=lambda hypothesis: hypothesis[0])[1:], data)
+                return _expanded(*min(right, key=lambda each: (each[1].n_states, each[0]))[1:], data)
             if longer is not None:
                 errors = longer.predict(classes[tokens], lengths, n_classes) != labels
                 if wrong is None or longer.bits < wrong[0].bits:
