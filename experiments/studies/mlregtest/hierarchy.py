@@ -2,9 +2,9 @@
 
 Letters that act alike are united (`letter_classes`). Then there are three kinds of hypotheses: decision lists over
 factors, tiers and subsequences (`decision_lists`), counters modulo a number (`counters`), and small automata that a
-local search finds (`state_search`). A short list or a counter that is right on all words is preferred, then the
-smallest automaton. Only the words are used: neither the class of the language nor anything learned from other
-languages.
+local search finds (`state_search`), if no short list and no counter is right on all words. Of those that are right on
+all words, the one with the fewest states is chosen. Only the words are used: neither the class of the language nor
+anything learned from other languages.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
     """Return the acceptor of the simplest hypothesis that is right on all words, or else that of the shortest list.
 
     Args:
-        seconds: processor time of the search for automata per partition of the letters; lists get half as much.
+        seconds: processor time of the search for automata and of that for lists, per partition of the letters.
 
     Raises:
         UnsupportedFormat: unless each word has one label at its end, of two; or if two labels contradict each other.
@@ -80,21 +80,17 @@ def _hypotheses(
     """Return hypotheses that are right on all words, the best one first, and the longer list if one was learned."""
     n_classes = int(classes.max()) + 1
     words = (np.ascontiguousarray(classes[tokens]), lengths, labels)
-    lists = Search(*words, n_classes, seconds / 2)
-    short = list[tuple[float, Hypothesis]]()
-    if (single := lists.short_list()) is not None:
-        short.append((single.bits, (single.machine(n_classes), classes)))
+    lists = Search(*words, n_classes, seconds)
+    right = list[Hypothesis]()
+    if (short := lists.short_list()) is not None:
+        right.append((short.machine(n_classes), classes))
     for letters in (classes, np.arange(len(classes))):
         if (counting := counter(letters[tokens], lengths, labels, int(letters.max()) + 1)) is not None:
-            bits = len(np.unique(counting.delta, axis=0)) * np.log2(counting.n_states)
-            short.append((bits, (counting, letters)))
-    if short:
-        return [hypothesis for _, hypothesis in sorted(short, key=lambda each: each[0])], None
-    right = list[Hypothesis]()
-    if (searched := search(words, n_classes, seconds)) is not None:
+            right.append((counting, letters))
+    if not right and (searched := search(words, n_classes, seconds)) is not None:
         right.append((searched, classes))
     longer: DecisionList | None = None
-    if searched is None or searched.n_states > _LARGE:
+    if short is None and (not right or right[0][0].n_states > _LARGE):
         longer = lists.longer_list()
         if not longer.errors:
             right.append((longer.machine(n_classes), classes))
