@@ -230,7 +230,7 @@ class _ValueReader:
         if not fitting or not (condition is None or value is None or condition.holds(value)):
             text = condition.text if condition else " or ".join(map(self._name, options))
             return self._add(f"{where} = {shown(value)} must be {text}")
-        kind = fitting[0]
+        kind, value = fitting[0], cast("Any", value)  # a type checker takes it for None after the condition
         if kind in self._decoders:
             return self._decoders[kind](value, where)
         if get_origin(kind) is tuple:

@@ -17,7 +17,7 @@ from fsa2lrnn.multi_step import walk_words
 def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
     """Return the reachable states in breadth-first order, letters in order: int64, shape (reachable,).
 
-    A negative entry of the table is no transition.
+    A negative entry stands for a missing transition.
     """
     n_letters, n = next_state.shape
     order = np.empty(n, np.int64)

@@ -142,9 +142,7 @@ def _print_layers(rows: dict[str, Decision]) -> None:
     )
 
 
-def _print_families(
-    verdicts: dict[str, Verdict | _OutOfBudget], layer_verdicts: dict[str, LayerVerdict | _OutOfBudget]
-) -> None:
+def _print_families(verdicts: dict[str, Verdict | _OutOfBudget], layer_verdicts: dict[str, LayerVerdict]) -> None:
     table = _table("which family can represent it", "family", "answer", "evidence, re-checked independently")
     for name, verdict in verdicts.items():
         table.add_row(escape(name), _ANSWERS[verdict.answer], escape(verdict.explain()))

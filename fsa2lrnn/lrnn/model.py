@@ -164,6 +164,19 @@ class LRNN(ForeignWeights, nn.Module):
         stream, after = self._run(tokens, state, method)
         return self._read(stream), after
 
+    def trace(self, tokens: Tensor, state: State) -> list[tuple[Tensor, Tensor]]:
+        """Return what each layer, and at last the read-out, reads and puts out: (B, T) -> (B, T, d), (B, T, width)."""
+        stream, traced = self.embedding(tokens), []
+        for i, layer in enumerate(self.recurrences):
+            u, before = self._norm(i, stream), state[i]
+            if before.u is not None:
+                u = torch.cat([u, torch.cat([before.u.unsqueeze(1), u[:, :-1]], dim=1)], dim=-1)
+            x = layer.outputs(u, before.x)
+            traced.append((u, x))
+            stream = self._connect(i, stream, x)
+        read = self._norm(len(self.layers), stream)
+        return [*traced, (read, self.readout(read))]
+
     def _run(self, tokens: Tensor, state: State, method: str, goes_on: bool = True) -> tuple[Tensor, State]:
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.lrnn.affine import EPS as EPS
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.config import adds
 from fsa2lrnn.lrnn.gate import Gate

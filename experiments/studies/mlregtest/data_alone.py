@@ -9,9 +9,11 @@ exact if it is right on all words of 20 letters and more: the data says nothing 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from math import gcd
 from pathlib import Path
 from typing import Annotated, Any
@@ -61,6 +63,7 @@ def main(
     seconds: Annotated[float, typer.Option(min=1, help="processor time of a run")] = 60.0,
     minutes: Annotated[float, typer.Option(min=0, help="after which no run begins")] = 30.0,
     part: Annotated[str, typer.Option(help="i/n: of the languages, the i-th and each n-th after it")] = "1/1",
+    rows: Annotated[list[Path] | None, typer.Option(help="results of other parts, taken over")] = None,
 ) -> None:
     """Learn from data alone and write experiments/results/mlregtest_data_alone.json."""
     torch.set_num_threads(1)
@@ -78,13 +81,10 @@ def main(
         results = {"seconds": seconds, "test": test, "runs": runs}
         results_io.write("mlregtest_data_alone", results, "python -m experiments.studies.mlregtest.data_alone FOLDER")
 
-    run_due(
-        plan,
-        ("name", "size", "method"),
-        known_rows("mlregtest_data_alone"),
-        run,
-        write,
-    )
+    keys = ("name", "size", "method")
+    parts_read = [json.loads(path.read_text(encoding="utf-8"))["results"]["runs"] for path in rows or []]
+    known = {tuple(row[key] for key in keys): row for row in chain(known_rows("mlregtest_data_alone"), *parts_read)}
+    write(run_due(plan, keys, [*known.values()], run, write))
 
 
 def spread(stratified: list[str]) -> list[str]:
@@ -123,7 +123,9 @@ def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds:
         return row | {"processor_seconds": round(time.process_time() - begun, 2), "error": str(error)}
     row["processor_seconds"] = round(time.process_time() - begun, 2)
     row["training_errors"] = wrong_words(learned, words)
-    if isinstance(learned, MooreMachine):
+    if isinstance(learned, Network):
+        row["exact"] = None  # not decided
+    else:
         row["learned_states"] = learned.n_states
         row["exact"] = agrees_from(learned, target, SHORT[0])
         row["equal"] = row["exact"] and agrees_from(learned, target, 0)

@@ -2,8 +2,9 @@
 
 Letters that act alike are united (`letter_classes`). Then there are three kinds of hypotheses: decision lists over
 factors, tiers and subsequences (`decision_lists`), counters modulo a number (`counters`), and small automata that a
-local search finds (`state_search`). Of those that are right on all words, the one with the shortest description is
-chosen. Only the words are used: neither the class of the language nor anything learned from other languages.
+local search finds (`state_search`), if no short list and no counter is right on all words. Of those that are right on
+all words, the one with the fewest states is chosen. Only the words are used: neither the class of the language nor
+anything learned from other languages.
 """
 
 from __future__ import annotations
@@ -25,15 +26,17 @@ _BOUNDS = (4.5, 3.0)  # of |z| for letters that act alike, the second if the fir
 _SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried
 _PARTITIONS = 2  # times the seconds, after which no further partition of the letters is tried
 _FEW_ERRORS = 0.02  # share of wrong words for which one letter is taken apart, rather than a finer partition
-_LONG = 150.0  # bits of a hypothesis above which longer lists are learned too
+_LARGE = 8  # states of an automaton beyond which longer lists are learned too
+
+Hypothesis = tuple[MooreMachine, np.ndarray]
+"""A machine over classes of letters, and the class of each letter."""
 
 
 def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
-    """Return the acceptor of the shortest hypothesis that is right on all words, or else of the one with fewest bits.
+    """Return the acceptor of the simplest hypothesis that is right on all words, or else that of the shortest list.
 
     Args:
-        seconds: processor time of the search for automata per partition of the letters; less of it if a list or a
-            counter is right. Lists get half of it.
+        seconds: processor time of the search for automata and of that for lists, per partition of the letters.
 
     Raises:
         UnsupportedFormat: unless each word has one label at its end, of two; or if two labels contradict each other.
@@ -49,11 +52,11 @@ def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
         if classes is None:
             classes = letter_classes(tokens, lengths, labels, n_letters, bounds.pop(0))
         n_classes = int(classes.max()) + 1
-        errors = labels != 0  # unless a list gets fewer words wrong
+        errors = np.ones(len(labels), bool)
         if n_classes <= _MOST:
             right, longer = _hypotheses(tokens, lengths, labels, classes, seconds)
             if right:
-                return _expanded(*min(right, key=lambda hypothesis: hypothesis[0])[1:], data)
+                return _expanded(*right[0], data)
             if longer is not None:
                 errors = longer.predict(classes[tokens], lengths, n_classes) != labels
                 if wrong is None or longer.bits < wrong[0].bits:
@@ -73,29 +76,25 @@ def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
 
 def _hypotheses(
     tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, classes: np.ndarray, seconds: float
-) -> tuple[list[tuple[float, MooreMachine, np.ndarray]], DecisionList | None]:
-    """Return the hypotheses that are right on all words, and the longer list if one was learned.
-
-    A hypothesis has the bits that describe it, its machine, and the class of each letter.
-    """
+) -> tuple[list[Hypothesis], DecisionList | None]:
+    """Return hypotheses that are right on all words, the best one first, and the longer list if one was learned."""
     n_classes = int(classes.max()) + 1
     words = (np.ascontiguousarray(classes[tokens]), lengths, labels)
-    lists = Search(*words, n_classes, seconds / 2)
-    right = list[tuple[float, MooreMachine, np.ndarray]]()
+    lists = Search(*words, n_classes, seconds)
+    right = list[Hypothesis]()
     if (short := lists.short_list()) is not None:
-        right.append((short.bits, short.machine(n_classes), classes))
+        right.append((short.machine(n_classes), classes))
     for letters in (classes, np.arange(len(classes))):
         if (counting := counter(letters[tokens], lengths, labels, int(letters.max()) + 1)) is not None:
-            bits = len(np.unique(counting.delta, axis=0)) * np.log2(counting.n_states) + 3
-            right.append((bits, counting, letters))
-    if (searched := search(words, n_classes, seconds / 4 if right else seconds)) is not None:
-        right.append((description_bits(searched), searched, classes))
+            right.append((counting, letters))
+    if not right and (searched := search(words, n_classes, seconds)) is not None:
+        right.append((searched, classes))
     longer: DecisionList | None = None
-    if not right or min(bits for bits, _, _ in right) > _LONG:
+    if short is None and (not right or right[0][0].n_states > _LARGE):
         longer = lists.longer_list()
         if not longer.errors:
-            right.append((longer.bits, longer.machine(n_classes), classes))
-    return right, longer
+            right.append((longer.machine(n_classes), classes))
+    return sorted(right, key=lambda each: each[0].n_states), longer
 
 
 def _letter_apart(classes: np.ndarray, tokens: np.ndarray, lengths: np.ndarray, errors: np.ndarray) -> np.ndarray:
@@ -108,13 +107,6 @@ def _letter_apart(classes: np.ndarray, tokens: np.ndarray, lengths: np.ndarray, 
     changed = classes.copy()
     changed[int(z.argmax())] = classes.max() + 1
     return changed
-
-
-def description_bits(machine: MooreMachine) -> float:
-    """Return the length of a description: per state its output, its distinct next states, and a choice per letter."""
-    distinct = np.array([len(set(row)) for row in np.asarray(machine.delta).T.tolist()])
-    letters = len(machine.alphabet)
-    return float((1 + distinct * np.log2(machine.n_states) + letters * np.log2(distinct)).sum())
 
 
 def end_labels(data: Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -93,8 +93,11 @@ def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion
     for edge in graph.edges:
         leaving[edge.source][edge.letter] = edge.target, edge.output
     name = {state.key: state.name for state in graph.states}
-    start: tuple[Hashable, Hashable] = graph.starts[0][0], None
-    pairs, delta = _explored(graph, alphabet, start, lambda pair: leaving[pair[0]])
+
+    def moves(pair: tuple[Hashable, Hashable]) -> dict[Hashable, tuple[Hashable, Hashable]]:
+        return leaving[pair[0]]
+
+    pairs, delta = _explored(graph, alphabet, (graph.starts[0][0], None), moves)
     labels = [(name[key], output) for key, output in pairs]
     return complete(delta, [output for _, output in pairs], 0, alphabet, labels, completion, None)
 

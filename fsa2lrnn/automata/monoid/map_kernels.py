@@ -38,12 +38,12 @@ def generate(
             images[rows[:, None], np.arange(k), letters[:, members].T] = 1
         else:
             images = letters[:, block].swapaxes(0, 1)
-        images, known = np.ascontiguousarray(images).reshape(-1, n), len(number)
+        images, n_before = np.ascontiguousarray(images).reshape(-1, n), len(number)
         keys = images.view(f"V{n * images.itemsize}").ravel().tolist()
         codes = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
         right.append(np.where(codes < cap, codes, -1).reshape(len(block), k))
         # New elements are numbered in the order of their first places.
-        fresh = np.flatnonzero((codes >= known) & (codes < cap))
+        fresh = np.flatnonzero((codes >= n_before) & (codes < cap))
         new = fresh[np.unique(codes[fresh], return_index=True)[1]]
         origin.append(done + new // k)
         letter.append(new % k)
@@ -174,7 +174,7 @@ def tuple_graph(letters: np.ndarray, size: int, distinct: bool = True) -> np.nda
     if distinct:
         states = np.indices((n,) * size).reshape(size, -1)
         repeats = np.any([p == q for p, q in combinations(states, 2)], axis=0)
-        graph[repeats[:, None] | repeats[graph]] = -1
+        graph[np.logical_or(repeats[:, None], repeats[graph])] = -1
     return graph
 
 
@@ -199,8 +199,9 @@ def not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, 
         if (onward := loops[start] & reached[q]).any():
             return 1, p, q, int(onward.argmax())
         moves_past[p, q] = loops[start] & reached[:, q]
-    both = np.argwhere(moves_past & moves_past.swapaxes(1, 2))
-    return (2, *(int(q) for q in both[0])) if len(both) else (0, 0, 0, 0)
+    for p, q, r in np.argwhere(moves_past & moves_past.swapaxes(1, 2)).tolist():
+        return 2, p, q, r
+    return 0, 0, 0, 0
 
 
 def quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:

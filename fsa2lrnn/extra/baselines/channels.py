@@ -109,8 +109,9 @@ class ChannelLayer(Layer):
         dt = torch.exp(torch.rand(H) * math.log(config.dt_max / config.dt_min) + math.log(config.dt_min))
         self.inv_dt = nn.Parameter(dt.log() if config.dt_transform == "exp" else dt + torch.log(-torch.expm1(-dt)))
         start = self.start(config)
-        A_real, A_imag = written_poles(start)
-        self.A_real, self.A_imag = (nn.Parameter(x.float().repeat(config.copies, 1)) for x in (A_real, A_imag))
+        poles = torch.from_numpy(start.poles)
+        parts = torch.log(-poles.real), (-poles.imag).clamp(min=LEAST_FREQUENCY)
+        self.A_real, self.A_imag = (nn.Parameter(x.float().repeat(config.copies, 1)) for x in parts)
         self.B = nn.Parameter(pairs(start.B, config.copies))
         self.C = nn.Parameter(torch.randn(H, n, 2) * math.sqrt(0.5))
         self.D = nn.Parameter(torch.randn(H))
@@ -217,22 +218,6 @@ def check_stream(width_in: int, width: int, name: str) -> None:
             f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
             "stream as wide as the layer, without token shift"
         )
-
-
-def written_poles(start: Start) -> tuple[Tensor, Tensor]:
-    """Return A_real = log(−Re Λ) and A_imag = −Im Λ, the latter at least `LEAST_FREQUENCY`: (n,) each.
-
-    Raises:
-        UnsupportedFormat: for a pole outside the left half-plane, which the parameters cannot represent.
-    """
-    poles = torch.from_numpy(start.poles)
-    if (wrong := (poles.real >= 0) | ~poles.isfinite()).any():
-        k = int(wrong.nonzero()[0])
-        raise UnsupportedFormat(
-            f"pole {k} is {complex(poles[k]):.3g}: its real part is kept as −exp of a parameter, so it must be finite "
-            "and below 0"
-        )
-    return torch.log(-poles.real), (-poles.imag).clamp(min=LEAST_FREQUENCY)
 
 
 def pairs(x: Any, copies: int) -> Tensor:

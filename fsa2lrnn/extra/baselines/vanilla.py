@@ -89,13 +89,10 @@ class VanillaLayer(Layer):
 
         `method` is one of `scan`, or "letters" for "auto".
         """
-        v = linear(u, self.B)
         if self.is_dense and method in ("auto", "letters", "sequential"):
-            x = scan_constant(self.A, v, state.flatten(1))
+            x = scan_constant(self.A, linear(u, self.B), state.flatten(1))
         else:
-            n_heads, b = self.n_heads, self.block_sizes[0]
-            A = self.A.view(n_heads, b, b).expand(*v.shape[:2], n_heads, b, b)
-            x = scan(A, v.unflatten(-1, (n_heads, b)), state, "auto" if method == "letters" else method).flatten(-2)
+            x = scan(*self.tables(u), state, "auto" if method == "letters" else method).flatten(-2)
         return x, x[:, -1].view_as(state) if x.shape[1] else state
 
 

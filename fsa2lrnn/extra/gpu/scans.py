@@ -142,28 +142,27 @@ class _GpuScan(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
-        tokens, A, x0, x = (None if t is None else t.contiguous() for t in ctx.saved_tensors)
+        tokens, *others = ctx.saved_tensors
+        A, x0, x = (t.contiguous() for t in others)
         _, *needed = ctx.needs_input_grad
         dA = torch.empty_like(A) if tokens is None and needed[0] else None
         dtype = ctx.dtypes[1] if tokens is None else _state(*ctx.dtypes)  # sums over the steps of a row come after
         g = torch.empty(x.shape, dtype=dtype, device=x.device)
-        dx0 = _backward(tokens, A, x0, x, dx.contiguous(), dA, g)
-        dv = g
+        tokens = None if tokens is None else tokens.contiguous()
+        dx0, dv = _backward(tokens, A, x0, x, dx.contiguous(), dA, g), g
         if tokens is not None:
             dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
         gradients = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
         return None, *(t.to(dtype) if t is not None and is_needed else None for t, is_needed, dtype in gradients)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor | None) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Any) -> tuple[Tensor, int]:
         # Models side by side are more words in a batch, and more rows of the tables: those of model s begin at s·N.
-        n = info.batch_size
-        tokens, A, v, x0 = (None if t is None else _stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
-        assert A is not None
-        assert v is not None
-        assert x0 is not None
+        n, tokens = info.batch_size, tensors[0]
+        A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors[1:], in_dims[1:], strict=True))
         if tokens is not None:
-            tokens = (tokens + A.shape[1] * torch.arange(n, device=tokens.device)[:, None, None]).flatten(0, 1)
+            rows = A.shape[1] * torch.arange(n, device=tokens.device)[:, None, None]
+            tokens = (_stacked(tokens, in_dims[0], n) + rows).flatten(0, 1)
         x = _GpuScan.apply(tokens, A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1))
         return x.unflatten(0, (n, x0.shape[1])), 0
 

@@ -105,7 +105,7 @@ class Audit(TorchDispatchMode):
             self._sum(name, first.abs() + second.abs(), min(unit(first), unit(second)))
         elif name == "scatter_add":
             added = args[3].detach()
-            self._sum(name, first.abs().scatter_add(*args[1:3], added.abs()), min(unit(first), unit(added)))
+            self._sum(name, first.abs().scatter_add(args[1], args[2], added.abs()), min(unit(first), unit(added)))
         elif name not in _ENTRYWISE:
             raise InexactProbe(f"{name} is not an operation that the audit can prove exact: write the form without it")
 

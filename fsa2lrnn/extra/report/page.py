@@ -8,19 +8,7 @@ from typing import Any
 from fsa2lrnn.display.cards import trace
 from fsa2lrnn.display.markup import Markup
 from fsa2lrnn.errors import counted
-from fsa2lrnn.extra.report.charts import (
-    LETTERS,
-    PROTOCOLS,
-    blocks,
-    change,
-    eigenvalues,
-    horizon,
-    largest,
-    places_of,
-    plane,
-    short,
-    strip,
-)
+from fsa2lrnn.extra.report import charts
 from fsa2lrnn.extra.report.drawing.automaton import automaton, fold, hue, notes
 from fsa2lrnn.extra.report.facts import (
     KINDS,
@@ -57,18 +45,16 @@ def build(facts: ReportFacts, data: str | None = None) -> str:
         "models": bool(facts.models),
         "provenance": bool(data or facts.provenance or any(model.provenance for model in facts.models)),
     }
-    letters = facts.machine.alphabet
-    first = f"of the first {LETTERS} of {len(letters)} letters" if len(letters) > LETTERS else "letter"
+    n, letters = charts.LETTERS, facts.machine.alphabet
     return render(
         "report.html",
-        facts=facts, data=data, summary=_summary(facts), repairs=_repairs(facts), groups=_groups(facts),
+        facts=facts, data=data, summary=_summary(facts), repairs=_repairs(facts), groups=_groups(facts), charts=charts,
         sections={name: title for name, title in _SECTIONS.items() if is_shown.get(name, True)},
-        kinds=KINDS, near=NEAR, nowhere=NOWHERE, protocols=PROTOCOLS, places=places_of(facts), of_letters=first,
-        film_frames=MOST, block_drawings=lambda models: _block_drawings(models, letters), eigenvalues_of=eigenvalues,
-        affordable=_affordable, automaton=automaton, counted=counted, fold=fold, horizon=horizon, hue=hue, notes=notes,
-        plane_of=plane, reads=_reads, sentence=_sentence, short=short, signed=_signed, story=_story, strip=strip,
-        trace=trace, turns=_turns,
-        used_outputs=_used_outputs, verdict=verdict,
+        kinds=KINDS, near=NEAR, nowhere=NOWHERE, places=charts.places_of(facts), film_frames=MOST,
+        of_letters=f"of the first {n} of {len(letters)} letters" if len(letters) > n else "letter",
+        block_drawings=lambda models: _block_drawings(models, letters), affordable=_affordable, automaton=automaton,
+        counted=counted, fold=fold, hue=hue, notes=notes, reads=_reads, sentence=_sentence, signed=_signed,
+        story=_story, trace=trace, turns=_turns, used_outputs=_used_outputs, verdict=verdict,
     )  # fmt: skip
 
 
@@ -104,12 +90,12 @@ def _groups(facts: ReportFacts) -> list[tuple[Model, list[Model]]]:
 
 def _block_drawings(models: list[Model], alphabet: list[str]) -> Iterator[tuple[Model, Markup, Any]]:
     """Yield models with their blocks, and those of repaired ones with a drawing of the change and its caption."""
-    full = largest(models[0])
+    full = charts.largest(models[0])
     for model in models:
-        changed = change(models[0], model) if model.kind == "repaired" else None
-        caption = f"the change, full colour at {largest(changed):.2f} in place of {full:.2f}" if changed else ""
-        drawn = blocks(model, alphabet, full if model.kind == "repaired" else None)
-        yield model, drawn, (blocks(changed, alphabet), caption) if changed else None
+        changed = charts.change(models[0], model) if model.kind == "repaired" else None
+        drawn = charts.blocks(model, alphabet, full if model.kind == "repaired" else None)
+        caption = f"the change, full colour at {charts.largest(changed):.2f} in place of {full:.2f}" if changed else ""
+        yield model, drawn, (charts.blocks(changed, alphabet), caption) if changed else None
 
 
 def _signed(x: float) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 DTYPES = (torch.float32, torch.float64)  # that kernels compute in as they are
 
@@ -122,3 +123,11 @@ def _pool(n_threads: int) -> ThreadPoolExecutor:
 
 
 os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+
+
+Backward = Callable[..., tuple[Tensor | None, ...]]
+
+
+def typed_once_differentiable(backward: Backward) -> Backward:
+    """Return torch's `once_differentiable` of a `Function`'s backward, with parameter names for type checkers."""
+    return once_differentiable(backward)

@@ -138,12 +138,13 @@ def _digest(rows: type[Rows]) -> str:
     return hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
 
 
-@intrinsic
-def fence(_typing: Any) -> Any:
-    """Make streamed stores visible to other threads before anything that follows: () -> None."""
-
+def _fence(_typing: Any) -> Any:
     def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
         builder.fence("seq_cst")
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+# () -> None: makes streamed stores visible to other threads before anything that follows.
+fence: Any = intrinsic(_fence)

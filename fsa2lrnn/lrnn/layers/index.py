@@ -114,12 +114,22 @@ class Numbers(nn.Module):
             if not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
                 yield f"{name} holds {int(odd[0])}, but its entries run 0..{limit - 1}"
 
-    def _load_from_state_dict(self, state_dict: Mapping[str, Tensor], prefix: str, *rest: Any) -> None:
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Tensor],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
         if faults := [*self.out_of_range(state_dict, prefix)]:
-            *_, error_messages = rest
-            error_messages += faults
-        else:
-            super()._load_from_state_dict(state_dict, prefix, *rest)
+            error_msgs += faults
+            return
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class IndexLayer(Numbers, Layer):

@@ -12,6 +12,7 @@ from torch import Tensor
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.normalise.column_kernels import fused, takes
 from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, one_hot_columns, reference
+from fsa2lrnn.lrnn.normalise.reference import one_hot_rows as one_hot_rows
 
 RULES = ("clip", "released", "none", "onehot")
 """The column rules by name."""

@@ -21,10 +21,9 @@ from llvmlite import ir
 from numba import njit
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, empty, share, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, empty, share, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction, kernel
 from fsa2lrnn.lrnn.normalise.reference import bounded
 
@@ -315,7 +314,7 @@ class _Normalise(Function):
         return y
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         y, norms = ctx.saved_tensors
         dA = empty(y.shape, y.dtype)

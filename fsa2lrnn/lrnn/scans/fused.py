@@ -10,10 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, job, share, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, job, share, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end
@@ -69,7 +68,7 @@ class _FusedScan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x0, x = ctx.saved_tensors
         with_A, with_v, with_x0 = ctx.needs_input_grad
@@ -93,7 +92,7 @@ class _FusedTokenScan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x0, x = ctx.saved_tensors
         _, with_A, with_v, with_x0 = ctx.needs_input_grad

@@ -19,10 +19,9 @@ import torch
 from numba import njit
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE
 
 _PASSES = 4  # multiplications that an entry of a state is worth, about
@@ -73,7 +72,7 @@ class _HardScan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         index, rows, states, logits = ctx.saved_tensors
         batch, _, heads, b = dx.shape

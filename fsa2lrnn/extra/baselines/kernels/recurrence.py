@@ -1,7 +1,7 @@
 """The recurrence of every channel, compiled for the CPU: x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k.
 
-Without inputs it is an impulse response. States are complex numbers in double precision. The backward pass computes the
-states of each word again and stores those of one word at a time.
+Without inputs it is an impulse response. States are complex numbers of the inputs' precision. The backward pass
+computes the states of each word again and stores those of one word at a time.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def recur(transition: Transition, B: Tensor, C: Tensor, u: Tensor, state: Tensor
     """
     (a, q, r), none = transition, torch.zeros_like(B)
     coefficients = torch.stack([a, none if q is None else q, none if r is None else r, B, C], 1)  # (H, 5, n)
-    y, last = _Recur.apply(coefficients, u, from_planes(state.double()))  # type: ignore[misc]
-    return y, planes(last).to(state.dtype)
+    start = from_planes(state)
+    y, last = _Recur.apply(coefficients.to(start.dtype), u, start)  # type: ignore[misc]
+    return y, planes(last)
 
 
 class _Recur(Function):
@@ -65,18 +66,19 @@ class _Recur(Function):
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _forward(k, u, state, y, last, first_word, last_word):  # type: ignore[no-untyped-def]
     """Write y (B, T, H) and the last state (B, H, n) from k (H, 5, n), which holds a, q, r, B and C."""
+    zero, two = u.dtype.type(0), u.dtype.type(2)  # of the inputs' precision, as all numbers here
     for h in range(len(k)):
         a, q, r, B, C = k[h].copy()  # the compiler knows that it overlaps no other array
         for w in range(first_word, last_word):
             x = state[w, h].copy()
-            mixed = 2 * (r * x).sum().real
+            mixed = two * (r * x).sum().real
             for t in range(u.shape[1]):
-                inflow, later, read = u[w, t, h], 0.0, 0.0
+                inflow, later, read = u[w, t, h], zero, zero
                 for i in range(len(x)):
                     x[i] = (a[i] + inflow * B[i]) * x[i] - mixed * q[i] + inflow * B[i]
-                    later += 2 * (r[i] * x[i]).real
-                    read += 2 * (C[i] * x[i]).real
-                y[w, t, h], mixed = read, later
+                    later += (r[i] * x[i]).real
+                    read += (C[i] * x[i]).real
+                y[w, t, h], mixed = two * read, two * later
             last[w, h] = x
 
 
@@ -87,32 +89,33 @@ def _backward(k, u, state, dy, dlast, dk, du, dstate, first_word, last_word):  #
     The gradient g of a state is that of its real part plus i times that of its imaginary part; with z = x y the
     gradient of x is conj(y) times that of z.
     """
-    length = u.shape[1]
+    length, zero, two = u.shape[1], u.dtype.type(0), u.dtype.type(2)
     for h in range(len(k)):
         a, q, r, B, C = k[h].copy()
         n = len(a)
-        d, x, mixed = np.zeros((5, n), np.complex128), np.empty((length + 1, n), np.complex128), np.empty(length + 1)
+        d, x, mixed = np.zeros((5, n), k.dtype), np.empty((length + 1, n), k.dtype), np.empty(length + 1, u.dtype)
         for w in range(first_word, last_word):
             x[0] = state[w, h]
-            mixed[0] = 2 * (r * x[0]).sum().real
+            mixed[0] = two * (r * x[0]).sum().real
             for t in range(length):
-                inflow, now, later = u[w, t, h], mixed[t], 0.0
+                inflow, now, later = u[w, t, h], mixed[t], zero
                 for i in range(n):
                     x[t + 1, i] = (a[i] + inflow * B[i]) * x[t, i] - now * q[i] + inflow * B[i]
-                    later += 2 * (r[i] * x[t + 1, i]).real
-                mixed[t + 1] = later
+                    later += (r[i] * x[t + 1, i]).real
+                mixed[t + 1] = two * later
             g = dlast[w, h].copy()
             for t in range(length - 1, -1, -1):
-                inflow, of_read, of_mixed, of_inflow = u[w, t, h], 2 * dy[w, t, h], 0.0, 0.0
+                inflow, now, of_read = u[w, t, h], mixed[t], two * dy[w, t, h]
+                of_mixed = of_inflow = zero
                 for i in range(n):
                     g[i] += of_read * np.conj(C[i])
                     d[4, i] += of_read * np.conj(x[t + 1, i])
-                    of_mixed -= 2 * (g[i] * np.conj(q[i])).real
+                    of_mixed -= two * (g[i] * np.conj(q[i])).real
                 for i in range(n):
                     of_factor = g[i] * np.conj(x[t, i])
                     of_arriving = of_factor + g[i]
                     d[0, i] += of_factor
-                    d[1, i] -= mixed[t] * g[i]
+                    d[1, i] -= now * g[i]
                     d[2, i] += of_mixed * np.conj(x[t, i])
                     d[3, i] += inflow * of_arriving
                     of_inflow += (of_arriving * np.conj(B[i])).real

@@ -96,7 +96,8 @@ def boxes_around(middles: np.ndarray, widths: np.ndarray | float, heights: np.nd
 def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return which boxes have more than a border in common: (n, 4), (m, 4) -> bool (n, m)."""
     mine, theirs = boxes[:, None], others[None]
-    return (mine[..., :2] < theirs[..., 2:]).all(-1) & (theirs[..., :2] < mine[..., 2:]).all(-1)
+    begins_before = np.concatenate([mine[..., :2] < theirs[..., 2:], theirs[..., :2] < mine[..., 2:]], axis=-1)
+    return np.asarray(begins_before.all(axis=-1))
 
 
 def place_labels(

@@ -106,7 +106,8 @@ def png(machine: DrawnMachine) -> bytes:
             write(x, y + 9, cut(output, 6), 10, _SOFT)
     for arrow in layout.arrows:
         if arrow.label is not None and not layout.is_dense:
-            write(*arrow.label.tolist(), arrow.letters, 12)
+            x, y = arrow.label.tolist()
+            write(x, y, arrow.letters, 12)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=100 * _SCALE, metadata={"Software": None})
     return data.getvalue()

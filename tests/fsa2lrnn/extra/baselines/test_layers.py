@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.baselines.channels import written_poles
-from fsa2lrnn.extra.baselines.kernels.hippo import Start
 from fsa2lrnn.extra.baselines.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
 from fsa2lrnn.extra.baselines.lru import LRUConfig, LRULayer
 from fsa2lrnn.extra.baselines.rwkv4 import RWKV4Config, RWKV4Layer
@@ -150,11 +147,6 @@ def test_channels_take_copies_in_turns():
     assert torch.equal(layer.poles()[0], layer.poles()[2])
     assert torch.equal(layer.poles()[1], layer.poles()[3])
     assert not torch.equal(layer.poles()[0], layer.poles()[1])
-
-
-def test_poles_that_grow_cannot_be_written():
-    with pytest.raises(UnsupportedFormat, match=r"pole 1 is 0.2.*its real part is kept as −exp of a parameter"):
-        written_poles(Start(np.array([-0.5 + 1j, 0.2 + 1j]), np.ones(2, np.complex128)))
 
 
 def test_longer_words_than_l_max_are_refused_or_cut():

@@ -74,11 +74,6 @@ def test_verdicts_are_sentences(facts):
 
 
 def test_tables_accuracies_and_palettes():
-    cascade = by_fields(zoo.mod_arith(5, "eager").minimise())
-    assert [component.name for component in cascade.components] == ["operator", "term", "accumulator"]
-    assert cascade.block_sizes == ((1, 1), (5,), (5,))
-    assert cascade.reads_now
-    assert cascade.transduce("1+2-3*4")[-1] == 1
     with pytest.raises(NotExpressible, match="have no fields that stand in layers"):
         by_fields(zoo.parity())
     document = compare("task:sum_mod(2)", {}, lengths=(4,), n_words=10)
