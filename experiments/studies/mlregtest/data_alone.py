@@ -26,11 +26,12 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.names import parse_name
 from experiments.studies.mlregtest.networks import LAYERS, Network, by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning import Data, learn
 

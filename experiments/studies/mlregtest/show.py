@@ -8,8 +8,9 @@ from typing import Any
 
 from experiments import results_io
 from experiments.studies.mlregtest.classes import holds
+from experiments.studies.mlregtest.names import parse_name
 from experiments.tables import markdown
-from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import CLASSES
 
 _SIZES = (4, 16, 64)
 _TESTS = ("SR", "SA", "LR", "LA")
