@@ -115,13 +115,15 @@ def data_alone() -> str:
         [
             method,
             f"{size:,}",
-            _share(of[size, method], lambda run: "training_errors" in run),
+            f"{sum('training_errors' in run for run in of[size, method])}/{len(of[size, method])}",
             *_of_data(of[size, method]),
             f"{median(run.get('processor_seconds', 0.0) for run in of[size, method]):.1f}",
         ]
         for size, method in cells
     ]
-    best = [run for run in runs if run["method"] == "hierarchy"]
+    languages = {method: {run["name"] for run in runs if run["method"] == method} for method in ("hierarchy", "lists")}
+    shown = max(languages, key=lambda method: len(languages[method]))  # the first one if both have run all languages
+    best = [run for run in runs if run["method"] == shown]
     by_class = [
         [kind, f"{size:,}", *_of_data(chosen)]
         for kind in CLASSES
@@ -135,9 +137,9 @@ def data_alone() -> str:
     return (
         markdown(["method", "words", "ended", *heads[1:], "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {results['seconds']:g} s of processor time per "
-        f"run, about {results['test']:,} words per test set.{_compared(runs)} `hierarchy` by class:\n\n"
+        f"run, about {results['test']:,} words per test set.{_compared(runs)} `{shown}` by class:\n\n"
         + markdown(["class", *heads], by_class)
-        + f"\nOf {len(inexact)} inexact runs of `hierarchy`, {len(consistent)} are right on all their training words, "
+        + f"\nOf {len(inexact)} inexact runs of `{shown}`, {len(consistent)} are right on all their training words, "
         f"{smaller} with fewer states than the language (`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
