@@ -130,8 +130,8 @@ def several_layers() -> str:
             classes = "; ".join(" ".join(map(str, layer)) for layer in row["classes"])
             repaired = f"all lengths, {row['joint_states']} joint states; classes {classes}"
         sizes = "; ".join(" ".join(map(str, layer)) for layer in row["layers"])
-        known = "all lengths" if row["closed"] else str(certified)
-        lines.append([row["model"], sizes, known, str(wrong or "–"), share, repaired, f"{row['seconds']:.0f}"])
+        proved = "all lengths" if row["closed"] else str(certified)
+        lines.append([row["model"], sizes, proved, str(wrong or "–"), share, repaired, f"{row['seconds']:.0f}"])
     heads = ["model", "blocks by layer", "certified", "counterexample", "share", "after repair, proved", "seconds"]
     return markdown(heads, lines) + (
         f"\nSeconds are those of the repair and its proof, on one core (`experiments/results/several_layers.json`, by "

@@ -39,13 +39,13 @@ def main() -> None:
     """Measure all models and write results/several_layers.json after each."""
     rows: list[dict[str, Any]] = []
     plan = [("mod_arith(5)", 0.0), *((task, noise) for task in CASCADES for noise in NOISE)]
-    kept = results_io.read("learned")["results"]["models"][KEPT]
+    learned = results_io.read("learned")["results"]["models"][KEPT]
     for task, noise in plan:
         machine = MooreMachine.from_source(f"task:{task}")
         model = disturbed(machine, noise) if noise else load(MODELS / f"{KEPT}.safetensors")
         rows.append({"model": f"{task}, noise {noise:g}" if noise else KEPT, **measured(model, machine)})
         if not noise:
-            rows[-1] |= {"certified": kept["certified"], "counterexample": kept["failure"]["length"]}
+            rows[-1] |= {"certified": learned["certified"], "counterexample": learned["failure"]["length"]}
         results_io.write(NAME, {"models": rows, "steps": STEPS}, COMMAND)
 
 

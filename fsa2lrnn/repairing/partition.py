@@ -19,8 +19,8 @@ def close(labels: np.ndarray, delta: np.ndarray) -> np.ndarray:
         labels: int64 (n,), the class of each state, numbered from 0.
         delta: int64 (|S|, n), the successor for each input, −1 where the input never follows the state.
 
-    >>> close(np.array([0, 0, 1, 2]), np.array([[1, 2, 2, -1], [-1, 3, 0, 3]])).tolist()
-    [0, 0, 0, 1]
+    >>> close(np.array([0, 0, 1, 2]), np.array([[2, 3, 2, 3], [0, -1, -1, 3]])).tolist()
+    [0, 0, 1, 1]
     """
     inputs, states = np.nonzero(delta >= 0)
     successors = delta[inputs, states]
