@@ -145,6 +145,27 @@ def joint_directions() -> str:
     return markdown(header, lines)
 
 
+def several_layers() -> str:
+    """Return certified lengths, counterexamples and repairs of models of several layers."""
+    document = results_io.read("several_layers")
+    lines: list[list[str]] = []
+    for row in document["results"]["models"]:
+        certified, wrong = row["certified"], row["counterexample"]
+        share = f"{certified / wrong:.2f}" if wrong else "–"
+        repaired = "refused"
+        if row["refused"] is None:
+            classes = "; ".join(" ".join(map(str, layer)) for layer in row["classes"])
+            repaired = f"all lengths, {row['joint_states']} joint states; classes {classes}"
+        sizes = "; ".join(" ".join(map(str, layer)) for layer in row["layers"])
+        known = "all lengths" if row["closed"] else str(certified)
+        lines.append([row["model"], sizes, known, str(wrong or "–"), share, repaired, f"{row['seconds']:.0f}"])
+    heads = ["model", "blocks by layer", "certified", "counterexample", "share", "after repair, proved", "seconds"]
+    return markdown(heads, lines) + (
+        f"\nSeconds are those of the repair and its proof, on one core (`experiments/results/several_layers.json`, by "
+        f"`{document['command']}`).\n"
+    )
+
+
 def _mended(found: dict[str, Any]) -> str:
     if found["refused"] is not None:
         return "refused"

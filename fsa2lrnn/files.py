@@ -1,4 +1,4 @@
-"""Atomic writes of files and folders: a crash or a full disk leaves the old content unchanged.
+"""Atomic writes of files: a crash or a full disk leaves the old content unchanged.
 
 New content goes into a hidden file next to the old one, locked by the writing process. A killed process leaves this
 file without the lock, so that the next writer recognises and removes it.
@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -74,12 +73,12 @@ def write_atomically(path: Path, content: bytes) -> None:
     remove_leftovers(path.parent, path.name)
     temporary = None
     try:
-        handle, temporary = _begin(path)
+        handle, temporary = begin(path)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner reads
+            temporary.chmod(0o666 & ~umask())  # mkstemp makes files that only their owner reads
             temporary.replace(path)  # before the lock ends with the file
     except BaseException as error:
         if temporary is not None:
@@ -88,37 +87,6 @@ def write_atomically(path: Path, content: bytes) -> None:
             remedy = ", make room and call again" if error.errno in _FULL else ""
             raise OSError(error.errno, f"{error.strerror}; what was here before is whole{remedy}", str(path)) from error
         raise
-
-
-@contextmanager
-def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
-    """Yield an empty folder to write into, and move its files to `path` when the block ends without an error.
-
-    Until then `path` is unchanged; files of other names in it stay. `mark` is the file that makes `path` a folder of
-    its kind: it is removed first and written last, so that a process killed in between leaves no mixture with the old
-    files.
-    """
-    check_folder(path)
-    path = path.absolute()
-    # Inside a folder that exists, which may be the root of a disk; else in the folder where it will be made.
-    place = next(folder for folder in (path, *path.parents) if folder.exists())
-    remove_leftovers(place, path.name)
-    with ExitStack() as stack:
-        handle, temporary = _begin(place / path.name, _make_folder)
-        stack.callback(os.close, handle)
-        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
-        yield temporary
-        for file in temporary.iterdir():
-            with file.open("r+b") as content:
-                os.fsync(content.fileno())
-        if path.exists():
-            (path / mark).unlink(missing_ok=True)
-            for file in sorted(temporary.iterdir(), key=lambda file: file.name == mark):
-                file.replace(path / file.name)
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.chmod(0o777 & ~_umask())  # mkdtemp makes folders that only their owner reads
-            temporary.replace(path)
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
@@ -160,7 +128,8 @@ def alone(folder: Path, work: str) -> Iterator[None]:
         yield
 
 
-def _begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
+def begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
+    """Return a locked temporary file next to `path`, as a handle and its path; `make` creates it."""
     while True:
         handle, temporary = make(dir=path.parent, prefix=f".{path.name}.", suffix=UNDER_WAY)
         with suppress(OSError):  # a file system without locks: nothing is removed there
@@ -170,17 +139,11 @@ def _begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) 
         os.close(handle)
 
 
-def _make_folder(**names: Any) -> tuple[int, str]:
-    while True:
-        folder = tempfile.mkdtemp(**names)
-        with suppress(FileNotFoundError):  # it was taken for a leftover at once
-            return os.open(folder, os.O_RDONLY), folder
-
-
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+def umask() -> int:
+    """Return the permissions that this process does not give."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _lock(handle: int, wait: bool) -> None:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-LANES = 8  # words, or pieces of one, that are in flight at once
+IN_FLIGHT = 8  # words, or pieces of one, that are in flight at once
 FEW_STATES = 8  # chains of loads that a core follows in about the time of one
 LONG = 1 << 20  # letters from which a second thread pays
 _TABLE_BYTES = 1 << 14  # half of a first-level cache; the other half streams the letters
@@ -120,7 +120,7 @@ class MultiStepTable:
         The word is cut into pieces whose start states are computed by multi-steps; then the pieces run in parallel.
         """
         threads = threads if len(tokens) >= LONG else 1
-        n_pieces = LANES * threads
+        n_pieces = IN_FLIGHT * threads
         size = len(tokens) // n_pieces
         whole = n_pieces * size
         pieces = tokens[:whole].reshape(n_pieces, size)
@@ -129,9 +129,9 @@ class MultiStepTable:
         filled = states[:whole].reshape(n_pieces, size)
 
         def fill(first: int) -> None:
-            walk_words(next_state, starts[first : first + LANES], pieces[first : first + LANES], filled[first:])
+            walk_words(next_state, starts[first : first + IN_FLIGHT], pieces[first : first + IN_FLIGHT], filled[first:])
 
-        list(_at_once(fill, range(0, n_pieces, LANES), threads))
+        list(_at_once(fill, range(0, n_pieces, IN_FLIGHT), threads))
         last = int(states[whole - 1]) if whole else start
         states[whole:] = walk(next_state, last, tokens[whole:])
 
@@ -152,7 +152,7 @@ class MultiStepTable:
 
 
 def _buffers() -> tuple[np.ndarray, np.ndarray]:
-    return np.empty(LANES * _BLOCK, np.uint8), np.empty((2, LANES * _BLOCK // 2), np.uint16)
+    return np.empty(IN_FLIGHT * _BLOCK, np.uint8), np.empty((2, IN_FLIGHT * _BLOCK // 2), np.uint16)
 
 
 def _at_once(act: Callable, parts: Iterable, threads: int) -> Iterable:

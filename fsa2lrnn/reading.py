@@ -212,28 +212,27 @@ def shown(value: object) -> str:
 class _ValueReader:
     def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool, pass_over: bool) -> None:
         self._decoders, self._from_json, self._pass_over = decoders, from_json, pass_over
-        self._faults: list[str] = []
-        self._more = 0
+        self._faults: list[str] = []  # the first few
+        self._n_faults = 0
 
     def finish(self, name: str = "") -> None:
-        """Raise `UnsupportedFormat` if there was any fault."""
         if self._faults:
-            faults = "; ".join(self._faults) + (f"; and {self._more:,} more" if self._more else "")
+            more = self._n_faults - len(self._faults)
+            faults = "; ".join(self._faults) + (f"; and {more:,} more" if more else "")
             raise UnsupportedFormat(f"{name}: {faults}" if name else faults)
 
     def read(self, kind: Any, value: Any, where: str) -> Any:
+        condition = None
         if get_origin(kind) is Annotated:
-            plain, condition = get_args(kind)
-            return self._read_allowed(plain, condition, value, where)
+            kind, condition = get_args(kind)
+        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        fitting = [option for option in options if self._may_be(option, value)]
+        if not fitting or not (condition is None or value is None or condition.holds(value)):
+            text = condition.text if condition else " or ".join(map(self._name, options))
+            return self._add(f"{where} = {shown(value)} must be {text}")
+        kind, value = fitting[0], cast("Any", value)  # a type checker takes it for None after the condition
         if kind in self._decoders:
             return self._decoders[kind](value, where)
-        if get_origin(kind) in (Union, UnionType):
-            for option in get_args(kind):
-                if self._may_be(option, value):
-                    return self.read(option, value, where)
-            return self._refuse(kind, value, where)
-        if not self._may_be(kind, value):
-            return self._refuse(kind, value, where)
         if get_origin(kind) is tuple:
             return self._read_tuple(kind, value, where)
         if get_origin(kind) in (dict, Mapping):
@@ -242,13 +241,6 @@ class _ValueReader:
         if is_dataclass(kind):
             return self._read_fields(kind, value, where) if self._from_json else value
         return float(value) if kind is float else value
-
-    def _read_allowed(self, kind: Any, condition: Allowed, value: Any, where: str) -> Any:
-        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-        is_kind = any(self._may_be(option, value) for option in options)
-        if is_kind and (value is None or condition.holds(value)):
-            return self.read(kind, value, where)
-        return self._add(f"{where} = {shown(value)} must be {condition.text}")
 
     def _may_be(self, kind: Any, value: Any) -> bool:
         plain = get_origin(kind) or kind
@@ -278,7 +270,7 @@ class _ValueReader:
         )
 
     def _read_fields(self, kind: Any, value: dict[str, Any], where: str) -> Any:
-        hints, before, values = _hints(kind), len(self._faults) + self._more, dict[str, Any]()
+        hints, before, values = _hints(kind), self._n_faults, dict[str, Any]()
         for name in [name for name in value if name not in hints and not self._pass_over]:
             self._add(f"{where}.{shown(name)[1:-1]} is not known: remove it")
         for field in fields(kind):
@@ -286,11 +278,7 @@ class _ValueReader:
                 values[field.name] = self.read(hints[field.name], value[field.name], f"{where}.{field.name}")
             elif field.default is MISSING and field.default_factory is MISSING:
                 self._add(f"{where}.{field.name} is missing")
-        return kind(**values) if len(self._faults) + self._more == before else None
-
-    def _refuse(self, kind: Any, value: Any, where: str) -> None:
-        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-        self._add(f"{where} = {shown(value)} must be {' or '.join(map(self._name, options))}")
+        return kind(**values) if self._n_faults == before else None
 
     def _name(self, kind: Any) -> str:
         plain = get_origin(kind) or kind
@@ -301,10 +289,9 @@ class _ValueReader:
         return _EXPECTED.get(plain) or f"a {plain.__name__}"
 
     def _add(self, fault: str) -> None:
-        if len(self._faults) < _FAULTS_SHOWN:
+        self._n_faults += 1
+        if self._n_faults <= _FAULTS_SHOWN:
             self._faults.append(fault)
-        else:
-            self._more += 1
 
 
 @cache

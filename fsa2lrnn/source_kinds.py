@@ -27,11 +27,6 @@ class SourceFormat:
         """Whether the format is recognised by the ending of a path, rather than by a prefix."""
         return not self.endings[0].endswith(":")
 
-    @property
-    def writes(self) -> bool:
-        """Whether `write_file` supports the format."""
-        return self.writer is not None
-
 
 FORMATS = (
     SourceFormat("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
@@ -81,5 +76,5 @@ def endings(for_writing: bool = False) -> str:
     >>> endings()
     '.dot .gv .jff .fst.txt .att .kiss2 .kiss .json'
     """
-    formats = [form for form in FORMATS if form.is_file and (form.writes or not for_writing)]
+    formats = [form for form in FORMATS if form.is_file and (form.writer or not for_writing)]
     return " ".join(ending for form in formats for ending in form.endings)

@@ -130,17 +130,14 @@ def result_text(model: LRNN, result: StreamResult) -> str:
 
 
 def _table(model: LRNN) -> MooreMachine | None:
-    """Return the machine that the model computes, None if its states are not known to be finite."""
     try:
         return extract(model, _TABLE_STATES)
     except (BudgetExceeded, UnsupportedFormat):  # also for a layer without exact claims
         return None
 
 
-def _walk(
-    machine: MooreMachine, symbols_in_order: Sequence[Hashable], pieces: Iterable[np.ndarray]
-) -> Iterator[np.ndarray]:
-    number = {output: j for j, output in enumerate(symbols_in_order)}
+def _walk(machine: MooreMachine, in_order: tuple[Hashable, ...], pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+    number = {output: j for j, output in enumerate(in_order)}
     outputs = np.array([number[output] for output in machine.outputs])
     q = machine.start
     for tokens in pieces:

@@ -22,19 +22,13 @@ Alphabet = tuple[Hashable, ...]
 
 # Typographic variants of letters; read only where the alphabet has the plain form and lacks the variant.
 _TYPOGRAPHIC = {"×": "*", "·": "*", "−": "-", "–": "-"}
-
-
 _HALF = re.compile("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=256)
 def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
     """Return the position of each letter, typographic variants of `*` and `-` included."""
-    index: dict[Hashable, int] = {letter: i for i, letter in enumerate(alphabet)}
-    for variant, plain in _TYPOGRAPHIC.items():
-        if plain in index and variant not in index:
-            index[variant] = index[plain]
-    return index
+    return _with_variants({letter: i for i, letter in enumerate(alphabet)})
 
 
 def text_index(alphabet: Alphabet) -> dict[str, int]:
@@ -52,6 +46,10 @@ def text_index(alphabet: Alphabet) -> dict[str, int]:
                 "from text: pass it as a list of letters"
             )
         index[text] = i
+    return _with_variants(index)
+
+
+def _with_variants(index: dict[Any, int]) -> dict[Any, int]:
     for variant, plain in _TYPOGRAPHIC.items():
         if plain in index:
             index.setdefault(variant, index[plain])

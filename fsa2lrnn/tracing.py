@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,7 @@ class Tracer:
         self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], machine: MooreMachine | None = None
     ) -> None:
         self._alphabet, self._outputs, self._machine = alphabet, outputs, machine
-        self._waiting: deque[np.ndarray] = deque()
+        self._waiting = np.empty(0, np.int64)
         if machine is not None:
             self._delta = machine.delta[symbols.align(alphabet, machine.alphabet)]
             self._q = machine.start
@@ -51,25 +50,15 @@ class Tracer:
     def read(self, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
         """Yield the pieces unchanged and store their letters."""
         for piece in pieces:
-            self._waiting.append(piece)
+            self._waiting = np.concatenate([self._waiting, piece])
             yield piece
 
     def steps(self, numbers: np.ndarray) -> list[Step]:
         """Return the next letters as steps, given the numbers of their outputs."""
-        tokens = self._taken(len(numbers))
+        tokens, self._waiting = np.split(self._waiting, [len(numbers)])
         letters = [self._alphabet[a] for a in tokens]
         outputs = [self._outputs[j] for j in numbers]
         return [Step(*parts) for parts in zip(letters, outputs, self._states(tokens), strict=True)]
-
-    def _taken(self, n: int) -> np.ndarray:
-        parts: list[np.ndarray] = []
-        while n:
-            piece = self._waiting.popleft()
-            parts.append(piece[:n])
-            if len(piece) > n:
-                self._waiting.appendleft(piece[n:])
-            n -= len(parts[-1])
-        return np.concatenate([np.empty(0, np.int64), *parts])
 
     def _states(self, tokens: np.ndarray) -> list[Hashable]:
         if self._machine is None or not len(tokens):

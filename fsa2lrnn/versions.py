@@ -15,12 +15,8 @@ _SETTINGS = ("MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_")  # begin the environment v
 
 def versions() -> dict[str, str]:
     """Return the versions by name, to be stored with results."""
-    return {
-        "fsa2lrnn": __version__,
-        "python": platform.python_version(),
-        "torch": version("torch"),
-        "numpy": version("numpy"),
-    }
+    libraries = {name: version(name) for name in ("torch", "numpy")}
+    return {"fsa2lrnn": __version__, "python": platform.python_version(), **libraries}
 
 
 def environment() -> tuple[str, ...]:

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from experiments.studies.cascades import MODULUS, REFERENCES, check_digits, every_expression, values_along
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.zoo.paper import evaluate, random_expression
+from fsa2lrnn.extra.report.demonstration.compiled import evaluate, random_expression
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.testing import mutants
@@ -67,3 +69,10 @@ def test_99_999_letters_in_a_stream(model):
 def test_a_wrong_digit_is_seen(model):
     with pytest.raises(SystemExit, match=r"a digit of \S+ is evaluated wrongly"):
         check_digits(mutants.swap_outputs(model, 0, 1), every_expression(3))
+
+
+@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
+def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
+    expression = random_expression(n_digits, modulus, np.random.default_rng(seed))
+    assert len(expression) == 2 * n_digits - 1
+    assert evaluate(expression) == eval(expression)

@@ -23,6 +23,7 @@ from typing import Annotated, Any
 import torch
 import typer
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from experiments import script
 from experiments.benchmarks import scans, steps
@@ -59,14 +60,18 @@ def layer_step(name: str, of: str, batch: int, length: int) -> Step:
     def run() -> None:
         for weight in (u, *layer.parameters()):
             weight.grad = None
-        layer.outputs(u, layer.initial_state(batch), "auto", index).backward(dy)
+        if layer.takes_index:
+            y = layer.outputs(u, layer.initial_state(batch), "auto", index)
+        else:
+            y = layer.outputs(u if index is None else embedding(index, u), layer.initial_state(batch))
+        y.backward(dy)
 
     return run
 
 
 def model_step(task: str, layer: str) -> Step:
     """Return a training step with the published settings of a task: forward pass, loss, backward pass and Adam."""
-    settings = steps.preset("released", f"task:{task}", layer=layer)
+    settings = steps.preset("paper", f"task:{task}", layer=layer)
     model, batch = steps.prepare(settings)
     return steps.step(model, steps.OURS, batch, settings)
 

@@ -50,7 +50,7 @@ def main() -> None:
         raise SystemExit(
             "experiments.benchmarks.gpu measures a GPU, and torch sees no CUDA device here: run it where one is"
         )
-    document = measure("cuda", SHAPES, preset("released", "task:sum_mod(5)", device="cuda"), _COPIED, TURNS)
+    document = measure("cuda", SHAPES, preset("paper", "task:sum_mod(5)", device="cuda"), _COPIED, TURNS)
     path = results_io.write("bench_gpu", document, "python -m experiments.benchmarks.gpu")
     console = Console()
     for table in tables(document):

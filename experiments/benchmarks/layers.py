@@ -1,10 +1,9 @@
 """Other published layers on the CPU, ours and in plain torch: `python -m experiments.benchmarks.layers`.
 
 A step is the forward and the backward pass of one layer with all its gates on a batch of words, or, in rows without a
-layer's name, of the recurrence alone. For words of letters, both implementations receive the inputs of a first layer:
-few distinct inputs and their indices; otherwise one input per position. Ours and the plain one (`plain_layers`) take
-turns in one process. The table states medians and ratios, of processor time with one thread, of wall-clock time with
-more.
+layer's name, of the recurrence alone. For words of letters, both implementations embed few distinct inputs; otherwise
+there is one input per position. Ours and the plain one (`plain_layers`) take turns in one process. The table states
+medians and ratios, of processor time with one thread, of wall-clock time with more.
 """
 
 from __future__ import annotations
@@ -122,9 +121,13 @@ def layer_steps(name: str, batch: int, length: int, of: str = "inputs") -> dict[
     dy = torch.randn(batch, length, WIDTH, generator=generator)
     index = torch.randint(LETTERS, (batch, length), generator=generator) if of == "letters" else None
     plain = plain_layers.FORWARDS[name]
+
+    def inputs() -> Tensor:
+        return u if index is None else embedding(index, u)
+
     forwards: dict[str, Callable[[], Tensor]] = {
-        "ours": lambda: layer.outputs(u, layer.initial_state(batch), "auto", index),
-        "plain": lambda: plain(layer, u if index is None else embedding(index, u)),
+        "ours": lambda: layer.outputs(inputs(), layer.initial_state(batch)),
+        "plain": lambda: plain(layer, inputs()),
     }
     weights = [u, *layer.parameters()]
     return {which: partial(step, forward, weights, dy) for which, forward in forwards.items()}

@@ -84,7 +84,7 @@ def measure(what: str, length: int, block: int, heads: int, device: str = "cpu",
     """Return median milliseconds per batch of each network, and ratios; `changes` override settings."""
     rule = "released" if block > 1 else "clip"  # the released rule divides a block of 1 by zero
     settings = preset(
-        "released", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=length, **changes
+        "paper", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=length, **changes
     )
     model, batch = prepare(settings)
     model, batch = model.to(device), Batch(*(part.to(device) for part in batch))

@@ -44,7 +44,7 @@ def main(
     threads: Annotated[list[int], typer.Option(min=1, help="threads of torch; repeatable")] = THREADS,
 ) -> None:
     """Measure whole training steps on the CPU, write results/bench_steps.json, print the table."""
-    cases = [(preset("released", task), n) for task in TASKS for n in threads]
+    cases = [(preset("paper", task), n) for task in TASKS for n in threads]
     rows = [measure(*case) for case in track(cases, description="steps", transient=True)]
     path = results_io.write("bench_steps", rows, "python -m experiments.benchmarks.steps")
     Console().print(_table(rows), f"float32, batches of {rows[0]['batch']} words; written to {path.name}")

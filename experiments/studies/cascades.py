@@ -23,11 +23,11 @@ from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.automata.monoid.elements import enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.automata.zoo.paper import random_expression
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.decomposition.search import Decomposition
 from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.extra.report.demonstration.compiled import random_expression
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.scans import METHODS

@@ -75,7 +75,7 @@ def _facts(run: Path) -> dict[str, Any]:
 
 def _command(settings: Settings) -> str:
     """Return the command that trains this model again: the published preset with the differences from it."""
-    usual = asdict(preset("released", settings.task, seed=settings.seed))
+    usual = asdict(preset("paper", settings.task, seed=settings.seed))
     changed = {name: value for name, value in asdict(settings).items() if value != usual[name]}
     changed |= changed.pop("options", {})
     steps = f" --steps {changed.pop('steps')}" if "steps" in changed else ""

@@ -112,17 +112,6 @@ def positions_of(alphabet: tuple[Hashable, ...], counts: MooreMachine | None, em
     return Positions(delta, np.array([bool(output) for output in minimal.outputs]), minimal.start)
 
 
-def counted_words(machine: MooreMachine, ignored: Collection[Hashable]) -> MooreMachine:
-    """Return the acceptor of the words after which the machine's output is not ignored.
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> counted_words(zoo.mod_arith(2), set(zoo.mod_arith(2).outputs) - {0, 1}).transduce("1+*")
-    [True, False, False]
-    """
-    counts = [output not in ignored for output in machine.outputs]
-    return MooreMachine(machine.delta, counts, machine.start, machine.alphabet)
-
-
 def smallest_after_first(machine: MooreMachine) -> MooreMachine:
     """Return the smallest machine with the same output after every word of at least one letter.
 

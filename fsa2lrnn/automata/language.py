@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Literal, TypeVar, cast, get_args
 
@@ -30,13 +31,26 @@ def explore(
     3
     """
     letters = tuple(alphabet)
+    states, delta = enumerate_states(start, lambda state: (step(state, a) for a in letters), max_states)
+    return MooreMachine(delta, [output(state) for state in states], 0, letters, labels=states)
+
+
+def enumerate_states(
+    start: State, successors: Callable[[State], Iterable[State | None]], max_states: int
+) -> tuple[list[State], np.ndarray]:
+    """Return the states reachable from `start`, breadth first, and the numbers of their successors, int64 (k, N).
+
+    `successors` gives k states, with None for a missing one, whose number is −1. More than `max_states` reachable
+    states raise `BudgetExceeded`.
+
+    >>> enumerate_states(0, lambda q: [(q + 2) % 6, None], max_states=3)[1].tolist()
+    [[1, 2, 0], [-1, -1, -1]]
+    """
     states: list[State] = [start]
-    number: dict[State, int] = {start: 0}
-    columns: list[list[int]] = []
+    number: dict[State | None, int] = {None: MISSING, start: 0}
+    table = array("q")
     for state in states:
-        column: list[int] = []
-        for letter in letters:
-            target = step(state, letter)
+        for target in successors(state):
             if target not in number:
                 if len(states) == max_states:
                     raise BudgetExceeded(
@@ -44,11 +58,9 @@ def explore(
                         "is the task finite-state? raise max_states if it is"
                     )
                 number[target] = len(states)
-                states.append(target)
-            column.append(number[target])
-        columns.append(column)
-    delta = np.array(columns, dtype=np.int64).reshape(len(states), len(letters)).T
-    return MooreMachine(delta, [output(state) for state in states], 0, letters, labels=states)
+                states.append(target)  # type: ignore[arg-type]
+            table.append(number[target])
+    return states, np.array(table).reshape(len(states), -1).T
 
 
 Completion = Literal["error", "sink", "ignore"]
@@ -61,7 +73,22 @@ def trim(machine: MooreMachine) -> MooreMachine:
     >>> trim(MooreMachine([[1, 1, 0]], "xyz", start=1)).outputs
     ('y',)
     """
-    return _restrict(machine, tables.breadth_first(machine.delta, machine.start))
+    states, delta = reachable_table(machine.delta, machine.start)
+    pick = states.tolist()
+    labels = None if machine.labels is None else [machine.labels[q] for q in pick]
+    return MooreMachine(delta, [machine.outputs[q] for q in pick], 0, machine.alphabet, labels)
+
+
+def reachable_table(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the reachable states breadth first, letters in order, and the table of their numbers: (N,), (k, N).
+
+    >>> [array.tolist() for array in reachable_table(np.array([[1, 1, 0]]), 1)]
+    [[1], [[0]]]
+    """
+    states = tables.breadth_first(delta, start)
+    number = np.full(delta.shape[1], MISSING)
+    number[states] = np.arange(len(states))
+    return states, number[delta[:, states]]
 
 
 def minimise(machine: MooreMachine) -> MooreMachine:
@@ -287,23 +314,21 @@ def check_completion(completion: str) -> None:
         raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {choices}")
 
 
+def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cell of each letter and a representative letter of each cell; letters that act alike share a cell.
+
+    >>> [array.tolist() for array in share_cells(np.array([[1, 0], [0, 0], [1, 0]]))]
+    [[0, 1, 0], [0, 1]]
+    """
+    number: dict[bytes, int] = {}
+    cell = np.array([number.setdefault(row.tobytes(), len(number)) for row in delta])
+    return cell, np.unique(cell, return_index=True)[1]
+
+
 def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
     """Return outputs as class numbers in order of appearance: int64 (n,)."""
     number: dict[Hashable, int] = {}
     return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
-
-
-def _restrict(machine: MooreMachine, order: np.ndarray) -> MooreMachine:
-    number = np.full(machine.n_states, MISSING)
-    number[order] = np.arange(len(order))
-    states = order.tolist()
-    return MooreMachine(
-        number[machine.delta[:, order]],
-        [machine.outputs[q] for q in states],
-        int(number[machine.start]),
-        machine.alphabet,
-        None if machine.labels is None else [machine.labels[q] for q in states],
-    )
 
 
 def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-    from fsa2lrnn.display.markup import Drawing
+    from fsa2lrnn.display.svg import Drawing
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 

@@ -1,8 +1,8 @@
 # pyright: standard
 """Compiled kernels on integer transition tables, numpy arrays in and out, and reachability by them.
 
-A table is `next_state[a, q]`, int64, shape (|Σ|, n), with every entry in 0..n-1: callers check it, the kernels do
-not. numba compiles each kernel at its first use and stores the machine code on disk next to this file.
+A table is `next_state[a, q]`, shape (|Σ|, n), with every entry in 0..n-1: callers check it, the kernels do not. numba
+compiles each kernel at its first use and stores the machine code on disk next to this file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ from fsa2lrnn.multi_step import walk_words
 
 @njit(cache=True)
 def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
-    """Return the reachable states in breadth-first order, letters in order: int64, shape (reachable,)."""
+    """Return the reachable states in breadth-first order, letters in order: int64, shape (reachable,).
+
+    A negative entry stands for a missing transition.
+    """
     n_letters, n = next_state.shape
     order = np.empty(n, np.int64)
     reached = np.zeros(n, np.bool_)
@@ -24,7 +27,7 @@ def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
     while k < count:
         for a in range(n_letters):
             q = next_state[a, order[k]]
-            if not reached[q]:
+            if q >= 0 and not reached[q]:
                 reached[q] = True
                 order[count] = q
                 count += 1
@@ -33,26 +36,27 @@ def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
 
 
 @njit(cache=True)
+def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return (first, order): the members of group g, in order, are order[first[g] : first[g + 1]]."""
+    first = np.zeros(n_groups + 1, np.int64)
+    for s in range(groups.shape[0]):
+        first[groups[s] + 1] += 1
+    first = np.cumsum(first)
+    fill, order = first[:-1].copy(), np.empty(groups.shape[0], np.int64)
+    for s in range(groups.shape[0]):
+        order[fill[groups[s]]] = s
+        fill[groups[s]] += 1
+    return first, order
+
+
+@njit(cache=True)
 def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return whether some word, possibly empty, leads from each state to a target: bool (n,) -> (n,).
 
     Breadth first against the transitions, so that a long chain of states takes linear time.
     """
-    n_letters, n = next_state.shape
-    # Predecessors of q: pred[first_pred[q] : first_pred[q + 1]].
-    first_pred = np.zeros(n + 1, np.int64)
-    pred = np.empty(n_letters * n, np.int64)
-    for a in range(n_letters):
-        for q in range(n):
-            first_pred[next_state[a, q] + 1] += 1
-    for q in range(n):
-        first_pred[q + 1] += first_pred[q]
-    fill = first_pred[:n].copy()
-    for a in range(n_letters):
-        for q in range(n):
-            r = next_state[a, q]
-            pred[fill[r]] = q
-            fill[r] += 1
+    n = next_state.shape[1]
+    first, edges = grouped(np.ascontiguousarray(next_state).reshape(-1), n)  # edge a n + q leaves q
     reached = targets.copy()
     waiting = np.empty(n, np.int64)
     n_waiting = 0
@@ -62,13 +66,13 @@ def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
             n_waiting += 1
     k = 0
     while k < n_waiting:
-        q = waiting[k]
-        k += 1
-        for j in range(first_pred[q], first_pred[q + 1]):
-            if not reached[pred[j]]:
-                reached[pred[j]] = True
-                waiting[n_waiting] = pred[j]
+        for i in range(first[waiting[k]], first[waiting[k] + 1]):
+            p = edges[i] % n
+            if not reached[p]:
+                reached[p] = True
+                waiting[n_waiting] = p
                 n_waiting += 1
+        k += 1
     return reached
 
 
@@ -80,38 +84,22 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
     shape (n,), with the values 0 … n_classes−1, each used.
     """
     n_letters, n = next_state.shape
-    # Predecessors of q under a: pred[a, first_pred[a, q] : first_pred[a, q + 1]].
-    first_pred = np.zeros((n_letters, n + 1), np.int64)
-    pred = np.empty((n_letters, n), np.int64)
-    for a in range(n_letters):
-        for q in range(n):
-            first_pred[a, next_state[a, q] + 1] += 1
-        for q in range(n):
-            first_pred[a, q + 1] += first_pred[a, q]
-        fill = first_pred[a, :n].copy()
-        for q in range(n):
-            r = next_state[a, q]
-            pred[a, fill[r]] = q
-            fill[r] += 1
+    # The edges under a into q: edges[first_edge[a n + q] : first_edge[a n + q + 1]]; edge a n + p leaves p.
+    targets = next_state + np.arange(n_letters).reshape(-1, 1) * n
+    first_edge, edges = grouped(targets.reshape(-1), n_letters * n)
     # Block c holds states[first[c] : end[c]]; its first marked[c] members are marked; place[q] is where q stands.
     block_of = classes.copy()
+    starts, states = grouped(classes, n_classes)
     first, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    for q in range(n):
-        end[block_of[q]] += 1
-    for c in range(1, n_classes):
-        end[c] += end[c - 1]
-        first[c] = end[c - 1]
-    states, place, marked = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
-    fill = first.copy()
-    for q in range(n):
-        place[q] = fill[block_of[q]]
-        states[place[q]] = q
-        fill[block_of[q]] += 1
-    # Splitters (block, letter) still to be tried; all but the largest block suffice at first.
     largest = 0
     for c in range(n_classes):
+        first[c], end[c] = starts[c], starts[c + 1]
         if end[c] - first[c] > end[largest] - first[largest]:
             largest = c
+    place, marked = np.empty(n, np.int64), np.zeros(n, np.int64)
+    for i in range(n):
+        place[states[i]] = i
+    # Splitters (block, letter) still to be tried; all but the largest block suffice at first.
     waiting = np.empty(n * n_letters, np.int64)
     n_waiting = 0
     for c in range(n_classes):
@@ -129,8 +117,8 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
             members[i] = states[first[splitter] + i]
         n_touched = 0
         for i in range(size):
-            for j in range(first_pred[a, members[i]], first_pred[a, members[i] + 1]):
-                q = pred[a, j]
+            for j in range(first_edge[a * n + members[i]], first_edge[a * n + members[i] + 1]):
+                q = edges[j] % n
                 c = block_of[q]
                 if marked[c] == 0:
                     touched[n_touched] = c

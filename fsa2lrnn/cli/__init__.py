@@ -41,12 +41,7 @@ _VERBS = {
         "convert": convert,
         "tasks": tasks,
     },
-    "Learned models": {
-        "train": train,
-        "falsify": falsify,
-        "certify": certify,
-        "repair": repair,
-    },
+    "Learned models": {"train": train, "falsify": falsify, "certify": certify, "repair": repair},
 }
 # The exception that typer raises for a wrong call, whichever underlying library defines it.
 _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -69,8 +64,6 @@ for _panel, _verbs in _VERBS.items():
 
 
 def _refuse(extra: str) -> Callable[[typer.Context], None]:
-    """Return a command that raises the error which names the extra that is missing."""
-
     def refuse(context: typer.Context) -> None:
         raise registry.not_installed(extra, f"`fsa2lrnn {context.info_name}`")
 
@@ -150,7 +143,6 @@ def end_with_one_line(
 
 
 def _with_help(error: Any) -> str:
-    """Return the error of a wrong call and where to find help."""
     text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
     if context is None:
         return text

@@ -18,9 +18,8 @@ class _Activity:
         self.quiet, self.progress, self.text = False, False, ""
         self._lock, self._is_drawn = threading.Lock(), False
 
-    @property
     def is_live(self) -> bool:
-        """Whether progress is displayed."""
+        """Return whether progress is displayed: on a terminal or with `--progress`, and not with `--quiet`."""
         return not self.quiet and (self.progress or sys.stderr.isatty())
 
     def beat(self, name: str, begun: float, stopped: threading.Event) -> None:
@@ -36,7 +35,6 @@ class _Activity:
                 self._is_drawn = on_terminal
 
     def clear(self) -> None:
-        """Remove the line from a terminal, before something else is written."""
         with self._lock:
             if self._is_drawn:
                 sys.stderr.write("\r\x1b[K")
@@ -45,17 +43,12 @@ class _Activity:
 
 
 _activity = _Activity()
-clear = _activity.clear
+clear, is_live = _activity.clear, _activity.is_live
 
 
 def is_quiet() -> bool:
     """Return whether `--quiet` was given."""
     return _activity.quiet
-
-
-def is_live() -> bool:
-    """Return whether progress is displayed: on a terminal or with `--progress`, and not with `--quiet`."""
-    return _activity.is_live
 
 
 def note(text: str) -> None:
@@ -69,7 +62,7 @@ def displayed(name: str, quiet: bool, progress: bool, beats: bool = True) -> Ite
     _activity.quiet, _activity.progress, _activity.text = quiet, progress, ""
     stopped = threading.Event()
     thread = threading.Thread(target=_activity.beat, args=(name, time.monotonic(), stopped), daemon=True)
-    if beats and _activity.is_live:
+    if beats and is_live():
         thread.start()
     try:
         yield

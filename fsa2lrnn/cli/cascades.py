@@ -9,7 +9,7 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
-from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cascade, Cost
+from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cascade
 from fsa2lrnn.decomposition.description import blocks_of, describe, title, to_dot, to_svg
 from fsa2lrnn.decomposition.search import CascadeCandidate, Decomposition, one_a_key
 from fsa2lrnn.display.cards import blocks_text
@@ -19,15 +19,6 @@ from fsa2lrnn.files import write_atomically
 LARGEST = 200  # the most states of a minimal machine that is searched without an explicit `max_block`
 _KEYS = 2_000  # the most maps of a cascade whose gate units are counted, in about a second
 _SHOWN = 4  # candidates displayed
-
-
-@dataclass(frozen=True)
-class CascadeRequest:
-    """The options of a cascade search: the largest block, whether token shift is allowed, and the drawing's file."""
-
-    max_block: int | None = None
-    token_shift: bool = True
-    drawing: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,15 +40,15 @@ class CascadeSearchResult:
     choice: Choice | None
 
 
-def look(machine: MooreMachine, request: CascadeRequest) -> CascadeSearchResult:
-    """Return the best cascade of a machine; a large machine is searched only if `max_block` is given."""
+def look(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> CascadeSearchResult:
+    """Return the best cascade of a machine; a large machine is searched only if the largest block is given."""
     n_states = machine.minimise().n_states
-    if n_states > LARGEST and request.max_block is None:
+    if n_states > LARGEST and max_block is None:
         why = f"not looked for in a machine of {n_states:,} states, more than {LARGEST}: --max-block 8 asks for it"
         return CascadeSearchResult(None, False, why, None, None)
     choice = None
     try:
-        choice = choose(machine, request.max_block, request.token_shift)
+        choice = choose(machine, max_block, token_shift)
         if (best := choice.decomposition) is not None:
             return CascadeSearchResult(best, True, "", best.bound, choice)
         best = choice.search.cheapest(counted=False)
@@ -80,12 +71,16 @@ def rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     """Return the result as a list of names and values."""
     if answer.found is None:
         return [("none", answer.why_not), *_bound_rows(answer), *_choice_rows(answer)]
-    cascade = answer.found.cascade
+    cascade, cost = answer.found.cascade, answer.found.cost
+    shift = "with" if cascade.has_reads and not cascade.reads_now else "without"
+    bound = (
+        f"at least {cost.total:,} = Σb³ {cost.scan:,} + {LAYER_PRICE} × {cost.layers} layers, gate units not counted"
+    )
     return [
-        ("layers", f"{cascade.n_layers}: {sizes_text(cascade)}; {shift_text(cascade)}"),
+        ("layers", f"{cascade.n_layers}: {sizes_text(cascade)}; {shift} token shift"),
         *describe(cascade),
         *_bound_rows(answer),
-        ("cost", cost_text(answer.found.cost, answer.counted)),
+        ("cost", cost.explain() if answer.counted else bound),
         *_choice_rows(answer),
         *_candidate_rows(answer),
     ]
@@ -115,18 +110,6 @@ def to_json(answer: CascadeSearchResult) -> dict[str, Any]:
 def sizes_text(cascade: Cascade) -> str:
     """Return the block sizes of each layer as text."""
     return " · ".join(map(blocks_text, cascade.block_sizes))
-
-
-def shift_text(cascade: Cascade) -> str:
-    """Return text that states whether a cascade uses token shift."""
-    return "with token shift" if cascade.has_reads and not cascade.reads_now else "without token shift"
-
-
-def cost_text(cost: Cost, counted: bool) -> str:
-    """Return the cost as text, a lower bound if the gates' units are not counted."""
-    if counted:
-        return cost.explain()
-    return f"at least {cost.total:,} = Σb³ {cost.scan:,} + {LAYER_PRICE} × {cost.layers} layers, gate units not counted"
 
 
 def _bound_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:

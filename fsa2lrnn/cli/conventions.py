@@ -31,6 +31,7 @@ _RENAMED = (
     ("--against", "", "compare report"),
     ("--against", "--models-only", "draw"),
 )
+_PRESET = ("--preset", "released")  # an earlier name of the preset "paper"
 RENAMED = {command: {old: new for old, new, used in _RENAMED if command in used.split()}
            for _, _, commands in _RENAMED for command in commands.split()}  # fmt: skip
 _SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
@@ -69,9 +70,13 @@ def renamed(command: str, arguments: list[str]) -> list[str]:
     """
     names, result = RENAMED.get(command, {}), list[str]()
     for position, argument in enumerate(arguments):
+        before = arguments[position - 1] if position else ""
         if argument == "--":
             return result + arguments[position:]
         name, sign, value = argument.partition("=")
+        if _PRESET in ((name, value), (before, argument)):
+            warnings.warn("released is an earlier name of the preset: write --preset paper", stacklevel=2)
+            argument = argument.removesuffix("released") + "paper"
         if name not in names:
             result.append(argument)
             continue

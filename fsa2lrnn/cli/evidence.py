@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fsa2lrnn import symbols
 from fsa2lrnn.cli import console, words
 from fsa2lrnn.cli.console import markup
-from fsa2lrnn.errors import counted, shortened
+from fsa2lrnn.errors import counted
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.verification.certificate import Certificate
 
 _OUTPUTS = 40  # outputs displayed at the end of a trace
-_SHOWN_WORD = 72  # characters of a counterexample in a row
 
 
 def verdict_text(
@@ -39,29 +38,28 @@ def verdict_text(
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
         short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
+        short += f" ({verdict.found_by})" if verdict.searches else ""
         return (
             f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}), and {short}"
-            f"{_by(verdict)}\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}"
-            f"{where}"
+            f"\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}{where}"
         )
     reach = verdict.checked_length
     equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
-    if not may_close and (verdict.budget is not None or verdict.seconds is not None):
-        return (
-            f"[yellow bold]undecided[/]: equal on every word of {equal}. This model may reach a new state with every "
-            "letter, so that no\n  budget is enough for a proof of all lengths: `fsa2lrnn certify` proves it up to a "
-            f"length{where}"
-        )
+    spent = advice = ""
     if verdict.budget is not None:
-        return (
-            f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
-            f"{equal}. Raise --max-states{where}"
+        spent, advice = f"{verdict.budget:,} joint states were not enough; ", "Raise --max-states"
+    elif verdict.seconds is not None:
+        spent, advice = f"the time limit of {verdict.seconds:g} s has passed; ", "Raise --max-seconds"
+    if spent and not may_close:
+        spent, advice = (
+            "",
+            (
+                "This model may reach a new state with every letter, so that no\n  budget is enough for a proof of all "
+                "lengths: `fsa2lrnn certify` proves it up to a length"
+            ),
         )
-    if verdict.seconds is not None:
-        return (
-            f"[yellow bold]undecided[/]: the time limit of {verdict.seconds:g} s has passed; equal on every word of "
-            f"{equal}. Raise --max-seconds{where}"
-        )
+    if advice:
+        return f"[yellow bold]undecided[/]: {spent}equal on every word of {equal}. {advice}{where}"
     searches = [
         f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
     ]
@@ -77,22 +75,7 @@ def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: boo
         console.out.print(verdict_text(verdict, alphabet, may_close))
 
 
-def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """Return the result of a counterexample search as one row of a table."""
-    if not isinstance(result, Refuted):
-        searched = "; ".join(search.what for search in result.searches)
-        return [("counterexample", f"none found among {searched}")]
-    word = shortened(words.shown(result.word, alphabet), _SHOWN_WORD)
-    short = ", the shortest there is" if result.is_shortest else ""
-    return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]
-
-
-def _by(verdict: Refuted) -> str:
-    return f" ({verdict.found_by})" if verdict.searches else ""
-
-
 def _outputs(name: str, trace: Sequence[Hashable]) -> str:
-    """Return a name and the last outputs of its trace as rich markup."""
     text = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
     return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(text)}"
 
@@ -116,11 +99,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     horizon = facts["horizon"]
     right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"
     how = "all joint states enumerated" if facts["method"] == "enumeration" else f"sets of memory {facts['memory']}"
-    return [
-        ("proved right", f"{right} ({how})"),
-        ("covered", facts["covered"]),
-        ("where", str(scope)),
-    ]
+    return [("proved right", f"{right} ({how})"), ("covered", facts["covered"]), ("where", str(scope))]
 
 
 def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
@@ -151,11 +130,8 @@ def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
     unit = "queries" if evidence["method"] == "lstar" else "words"
+    agreement = f"{100 * held_out['agreement']:.2f} % of {held_out['words']} random words"
     return [
         ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {unit}, {evidence['suffixes']:,} suffixes"),
-        (
-            "held out",
-            f"agrees on {100 * held_out['agreement']:.2f} % of {held_out['words']} random words of "
-            f"{held_out['length']} letters",
-        ),
+        ("held out", f"agrees on {agreement} of {held_out['length']} letters"),
     ]

@@ -4,8 +4,9 @@ and its cascade of small blocks."""
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from rich.markup import escape
 from rich.table import Table
@@ -23,20 +24,27 @@ from fsa2lrnn.families.in_use import IN_USE, Decision, decide
 from fsa2lrnn.families.named import NAMED, LayerVerdict, say
 from fsa2lrnn.files import write_atomically
 
-_ANSWERS = {
-    "no": "[red]no[/]",
-    "unknown": "[yellow]unknown[/]",
-    "yes": "[green]yes[/]",
-    "undecided": "[yellow]undecided[/]",
-}
+_COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
+_ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.items()}
+
+
+@dataclass(frozen=True)
+class _OutOfBudget:
+    reason: str
+    answer: ClassVar[str] = "undecided"
+
+    def explain(self) -> str:
+        return self.reason
 
 
 def main(
     machine: MooreMachine,
     families: list[str],
     folder: Path | None,
-    request: cascades.CascadeRequest,
     as_json: bool,
+    max_block: int | None = None,
+    token_shift: bool = True,
+    drawing: Path | None = None,
     max_seconds: float | None = None,
 ) -> None:
     """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
@@ -62,19 +70,19 @@ def main(
     rows = None if families else _layers_in_use(machine, classification, blocks, deadline.share(0.5))
     activity.note("cascade")
     with limited(deadline):
-        small = cascades.look(machine, request)
+        small = cascades.look(machine, max_block, token_shift)
     # 2. Write the certificates, the drawing and the JSON object.
     if folder is not None:
         _write_certificates(verdicts, folder)
-    if request.drawing is not None:
-        cascades.draw(small, request.drawing)
+    if drawing is not None:
+        cascades.draw(small, drawing)
     if as_json:
         console.emit_json(
             {
                 "machine": sizes.machine_json(machine),
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
-                "layers": {name: _layer_json(name, answer) for name, answer in layer_verdicts.items()},
+                "layers": {name: answer.to_json() for name, answer in layer_verdicts.items()},
                 "layers_in_use": rows and {name: row.to_json() for name, row in rows.items()},
                 "blocks": None if blocks is None or isinstance(blocks, str) else blocks.to_json(),
                 "costs": costs,
@@ -96,8 +104,8 @@ def main(
         console.facts("\nleast size of blocks, with one vector a state", rows)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
-    if request.drawing is not None:
-        console.out.print(f"\ncascade drawn in {escape(str(request.drawing))}")
+    if drawing is not None:
+        console.out.print(f"\ncascade drawn in {escape(str(drawing))}")
     if folder is not None:
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 
@@ -128,24 +136,21 @@ def _print_layers(rows: dict[str, Decision]) -> None:
         console.out.print(f"[cyan]{escape(', '.join(titles))}[/]: {escape(console.plain(why))}", soft_wrap=False)
     console.out.print(
         "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
-        "stack: models with their convolutions, without attention. β ≤ 2 allows negative eigenvalues. "
-        "`explain --family NAME` gives the evidence for one family or layer.[/]",
+        "stack: any number of layers with finitely many states, without attention between. β ≤ 2 allows negative "
+        "eigenvalues. `explain --family NAME` gives the evidence for one family or layer.[/]",
         soft_wrap=False,
     )
 
 
-def _print_families(
-    verdicts: dict[str, Verdict | BudgetExceeded], layer_verdicts: dict[str, LayerVerdict | BudgetExceeded]
-) -> None:
-    """Print the evidence on families and on layers by name."""
+def _print_families(verdicts: dict[str, Verdict | _OutOfBudget], layer_verdicts: dict[str, LayerVerdict]) -> None:
     table = _table("which family can represent it", "family", "answer", "evidence, re-checked independently")
     for name, verdict in verdicts.items():
-        table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
+        table.add_row(escape(name), _ANSWERS[verdict.answer], escape(verdict.explain()))
     if verdicts:
         console.out.print(table)
     table = _table("layers by name, one over letters", "layer", "answer", "since")
     for name, answer in layer_verdicts.items():
-        facts = _layer_json(name, answer)
+        facts = answer.to_json()
         since = f"{facts['is']}: {facts['why']}"
         table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
     if layer_verdicts:
@@ -159,48 +164,28 @@ def _table(title: str, *headings: str) -> Table:
     return table
 
 
-def _layer_verdict(
-    machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | BudgetExceeded]
-) -> LayerVerdict | BudgetExceeded:
-    """Return the verdict on a layer by name, derived from the verdict on its family."""
+def _layer_verdict(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | _OutOfBudget]) -> LayerVerdict:
     verdict = verdicts.get(NAMED[layer].family or "")
-    if isinstance(verdict, BudgetExceeded):
-        return verdict
+    if isinstance(verdict, _OutOfBudget):
+        return LayerVerdict(layer, verdict.answer, verdict.explain())
     try:
         return say(machine, layer, verdict)
     except BudgetExceeded as fault:
-        return fault
+        return LayerVerdict(layer, _OutOfBudget.answer, str(fault))
 
 
-def _layer_json(layer: str, verdict: LayerVerdict | BudgetExceeded) -> dict[str, Any]:
-    if isinstance(verdict, LayerVerdict):
-        return verdict.to_json()
-    return {"is": NAMED[layer].what, "family": NAMED[layer].family, "answer": "undecided", "why": str(verdict)}
-
-
-def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
-    """Return the re-checked verdict on a family, or the error if a budget was exceeded."""
+def _answer(machine: MooreMachine, family: str) -> Verdict | _OutOfBudget:
     try:
         verdict = represent(machine, family)
     except BudgetExceeded as fault:
-        return fault
+        return _OutOfBudget(str(fault))
     if not isinstance(verdict, Unknown):
         verdict.check()
     return verdict
 
 
-def _kind(verdict: Verdict | BudgetExceeded) -> str:
-    if isinstance(verdict, BudgetExceeded):
-        return "undecided"
-    return verdict.answer
-
-
-def _evidence(verdict: Verdict | BudgetExceeded) -> str:
-    return str(verdict) if isinstance(verdict, BudgetExceeded) else verdict.explain()
-
-
-def _json(verdict: Verdict | BudgetExceeded) -> dict[str, Any]:
-    value: dict[str, Any] = {"answer": _kind(verdict), "evidence": _evidence(verdict)}
+def _json(verdict: Verdict | _OutOfBudget) -> dict[str, Any]:
+    value: dict[str, Any] = {"answer": verdict.answer, "evidence": verdict.explain()}
     if isinstance(verdict, Impossibility) and (four := verdict.four_words) is not None:
         texts = [symbols.word_text(word, verdict.machine.alphabet) for word in four]
         value["four_words"] = dict(zip(("prefix", "u", "other"), texts, strict=True))
@@ -221,7 +206,7 @@ def _costs(machine: MooreMachine) -> dict[str, Any]:
     }
 
 
-def _write_certificates(verdicts: dict[str, Verdict | BudgetExceeded], folder: Path) -> None:
+def _write_certificates(verdicts: dict[str, Verdict | _OutOfBudget], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, verdict in verdicts.items():
         if to_json := getattr(verdict, "to_json", None):

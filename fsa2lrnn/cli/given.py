@@ -33,43 +33,11 @@ def assignments(texts: list[str]) -> dict[str, Any]:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise UnsupportedFormat(f"--set {text!r}: write NAME=VALUE, layers=3")
-        settings[name.strip()] = _value(value)
+        settings[name.strip()] = setting_value(value)
     return settings
 
 
-def named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """Return NAME:KEY=VALUE,… texts as a dictionary of dictionaries; raise `UnsupportedFormat` for other texts.
-
-    >>> named_assignments(["fast:learning_rate=0.01,optimiser=adamw"])
-    {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
-    """
-    settings: dict[str, dict[str, Any]] = {}
-    for text in texts:
-        name, _, changes = text.partition(":")
-        settings[name] = {}
-        for change in changes.split(","):
-            key, sign, value = change.partition("=")
-            if not (name and key.strip() and sign):
-                raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
-            settings[name][key.strip()] = _value(value)
-    return settings
-
-
-def noise(text: str | None) -> float | None:
-    """Return a share, or None for "unknown" and for no text; raise `UnsupportedFormat` for other texts.
-
-    >>> noise("0.1"), noise("unknown")
-    (0.1, None)
-    """
-    if text is None or text == "unknown":
-        return None
-    try:
-        return float(text)
-    except ValueError:
-        raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None
-
-
-def _value(text: str) -> Any:
+def setting_value(text: str) -> Any:
     """Return the value of a JSON text or of None, True and False in Python's spelling, else the text itself."""
     if text.strip() in _PYTHON:
         return _PYTHON[text.strip()]

@@ -17,14 +17,13 @@ MODEL_SUFFIX = ".safetensors"
 # Copies of types elsewhere, because importing these would import torch. A test compares them.
 Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
-DrawFormat = Literal["html", "svg", "png", "dot"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
 ExtractMethod = Literal["closure", "suffixes", "lstar"]
 Form = Literal["onehot", "cascade", "auto"]
 Init = Literal["random", "compiled"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
-Preset = Literal["released", "quick"]
+Preset = Literal["paper", "quick"]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
@@ -38,21 +37,14 @@ LAYERS = (
 )  # that can be trained
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
-_SOURCE = f"regex:…, task:…, or a file ({endings()})"
+SOURCE = f"regex:…, task:…, or a file ({endings()})"
 _RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source, which is compiled first"
 _TRAINED = f"a trained model ({MODEL_SUFFIX}), or a folder that `export` wrote"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject words with new ones, see --completion"
 
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]
 ModelOrSource = Annotated[str, typer.Argument(metavar="MODEL", help=_RUNNABLE)]
 LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=_TRAINED)]
-ModelsAndSource = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="MODEL… SOURCE",
-        help=f"trained models ({MODEL_SUFFIX}), then what they should compute: {_SOURCE}",
-    ),
-]
 AlphabetOption = Annotated[
     str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over a larger alphabet than {_LETTERS}")
 ]

@@ -40,12 +40,14 @@ def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
 
 def model_json(model: LRNN) -> dict[str, Any]:
     """Return the sizes of a model as a JSON object."""
+    from fsa2lrnn.lrnn.gate import Gate
+
     config = model.config
     return {
         "layers": [{"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads} for layer in model.recurrences],
         "layout": "index" if config.reads_letters else "dense",
         "token_shift": config.token_shift,
-        "hidden_units": _hidden_units(model),
+        "hidden_units": sum(module.n_hidden for module in model.modules() if isinstance(module, Gate)),
         "dtype": str(model.dtype).removeprefix("torch."),
         "normalisation": config.normalisation,
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -70,13 +72,6 @@ def model_rows(model: LRNN) -> list[tuple[str, str]]:
         *units,
         weights,
     ]
-
-
-def _hidden_units(model: LRNN) -> int:
-    """Return the number of hidden units of all gates and the read-out."""
-    from fsa2lrnn.lrnn.gate import Gate
-
-    return sum(module.n_hidden for module in model.modules() if isinstance(module, Gate))
 
 
 def transition_table(machine: MooreMachine) -> Table | None:

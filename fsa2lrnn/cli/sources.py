@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,21 +74,12 @@ def is_model(name: str) -> bool:
     return name.endswith((MODEL_SUFFIX, *_PICKLES)) or exported_folder(name) is not None
 
 
-def models_then_source(arguments: list[str]) -> tuple[list[str], str]:
-    """Return the models and the source of MODEL… SOURCE; raise `UnsupportedFormat` if one is missing."""
-    *models, source = arguments
-    if not models or is_model(source):
-        raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
-    return models, source
-
-
 def run_folder(path: str) -> Path | None:
     """Return the path of a folder that holds no exported model, None for other paths."""
     return Path(path) if _is_folder(path) and exported_folder(path) is None else None
 
 
 def _check_no_pickle(path: str) -> None:
-    """Raise `UnsupportedFormat` for a file of pickled weights, and say how to convert it."""
     if path.endswith(_PICKLES):
         raise UnsupportedFormat(
             f"{shortened(path)}: files of pickle can run code when they are loaded and are not read. In Python, where "
@@ -111,16 +101,6 @@ def _is_folder(path: str) -> bool:
         return False
 
 
-def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
-    """Return the models in files by the ends of their paths, or by their whole paths if these are ambiguous."""
-    if len(set(paths)) < len(paths):
-        raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
-    names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
-    if len(set(names)) < len(names):
-        names = list(paths)
-    return {name: learned_model(path) for name, path in zip(names, paths, strict=True)}
-
-
 def model_and_machine(
     model: str,
     source: str,
@@ -135,18 +115,6 @@ def model_and_machine(
     network = learned_model(model) if dtype is None else model_of(model, dtype, completion, alphabet)
     check_letters(network, machine, source)
     return network, machine
-
-
-def models_and_machine(
-    paths: Sequence[str], source: str, layers: list[str] | None
-) -> tuple[dict[str, LRNN], MooreMachine]:
-    """Return the models in files by name, and their common target automaton."""
-    machine = read_machine(source)
-    know_layers(layers)
-    networks = learned_models(paths)
-    for network in networks.values():
-        check_letters(network, machine, source)
-    return networks, machine
 
 
 def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:

@@ -17,6 +17,9 @@ from fsa2lrnn import registry
 from fsa2lrnn.cli import activity, console
 from fsa2lrnn.cli.options import INTERRUPTED
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.symbols import show
+from fsa2lrnn.training.chance import shares_of
+from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, run_seeds
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Progress
@@ -54,12 +57,7 @@ def main(
 
 def _warn_of_constant_answers(settings: Settings) -> None:
     """Warn where one output scores more than 95 % at the end of the words that are drawn, whatever the word."""
-    from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.symbols import show
-    from fsa2lrnn.training.chance import shares_of
-    from fsa2lrnn.training.data import make_sampler, words
-
-    machine = MooreMachine.from_source(settings.task)
+    machine = settings.machine()
     drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
     for length in (settings.length, settings.test_length):
         output, share = max(shares_of(drawn, length).items(), key=lambda pair: pair[1])
@@ -99,7 +97,6 @@ class _Display:
         self.bars.stop()
 
     def show(self, event: Progress | FinalAccuracy) -> None:
-        """Display a progress report or the final accuracy of a run."""
         if isinstance(event, FinalAccuracy):
             accuracy = event.accuracy
             facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"

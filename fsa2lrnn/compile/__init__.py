@@ -71,7 +71,11 @@ def compile_with_reason(
     >>> compile_with_reason(zoo.sum_mod(5))[1]
     'one layer: its blocks, of sizes 5, are no larger than 8'
     """
-    _check_options(form, layout)
+    for name, value, choices in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
+        if value not in choices:
+            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")
+    if form == "cascade" and layout == "index":
+        raise UnsupportedFormat("layout 'index' holds one large block: a cascade has small ones, leave layout='auto'")
     if form == "cascade":
         return stack_recurrence(best_cascade(machine, max_block, token_shift).cascade), None
     why = None
@@ -83,11 +87,3 @@ def compile_with_reason(
         if choice.decomposition is not None:
             return stack_recurrence(choice.decomposition.cascade), why
     return onehot_recurrence(minimise(machine), max_block, layout, dense_memory), why
-
-
-def _check_options(form: str, layout: str) -> None:
-    for name, value, choices in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
-        if value not in choices:
-            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")
-    if form == "cascade" and layout == "index":
-        raise UnsupportedFormat("layout 'index' holds one large block: a cascade has small ones, leave layout='auto'")

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.gates import Coordinate, ReluGate, synthesise
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
@@ -35,20 +36,14 @@ def stack_recurrence(cascade: Cascade) -> Recurrence:
     >>> stack_recurrence(Cascade(count, (low, carry))).transduce("aaaaa")
     [1, 2, 3, 0, 1]
     """
-    stack, readout = build_stack(cascade)
-    machine = cascade.machine
-    return Recurrence(machine.alphabet, tuple(dict.fromkeys(machine.outputs)), stack, readout)
-
-
-def build_stack(cascade: Cascade) -> tuple[GatedStack, DenseReadout]:
-    """Return the parts of `stack_recurrence`: the layers, and the read-out with logits one-hot in the output."""
-    plan = _Plan(cascade)
+    plan, machine = _Plan(cascade), cascade.machine
+    outputs, number = tuple(dict.fromkeys(machine.outputs)), output_classes(machine.outputs)
     layers = tuple(_layer(plan, number) for number in range(cascade.n_layers))
-    outputs = cascade.machine.outputs
-    position = {output: i for i, output in enumerate(dict.fromkeys(outputs))}
-    number = np.array([position[outputs[q]] for q in cascade.image])
     stack = GatedStack(plan.cell, layers, plan.token_shift)
-    return stack, _readout(plan, np.eye(len(position), dtype=np.int64)[number])
+    readout = _readout(
+        plan, np.eye(len(outputs), dtype=np.int64)[number[cascade.image]]
+    )  # logits one-hot in the output
+    return Recurrence(machine.alphabet, outputs, stack, readout)
 
 
 def cells_of_cascade(cascade: Cascade) -> np.ndarray:
@@ -107,7 +102,8 @@ class _Blocks:
         identity = (maps == np.arange(m)).all(1, keepdims=True)
         constant = ~identity & (maps[:, :1] == np.arange(1, m))
         width = max(1, m - 1)
-        return np.repeat(identity, width, axis=1).astype(np.int64), _padded(constant.astype(np.int64), width)
+        padded = np.pad(constant.astype(np.int64), ((0, 0), (0, width - constant.shape[1])))
+        return np.repeat(identity, width, axis=1).astype(np.int64), padded
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of those entries in the flattened A and the flattened v."""
@@ -198,7 +194,3 @@ def _together(parts: Sequence[_PlacedGate], width_in: int, width_out: int) -> Re
         W2[part.entries[:, None], units] = part.gate.W2
         b2[part.entries] = part.gate.b2
     return ReluGate(W1, b1, W2, b2)
-
-
-def _padded(table: np.ndarray, width: int) -> np.ndarray:
-    return np.pad(table, ((0, 0), (0, width - table.shape[1])))

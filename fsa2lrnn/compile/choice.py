@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.cascade import build_stack
-from fsa2lrnn.compile.onehot import share_cells, visible_factors
+from fsa2lrnn.compile.cascade import stack_recurrence
+from fsa2lrnn.compile.onehot import visible_factors
 from fsa2lrnn.decomposition.cascade import Cascade, Cost
 from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
 from fsa2lrnn.display.brief import Brief
@@ -86,5 +86,5 @@ def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shif
 
 def gate_units(cascade: Cascade) -> int:
     """Return the number of hidden units of all gates and the read-out of a compiled cascade."""
-    stack, readout = build_stack(cascade)
-    return sum(layer.n_units for layer in stack.layers) + readout.gate.n_units
+    recurrence = stack_recurrence(cascade)
+    return sum(layer.n_units for layer in recurrence.layers) + recurrence.readout.n_units  # type: ignore[union-attr]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.automata.language import output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexTables, Recurrence, StateReadout
@@ -58,10 +58,7 @@ def _label_coordinates(machine: MooreMachine) -> list[np.ndarray] | None:
     labels = machine.labels
     if labels is None or not all(isinstance(label, tuple) and len(label) == len(labels[0]) for label in labels):  # type: ignore[arg-type]
         return None
-    coordinates: list[np.ndarray] = []
-    for values in zip(*labels, strict=True):  # type: ignore[arg-type]
-        number: dict[object, int] = {}
-        coordinates.append(np.array([number.setdefault(value, len(number)) for value in values]))
+    coordinates = [output_classes(values) for values in zip(*labels, strict=True)]  # type: ignore[arg-type]
     return coordinates if len(coordinates) > 1 else None
 
 
@@ -76,21 +73,26 @@ def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str,
     """Return the one-hot form of a minimal machine. Arguments and errors as for `compile.compile_recurrence`."""
     factors = visible_factors(machine)
     sizes = [factor.size for factor in factors]
-    _check_block_sizes(sizes, max_block)
+    if max_block is not None and max(sizes) > max_block:
+        raise NotExpressible(
+            f"the one-hot form needs blocks of sizes {sizes}, more than max_block = {max_block}: "
+            f"allow max_block = {max(sizes)}, or take form='cascade'"
+        )
     cell, representatives = share_cells(machine.delta)
     needed = dense_bytes(sizes, len(representatives), machine)
     if layout == "index" or (layout == "auto" and (max(sizes) > LARGEST_DENSE_BLOCK or needed > dense_memory)):
-        return index_recurrence(machine, cell, representatives)
-    _check_dense_memory(sizes, len(representatives), needed, dense_memory)
+        # Each one-hot column is stored as the row of its 1: n numbers per cell, not n².
+        tables = IndexTables(machine.delta[representatives], machine.start, cell)
+        outputs, readout = tuple(dict.fromkeys(machine.outputs)), StateReadout(output_classes(machine.outputs))
+        return Recurrence(machine.alphabet, outputs, tables, readout)
+    if needed > dense_memory:
+        size = f"{len(representatives)} maps × {len(sizes)} blocks × {max(sizes):,}² entries × 4 bytes"
+        raise BudgetExceeded(
+            f"dense weights would take {needed / 2**30:,.1f} GiB, more than the {dense_memory / 2**30:,.1f} GiB "
+            f"allowed ({size}, gates and read-out besides): use layout='index', the same linear map as a table, or "
+            "raise dense_memory"
+        )
     return dense_recurrence(machine, factors, cell, representatives)
-
-
-def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cell of each letter and a representative letter of each cell; letters that act alike share a cell."""
-    number: dict[bytes, int] = {}
-    cell = np.array([number.setdefault(row.tobytes(), len(number)) for row in delta])
-    _, representatives = np.unique(cell, return_index=True)
-    return cell, representatives
 
 
 def dense_recurrence(
@@ -111,7 +113,7 @@ def dense_recurrence(
             A[c, h, factor.next_state[a], np.arange(factor.size)] = 1
         x0[h, factor.coordinate[machine.start]] = 1
         W1[np.arange(machine.n_states), h, factor.coordinate] = 1
-    outputs, number = _number_outputs(machine)
+    outputs, number = tuple(dict.fromkeys(machine.outputs)), output_classes(machine.outputs)
     W2 = np.zeros((len(outputs), machine.n_states), np.int8)
     W2[number, np.arange(machine.n_states)] = 1
     readout = DenseReadout(
@@ -124,39 +126,9 @@ def dense_recurrence(
     return Recurrence(machine.alphabet, outputs, DenseTables(A, v, x0, cell, sizes), readout)
 
 
-def index_recurrence(machine: MooreMachine, cell: np.ndarray, representatives: np.ndarray) -> Recurrence:
-    """Return the construction of T1 with each one-hot column stored as the row of its 1: n numbers per cell, not n²."""
-    outputs, number = _number_outputs(machine)
-    layer = IndexTables(machine.delta[representatives], machine.start, cell)
-    return Recurrence(machine.alphabet, outputs, layer, StateReadout(number))
-
-
 def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
     """Return the bytes of the dense network in float32: transition maps, their gates, embedding and read-out."""
     b, n_heads, n_letters, n = max(sizes), len(sizes), len(machine.alphabet), machine.n_states
     maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
     embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))
     return 4 * (maps + gates + embedding + readout)
-
-
-def _number_outputs(machine: MooreMachine) -> tuple[tuple[Hashable, ...], np.ndarray]:
-    outputs = tuple(dict.fromkeys(machine.outputs))
-    position = {output: i for i, output in enumerate(outputs)}
-    return outputs, np.array([position[output] for output in machine.outputs])
-
-
-def _check_block_sizes(sizes: list[int], max_block: int | None) -> None:
-    if max_block is not None and max(sizes) > max_block:
-        raise NotExpressible(
-            f"the one-hot form needs blocks of sizes {sizes}, more than max_block = {max_block}: "
-            f"allow max_block = {max(sizes)}, or take form='cascade'"
-        )
-
-
-def _check_dense_memory(sizes: list[int], n_cells: int, needed: int, limit: int) -> None:
-    if needed > limit:
-        raise BudgetExceeded(
-            f"dense weights would take {needed / 2**30:,.1f} GiB, more than the {limit / 2**30:,.1f} GiB allowed "
-            f"({n_cells} maps × {len(sizes)} blocks × {max(sizes):,}² entries × 4 bytes, gates and read-out besides): "
-            "use layout='index', the same linear map as a table, or raise dense_memory"
-        )

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
@@ -161,8 +162,7 @@ class Cascade(Brief):
     @cached_property
     def output_reads(self) -> tuple[int, ...]:
         """The numbers of components that determine the machine's output, a set from which none can be removed."""
-        number = {output: k for k, output in enumerate(dict.fromkeys(self.machine.outputs))}
-        output = np.array([number[self.machine.outputs[q]] for q in self.image])
+        output = output_classes(self.machine.outputs)[self.image]
         needed = list(range(len(self.components)))
         for i in range(len(self.components)):
             fewer = [j for j in needed if j != i]

@@ -34,13 +34,15 @@ def canonical(labels: np.ndarray | Sequence[int]) -> np.ndarray:
     return rank[number]
 
 
-def meet(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the coarsest partition finer than both: its blocks are the intersections of theirs.
+def meet(p: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """Return the coarsest partition finer than all: its blocks are the intersections of theirs.
 
     >>> meet(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])).tolist()
     [0, 1, 2, 2]
     """
-    return partition_kernels.meets(p, q[None])[0][0]
+    for q in others:
+        p = partition_kernels.meets(p, q[None])[0][0]
+    return p
 
 
 def is_finer(p: np.ndarray, q: np.ndarray) -> bool:
@@ -173,13 +175,21 @@ def _merging(maps: np.ndarray) -> np.ndarray:
     return np.stack(rows[1:])
 
 
-def _coarse_first(rows: np.ndarray) -> np.ndarray:
+def block_sizes(rows: np.ndarray) -> np.ndarray:
+    """Return the sizes of the blocks of partitions, by number: (N, n) -> (N, n).
+
+    >>> block_sizes(np.array([[0, 1, 0]])).tolist()
+    [[2, 1, 0]]
+    """
     N, n = rows.shape
     offset = np.arange(0, N * n, n, dtype=np.int64)
-    sizes = np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)
-    sizes = -np.sort(-sizes, axis=1)
+    return np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)
+
+
+def _coarse_first(rows: np.ndarray) -> np.ndarray:
+    sizes = -np.sort(-block_sizes(rows), axis=1)
     keys = np.concatenate([rows.max(axis=1)[:, None], sizes, rows], axis=1).astype(">u4")
-    return np.array(sorted(range(N), key=lambda i: keys[i].tobytes()), np.int64)
+    return np.array(sorted(range(len(rows)), key=lambda i: keys[i].tobytes()), np.int64)
 
 
 def _distinct(rows: np.ndarray, count: int) -> np.ndarray:

@@ -8,8 +8,11 @@ where every subgroup is a congruence: point stabilisers of S₅, say, and A₅ g
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
+from fsa2lrnn.automata.language import enumerate_states
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.decomposition.coordinates import FREE, Cover
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
@@ -71,27 +74,24 @@ def group_cover(
     maps, permutes = maps.astype(np.int64), _permutes(maps)
     number = {element.tobytes(): i for i, element in enumerate(elements)}
     back = np.argsort(elements, axis=1)
-    states = {(0, start): 0}
-    queue = [(0, start)]
-    columns: list[list[int]] = []
-    for g, x in queue:
-        column: list[int] = []
+
+    def step(state: tuple[int, int]) -> Iterator[tuple[int, int]]:
+        g, x = state
         for a, row in enumerate(maps):
-            after = (number[row[elements[g]].tobytes()], x) if permutes[a] else (g, int(back[g, row[0]]))
-            if after not in states:
-                states[after] = len(states)
-                queue.append(after)
-            column.append(states[after])
-        columns.append(column)
-    g, x = np.array(queue).T
+            yield (number[row[elements[g]].tobytes()], x) if permutes[a] else (g, int(back[g, row[0]]))
+
+    states, delta = enumerate_states((0, start), step, len(elements) * maps.shape[1])
+    g, x = np.array(states).T
     cover = Cover(
-        np.array(columns).T.copy(),
+        delta,
         elements[g, x],
         np.column_stack([coordinates[g], np.unique(x, return_inverse=True)[1].reshape(-1)]),
         (*levels, max(levels, default=-1) + 1),
         ("",) * (len(levels) + 1),
     )
-    return cover if (x != start).any() else _without_last(cover)
+    if (x != start).any():
+        return cover
+    return Cover(delta, cover.image, cover.values[:, :-1], cover.levels[:-1], cover.names[:-1])
 
 
 def _permutes(maps: np.ndarray) -> np.ndarray:
@@ -116,7 +116,3 @@ def _check_distinct(coordinates: np.ndarray) -> None:
                 f"the coordinates {row.tolist()} and {coordinates[agree.argmax()].tolist()} of elements {i} and "
                 f"{int(agree.argmax())} may be equal: give coordinates that tell all elements apart"
             )
-
-
-def _without_last(cover: Cover) -> Cover:
-    return Cover(cover.delta, cover.image, cover.values[:, :-1], cover.levels[:-1], cover.names[:-1])

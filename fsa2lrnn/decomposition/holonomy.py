@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fsa2lrnn.automata.language import reachable_table
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import Images
 from fsa2lrnn.automata.monoid.facts import Action
@@ -51,7 +52,8 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
     tiling = _Tiling.of(maps, max_sets)
     chains, delta = _explore(tiling, _chain(tiling, start), len(maps), max_chains)
     image = tiling.ends(chains)
-    order, delta = _from_start(delta, _best_start(delta, np.flatnonzero(image == start)))
+    component, candidates = map_kernels.components(delta.T.copy()), np.flatnonzero(image == start)
+    order, delta = reachable_table(delta, int(candidates[component[candidates].argmin()]))
     names = tuple(f"tile at height {h}" for h in range(chains.shape[1], 0, -1))
     cover = Cover(delta, image[order], _renumbered(chains[order]), tuple(range(len(names))), names)
     return constant_coordinates(cover)
@@ -209,24 +211,6 @@ def _explore(tiling: _Tiling, start: np.ndarray, k: int, cap: int) -> tuple[np.n
         columns.append(targets)
         chains.append(np.array(new, np.int64).reshape(-1, tiling.levels))
     return np.concatenate(chains), np.concatenate(columns, axis=1)
-
-
-def _best_start(delta: np.ndarray, candidates: np.ndarray) -> int:
-    component = map_kernels.components(np.ascontiguousarray(delta.T))
-    return int(candidates[component[candidates].argmin()])
-
-
-def _from_start(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-    seen = {start: 0}
-    queue = [start]
-    for i in queue:
-        for j in delta[:, i].tolist():
-            if seen.setdefault(j, len(seen)) == len(queue):
-                queue.append(j)
-    order = np.array(queue)
-    place = np.empty(delta.shape[1], np.int64)
-    place[order] = np.arange(len(order))
-    return order, place[delta[:, order]]
 
 
 def _renumbered(chains: np.ndarray) -> np.ndarray:

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
 from fsa2lrnn.decomposition import partition_kernels
-from fsa2lrnn.decomposition.congruence import Lattice
+from fsa2lrnn.decomposition.congruence import Lattice, block_sizes, meet
 from fsa2lrnn.errors import NotExpressible
 
 Layers = list[list[np.ndarray]]
@@ -137,7 +138,8 @@ def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
 
 
 def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    levels = [list(level) for _, level in groupby(sorted(choices, key=_price), key=_price)]
+    price = attrgetter("price")
+    levels = [list(level) for _, level in groupby(sorted(choices, key=price), key=price)]
     cheaper = [context]
     for level in levels:
         cheaper.append(_meet(cheaper[-1], level))
@@ -148,10 +150,6 @@ def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
     return _by_gain(context, taken)
 
 
-def _price(choice: _Choice) -> int:
-    return choice.price
-
-
 def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
     finer = np.stack([choice.finer for choice in choices])
     prices = np.array([choice.price for choice in choices])
@@ -160,21 +158,11 @@ def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> 
         rows, blocks, _ = partition_kernels.meets(context, finer)
         dear = np.where(blocks == blocks.max(), prices, prices.max() + 1)
         equals = np.flatnonzero(dear == dear.min())
-        best = int(equals[np.argmin(_pairs_together(rows[equals]))])
+        best = int(equals[np.argmin((block_sizes(rows[equals]) ** 2).sum(axis=1))])  # fewest pairs of states together
         taken.append(choices[best])
         context = rows[best]
     return taken
 
 
-def _pairs_together(rows: np.ndarray) -> np.ndarray:
-    """Return the number of ordered pairs of states that share a block: partitions (N, n) -> (N,)."""
-    N, n = rows.shape
-    offset = np.arange(0, N * n, n, dtype=np.int64)
-    sizes = np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)
-    return (sizes**2).sum(axis=1)
-
-
 def _meet(context: np.ndarray, choices: list[_Choice]) -> np.ndarray:
-    for choice in choices:
-        context = partition_kernels.meets(context, choice.finer[None])[0][0]
-    return context
+    return meet(context, *(choice.finer for choice in choices))

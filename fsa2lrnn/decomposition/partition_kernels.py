@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from fsa2lrnn.automata.table_kernels import grouped
+
 FREE, CONSTANT, INJECTIVE, OTHER = 0, 1, 2, 3  # kinds of local maps
 
 
@@ -82,24 +84,11 @@ def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def _grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    first = np.zeros(n_groups + 1, np.int64)
-    for s in range(groups.shape[0]):
-        first[groups[s] + 1] += 1
-    first = np.cumsum(first)
-    fill, order = first[:-1].copy(), np.empty(groups.shape[0], np.int64)
-    for s in range(groups.shape[0]):
-        order[fill[groups[s]]] = s
-        fill[groups[s]] += 1
-    return first, order
-
-
-@njit(cache=True)
 def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return context ∧ p for each row p of (N, n), its number of blocks, and the most inside one of the context."""
     N, n = partitions.shape
     n_blocks = context.max() + 1
-    first, order = _grouped(context, n_blocks)
+    first, order = grouped(context, n_blocks)
     rows, blocks, index = np.empty((N, n), np.int64), np.zeros(N, np.int64), np.zeros(N, np.int64)
     label_of, number, raw = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(N):
@@ -283,7 +272,7 @@ def local_maps(
     for s in range(finer.shape[0]):
         if state[finer[s]] < 0:
             state[finer[s]], outer[finer[s]] = s, context[s]
-    first, block = _grouped(outer, n_blocks)
+    first, block = grouped(outer, n_blocks)
     images, kind = np.empty((k, m), np.int64), np.zeros((k, n_blocks), np.int64)
     marked = np.empty(m, np.int64)
     for a in range(k):

@@ -5,10 +5,11 @@ Both walk the cascade and answer with a `Cover` of its machine, from which `asse
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from fsa2lrnn.automata.language import enumerate_states
 from fsa2lrnn.decomposition.cascade import MAX_JOINT_STATES, Cascade
 from fsa2lrnn.decomposition.coordinates import Cover
 from fsa2lrnn.errors import BudgetExceeded
@@ -176,17 +177,7 @@ def _mark_different(differ: np.ndarray, keys: np.ndarray, maps: np.ndarray, colu
 def _explore(
     start: tuple[int, ...], step: Callable[[tuple[int, ...]], Iterator[tuple[int, ...]]]
 ) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """Return the reachable states, breadth first, and the numbers of their successors: (|Σ|, N)."""
-    number: dict[Hashable, int] = {start: 0}
-    states, targets = [start], list[list[int]]()
-    for state in states:
-        row: list[int] = []
-        for after in step(state):
-            j = number.setdefault(after, len(states))
-            if j == len(states):
-                states.append(after)
-            row.append(j)
-        targets.append(row)
-        if len(states) > MAX_JOINT_STATES:
-            raise BudgetExceeded(f"the cascade's cover has more than {MAX_JOINT_STATES:,} states")
-    return states, np.array(targets, np.int64).T.copy()
+    try:
+        return enumerate_states(start, step, MAX_JOINT_STATES)
+    except BudgetExceeded:
+        raise BudgetExceeded(f"the cascade's cover has more than {MAX_JOINT_STATES:,} states") from None

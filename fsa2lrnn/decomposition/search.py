@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition import description as drawing
@@ -274,15 +274,12 @@ def _estimate(maps: np.ndarray, layers: Layering) -> int:
     context, sizes = np.zeros(maps.shape[1], np.int64), list[tuple[int, ...]]()
     for layer in layers:
         sizes.append(tuple(block_size(maps, context, congruence) for congruence in layer))
-        for congruence in layer:
-            context = meet(context, congruence)
+        context = meet(context, *layer)
     return Cost.of(sizes, units=0).total
 
 
 def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
-    first: dict[bytes, int] = {}
-    kind = np.array([first.setdefault(row.tobytes(), len(first)) for row in machine.delta])
-    _, kept = np.unique(kind, return_index=True)
+    kind, kept = share_cells(machine.delta)
     letters = [machine.alphabet[a] for a in kept]
     return MooreMachine(machine.delta[kept], machine.outputs, machine.start, letters, machine.labels), kind
 
@@ -290,11 +287,10 @@ def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
 def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> Cascade:
     if len(kind) == len(cascade.delta):
         return cascade
-    return Cascade(machine, tuple(_spread(c, kind) for c in cascade.components), cascade.reads_now)
-
-
-def _spread(component: Component, kind: np.ndarray) -> Component:
-    rows = [np.flatnonzero(component.keys[:, 0] == k) for k in kind]
-    keys = np.concatenate([component.keys[r] for r in rows])
-    keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
-    return replace(component, keys=keys, maps=component.maps[np.concatenate(rows)])
+    components: list[Component] = []
+    for component in cascade.components:
+        rows = [np.flatnonzero(component.keys[:, 0] == k) for k in kind]
+        keys = np.concatenate([component.keys[r] for r in rows])
+        keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
+        components.append(replace(component, keys=keys, maps=component.maps[np.concatenate(rows)]))
+    return Cascade(machine, tuple(components), cascade.reads_now)

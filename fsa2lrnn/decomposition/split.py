@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.automata.language import output_classes, reachable_table
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.congruence import canonical, is_finer, lattice, meet
@@ -35,8 +36,7 @@ def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[
             refined = meet(context, congruence)
             new = [name for name, field in fields.items() if is_finer(refined, field) and not is_finer(context, field)]
             names.append(" & ".join(new))
-        for congruence in layer:
-            context = meet(context, congruence)
+        context = meet(context, *layer)
     return tuple(names)
 
 
@@ -60,8 +60,7 @@ def field_layers(machine: MooreMachine) -> list[list[np.ndarray]] | None:
         if not layer:
             return None
         layers.append(layer)
-        for refined in layer:
-            context = meet(context, refined)
+        context = meet(context, *layer)
     return layers
 
 
@@ -75,9 +74,7 @@ def _fields(machine: MooreMachine) -> dict[str, np.ndarray]:
         return {}
     fields: dict[str, np.ndarray] = {}
     for position, name in enumerate(labels[0]._fields):  # type: ignore[attr-defined]
-        number: dict[object, int] = {}
-        column = [number.setdefault(label[position], len(number)) for label in labels]  # type: ignore[index]
-        fields[name] = canonical(np.array(column))
+        fields[name] = output_classes([label[position] for label in labels])  # type: ignore[index]
     return fields
 
 
@@ -116,8 +113,7 @@ def congruence_coordinates(
         for congruence in layer:
             columns.append(labels(maps, context, congruence, first))
             levels.append(level)
-        for congruence in layer:
-            context = meet(context, congruence)
+        context = meet(context, *layer)
     return np.stack(columns, axis=1), tuple(levels)
 
 
@@ -138,7 +134,8 @@ def _split(cascade: Cascade, i: int, largest: int) -> Cover:
     layers = layering(maps, lattice(maps), largest)
     if _fits(maps, layers, largest):
         values, levels = congruence_coordinates(maps, layers)
-        return _from_start(maps, component.start, values, levels)
+        states, delta = reachable_table(maps, component.start)
+        return Cover(delta, states, values[states], levels, ("",) * len(levels))
     if component.kind == "general":
         return holonomy(maps, component.start, max_chains=MAX_CHAINS)
     try:
@@ -163,19 +160,5 @@ def _fits(maps: np.ndarray, layers: list[list[np.ndarray]], largest: int) -> boo
     for layer in layers:
         if any(index(context, congruence) > largest for congruence in layer):
             return False
-        for congruence in layer:
-            context = meet(context, congruence)
+        context = meet(context, *layer)
     return True
-
-
-def _from_start(maps: np.ndarray, start: int, values: np.ndarray, levels: tuple[int, ...]) -> Cover:
-    order, seen = [start], {start}
-    for q in order:
-        for r in maps[:, q].tolist():
-            if r not in seen:
-                seen.add(r)
-                order.append(r)
-    kept = np.array(order)
-    number = np.zeros(maps.shape[1], np.int64)
-    number[kept] = np.arange(len(kept))
-    return Cover(number[maps[:, kept]], kept, values[kept], levels, ("",) * len(levels))

@@ -33,14 +33,11 @@ def trace(failure: CounterexampleTrace, name: str) -> Markup:
     counts = failure.counts or [True] * len(failure.word)
 
     def row(title: str, values: Sequence[Hashable], marks: bool = False, class_: str | None = None) -> Markup:
-        cells: list[Markup] = []
-        for k in positions:
-            if k is None:
-                cells.append(tag("td", "⋯", class_="gap"))
-            elif marks and k == wrong:
-                cells.append(tag("td", values[k], class_="wrong"))
-            else:
-                cells.append(tag("td", values[k], class_=None if counts[k] or not marks else "silent"))
+        styles = ["wrong" if k == wrong else None if counts[k] else "silent" for k in range(len(counts))]
+        cells = [
+            tag("td", "⋯", class_="gap") if k is None else tag("td", values[k], class_=styles[k] if marks else None)
+            for k in positions
+        ]
         return tag("tr", tag("th", title, scope="row"), *cells, class_=class_)
 
     body = tag(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -92,11 +90,6 @@ class ModelSystem:
         return tuple(state)
 
 
-class _Enumeration(NamedTuple):
-    delta: np.ndarray
-    outputs: list[int]
-
-
 def extract(
     model: LRNN,
     max_states: int = 100_000,
@@ -126,17 +119,10 @@ def extract(
     """
     check_arithmetic(model.device)
     check_provable(model)
-    explored = _explore(ModelSystem(model, at_once, Deadline.of(seconds)), max_states)
-    if NOT_A_NUMBER in explored.outputs:
-        raise NotExact("a reachable state has NaN logits, so it has no output: the model has overflowed")
-    outputs = [model.outputs[j] for j in explored.outputs]
-    return minimise(MooreMachine(explored.delta, outputs, 0, model.alphabet))
-
-
-def _explore(system: ModelSystem, max_states: int) -> _Enumeration:
+    system = ModelSystem(model, at_once, Deadline.of(seconds))
     # A state includes the output of its step: with a residual stream, equal x may have different outputs.
     walk = WordFrontier(system, system.initial_output())
-    outputs, columns, n_letters = walk.tags.tolist(), [], len(system.alphabet)
+    numbers, columns, n_letters = walk.tags.tolist(), [], len(model.alphabet)
     while len(walk):
         ahead = walk.fan(np.ones((len(walk), n_letters), bool))
         columns.append(walk.keep_new(ahead, ahead.read).reshape(-1, n_letters))
@@ -146,8 +132,11 @@ def _explore(system: ModelSystem, max_states: int) -> _Enumeration:
                 "don't: raise max_states (--max-states), or ask what the model does on short words, by extract_learned "
                 "(extract --method suffixes)"
             )
-        outputs += walk.tags.tolist()
-    return _Enumeration(np.concatenate(columns).T, outputs)
+        numbers += walk.tags.tolist()
+    if NOT_A_NUMBER in numbers:
+        raise NotExact("a reachable state has NaN logits, so it has no output: the model has overflowed")
+    outputs = [model.outputs[j] for j in numbers]
+    return minimise(MooreMachine(np.concatenate(columns).T, outputs, 0, model.alphabet))
 
 
 def output_numbers(logits: Tensor) -> np.ndarray:

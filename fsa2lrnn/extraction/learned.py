@@ -123,18 +123,14 @@ def extract_learned(
     masked = MaskedModel(model, positions_of(model.alphabet, counts, empty_word), Deadline.of(seconds))
     if method == "suffixes":
         classes = classes_of(masked, max_classes, max_suffix, max_words, seed)
-        machine = _finished(model, classes.machine, counts, empty_word)
-        evidence = classes[1:]
     else:
         require("aalpy", "learn", 'method="lstar"', 'method="suffixes"')
         from fsa2lrnn.extraction.lstar import learn
 
-        learned = learn(masked, horizon, max_classes, seed)
-        machine = _finished(model, learned.machine, counts, empty_word)
-        n = learned.machine.n_states
-        evidence = (learned.longest, None, learned.queries, learned.suffixes, learned.suffix_length, n, 0)
+        classes = learn(masked, horizon, max_classes, seed)
+    machine = _finished(model, classes.machine, counts, empty_word)
     held_out = _held_out(masked, machine, horizon, seed + 1)
-    return Extraction(machine, method, *evidence, masked.letters, held_out)
+    return Extraction(machine, method, *classes[1:], masked.letters, held_out)
 
 
 def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None, empty_word: bool) -> MooreMachine:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from aalpy.base import SUL, Oracle
@@ -13,22 +13,13 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extraction.runner import MaskedModel
+from fsa2lrnn.extraction.suffixes import Classes
 
 _WORDS = 400  # words per search for a counterexample
 
 
-class LStarResult(NamedTuple):
-    """The final hypothesis of L*, and the number of queries and suffixes."""
-
-    machine: MooreMachine
-    queries: int
-    suffixes: int
-    suffix_length: int
-    longest: int
-
-
-def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> LStarResult:
-    """Return the machine that L* learns, with random words of `horizon` letters in place of equivalence queries.
+def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> Classes:
+    """Return the final hypothesis of L*, with random words of `horizon` letters in place of equivalence queries.
 
     The length is limited because on longer words L* would learn the errors of a trained model as additional states.
 
@@ -42,9 +33,8 @@ def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> LSt
     result: Any = run_Lstar(letters, sul, oracle, "moore", **options)
     automaton, info = result
     suffixes = [len(suffix) for suffix in info["characterization_set"]]
-    return LStarResult(
-        _machine(masked, automaton), sul.num_queries, len(suffixes), max(suffixes, default=0), sul.longest
-    )
+    machine, longest = _machine(masked, automaton), max(suffixes, default=0)
+    return Classes(machine, sul.longest, None, sul.num_queries, len(suffixes), longest, machine.n_states, 0)
 
 
 class _Teacher(SUL):
@@ -58,7 +48,6 @@ class _Teacher(SUL):
         self.longest = 0
 
     def query(self, word: tuple[int, ...]) -> list[int]:
-        """Return the outputs along a word, or the output on the empty word."""
         if word not in self._outputs:
             self.num_queries += 1
             self.num_steps += len(word)
@@ -68,14 +57,12 @@ class _Teacher(SUL):
         return [self._outputs[word[: k + 1]] for k in range(len(word))] or [self._outputs[()]]
 
     def pre(self) -> None:
-        """Return to the initial state."""
         self._word = ()
 
     def post(self) -> None:
         """Do nothing: a query needs no cleanup."""
 
     def step(self, letter: int | None) -> int:
-        """Return the output after one more letter."""
         self._word += () if letter is None else (letter,)
         return self.query(self._word)[-1]
 

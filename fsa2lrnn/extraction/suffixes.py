@@ -27,11 +27,11 @@ _FEWEST, _DEEP = 500, 16  # once it has so many words or so many levels
 
 
 class Classes(NamedTuple):
-    """The machine of the classes and the statistics of the search."""
+    """The machine of the classes and the statistics of the search, as in `Extraction`."""
 
     machine: MooreMachine
     depth: int
-    exhaustive_depth: int
+    exhaustive_depth: int | None
     prefixes: int
     suffixes: int
     suffix_length: int
@@ -115,11 +115,9 @@ class _SuffixTable:
 
     @property
     def n_classes(self) -> int:
-        """The number of classes so far."""
         return int(self.classes.max()) + 1
 
     def word(self, i: int) -> tuple[object, ...]:
-        """Return the letters of word i."""
         return tuple(self._masked.model.alphabet[a] for a in self._tree.word(i).tolist())
 
     def extend(self, level: np.ndarray) -> np.ndarray:
@@ -176,7 +174,6 @@ class _SuffixTable:
         self.classes = self._interner.number(_bytes(self._rows))
 
     def is_complete(self) -> bool:
-        """Decide whether every live letter has been read in every class."""
         is_read = np.zeros((self.n_classes, self._children.shape[1]), bool)
         np.logical_or.at(is_read, self.classes, self._children >= 0)
         needed = np.zeros_like(is_read)

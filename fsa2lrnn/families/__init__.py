@@ -106,12 +106,17 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
     description_of(family)
     minimal = minimise(machine)
     if family == "householder":
-        return householder(minimal)
+        answer = householder(minimal)
+        if isinstance(answer, CertifiedAnswer):
+            return answer
+        return _refuted(minimal, "contracting", family) or _projections(minimal, family) or answer
     if family == "liquid-s4":
         liquid = dense_liquid(minimal)
-        form = Family("commuting-differences")
-        refuted = _refute(minimal, form, short_words=False) if isinstance(liquid, Unknown) else None
-        return replace(refuted, family=family) if isinstance(refuted, Impossibility) else liquid
+        return (
+            liquid
+            if isinstance(liquid, CertifiedAnswer)
+            else _refuted(minimal, "commuting-differences", family) or liquid
+        )
     if family == "liquid-s4-diagonal":
         diagonal = _decide(minimal, FORCED["diagonal-complex"], short_words)
         if isinstance(diagonal, Witness) and not isinstance(diagonal.form, Affine):
@@ -152,10 +157,22 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
         bounds = householder(minimal, family.factors)
         if bounds.answer == "no" or (family.has_reflections and isinstance(bounds, CertifiedAnswer)):
             return replace(bounds, family=family.name)
+        if refuted := _refuted(minimal, "contracting", family.name) if family.has_reflections else None:
+            return refuted
     if keys is not None and is_enough:
         return keys
     reason = f"the construction takes {keys.n_factors} factors" if keys else "no construction was found"
     return Unknown(minimal, family.name, f"{reason}, and no proof excludes {family.factors or 'any number'}")
+
+
+def _refuted(minimal: MooreMachine, letters: str, family: str) -> Impossibility | None:
+    outcome = _refute(minimal, Family(letters), short_words=False)
+    return replace(outcome, family=family) if isinstance(outcome, Impossibility) else None
+
+
+def _projections(minimal: MooreMachine, family: str) -> HouseholderWitness | None:
+    outcome = _refute(minimal, Family("paracontracting"), short_words=False)
+    return projections(minimal, outcome.functions, family) if isinstance(outcome, Obstruction) else None
 
 
 def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibility | Obstruction:

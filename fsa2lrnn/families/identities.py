@@ -9,8 +9,9 @@ from __future__ import annotations
 import itertools
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 RunLengthWord = tuple[tuple[int, int], ...]  # (letter number, repetitions)
 MAX_WORDS = 1_000  # whose powers are compared for paracontracting matrices
+MAX_IDEMPOTENTS = 100  # that are compared for contracting matrices
 
-LETTERS = ("input-independent", "commuting", "commuting-differences", "paracontracting", "any")
+LETTERS = ("input-independent", "commuting", "commuting-differences", "contracting", "paracontracting", "any")
 # The k with A^k = A, and the orders of the eigenvalues but 0; with complex ones both depend on a letter's cycles.
 EIGENVALUES = {"[0,1]": (2, [1]), "[-1,1]": (3, [1, 2]), "complex": (None, None), None: (None, None)}
 
@@ -30,8 +32,8 @@ class Family:
 
     Args:
         letters: how the matrices of different letters relate: "input-independent" (all A_a are equal), "commuting",
-            "commuting-differences" (the A_a - A_b commute), "paracontracting" (in one Euclidean norm, each A_a makes
-            every vector that it does not fix shorter), or "any".
+            "commuting-differences" (the A_a - A_b commute), "contracting" (in one Euclidean norm, no A_a makes a vector
+            longer), "paracontracting" (and each A_a makes every vector that it does not fix shorter), or "any".
         eigenvalues: each A_a is diagonalisable with eigenvalues in this range: "[0,1]", "[-1,1]" or "complex". None if
             the A_a need not be diagonalisable.
 
@@ -51,9 +53,9 @@ class Family:
                 raise UnsupportedFormat(f"{name}={value!r}: choose one of {', '.join(map(repr, choices))}")
         if (self.letters, self.eigenvalues) == ("any", None):
             raise UnsupportedFormat("a family without any property represents every machine: state a property")
-        if self.letters == "paracontracting" and self.eigenvalues is not None:
+        if self.letters.endswith("contracting") and self.eigenvalues is not None:
             raise UnsupportedFormat(
-                f"letters='paracontracting' with eigenvalues={self.eigenvalues!r} is not decided: leave it out, "
+                f"letters={self.letters!r} with eigenvalues={self.eigenvalues!r} is not decided: leave it out, "
                 "or pass Family('commuting', '[0,1]') if the matrices commute"
             )
 
@@ -99,6 +101,8 @@ def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
         yield from (commutator(a, b, letters[0], delta) for i, a in enumerate(letters[1:]) for b in letters[1:][:i])
     if family.letters == "paracontracting":
         yield from _of_projections(letters, delta)
+    if family.letters == "contracting":
+        yield from _of_contractions(letters, delta)
     for i, a in enumerate(letters):
         for b in letters[i + 1 :]:
             if family.letters == "commuting":
@@ -122,21 +126,38 @@ def _of_projections(letters: list[int], delta: np.ndarray) -> Iterator[Identity]
 
     The words w are one for each map and set of letters, shortest first, up to `MAX_WORDS`.
     """
-    N, queue = delta.shape[1] - 1, deque[RunLengthWord]([()])
+    N = delta.shape[1] - 1
     for a, b in itertools.combinations(letters, 2):
         yield _identity(((a, N), (b, N)), ((b, N), (a, N)), delta)
-    visited: set[tuple[bytes, frozenset[int]]] = set()
+    for word, content in _words(letters, delta, lambda word: frozenset(b for b, _ in word)):
+        for k in (N, N + 1):
+            yield _identity(word * k, tuple((b, N) for b in sorted(content)), delta)
+
+
+def _of_contractions(letters: list[int], delta: np.ndarray) -> Iterator[Identity]:
+    """Yield the identities of T58: words that act as idempotents commute."""
+    maps = ((word, _identity(word, (), delta).maps[0]) for word, _ in _words(letters, delta, lambda _: None))
+    idempotents = [word for word, step in maps if np.array_equal(step[step], step)][:MAX_IDEMPOTENTS]
+    for e, f in itertools.combinations(idempotents, 2):
+        identity = _identity(e + f, f + e, delta)
+        if (identity.maps[0] != identity.maps[1]).any():
+            yield identity
+
+
+def _words(
+    letters: list[int], delta: np.ndarray, summary: Callable[[RunLengthWord], Hashable]
+) -> Iterator[tuple[RunLengthWord, Any]]:
+    """Yield a shortest word for each map and summary, with its summary, at most `MAX_WORDS`."""
+    queue, visited = deque[RunLengthWord]([()]), set[tuple[bytes, Hashable]]()
     while queue:
         word = queue.popleft()
         for a in letters:
             longer = (*word, (a, 1))
-            content = frozenset(b for b, _ in longer)
-            key = _identity(longer, (), delta).maps[0].tobytes(), content
+            key = _identity(longer, (), delta).maps[0].tobytes(), summary(longer)
             if key not in visited and len(visited) < MAX_WORDS:
                 visited.add(key)
                 queue.append(longer)
-                for k in (N, N + 1):
-                    yield _identity(longer * k, tuple((b, N) for b in sorted(content)), delta)
+                yield longer, key[1]
 
 
 def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:

@@ -1,16 +1,23 @@
 """Which layer in use today can represent a machine: one layer, a stack of layers, not at all, or unknown.
 
 One layer: its recurrence over letters, with one vector per state, exact real arithmetic and any read-out. A stack:
-whole models with their convolutions, as the extra "huggingface" constructs or refuses them. What is used of theorems:
+layers with finitely many reachable states and any function of the letter and of lower layers between them, as in whole
+models, which the extra "huggingface" constructs or refuses. Ranges are closed: 0 and 1 are among the exp(−x), x ≥ 0, as
+in floating point. What is used of theorems:
 
 - T3, T54: the letters of a finite machine act on differences of states by matrices of finite order. For symmetric
   positive semidefinite matrices of norm at most 1 (Mamba's diagonals, α(I − βkkᵀ) with β ≤ 1) these are commuting
-  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]".
+  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]". So it is for KDA and
+  Mamba-3 (T57). A letter of RWKV-7 is a projection as well, and need not commute (T57).
+- T55, T56: which words stacks of S4, S5 and LRU, and one layer of attention, confuse.
 - A gate α in [0, 1] on a factor I − βkkᵀ with β ≤ 2 leaves the matrix symmetric, its eigenvalues in [−1, 1]. Where
   every letter permutes the states, α is 1, and bounds on the number of factors hold with the gate too.
 - A matrix of norm at most 1 is a product of factors I − βkkᵀ with β ≤ 2 (its polar decomposition), so that DeltaProduct
-  with enough steps contains KDA and the gated layers.
+  with enough steps contains KDA and the gated layers. It contains S4: one matrix with bounded powers has norm 1 in
+  suitable coordinates.
 - Heads of one dimension of RWKV-7 have every entry in [−0.45, 1], hence all that diagonal layers in [0, 1] have.
+- Cascades of registers run exactly the aperiodic machines (Krohn and Rhodes), and registers, exchanges and
+  transpositions all machines (docs/constructions.md), in stacks too large to be written at times.
 - Masked hard attention without positions recognises exactly the star-free languages (Yang, Chiang and Angluin 2024).
 
 No layer represents more than one that contains it: answers are carried along `within`, and answers that contradict it
@@ -29,6 +36,7 @@ from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
+from fsa2lrnn.families.alike import confused
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.identities import Family
 
@@ -42,7 +50,7 @@ class LayerInUse:
     Args:
         title: the name in tables.
         external: the name in the extra "huggingface", which decides stacks; None if that extra does not have the layer.
-        within: the layers that contain this one: they represent whatever it represents.
+        within: layers that represent whatever this one represents, one layer or a stack.
         is_searched_last: whether stacks are searched only if neither the layers within it nor one layer decides: for
             layers whose search is long and for which no argument proves impossibility.
     """
@@ -54,17 +62,21 @@ class LayerInUse:
 
 
 IN_USE = {
-    "s4": LayerInUse("S4, S5, LRU"),
-    "mamba": LayerInUse("Mamba", "mamba", ("gated-deltanet", "rwkv-7")),
+    "s5": LayerInUse("S4D, S5, LRU", within=("s4",)),
+    "s4": LayerInUse("S4", within=("deltaproduct",)),
+    "mamba": LayerInUse("Mamba", "mamba", ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "rwkv-7")),
     "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
-    "gated-deltanet": LayerInUse("Gated DeltaNet, β ≤ 1", "qwen3-next", ("gated-deltanet-negative", "kda")),
+    "mamba-3": LayerInUse("Mamba-3", within=("mamba",)),
+    "mingru": LayerInUse("minGRU", within=("mamba",)),
+    "gated-deltanet": LayerInUse("Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative")),
     "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
     "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",), True),
-    "kda": LayerInUse("KDA", "kimi-linear", ("deltaproduct",)),
+    "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "deltaproduct")),
     "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
     "pd-ssm": LayerInUse("PD-SSM", "pd-ssm"),
     "slstm": LayerInUse("sLSTM", "slstm"),
-    "block": LayerInUse("block-diagonal"),
+    "block": LayerInUse("block-diagonal", within=("slice",)),
+    "slice": LayerInUse("SLiCE, blocks"),
     "attention": LayerInUse("attention (masked, hard)"),
 }
 """The layers of the table, in its order."""
@@ -79,6 +91,7 @@ class Decision:
         stack: for a stack of layers.
         smallest: a sentence on the smallest realisation that is known; "" for none.
         why: the reason for a "no", or what was tried; "" where a construction says it all.
+        is_planned: whether the extra "huggingface" has the weights of a stack.
         is_out_of_time: whether the time limit passed before an answer; "unknown" then has no other reason.
     """
 
@@ -86,6 +99,7 @@ class Decision:
     stack: Answer = "unknown"
     smallest: str = ""
     why: str = ""
+    is_planned: bool = False
     is_out_of_time: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -126,27 +140,30 @@ def decide(
         share = deadline.share(0.5)
         with limited(share):
             row = _one_layer(minimal, name, classification, block)
-        is_late = row.one == "unknown" and share.left() <= 0
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )
         if stacks is not None and layer.external is not None and not (layer.is_searched_last and is_implied):
             with limited(share):
                 answer, is_one, why = stacks(minimal, layer.external)
-            one = "yes" if is_one else row.one
+            one, is_planned = "yes" if is_one else row.one, answer == "yes"
             row = Decision(
-                one, answer, row.smallest or (why if answer == "yes" else ""), "" if answer == "yes" else why
+                one, answer, row.smallest or (why if is_planned else ""), "" if is_planned else why, is_planned
             )
-            is_late = is_late or (answer == "unknown" and share.left() <= 0)
-        if is_late:
-            row = replace(row, why="the time limit passed first: allow more seconds", is_out_of_time=True)
-        rows[name] = _joined(row)
+        row = _joined(row)
+        if row.stack == "unknown":
+            with limited(share):
+                row = _stack(row, minimal, name, classification)
+        rows[name] = replace(_joined(row), is_out_of_time=share.left() <= 0)
     if faults := contradictions(rows):
         raise NotExact(f"{'; '.join(faults)}: this is an error of the library, tell the authors")
-    return {
-        name: replace(row, is_out_of_time=row.is_out_of_time and "unknown" in (row.one, row.stack))
-        for name, row in carried(rows).items()
-    }
+    rows = carried(rows)
+    for name, row in rows.items():
+        if "unknown" not in (row.one, row.stack):
+            rows[name] = replace(row, is_out_of_time=False)
+        elif row.is_out_of_time:
+            rows[name] = replace(row, why="the time limit passed first: allow more seconds")
+    return rows
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:
@@ -199,13 +216,13 @@ def _one_layer(
     """Return the decision on one layer of a name."""
     try:
         match name:
-            case "s4":  # narrower than the family, whose "yes" says nothing of them
-                verdict = represent(minimal, "lti", short_words=False)
-                if verdict.answer == "no":
-                    return Decision("no", why="no input-independent layer can")
-                return Decision(why="an input-independent layer can, with eigenvalues of modulus 1 if need be")
-            case "mamba" | "mamba-2" | "gated-deltanet":
+            case "s4" | "s5":
+                return _of(represent(minimal, name, short_words=False))
+            case "mamba":  # and those that contain it and are within it
                 return _of(represent(minimal, "diagonal[0,1]", short_words=False))
+            case "rwkv-7":  # T57: its letters are projections; what diagonal layers have is carried over from Mamba
+                verdict = represent(minimal, Family("any", "[0,1]"), short_words=False)
+                return Decision("no" if verdict.answer == "no" else "unknown")
             case "gated-deltanet-negative":
                 verdict = represent(minimal, HouseholderProducts(1), short_words=False)
                 # Bounds on the rank of letters do not hold where a gate may erase all at once.
@@ -213,21 +230,42 @@ def _one_layer(
                 return _of(verdict) if verdict.answer != "no" or holds else Decision()
             case "deltaproduct":
                 return _of(represent(minimal, "householder"))
-            case "kda":
-                verdict = represent(minimal, Family("paracontracting"), short_words=False)
-                return Decision("no" if verdict.answer == "no" else "unknown")
-            case "block":
-                low, high = block or (1 if minimal.n_states > 1 else 0, max(minimal.n_states - 1, 0))
+            case "block" | "slice":
+                low, high = block or (1, minimal.n_states - 1)
                 size = f"{high}" if low == high else f"{low} to {high}"
-                return Decision("yes", "yes", f"real blocks of size {size}")
+                constant = " and a constant" if name == "slice" else ""
+                return Decision("yes", "yes", f"real blocks of size {size}{constant}")
             case "attention":
-                aperiodic = classification.aperiodic.value
-                stack = {True: "yes", False: "no", None: "unknown"}[aperiodic]  # type: ignore[index]
-                return Decision("unknown", stack, why="" if aperiodic else "not star-free")  # type: ignore[arg-type]
+                words = confused(minimal, "hard-attention")
+                return Decision("yes", smallest="heads for sets of letters") if words is None else Decision("no")
             case _:
                 return Decision()
     except BudgetExceeded as fault:
         return Decision(why=str(fault))
+
+
+def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Classification) -> Decision:
+    """Return the row of a layer with what theorems say of its stacks."""
+    try:
+        match name, classification.aperiodic.value:
+            case (("s4" | "s5"), _):
+                words = confused(minimal, "lti-stack" if name == "s4" else "lti-diagonalisable-stack")
+                if words is not None:
+                    return replace(row, stack="no", why=words.explain())
+                what = "first and last letters" if name == "s4" else "the last letter"
+                return replace(row, stack="yes", smallest=f"{what}, and the length modulo a number")
+            case (("attention" | "mamba"), True):
+                return replace(row, stack="yes", smallest=row.smallest or "a cascade of resets")
+            case (("attention" | "mamba"), False):
+                return replace(row, stack="no", why="not star-free")
+            case (("gated-deltanet-negative" | "deltaproduct"), _):
+                return replace(
+                    row, stack="yes", smallest="resets, exchanges and transpositions, too many to be written"
+                )
+            case _:
+                return row
+    except BudgetExceeded as fault:
+        return replace(row, why=str(fault))
 
 
 def _of(verdict: Any) -> Decision:

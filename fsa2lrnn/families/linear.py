@@ -49,6 +49,11 @@ def rows_of(matrix: fmpq_mat, chosen: Iterable[int]) -> fmpq_mat:
     return fmpq_mat(len(chosen), columns, [matrix[i, j] for i in chosen for j in range(columns)])
 
 
+def each_row(matrix: fmpq_mat) -> list[fmpq_mat]:
+    """Return the rows as matrices of one row each."""
+    return [rows_of(matrix, [i]) for i in range(matrix.nrows())]
+
+
 def columns_of(matrix: fmpq_mat, chosen: Iterable[int]) -> fmpq_mat:
     chosen = list(chosen)
     return fmpq_mat(matrix.nrows(), len(chosen), [matrix[i, j] for i in range(matrix.nrows()) for j in chosen])

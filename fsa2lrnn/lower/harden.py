@@ -8,9 +8,8 @@ from typing import NamedTuple, cast
 import numpy as np
 import torch
 
-from fsa2lrnn.automata.language import explore
+from fsa2lrnn.automata.language import explore, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.onehot import share_cells
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower.recurrence import lower
 from fsa2lrnn.lrnn.model import LRNN

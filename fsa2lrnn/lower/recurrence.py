@@ -117,7 +117,7 @@ def _lower_dense(
         _check_maps(bool(layer.v.any()))
     else:
         tables["value"] = look_up(torch.tensor(layer.v))
-    model.write(torch.eye(n_cells)[torch.tensor(layer.cell)], [(torch.tensor(layer.x0), tables)], values(readout.gate))
+    model.write(torch.eye(n_cells)[torch.tensor(layer.cell)], [(torch.tensor(layer.x0), tables)], values(readout))
     return model
 
 
@@ -128,7 +128,7 @@ def _lower_stack(
 
     With connection "concat" and one-hot embeddings of cells its layers read the inputs of the stack's gates.
     """
-    gates = {"readout": readout.gate}
+    gates: dict[str, ReluGate] = {"readout": readout}
     is_hard = normalisation == "onehot"
     if is_hard:
         _check_maps(any(layer.value.W2.any() or layer.value.b2.any() for layer in stack.layers))
@@ -145,7 +145,7 @@ def _lower_stack(
             for layer in stack.layers
         ),
         embedding_dim=stack.n_cells,
-        readout_hidden=max(1, readout.gate.n_units),
+        readout_hidden=max(1, readout.n_units),
         normalisation=normalisation,
         p=p,
         connection="concat",
@@ -161,7 +161,7 @@ def _lower_stack(
             )
             for layer in stack.layers
         ],
-        values(readout.gate),
+        values(readout),
     )
     return model
 

@@ -13,6 +13,7 @@ from functools import singledispatch
 import numpy as np
 import torch
 
+from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockWitness
@@ -188,7 +189,7 @@ def _model(
     """Return the network of one layer with these gates, v (|Σ|, ·) by letter, and x (n, …) the vector per state."""
     n_letters = len(machine.alphabet)
     outputs = tuple(dict.fromkeys(machine.outputs))
-    number = np.array([outputs.index(output) for output in machine.outputs])
+    number = output_classes(machine.outputs)
     points = x.reshape(machine.n_states, -1)
     c, gap = _projection(points, is_integer)
     centres = np.concatenate([points @ c / gap + shift for shift in (-1, 0, 1)])

@@ -77,10 +77,11 @@ def _precision() -> str:
 
 
 def _on_cpu() -> Iterator[str]:
+    products = getattr(torch.backends.mkldnn, "matmul", None)
     settings = {
         "torch.backends.fp32_precision": getattr(torch.backends, "fp32_precision", "none"),
         "torch.backends.mkldnn.fp32_precision": getattr(torch.backends.mkldnn, "fp32_precision", "none"),
-        "torch.backends.mkldnn.matmul.fp32_precision": _of_products(torch.backends.mkldnn),
+        "torch.backends.mkldnn.matmul.fp32_precision": getattr(products, "fp32_precision", "none"),
     }
     yield from (f'{name} = {value!r}: set it to "ieee"' for name, value in settings.items() if value not in _FULL)
     for name, allowed in _ENVIRONMENT.items():
@@ -108,10 +109,6 @@ def _on_cuda() -> Iterator[str]:
     for name in ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
         if getattr(products, name):
             yield f"torch.backends.cuda.matmul.{name} is on: set it to False"
-
-
-def _of_products(backend: object) -> str:
-    return getattr(getattr(backend, "matmul", None), "fp32_precision", "none")
 
 
 def check_causal(model: object) -> None:

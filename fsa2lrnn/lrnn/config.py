@@ -75,8 +75,12 @@ class LRNNConfig:
             raise UnsupportedFormat("an index layer reads tokens and feeds the read-out: it must be the only layer")
         if self.reads_letters and (self.token_shift or self.layer_norm or self.connection != "chain"):
             raise UnsupportedFormat("an index layer takes no token_shift, no layer_norm and no connection but chain")
-        if self.connection in ("residual", "full-residual"):
-            self._check_residual_widths()
+        for i, layer in enumerate(self.layers):
+            if adds(self.connection, i + 1 == len(self.layers)) and layer.width != self.embedding_dim:
+                raise UnsupportedFormat(
+                    f"layer {i} is {layer.width} wide and the residual stream {self.embedding_dim}: "
+                    "choose block sizes with H·b = embedding_dim"
+                )
         for layer in self.layers:
             layer.check_columns(self.columns)
 
@@ -103,14 +107,6 @@ class LRNNConfig:
         shift = 2 if self.token_shift else 1
         widest = max(layer.entries for layer in self.layers)
         return max(shift * max(self.stream_widths), widest, self.readout_hidden, len(self.outputs))
-
-    def _check_residual_widths(self) -> None:
-        for i, layer in enumerate(self.layers if self.connection == "full-residual" else self.layers[:-1]):
-            if layer.width != self.embedding_dim:
-                raise UnsupportedFormat(
-                    f"layer {i} is {layer.width} wide and the residual stream {self.embedding_dim}: "
-                    "choose block sizes with H·b = embedding_dim"
-                )
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object that `from_json` reads back."""

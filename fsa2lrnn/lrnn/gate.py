@@ -132,15 +132,11 @@ class TableGate(Gate):
 
     def set(self, values: Values) -> None:
         """Write W2, zero where it is not given. Raises `ValueError` for other values than a look-up's."""
-        now = self.weights
-        for name, value in values.items():
-            if name != "W2" and (name not in now._fields or not torch.equal(value.to(now.W2), getattr(now, name))):
+        now = self.weights._asdict()
+        for name in values.keys() & now.keys() - {"W2"}:
+            if not torch.equal(values[name].to(now["W2"]), now[name]):
                 raise ValueError(f"{name} can't be written: a table gate is W2 alone, W1 = 1 and no biases")
-        W2 = values.get("W2", torch.zeros_like(now.W2))
-        if W2.shape != now.W2.shape:
-            raise ValueError(f"W2 has shape {tuple(W2.shape)}, but this gate's is {tuple(now.W2.shape)}")
-        with torch.no_grad():
-            self.table.copy_(W2)
+        super().set(values)  # of which the table alone is a parameter
 
     def hidden(self, z: Tensor) -> Tensor:
         """Compute relu(z), the vector that the table multiplies: (…, d) -> (…, d)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import cast
 
 import numpy as np
@@ -120,16 +121,12 @@ class LRNN(ForeignWeights, nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The floating-point type that the model computes in."""
-        return next(t.dtype for t in self._tensors() if t.is_floating_point())
+        return next(t.dtype for t in chain(self.parameters(), self.buffers()) if t.is_floating_point())
 
     @property
     def device(self) -> torch.device:
         """The device that the model is on."""
-        return next(self._tensors()).device
-
-    def _tensors(self) -> Iterator[Tensor]:
-        yield from self.parameters()
-        yield from self.buffers()
+        return next(chain(self.parameters(), self.buffers())).device
 
     def write(self, embedding: Tensor, layers: Sequence[tuple[Tensor, Mapping[str, Values]]], readout: Values) -> None:
         """Write all weights but those of LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, the read-out.
@@ -166,6 +163,19 @@ class LRNN(ForeignWeights, nn.Module):
         """
         stream, after = self._run(tokens, state, method)
         return self._read(stream), after
+
+    def trace(self, tokens: Tensor, state: State) -> list[tuple[Tensor, Tensor]]:
+        """Return what each layer, and at last the read-out, reads and puts out: (B, T) -> (B, T, d), (B, T, width)."""
+        stream, traced = self.embedding(tokens), []
+        for i, layer in enumerate(self.recurrences):
+            u, before = self._norm(i, stream), state[i]
+            if before.u is not None:
+                u = torch.cat([u, torch.cat([before.u.unsqueeze(1), u[:, :-1]], dim=1)], dim=-1)
+            x = layer.outputs(u, before.x)
+            traced.append((u, x))
+            stream = self._connect(i, stream, x)
+        read = self._norm(len(self.layers), stream)
+        return [*traced, (read, self.readout(read))]
 
     def _run(self, tokens: Tensor, state: State, method: str, goes_on: bool = True) -> tuple[Tensor, State]:
         self._check_tokens(tokens)

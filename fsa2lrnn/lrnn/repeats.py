@@ -58,12 +58,14 @@ def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
     if n * n > _CODES:
         return None
     earlier = torch.cat([len(rows) + torch.arange(batch)[:, None], index[:, :-1]], dim=1)
-    used, codes = _renumber((n * index + earlier).numpy().ravel(), n * n)
+    codes = (n * index + earlier).flatten()
+    used = torch.bincount(codes, minlength=n * n).nonzero()[:, 0]
     if len(used) * _REPEATS > index.numel():
         return None
-    now, then = torch.from_numpy(used // n), torch.from_numpy(used % n)
-    pairs = torch.cat([rows[now], torch.cat([rows, before])[then]], dim=1)
-    return NumberedRows(pairs, torch.from_numpy(codes).view_as(index))
+    pairs = torch.cat([rows[used // n], torch.cat([rows, before])[used % n]], dim=1)
+    number_of = torch.empty(n * n, dtype=torch.int64)
+    number_of[used] = torch.arange(len(used))
+    return NumberedRows(pairs, number_of[codes].view_as(index))
 
 
 @njit(cache=True, nogil=True)
@@ -98,18 +100,3 @@ def _number(rows, factors, most):  # type: ignore[no-untyped-def]
                 break
             slot = (slot + 1) & mask
     return first[:n], index
-
-
-@njit(cache=True, nogil=True)
-def _renumber(codes, n_codes):  # type: ignore[no-untyped-def]
-    # Return the codes that occur (N,), in order of appearance, and the number of each code (M,).
-    number_of, index = np.full(n_codes, -1), np.empty(codes.shape[0], np.int64)
-    used = np.empty(min(n_codes, codes.shape[0]), np.int64)
-    n = 0
-    for k in range(codes.shape[0]):
-        if number_of[codes[k]] < 0:
-            number_of[codes[k]] = n
-            used[n] = codes[k]
-            n += 1
-        index[k] = number_of[codes[k]]
-    return used[:n], index

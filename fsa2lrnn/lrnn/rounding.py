@@ -127,9 +127,9 @@ class RoundedNumbers:
     def normalised(self) -> RoundedNumbers:
         """Return x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry exceeds 1, for all bounds of the norm."""
         over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
-        norms = _Norms.of(over, 2.0)
-        middle = norms.middle.clamp(min=_FLOOR)
-        off = over.divided(middle, norms.low.clamp(min=_FLOOR / 2), norms.high.clamp(min=2 * _FLOOR))
+        low, middle, high = _norm_bounds(over, 2.0)
+        middle = middle.clamp(min=_FLOOR)
+        off = over.divided(middle, low.clamp(min=_FLOOR / 2), high.clamp(min=2 * _FLOOR))
         mid = (over.mid / middle).squeeze(-1)
         bound = off.squeeze(-1).clamp(max=2.1).where(self.off.isfinite().all(-1, keepdim=True), torch.inf)
         return self.of(mid, bound)
@@ -139,13 +139,11 @@ class RoundedNumbers:
         if rule == "none":
             return self
         if rule == "clip":
-            norms = _Norms.of(self, p)
-            low, middle, high = (norm.clamp(min=1) for norm in (norms.low, norms.middle, norms.high))
+            low, middle, high = (norm.clamp(min=1) for norm in _norm_bounds(self, p))
             off = torch.where(high > 1, self.divided(middle, low, high), self.off)  # division by 1 is exact
             return self.of(self.mid / middle, off)
         centred = self.centred()
-        norms = _Norms.of(centred, p)
-        low, middle, high = (norm.amax(-1, keepdim=True) for norm in (norms.low, norms.middle, norms.high))
+        low, middle, high = (norm.amax(-1, keepdim=True) for norm in _norm_bounds(centred, p))
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
     def largest(self, mask: Tensor) -> RoundedNumbers:
@@ -181,36 +179,28 @@ class RoundedNumbers:
         return torch.where(n * self.kind.u < 0.5, (gammas[0] + gammas[1]) * _OUTWARD, torch.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class _Norms:
-    """Bounds on the p-norms of columns: `low` <= any evaluation <= `high`, `middle` in float64, (…, 1, b)."""
+def _norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Return p-norms of columns, `low` <= any evaluation <= `high` and `middle` in float64, for p up to 64: (…, 1, b).
 
-    low: Tensor
-    middle: Tensor
-    high: Tensor
-
-    @classmethod
-    def of(cls, columns: RoundedNumbers, p: float) -> _Norms:
-        """Return norms by either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
-
-        A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1) by two series, 1 ± (12p + 11)u, of which the
-        root leaves a p-th; a rounded p changes the norm by a factor b^(u/p) at most, a rounded 1/p by N^u.
-        Powers below the smallest normal number may be lost: if the norm's own power is 2⁴⁰ times as large, that costs
-        less than a unit. Where it is not, or a power may overflow, nothing is known, but that the norm is small.
-        """
-        kind, b = columns.kind, columns.mid.shape[-2]
-        own = (b + 128) * _U64  # of norms in float64, which are scaled to be near 1
-        middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
-        high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
-        logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
-        relative = [(b + 64 + 2 * log) * _both(kind) for log in logs]
-        high, low = high * (1 + relative[0]), low * (1 - relative[1])
-        fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
-        is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
-        unknown = ~fits | (p > _STEEPEST)
-        low = torch.where(is_lost | unknown, 0, low)
-        high = torch.where(is_lost, torch.maximum(high, _least_norm(kind, b, p)), high)
-        return cls(low, middle, torch.where(unknown, torch.inf, high))
+    Both methods of the column rule form (Σ|x|^p)^(1/p). A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1)
+    by two series, 1 ± (12p + 11)u, of which the root leaves a p-th; a rounded p changes the norm by a factor b^(u/p) at
+    most, a rounded 1/p by N^u. Powers below the smallest normal number may be lost: if the norm's own power is 2⁴⁰
+    times as large, that costs less than a unit. Where it is not, or a power may overflow, nothing is known, but that
+    the norm is small.
+    """
+    kind, b = columns.kind, columns.mid.shape[-2]
+    own = (b + 128) * _U64  # of norms in float64, which are scaled to be near 1
+    middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
+    high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
+    logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
+    relative = [(b + 64 + 2 * log) * _both(kind) for log in logs]
+    high, low = high * (1 + relative[0]), low * (1 - relative[1])
+    fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
+    is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
+    unknown = ~fits | (p > _STEEPEST)
+    low = torch.where(is_lost | unknown, 0, low)
+    high = torch.where(is_lost, high.clamp(min=(b * kind.tiny * 2.0**42) ** (1 / p)), high)
+    return low, middle, torch.where(unknown, torch.inf, high)
 
 
 def _both(kind: FloatFormat) -> float:
@@ -220,10 +210,6 @@ def _both(kind: FloatFormat) -> float:
 def integers(kind: FloatFormat) -> float:
     """Return a number up to which a format represents all integers, and float64 adds their absolute values."""
     return min(1 / kind.u, 2.0**52)
-
-
-def _least_norm(kind: FloatFormat, b: int, p: float) -> Tensor:
-    return torch.tensor((b * kind.tiny * 2.0**42) ** (1 / p), dtype=torch.float64)
 
 
 def _norm(x: Tensor, p: float) -> Tensor:

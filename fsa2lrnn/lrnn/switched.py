@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn.affine import EPS, Readout, SwitchedAffine
+from fsa2lrnn.lrnn.affine import EPS as EPS
+from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.config import adds
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layer_checks import check_layers, same
@@ -103,6 +104,3 @@ def as_tables(model: LRNN) -> LRNN:
             "weights"
         )
     return copy
-
-
-__all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "switched", "table_error"]

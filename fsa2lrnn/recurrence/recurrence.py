@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,25 +18,16 @@ from fsa2lrnn.symbols import Word, encode
 
 
 @dataclass(frozen=True, eq=False)
-class DenseReadout:
+class DenseReadout(ReluGate):
     """y = W₂ relu(W₁ x + b₁) + b₂ with small integers: W1 (d, W), b1 (d,), W2 (|Γ|, d), b2 (|Γ|,).
 
     W is the width of a state: H·b of one layer, or the sum over the layers of a stack. Raises `InvalidMachine` as
-    `Gate` does.
+    `ReluGate` does.
     """
 
-    W1: np.ndarray
-    b1: np.ndarray
-    W2: np.ndarray
-    b2: np.ndarray
-    gate: ReluGate = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "gate", ReluGate(self.W1, self.b1, self.W2, self.b2))
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
+    def __call__(self, u: np.ndarray) -> np.ndarray:
         """Return the index of the output with the largest y, the first of equals: (…, W) -> (…)."""
-        return self.gate(x).argmax(-1)
+        return super().__call__(u).argmax(-1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,8 @@
 `repair` observes the states of the model while it is right (`observed`), finds in each block the nearest exact affine
 image of the machine (`representation`), fits the read-out of that image, and changes the tables as little as its
 equations require (`probe`), optionally with bounded columns (`columns`). On request, the blocks also become dead-beat,
-so that they forget everything else (`deadbeat`), with exact arithmetic (`dyadic`, `rational`, `lattice`).
+so that they forget everything else, with exact arithmetic (`dyadic`, `rational`). Several layers are repaired from the
+lowest up (`stack`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.columns import cvxpy
 from fsa2lrnn.repairing.observed import RepairStates, observe
 from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
+from fsa2lrnn.repairing.stack import repair_stack
 from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.verification.specification import specification_of
 
@@ -46,7 +48,7 @@ def repair(
     """Return a model near a trained one that implements exact images of `machine`: errors do not grow with length.
 
     Args:
-        model: one block layer over letters that is right at least on short words.
+        model: one block layer over letters, or with mode "dyadic" several layers, right at least on short words.
         machine: over the same letters; the output on the empty word does not count.
         columns: "keep" for the least change of the tables; "p<=1" for columns of a p-norm of at most 1, p as in the
             model's configuration. The repaired model has the rule "clip" with "p<=1", otherwise "none".
@@ -58,9 +60,10 @@ def repair(
         seconds: the time limit; by default no limit.
 
     Raises:
-        UnsupportedFormat: for a model of several layers, an unknown option, or "p<=1" with a mode other than "least".
-        NotExpressible: if no block holds an image of the machine, if no image satisfies the options, or if the model
-            lacks an output that counts.
+        UnsupportedFormat: for several layers with a mode other than "dyadic", an unknown option, or "p<=1" with a mode
+            other than "least".
+        NotExpressible: if no block holds an image of the machine, if no image satisfies the options, if several layers
+            lead two words with unlike outputs to one state, or if the model lacks an output that counts.
         NotExact: if the repaired model still makes mistakes.
         OutOfTime: if the time limit passes first.
         MissingPackage: for "p<=1" without cvxpy.
@@ -71,8 +74,11 @@ def repair(
     (True, 3)
     """
     _check_options(columns, mode)
+    if len(model.layers) > 1 and mode != "dyadic":
+        raise UnsupportedFormat(f"the model has {len(model.layers)} layers: only mode='dyadic' repairs several layers")
     deadline = Deadline.of(seconds)
-    tables = switched(model).to(torch.float64)
+    is_stack = mode == "dyadic" and not model.is_switched
+    tables = None if is_stack else switched(model).to(torch.float64)
     goal = specification_of(model, machine, ignore)
     states = RepairStates.of(goal)
     if (states.counts & ~states.answerable).any():
@@ -80,6 +86,8 @@ def repair(
             f"the model lacks outputs of the machine, {', '.join(map(repr, goal.outputs[goal.known :]))}, which no "
             'change of its tables gives it: leave them out by ignore="lacked", or train a model that has them'
         )
+    if tables is None:
+        return repair_stack(model, machine, goal, states, deadline)
     observed = observe(tables, states)
     faults: list[NotExact | NotExpressible] = []
     for attempt in _ATTEMPTS:  # return the first repaired model that is right

@@ -122,7 +122,7 @@ def round_block(beat: DeadbeatBlock, image: Representation, places: Places, ampl
             f"{rational.image.rank} in all (L7): no exact arithmetic in a block this small"
         )
     wide = _widen(beat, rational, amplitude)
-    return _round(wide, rational.image, places)
+    return round_near(wide, rational.image, places)
 
 
 def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
@@ -140,7 +140,7 @@ def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> De
     x = (image.phi @ W.swapaxes(1, 2) + w[:, None]).reshape(-1, w.shape[1])
     phi = image.phi[image.delta].reshape(-1, wider)
     x, phi = np.vstack([x, beat.x0]), np.vstack([phi, image.phi[-1]])
-    readout = _ridge(x, phi)
+    readout = ridge(x, phi)
     return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(readout[:-1].T, readout[-1]))
 
 
@@ -156,14 +156,14 @@ def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray,
     return unread @ directions[:, :k]
 
 
-def _ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+def ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
     wide = np.hstack([x, np.ones((len(x), 1))])
     gram = wide.T @ wide
     damping = np.append(np.full(x.shape[1], 1e-4 * np.trace(gram) / len(gram)), 0)
     return np.linalg.solve(gram + np.diag(damping), wide.T @ phi)
 
 
-def _round(target: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
+def round_near(target: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
     rng = np.random.default_rng(0)
     unit = 2.0**places.U
     for attempt in range(_TRIES):

@@ -18,6 +18,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.multi_step import walk
 from fsa2lrnn.optional import require
 from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
+from fsa2lrnn.repairing.stack import in_float64
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
@@ -99,7 +100,7 @@ def evaluate_repair(
         except NotExact:
             if mode != "dyadic" or model.dtype == torch.float64:
                 raise
-            repaired = repair(_copy(model).double(), machine, columns, mode, ignore, repairing)
+            repaired = repair(in_float64(model), machine, columns, mode, ignore, repairing)
     except (NotExact, NotExpressible) as error:
         return EvaluatedRepair(columns, mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
@@ -134,12 +135,6 @@ def long_accuracy(
             wrong += int(goal.is_wrong(output_numbers(logits[0]), states).sum())
             counted += int(goal.counts[states].sum())
     return (counted - wrong) / counted if counted else 1.0
-
-
-def _copy(model: LRNN) -> LRNN:
-    copied = LRNN(model.config).to(model.dtype)
-    copied.load_state_dict(model.state_dict())
-    return copied
 
 
 def proof_json(proof: Proved) -> dict[str, Any]:

@@ -134,15 +134,22 @@ def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> Stat
     x = tables.run(torch.from_numpy(tokens))
     q = states.path(tokens)
     right = np.logical_and.accumulate(is_right(tables, states, x, q), axis=1)
-    met = np.bincount(q[right], minlength=states.initial)
-    if len(missing := np.flatnonzero(met == 0)):
+    state = q[right]
+    met = times_met(states, state)
+    return StateObservations(x.numpy()[right], state, 1 / (met[state] * len(met)))
+
+
+def times_met(states: RepairStates, met: np.ndarray, is_needed: np.ndarray | None = None) -> np.ndarray:
+    """Return how often each state that letters reach occurs in `met`; raise `NotExact` if a needed one never does."""
+    times = np.bincount(met, minlength=states.initial)
+    needed = np.ones(states.initial, bool) if is_needed is None else is_needed[: states.initial]
+    if len(missing := np.flatnonzero((times == 0) & needed)):
         raise NotExact(
             f"the model is wrong before it reaches {len(missing)} of the {states.initial} states, state "
             f"{states.numbers[missing[0]]} of the minimal machine for one: there is nothing to repair from, "
             "train it first"
         )
-    state = q[right]
-    return StateObservations(x.numpy()[right], state, 1 / (met[state] * len(met)))
+    return times
 
 
 def is_right(tables: SwitchedAffine, states: RepairStates, x: Tensor, q: np.ndarray) -> np.ndarray:

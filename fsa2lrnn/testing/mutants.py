@@ -180,7 +180,6 @@ def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
 
 
 def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, int]:
-    """Return a copy, and the number of the letter's cell."""
     token = int(encode([letter], model.alphabet)[0])
     broken = deepcopy(model)
     if broken.config.reads_letters:

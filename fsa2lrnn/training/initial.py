@@ -53,7 +53,7 @@ def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> 
     model = LRNN(config)
     # Layers below the last are zero.
     silent = [(torch.zeros(len(layer.block_sizes), max(layer.block_sizes)), {}) for layer in model.recurrences[:-1]]
-    model.write(_identity(*model.embedding.get_parameter("weight").shape), [*silent, _last_layer(model, exact)], {})
+    model.write(torch.eye(*model.embedding.get_parameter("weight").shape), [*silent, _last_layer(model, exact)], {})
     cast("Gate", model.readout).set(_readout(model, exact))
     with torch.no_grad():
         _undo_norms(model, len(_parts(exact)[0].block_sizes))
@@ -98,10 +98,6 @@ def _check_sizes(exact: Recurrence, config: LRNNConfig, settings: Settings) -> N
         raise NotExpressible(f"the network is too small for {settings.task}: {'; '.join(faults)}")
 
 
-def _identity(rows: int, columns: int, entry: float = 1.0) -> Tensor:
-    return entry * torch.eye(rows, columns)
-
-
 def _last_layer(model: LRNN, exact: Recurrence) -> tuple[Tensor, dict[str, Values]]:
     """Return x₀ and the gates of the last layer as lookups: unit a is relu(2 y_a − 1), 1 for the letter a, else 0."""
     tables, _ = _parts(exact)
@@ -119,7 +115,7 @@ def _last_layer(model: LRNN, exact: Recurrence) -> tuple[Tensor, dict[str, Value
         width_in = gate.weights.W1.shape[1]
         letters = torch.zeros(gate.n_hidden)
         letters[:n] = 1
-        first = _identity(gate.n_hidden, width_in, 2.0) * letters[:, None]
+        first = 2 * torch.eye(gate.n_hidden, width_in) * letters[:, None]
         gates[name] = {"W1": first, "b1": -letters, "W2": padded.flatten(0, -2)}
     x0 = torch.zeros(heads, block)
     x0[:n_heads, :b] = torch.tensor(tables.x0).float()

@@ -16,8 +16,6 @@ from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.lrnn.checkpoint import save
-from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.reading import Decoder, parse_json, read
 from fsa2lrnn.training.settings import Settings
@@ -97,17 +95,6 @@ def prepare(
     write_atomically(path, settings.to_json().encode())
     write_records(folder, [asdict(record) for record in checkpoint[0].records] if checkpoint else [])
     return checkpoint
-
-
-def write_checkpoint(folder: Path, model: LRNN, state: RunState, tensors: Mapping[str, Tensor]) -> None:
-    """Write `checkpoint.bin` and the model."""
-    write_state(folder / CHECKPOINT, FORM, state, tensors)
-    write_model(folder, model)
-
-
-def write_model(folder: Path, model: LRNN) -> None:
-    """Write the model to `model.safetensors`."""
-    save(model, folder / MODEL)
 
 
 def write_records(folder: Path, records: list[Record]) -> None:

@@ -74,7 +74,7 @@ def run_seeds(
         SeedFailed: with the runs that could not start or were killed, after the others have finished.
     """
     jobs = [(settings.with_seed(seed), folder / f"seed-{seed}") for seed in dict.fromkeys(seeds)]
-    send = report or _ignore
+    send = report or (lambda _: None)
     if len(jobs) == 1:
         return [run_seed(*jobs[0], plan, send)]
     return (_in_processes if settings.device == "cpu" else stacked)(jobs, plan, send)
@@ -106,27 +106,19 @@ def _result(
         result |= {"end": outcome.end, "step": outcome.step, "model": str(folder / MODEL)}
         result |= {"paper_protocol": paper_protocol(outcome.records, settings.stop_at)}
         if outcome.end != "interrupted":
-            accuracies = _evaluate(settings, outcome, plan, report)
+            with use_threads(settings.threads):
+                accuracies = evaluate(
+                    outcome.model,
+                    outcome.words,
+                    _EVALUATION_SEED + settings.seed,
+                    plan.lengths,
+                    plan.n_words,
+                    plan.letters,
+                    lambda accuracy: report(FinalAccuracy(settings.seed, accuracy)),
+                )
             result |= {"last_checkpoint": [accuracy.to_json() for accuracy in accuracies]}
     write_atomically(folder / RESULT, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode())
     return result
-
-
-def _evaluate(settings: Settings, outcome: TrainingOutcome, plan: RunPlan, report: Report) -> list[Accuracy]:
-    with use_threads(settings.threads):
-        return evaluate(
-            outcome.model,
-            outcome.words,
-            _EVALUATION_SEED + settings.seed,
-            plan.lengths,
-            plan.n_words,
-            plan.letters,
-            lambda accuracy: report(FinalAccuracy(settings.seed, accuracy)),
-        )
-
-
-def _ignore(_: Progress | FinalAccuracy) -> None:
-    pass
 
 
 def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
@@ -190,7 +182,7 @@ def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: 
                 put(event)
 
 
-_send: Report = _ignore  # in a process that runs one seed: sends its events to the parent process
+_send: Report = lambda _: None  # noqa: E731 - in a process that runs one seed: sends its events to the parent process
 
 
 def _begin(sender: Connection, threads: int) -> None:

@@ -222,23 +222,26 @@ _PAPER: dict[str, dict[str, Any]] = {
     "mod_arith": {"learning_rate": 2e-4, "weight_decay": 1e-4, "layers": 3},
 }
 _QUICK: dict[str, Any] = {"learning_rate": 1e-3, "steps": 1_000, "test_length": 40, "evaluate_every": 50}
-PRESETS = ("released", "quick")
+PRESETS = ("paper", "quick")
+_EARLIER = {"released": "paper"}  # in files of version 0.1
 
 
 def preset(name: str, task: str, /, **changes: Any) -> Settings:
     """Return the settings of a preset, with changes.
 
-    - "released": the settings of the paper and its code for Sum, EvenPair and ModArith; any other task gets those of
+    - "paper": the settings of the paper and its code for Sum, EvenPair and ModArith; any other task gets those of
       Sum. The paper's ModArith is trained on the five residues only, this one on the outputs that occur after digits.
     - "quick": shows within a minute whether a small machine is learned at the training length; test length 40.
 
-    A change may also be an option of the layer, such as `factors=2` with `layer="householder"`.
+    The earlier name "released" stands for "paper". A change may also be an option of the layer, such as `factors=2`
+    with `layer="householder"`.
 
     Raises `UnsupportedFormat` for an unknown name, or as `Settings` does.
 
-    >>> preset("released", "task:mod_arith(5)").layers, preset("quick", "task:parity", seed=3).seed
+    >>> preset("paper", "task:mod_arith(5)").layers, preset("quick", "task:parity", seed=3).seed
     (3, 3)
     """
+    name = _EARLIER.get(name, name)
     if name not in PRESETS:
         raise UnsupportedFormat(f"preset {name!r} is not known: choose one of {', '.join(PRESETS)}")
     of_layer = layer_named(changes.get("layer", Settings.layer)).Config.options()
@@ -248,7 +251,7 @@ def preset(name: str, task: str, /, **changes: Any) -> Settings:
     if options and isinstance(explicit := changes.get("options", {}), Mapping):
         changes["options"] = {**explicit, **options}
     match = re.match(r"task:\s*(\w+)", task)
-    values = _PAPER.get(match[1] if match else "", {}) if name == "released" else _QUICK
+    values = _PAPER.get(match[1] if match else "", {}) if name == "paper" else _QUICK
     return replace(Settings(task, **values), **changes)
 
 

@@ -27,6 +27,7 @@ from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone
+from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.layers.base import Hint
 from fsa2lrnn.lrnn.model import LRNN
@@ -123,23 +124,14 @@ def prepare_words(settings: Settings) -> TaskWords:
     return drawn
 
 
-def first_model(settings: Settings, words: TaskWords) -> LRNN:
-    """Return the initial network of a run. Raises `NotExpressible` if compiled weights do not fit into it."""
-    if settings.init == "compiled":
-        return compiled_start(settings, words, settings.noise)
-    return LRNN(settings.network(words.alphabet, words.outputs))
-
-
-def parameter_groups(model: LRNN, settings: Settings) -> tuple[list[Hint], list[dict[str, Any]]]:
-    """Return the optimiser hint of each parameter group, and the parameter groups."""
-    hints, groups = model.parameter_hints(), dict[Hint, list[Tensor]]()
+def parameter_groups(model: LRNN, settings: Settings) -> dict[Hint, dict[str, Any]]:
+    """Return the parameter groups of the optimiser by the hint that their parameters share."""
+    hints, groups = model.parameter_hints(), dict[Hint, dict[str, Any]]()
     for name, weight in model.named_parameters():
-        groups.setdefault(hints.get(name, Hint()), []).append(weight)
-    decays = [settings.weight_decay if hint.decay is None else hint.decay for hint in groups]
-    described = [
-        {"params": weights, "weight_decay": decay} for weights, decay in zip(groups.values(), decays, strict=True)
-    ]
-    return list(groups), described
+        hint = hints.get(name, Hint())
+        decay = settings.weight_decay if hint.decay is None else hint.decay
+        groups.setdefault(hint, {"params": [], "weight_decay": decay})["params"].append(weight)
+    return groups
 
 
 class _StepRecord(NamedTuple):
@@ -157,14 +149,18 @@ class TrainingRun:
         self.words = prepare_words(settings)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            model = first_model(settings, self.words)
+            if settings.init == "compiled":
+                model = compiled_start(settings, self.words, settings.noise)
+            else:
+                model = LRNN(settings.network(self.words.alphabet, self.words.outputs))
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         check_layers(self.model)
         self.penalty = DriftPenalty(self.model, settings.machine()) if settings.drift_penalty else None
         self.forward = torch.compile(self.model) if settings.compile else self.model
-        self.hints, groups = parameter_groups(self.model, settings)
+        groups = parameter_groups(self.model, settings)
+        self.hints = list(groups)
         betas, kind = (0.9, settings.beta2), OPTIMISERS[settings.optimiser]
-        optimiser = kind(groups, settings.learning_rate, betas, fused=True, capturable=settings.cuda_graph)
+        optimiser = kind(groups.values(), settings.learning_rate, betas, fused=True, capturable=settings.cuda_graph)
         self.trainer = Trainer(self.model, optimiser)
         # Separate generators, so that the number of evaluations does not change the training words.
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
@@ -220,7 +216,6 @@ class TrainingRun:
         return self._descend(self._gradient(self.draw()))
 
     def _gradient(self, batch: Batch) -> Tensor:
-        """Compute the gradient of the weights on a batch; return the detached loss."""
         with autocast(self.settings):
             loss = mean_loss(self.forward(batch.tokens), batch.labels)
         weight = self.settings.drift_penalty * (2 * self.step / self.settings.steps - 1)
@@ -298,7 +293,9 @@ class TrainingRun:
         self.read_pending()
         evaluations = tuple(run_folder.Evaluation(**record) for record in self.records)
         state = run_folder.RunState(self.step, evaluations, self.since_test)
-        run_folder.write_checkpoint(self.folder, self.model, state, self.trainer.tensors(**self.generators))
+        tensors = self.trainer.tensors(**self.generators)
+        run_folder.write_state(self.folder / run_folder.CHECKPOINT, run_folder.FORM, state, tensors)
+        save(self.model, self.folder / run_folder.MODEL)
         self.saved_step, self.saved_at = self.step, time.monotonic()
 
     def finish(self) -> None:
@@ -324,7 +321,7 @@ class TrainingRun:
             raise CheckpointError(f"{self.folder}: {error}") from error
         self.step, self.records = state.step, [asdict(record) for record in state.records]
         self.saved_step, self.since_test = self.step, state.since_test
-        run_folder.write_model(self.folder, self.model)  # in case a full disk left an older one
+        save(self.model, self.folder / run_folder.MODEL)  # in case a full disk left an older one
 
     def _explanation(self, step: _StepRecord, tokens: Tensor | None) -> str:
         norms = {

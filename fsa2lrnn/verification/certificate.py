@@ -6,7 +6,9 @@ validated: unknown fields are refused, and so are fields of the other method.
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -18,6 +20,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.files import RATIO, Unpacking
 from fsa2lrnn.checker.sets import Sets as Sets
 from fsa2lrnn.checker.sets import Tail as Tail
 from fsa2lrnn.checker.sets import Tube as Tube
@@ -27,13 +30,13 @@ from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
 from fsa2lrnn.verdicts import Scope, tested
-from fsa2lrnn.verification.packing import Unpacking, pack
 from fsa2lrnn.verification.plain import library_errors
 
 FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
 _OLD_FORMAT = "fsa2lrnn-certificate"  # old files, which ignore the outputs that the model lacks
 METHODS = ("sets", "enumeration")
+_SMALL = 1 << 16  # bytes: smaller arrays are always compressed
 _OF_SETS = ("margins", "slack", "tube")
 
 
@@ -114,7 +117,6 @@ class Certificate(Brief):
         return f"certificate, to be checked: {self._claim()}, by {self.method}, in {self.dtype}"
 
     def _repr_html_(self) -> str:
-        """Return an HTML card of the claim, which `check` has yet to check."""
         rows = [
             ("claims", self._claim()),
             ("method", f"{self.method}, memory {self.memory}" if self.tube else self.method),
@@ -188,7 +190,6 @@ def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
 
 
 def _plain(data: Any) -> Any:
-    """Return a certificate or a part of it as JSON data."""
     if isinstance(data, np.ndarray):
         return pack(data)
     if isinstance(data, MooreMachine):
@@ -196,3 +197,19 @@ def _plain(data: Any) -> Any:
     if isinstance(data, tuple):
         return [_plain(part) for part in cast("tuple[Any, ...]", data)]
     return {field.name: _plain(getattr(data, field.name)) for field in fields(data)} if is_dataclass(data) else data
+
+
+def pack(x: np.ndarray) -> dict[str, Any]:
+    """Return a JSON object that the checker's `Unpacking` decodes: bool, int64 or float64 arrays.
+
+    >>> Unpacking().unpack(pack(np.array([0.5, 3])), "x")
+    array([0.5, 3. ])
+    """
+    fits = x.dtype == np.float64 and bool((np.abs(x) <= np.finfo(np.float32).max).all())
+    narrow = x.astype(np.float32) if fits else x
+    stored = narrow if np.array_equal(narrow, x) else x
+    entries = np.ascontiguousarray(stored.astype(stored.dtype.newbyteorder("<"))).tobytes()
+    data = zlib.compress(entries, 9)
+    if x.nbytes > max(_SMALL, RATIO * len(data)):
+        data = zlib.compress(entries, 0)
+    return {"dtype": stored.dtype.name, "shape": list(x.shape), "data": base64.b64encode(data).decode()}

@@ -19,8 +19,7 @@ from fsa2lrnn.verdicts import Accepted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.modules import check_modelled
-from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain
-from fsa2lrnn.verification.slack import slack_of
+from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 MOST_READ = 1 << 20

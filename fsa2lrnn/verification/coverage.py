@@ -81,7 +81,6 @@ def model_digest(model: LRNN | Recurrence) -> str:
 
 
 def _tensors(name: str, part: Any) -> Iterator[tuple[str, Tensor]]:
-    """Yield the numbers of exact tables with the names of their fields."""
     if is_dataclass(part):
         for field in fields(part):
             yield from _tensors(f"{name}.{field.name}", getattr(part, field.name))

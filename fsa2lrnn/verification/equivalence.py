@@ -9,7 +9,6 @@ from a sample.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -25,10 +24,10 @@ from fsa2lrnn.extraction.walk import TransitionSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.recurrence import Recurrence
 from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
-from fsa2lrnn.verification import pairs
 from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.exactness import RoundingWatch
 from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.pairs import PairsTable, write
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order
 from fsa2lrnn.verification.walk import JointWalk
@@ -37,8 +36,6 @@ BUDGET = 1_000_000  # pairs of states
 
 
 class _Model(TransitionSystem[np.ndarray, np.ndarray], Protocol):
-    """A model as a transition system with rows of bytes as states and numbers as outputs."""
-
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
 
@@ -91,55 +88,31 @@ def prove_equivalent(
         if certificate is not None:
             raise UnsupportedFormat("certificates are of modules: compile the tables, and prove the model equivalent")
         system = _RecurrenceSystem(model)
-        result = _explored(system, specification_of(system, machine, ignore, empty_word), budget, deadline)
-        return result.proved(model, of_integers(model)) if isinstance(result, _ClosedWalk) else result
+        goal = specification_of(system, machine, ignore, empty_word)
+        result = _explored(system, goal, budget, deadline)
+        return _proved(model, goal, of_integers(model), result) if isinstance(result, PairsTable) else result
     check_modelled(model)
     goal, watched = specification_of(model, machine, ignore, empty_word), _WatchedModel(model, deadline=deadline)
     result = _explored(watched, goal, budget, deadline)
     if isinstance(result, Undecided) or (watched.is_exact and isinstance(result, Refuted)):
         return result
-    if isinstance(result, _ClosedWalk) and watched.is_exact:
+    if isinstance(result, PairsTable) and watched.is_exact:
         covers = of_exact(model)
-    elif isinstance(result, _ClosedWalk) and is_right_in_every_order(model, goal, result.rows, result.states):
+    elif isinstance(result, PairsTable) and is_right_in_every_order(model, goal, *result.read):
         covers = of_exact_steps(model)
     else:
         dtype = str(model.dtype).removeprefix("torch.")
         # Batches may round differently from single words, so the walk is repeated word by word.
         result = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
-        if not isinstance(result, _ClosedWalk):
+        if not isinstance(result, PairsTable):
             return result
         covers = of_letters(dtype)
     if certificate is not None:
-        pairs.write(Path(certificate), model, minimise(machine), goal, covers, result.pairs_table)
-    return result.proved(model, covers)
+        write(Path(certificate), model, minimise(machine), goal, covers, result)
+    return _proved(model, goal, covers, result)
 
 
-@dataclass(frozen=True, eq=False)
-class _ClosedWalk:
-    """A complete walk: all reachable pairs, the number of letters read, and whether the first output is compared."""
-
-    pairs_table: pairs.PairsTable
-    letters: int
-    start_is_read: bool
-    goal: Specification
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The model states whose outputs are compared, as bytes."""
-        return self.pairs_table.rows[0 if self.start_is_read else 1 :]
-
-    @property
-    def states(self) -> np.ndarray:
-        """The machine states whose outputs are compared."""
-        return self.pairs_table.states[0 if self.start_is_read else 1 :]
-
-    def proved(self, model: LRNN | Recurrence, covers: Coverage) -> Proved:
-        return Proved(len(self.pairs_table.states), self.letters, covers, self.goal.scope, model_digest(model))
-
-
-def _explored(
-    system: _Model, goal: Specification, budget: int, deadline: Deadline
-) -> _ClosedWalk | Refuted | Undecided:
+def _explored(system: _Model, goal: Specification, budget: int, deadline: Deadline) -> PairsTable | Refuted | Undecided:
     walk = JointWalk(system, goal)
     if goal.empty_word:
         outputs = np.array([system.initial_output()])
@@ -168,11 +141,13 @@ def _explored(
         if walk.seen > budget:
             return Undecided(walk.length, goal.scope, budget)
     # No pair is new: the reachable joint state set is complete.
-    table = pairs.PairsTable(
-        np.concatenate(rows), np.concatenate(states), np.full((walk.seen, len(goal.alphabet)), -1), start_is_read
-    )
-    table.successors[np.concatenate(parents), np.concatenate(letters)] = np.concatenate(reached)
-    return _ClosedWalk(table, walk.letters, start_is_read, goal)
+    successors = np.full((walk.seen, len(goal.alphabet)), -1)
+    successors[np.concatenate(parents), np.concatenate(letters)] = np.concatenate(reached)
+    return PairsTable(np.concatenate(rows), np.concatenate(states), successors, start_is_read, walk.letters)
+
+
+def _proved(model: LRNN | Recurrence, goal: Specification, covers: Coverage, table: PairsTable) -> Proved:
+    return Proved(len(table.states), table.letters, covers, goal.scope, model_digest(model))
 
 
 class _WatchedModel(ModelSystem):
@@ -192,13 +167,10 @@ class _WatchedModel(ModelSystem):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every schedule computes the same steps and outputs as those so far."""
         return self._watch.is_exact
 
 
 class _RecurrenceSystem:
-    """Exact tables as a transition system on the bytes of their integer states."""
-
     def __init__(self, recurrence: Recurrence) -> None:
         self._recurrence = recurrence
         self.alphabet, self.outputs = recurrence.alphabet, recurrence.outputs

@@ -7,7 +7,7 @@ other activations, a user-defined `forward` or tensors outside the parameters: m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
@@ -44,7 +44,6 @@ _NOT_RUN = ("__annotations__", "__setstate__")  # Python and torch's compiler se
 
 
 def _class_attributes() -> dict[tuple[type, str], object]:
-    """Return the attributes of the modelled classes, own and inherited, by class and name."""
     parts = ((kind, vars(base)) for kind in _MODELLED for base in reversed(kind.__mro__))
     return {(kind, name): part for kind, own in parts for name, part in own.items() if name not in _NOT_RUN}
 
@@ -85,7 +84,6 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
 
 
 def _own_layers(config: LRNNConfig) -> dict[str, str]:
-    """Return the names of the user-defined layers by place, such as "layers.0"."""
     names = {f"layers.{i}": name_of(layer) for i, layer in enumerate(config.layers)}
     return {place: name for place, name in names.items() if LAYERS[name] not in OURS}
 
@@ -229,7 +227,6 @@ def _type_faults(name: str, tensor: Any, kinds: tuple[type[Tensor], ...]) -> Ite
 
 
 def _tampering(name: str, module: nn.Module) -> Iterator[str]:
-    """Yield the hooks, parametrizations and attributes that make a module deviate from its class."""
     if hooks := [kind for kind in _HOOKS if getattr(module, f"_{kind}")]:
         yield f"{name} has {', '.join(hooks)}: remove them before judging, whatever they do is not modelled"
     if parametrize.is_parametrized(module):
@@ -257,17 +254,14 @@ def _numbers(model: LRNN) -> Iterator[str]:
     tensors = [*model.parameters(), *model.buffers()]
     kinds = {tensor.dtype for tensor in tensors if tensor.is_floating_point()}
     if len(kinds) > 1 or len({tensor.device for tensor in tensors}) > 1:
-        yield f"its tensors are of the dtypes {_listed(kinds)}, or on several devices: convert it to one"
+        listed = ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
+        yield f"its tensors are of the dtypes {listed}, or on several devices: convert it to one"
 
 
 def _global_hooks() -> Iterator[str]:
     for kind in _HOOKS:
         if getattr(torch_module, f"_global_{kind}", None):
             yield f"torch has {kind} for all modules: remove them before judging"
-
-
-def _listed(kinds: Iterable[torch.dtype]) -> str:
-    return ", ".join(sorted(str(kind).removeprefix("torch.") for kind in kinds))
 
 
 def _name(thing: object) -> str:

@@ -31,12 +31,20 @@ class PairsTable:
         states: int64 (N,), the machine states.
         successors: int64 (N, |Σ|), −1 where no position that follows counts.
         start_is_read: whether the output of the first pair is compared.
+        letters: the number of letters read.
     """
 
     rows: np.ndarray
     states: np.ndarray
     successors: np.ndarray
     start_is_read: bool
+    letters: int
+
+    @property
+    def read(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and the machine states of the pairs whose outputs are compared."""
+        first = 0 if self.start_is_read else 1
+        return self.rows[first:], self.states[first:]
 
 
 def write(

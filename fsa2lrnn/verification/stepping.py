@@ -16,8 +16,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verification.plain import checked
-from fsa2lrnn.verification.slack import slack_of
+from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification
 
 _NONE = 1 << 20  # the exponent of the lowest bit of zero, which has none

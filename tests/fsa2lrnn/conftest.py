@@ -47,8 +47,10 @@ def check_sequences(config, lengths=LENGTHS):
             u, start = rows[index], layer.initial_state(WORDS)
             y, state = layer(u, start)
             check_close(by_steps(layer, u), (y, state))
-            check_close(layer(rows, start, "auto", index), (y, state))
-            check_close([layer.outputs(u, start), layer.outputs(rows, start, "auto", index)], (y, y))
+            check_close([layer.outputs(u, start)], [y])
+            if layer.takes_index:
+                check_close(layer(rows, start, "auto", index), (y, state))
+                check_close([layer.outputs(rows, start, "auto", index)], [y])
             for method in layer.methods:
                 check_close(layer(u, start, method), (y, state))
             cut = length // 3

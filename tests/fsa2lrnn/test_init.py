@@ -52,19 +52,6 @@ def test_functions_stay_functions_whatever_was_imported_before(first):
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
 
-def test_one_namespace_goes_the_whole_way():
-    from fsa2lrnn import certify, check, compile_machine, extract, falsify, prove_equivalent, repair, zoo
-
-    machine = zoo.sum_mod(2)
-    model = compile_machine(machine)
-    assert extract(model) == machine.minimise()
-    assert prove_equivalent(model, machine).pairs == 2
-    assert falsify(model, machine).checked_length is None
-    certificate = certify(model, machine)
-    check(certificate, model)
-    assert repair(model, machine).change.A < 1e-6
-
-
 @pytest.fixture
 def now(monkeypatch):
     """A clock that tests set."""
@@ -117,7 +104,7 @@ def test_one_is_no_plural_and_long_texts_keep_both_ends():
 def test_help_names_every_ending_and_prefixes_stand_in_place_of_endings():
     files = [ending for known in FORMATS if known.is_file for ending in known.endings]
     assert endings().split() == files
-    assert endings(for_writing=True).split() == [e for known in FORMATS if known.writes for e in known.endings]
+    assert endings(for_writing=True).split() == [e for known in FORMATS if known.writer for e in known.endings]
     assert options.WRITTEN.endswith(endings(for_writing=True))
     assert str(app.info.epilog).endswith(f"a file: {endings()}")
     assert [known.endings for known in FORMATS if not known.is_file] == [("regex:",), ("task:",), ("mlregtest:",)]

@@ -192,10 +192,3 @@ def test_rows_of_more_codes_than_fit_an_integer(width):
     found, number = distinct_rows(rows)
     assert found.tolist() == np.unique(rows, axis=0).tolist()
     assert (found[number] == rows).all()
-
-
-def test_rows_are_numbered_alike_just_when_equal():
-    rows = np.array([[2**40, 3, 2**40], [2**40, 3, 2**40], [2**40, 3, 5], [0, 3, 5]])
-    a, b, c, d = number_rows(rows).tolist()
-    assert a == b
-    assert len({a, c, d}) == 3

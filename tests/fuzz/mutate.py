@@ -84,7 +84,7 @@ def in_json(value: Any, rng: random.Random, own: Sequence[Any] = ()) -> Any:
     """A few values of a document exchanged, removed, doubled, renamed, or swapped with each other."""
     value = copy.deepcopy(value)
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        places = list(_places(value))
+        places = list(places_in(value))
         if not places:
             return value
         holder, key = rng.choice(places)
@@ -135,9 +135,9 @@ def _keys(holder: Any) -> Any:
     return holder if isinstance(holder, dict) else range(len(holder))
 
 
-def _places(value: Any) -> Any:
+def places_in(value: Any) -> Any:
     """Each (container, key) of a document."""
     if isinstance(value, dict | list):
         for key in list(_keys(value)):
             yield value, key
-            yield from _places(value[key])
+            yield from places_in(value[key])

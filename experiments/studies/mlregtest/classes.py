@@ -14,8 +14,9 @@ import typer
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.names import parse_name
 from fsa2lrnn.automata.monoid import classify
-from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 
 FACTS = (
     "strictly_local", "tier_strictly_local", "strictly_piecewise", "locally_testable", "tier_locally_testable",

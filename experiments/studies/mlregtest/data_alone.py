@@ -9,8 +9,11 @@ exact if it is right on all words of 20 letters and more: the data says nothing 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from math import gcd
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,10 +26,12 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.names import parse_name
+from experiments.studies.mlregtest.networks import LAYERS, Network, by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
-from experiments.studies.mlregtest.words import LONG, SHORT, Labelled, LanguageWords, data
+from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning import Data, learn
 
@@ -39,12 +44,13 @@ def by_training(given: Data) -> MooreMachine:
     return learn(given, held_out=0, steps=STEPS).machine
 
 
-METHODS: dict[str, Callable[[Data], MooreMachine]] = {
+METHODS: dict[str, Callable[[Data], MooreMachine | Network]] = {
     "hierarchy": by_hierarchy,
     "train": by_training,
     "rpni": lambda given: by_state_merging(given, by_evidence=False),
     "edsm": lambda given: by_state_merging(given, by_evidence=True),
     "merge": lambda given: learn(given, method="merge", held_out=0).machine,
+    **{arm: partial(by_layer, arm=arm) for arm in LAYERS},
 }
 
 
@@ -56,12 +62,15 @@ def main(
     test: Annotated[int, typer.Option(min=40, help="words in each test set")] = 400,
     seconds: Annotated[float, typer.Option(min=1, help="processor time of a run")] = 60.0,
     minutes: Annotated[float, typer.Option(min=0, help="after which no run begins")] = 30.0,
+    part: Annotated[str, typer.Option(help="i/n: of the languages, the i-th and each n-th after it")] = "1/1",
+    rows: Annotated[list[Path] | None, typer.Option(help="results of other parts, taken over")] = None,
 ) -> None:
     """Learn from data alone and write experiments/results/mlregtest_data_alone.json."""
     torch.set_num_threads(1)
     end = time.monotonic() + 60 * minutes
     each = [(size, method) for size in map(int, sizes.split(",")) for method in methods.split(",")]
-    drawn = spread(names(folder, seed=31))[: languages or None]
+    first, parts = map(int, part.split("/"))
+    drawn = spread(names(folder, seed=31))[: languages or None][first - 1 :: parts]
     cells = [(name, *cell) for name in drawn for cell in each]
     plan = (cell for cell in cells if time.monotonic() < end)
 
@@ -72,13 +81,10 @@ def main(
         results = {"seconds": seconds, "test": test, "runs": runs}
         results_io.write("mlregtest_data_alone", results, "python -m experiments.studies.mlregtest.data_alone FOLDER")
 
-    run_due(
-        plan,
-        ("name", "size", "method"),
-        known_rows("mlregtest_data_alone"),
-        run,
-        write,
-    )
+    keys = ("name", "size", "method")
+    parts_read = [json.loads(path.read_text(encoding="utf-8"))["results"]["runs"] for path in rows or []]
+    known = {tuple(row[key] for key in keys): row for row in chain(known_rows("mlregtest_data_alone"), *parts_read)}
+    write(run_due(plan, keys, [*known.values()], run, write))
 
 
 def spread(stratified: list[str]) -> list[str]:
@@ -115,36 +121,30 @@ def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds:
             learned = METHODS[method](words)
     except (OutOfTime, BudgetExceeded) as error:
         return row | {"processor_seconds": round(time.process_time() - begun, 2), "error": str(error)}
-    row |= {"processor_seconds": round(time.process_time() - begun, 2), "learned_states": learned.n_states}
+    row["processor_seconds"] = round(time.process_time() - begun, 2)
     row["training_errors"] = wrong_words(learned, words)
-    row["exact"] = agrees_from(learned, target, SHORT[0])
-    row["equal"] = row["exact"] and agrees_from(learned, target, 0)
+    if isinstance(learned, Network):
+        row["exact"] = None  # not decided
+    else:
+        row["learned_states"] = learned.n_states
+        row["exact"] = agrees_from(learned, target, SHORT[0])
+        row["equal"] = row["exact"] and agrees_from(learned, target, 0)
     for label, (lengths, is_adversarial) in TESTS.items():
         try:
-            words = (
+            test_words = (
                 draw.adversarial_test(lengths, test) if is_adversarial else draw.random_test(lengths, test, training)
             )
         except Fsa2LrnnError as error:
             row[label] = str(error)
             continue
-        row[label] = accuracy(learned, target, words)
+        row[label] = 1 - wrong_words(learned, data(test_words, target)) / len(test_words)
     return row
 
 
-def accuracy(learned: MooreMachine, target: MooreMachine, words: Labelled) -> float:
-    """Return the share of words with the right label; tokens index the letters of the target."""
-    order = [learned.alphabet.index(letter) for letter in target.alphabet]
-    right = 0
-    for word, label in words:
-        q = learned.start
-        for a in word:
-            q = int(learned.delta[order[a], q])
-        right += learned.outputs[q] == label
-    return right / len(words)
-
-
-def wrong_words(learned: MooreMachine, words: Data) -> int:
-    """Return how many words of a data set with one label at each end the machine gets wrong."""
+def wrong_words(learned: MooreMachine | Network, words: Data) -> int:
+    """Return how many words of a data set with one label at each end are labelled differently."""
+    if isinstance(learned, Network):
+        return int(learned.wrong(words).sum())
     tokens, lengths, labels = end_labels(words)
     order = np.array([learned.alphabet.index(letter) for letter in words.alphabet])
     q = np.full(len(tokens), learned.start)

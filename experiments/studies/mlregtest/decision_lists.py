@@ -277,15 +277,15 @@ class Search:
     Args:
         tokens: int64 (N, T), padded.
         lengths, labels: of each word, (N,).
-        seconds: processor time after which no further space is searched.
+        seconds: processor time of `short_list` or `longer_list` after which no further space is searched.
     """
 
     def __init__(
         self, tokens: np.ndarray, lengths: np.ndarray, labels: np.ndarray, n_letters: int, seconds: float
     ) -> None:
         self.tokens, self.lengths, self.labels, self.n_letters = tokens, lengths, labels, n_letters
-        self._half = time.process_time() + seconds / 2
-        self._end = self._half + seconds / 2
+        self._seconds = seconds
+        self._begin()
         self._few = np.arange(min(_SCREENED, len(tokens)))
         self._price = np.log2(2 * len(tokens))
         letters = tuple(range(n_letters))
@@ -294,6 +294,7 @@ class Search:
 
     def short_list(self) -> DecisionList | None:
         """Return a short list of single literals that is right on all words, None if none was learned."""
+        self._begin()
         spaces = [Space(tier, False) for tier in self._tiers] + [Space(None, True)]
         lists = {space: self._learn(space, self._few, _GREEDS[:1], pairs=False) for space in spaces}
         self._tiers.sort(key=lambda tier: lists[Space(tier, False)].bits)
@@ -308,6 +309,7 @@ class Search:
 
         A space is first tried on some of the words; the best are searched again with the words that they get wrong.
         """
+        self._begin()
         letters = tuple(range(self.n_letters))
         mixed = list(dict.fromkeys([letters, *self._tiers[:2]]))
         spaces = [Space(tier, False) for tier in self._tiers[:_FINAL]] + [Space(None, True)]
@@ -323,6 +325,10 @@ class Search:
             if not refined or (self._has_time and lists[space].bits < min(each.bits for each in refined)):
                 refined.append(self._refined(space, lists[space]))
         return min(refined, key=lambda each: each.bits)
+
+    def _begin(self) -> None:
+        self._half = time.process_time() + self._seconds / 2
+        self._end = self._half + self._seconds / 2
 
     @property
     def _has_time(self) -> bool:

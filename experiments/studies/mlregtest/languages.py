@@ -7,7 +7,7 @@ from collections import defaultdict
 from itertools import chain, zip_longest
 from pathlib import Path
 
-from fsa2lrnn.automata.zoo.mlregtest import parse_name
+from experiments.studies.mlregtest.names import parse_name
 from fsa2lrnn.errors import UnsupportedFormat
 
 

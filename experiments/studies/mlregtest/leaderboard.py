@@ -28,12 +28,13 @@ from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest import board
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.names import parse_name
 from experiments.studies.random_languages.arms import ARMS as COMMON
 from experiments.studies.random_languages.arms import TRAINING, Arm
 from fsa2lrnn import certify, falsify
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import Action
-from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
 from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.families import represent

@@ -19,7 +19,8 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest.languages import names
-from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest, parse_name
+from experiments.studies.mlregtest.names import parse_name
+from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 from fsa2lrnn.extra.learning import learn
 
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from experiments import results_io
 from experiments.studies.mlregtest.classes import holds
+from experiments.studies.mlregtest.names import parse_name
 from experiments.tables import markdown
-from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import CLASSES
 
 _SIZES = (4, 16, 64)
 _TESTS = ("SR", "SA", "LR", "LA")
@@ -114,6 +115,7 @@ def data_alone() -> str:
         [
             method,
             f"{size:,}",
+            _share(of[size, method], lambda run: "training_errors" in run),
             *_of_data(of[size, method]),
             f"{median(run.get('processor_seconds', 0.0) for run in of[size, method]):.1f}",
         ]
@@ -129,20 +131,34 @@ def data_alone() -> str:
     inexact = [run for run in best if not run["exact"]]
     consistent = [run for run in inexact if run.get("training_errors") == 0]
     smaller = sum(run["learned_states"] < run["states"] for run in consistent)
-    ended = sum("learned_states" in run for run in runs)
     heads = ["words", "exact", *_TESTS]
     return (
-        markdown(["method", *heads, "median s"], rows)
-        + f"\n{len({run['name'] for run in runs})} languages, {ended} of {len(runs)} runs ended within "
-        f"{results['seconds']:g} s, about {results['test']:,} words per test set. `hierarchy` by class:\n\n"
+        markdown(["method", "words", "ended", *heads[1:], "median s"], rows)
+        + f"\n{len({run['name'] for run in runs})} languages, at most {results['seconds']:g} s of processor time per "
+        f"run, about {results['test']:,} words per test set.{_compared(runs)} `hierarchy` by class:\n\n"
         + markdown(["class", *heads], by_class)
         + f"\nOf {len(inexact)} inexact runs of `hierarchy`, {len(consistent)} are right on all their training words, "
         f"{smaller} with fewer states than the language (`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
 
+def _compared(runs: Runs) -> str:
+    """Return how many languages `hierarchy` and `lists` identify, of those that both have run, per number of words."""
+    exact = {(run["method"], run["size"], run["name"]): run["exact"] for run in runs}
+    parts = list[str]()
+    for size in sorted({run["size"] for run in runs}):
+        both = [name for method, n, name in exact if (method, n) == ("hierarchy", size) and ("lists", n, name) in exact]
+        if both:
+            new, old = (sum(exact[method, size, name] for name in both) for method in ("hierarchy", "lists"))
+            parts.append(f"{new} and {old} of {len(both)} from {size:,} words")
+    return (
+        f" On the languages that both have run, `hierarchy` and `lists` identify {'; '.join(parts)}." if parts else ""
+    )
+
+
 def _of_data(runs: Runs) -> list[str]:
-    cells = [f"{sum(run['exact'] for run in runs)}/{len(runs)}"]
+    decided = [run["exact"] for run in runs if run["exact"] is not None]
+    cells = [f"{sum(decided)}/{len(decided)}" if decided else "–"]
     for test in _TESTS:
         right = [run[test] for run in runs if isinstance(run.get(test), float)]
         cells.append(f"{sum(right) / len(right):.3f}" if right else "–")

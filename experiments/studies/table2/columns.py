@@ -108,6 +108,6 @@ def sweep(task: str, name: str, rates: tuple[str, ...], seeds: tuple[int, ...], 
         {name: {**COLUMNS[name].network, **where}},
         {rate: changes[rate] for rate in rates},
         seeds,
-        "released",
+        "paper",
         RunPlan(lengths=LENGTHS, n_words=WORDS),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Callable, Hashable, Iterable
+import re
+from collections.abc import Hashable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +19,9 @@ from fsa2lrnn.source_kinds import FORMATS, SourceFormat
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB per second: half a minute; a table of 10⁷ entries fits in JSON
 
+_PREFIX = re.compile(r"\s*(regex|task)\s*:\s*(.*)", re.IGNORECASE | re.DOTALL)
+_CALL = re.compile(r"\s*(\w+)\s*(\(.*)?\s*", re.DOTALL)
+_OPERATORS = frozenset("()*+|?[]{}&^")
 _SYMBOL_TABLES = {"isymbols": (".isyms", ".syms"), "osymbols": (".osyms", ".syms")}
 
 
@@ -63,7 +68,7 @@ def read_source(
     if unknown := [name for name in options if name not in taken]:
         takes = ", ".join(taken) or "no options"
         raise UnsupportedFormat(f"option {unknown[0]!r} is not known to the reader of {form.name}: it takes {takes}")
-    read = _function(form.reader)
+    read = _loaded(form.reader)
     if not form.is_file:
         _check_characters(str(source), form)
         return read(str(source).removeprefix(form.endings[0]), **options)
@@ -80,7 +85,7 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
         UnsupportedFormat: if the ending is unknown, the format cannot represent the machine, or writing fails.
     """
     form, path = _format_of(path, for_writing=True), Path(path)
-    written = _function(form.writer or "")(machine)
+    written = _loaded(form.writer or "")(machine)
     texts = cast("tuple[str, ...]", written) if isinstance(written, tuple) else (str(written),)
     for target, text in zip(_targets(path, form), texts, strict=True):
         try:
@@ -112,29 +117,40 @@ def _unwritable(target: Path, fault: OSError) -> UnsupportedFormat:
     return UnsupportedFormat(f"{target} can't be written ({fault.strerror}): choose another path")
 
 
-def _function(name: str) -> Callable[..., Any]:
-    module, function = name.split(":")
-    return getattr(import_module(f"fsa2lrnn.automata.{module}"), function)
+def _loaded(name: str) -> Any:
+    module, attribute = name.split(":")
+    return getattr(import_module(f"fsa2lrnn.automata.{module}"), attribute)
 
 
 def options_of(form: SourceFormat) -> tuple[str, ...]:
     """Return the option names of a reader, with `completion` where a transition can be missing."""
-    return tuple(name for name in inspect.signature(_function(form.reader)).parameters if name != "origin")[1:]
+    return tuple(name for name in inspect.signature(_loaded(form.reader)).parameters if name != "origin")[1:]
 
 
 def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
-    text, candidates = str(source), [form for form in FORMATS if form.writes or not for_writing]
+    text, candidates = str(source), [form for form in FORMATS if form.writer or not for_writing]
     for form in candidates:
         if text.lower().endswith(form.endings) if form.is_file else text.startswith(form.endings):
             return form
-    if not for_writing and not exists(text):
-        from fsa2lrnn.automata.formats.suggestion import meant
-
-        if (suggestion := meant(text)) is not None:
-            raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
+    if not for_writing and not exists(text) and (suggestion := meant(text)) is not None:
+        raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
     verb = "written" if for_writing else "read"
     endings = ", ".join(ending for form in candidates for ending in form.endings)
     raise UnsupportedFormat(f"{shortened(text)!r} can't be {verb}, its kind is not known: understood are {endings}")
+
+
+def meant(source: str) -> str | None:
+    """Return the source that was probably meant, or None if no correction suggests itself.
+
+    >>> meant("(ab)*"), meant("mod_arit(5)"), meant("Task: parity"), meant("machine.xyz")
+    ('regex:(ab)*', 'task:mod_arith(5)', 'task:parity', None)
+    """
+    tasks: Iterable[str] = _loaded("zoo:TASKS")
+    if prefix := _PREFIX.fullmatch(source):
+        return f"{prefix[1].lower()}:{prefix[2]}"
+    if (call := _CALL.fullmatch(source)) and (near := difflib.get_close_matches(call[1], tasks, 1, 0.8)):
+        return f"task:{near[0]}{call[2] or ''}"
+    return f"regex:{source}" if _OPERATORS & set(source) else None
 
 
 def _check_characters(source: str, form: SourceFormat) -> None:

@@ -21,25 +21,13 @@ import html
 import json
 import re
 from collections.abc import Hashable, Iterator
-from itertools import islice
 from typing import Any, get_args
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import dot_syntax
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.dot_syntax import Arc, DotGraph, Node
-from fsa2lrnn.automata.formats.graph import (
-    ABSENT,
-    EPSILON,
-    MAX_PROBLEMS,
-    Edge,
-    Kind,
-    LabelledGraph,
-    Problem,
-    State,
-    raise_problems,
-    stop_at_many,
-)
+from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problems, State
 from fsa2lrnn.automata.formats.json_file import label_to_json
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
@@ -92,34 +80,23 @@ def from_dot(
     labels = [letters[label] for label in _labels(edges)]
     _check_transitions(sum(map(len, labels)), text, origin)
     kind = kind or _kind(nodes, labels)
-    silent = (edge for edge, letters in zip(edges, labels, strict=True) if "" in letters)
-    problems = [
-        Problem(
-            f"the edge {edge.tail} -> {edge.head} has no letter: give it label=…, or label=ε if it reads none",
-            edge.line,
-        )
-        for edge in islice(silent, MAX_PROBLEMS)
-    ]
+    problems = Problems(origin)
+    for edge in (edge for edge, letters in zip(edges, labels, strict=True) if "" in letters):
+        remedy = "give it label=…, or label=ε if it reads none"
+        problems.add(f"the edge {edge.tail} -> {edge.head} has no letter: {remedy}", edge.line)
     if kind == "mealy" and (marked := [node.name for node in nodes if _is_accepting(node)]):
-        problems.append(
-            Problem(
-                f"state {marked[0]!r} is drawn as accepting, but the edges carry outputs: draw one of the two, "
-                "or pass kind='acceptor' if the slashes are part of the letters"
-            )
+        problems.add(
+            f"state {marked[0]!r} is drawn as accepting, but the edges carry outputs: draw one of the two, or pass "
+            "kind='acceptor' if the slashes are part of the letters"
         )
     graph = LabelledGraph(
         kind,
         tuple(_state(node, kind) for node in nodes),
         tuple(dict(starts).items()),
-        tuple(
-            _edge(edge, letter, kind)
-            for edge, letters in zip(edges, labels, strict=True)
-            for letter in letters
-            if letter
-        ),
+        tuple(_edge(edge, part, kind) for edge, parts in zip(edges, labels, strict=True) for part in parts if part),
         origin=origin,
         start_remedy=_START_REMEDY,
-        problems=tuple(problems),
+        problems=problems.all,
     )
     return to_machine(graph, completion)
 
@@ -163,21 +140,19 @@ def to_dot(machine: MooreMachine) -> str:
 
 def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
     """Return the graph that `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
-    problems: list[Problem] = []
+    problems = Problems(origin)
 
     def exact(attributes: dict[str, str], name: str, line: int | None) -> Any:
-        stop_at_many(origin, problems)
-        text = attributes.get(name)
+        text, is_list = attributes.get(name), name in ("letters", "alphabet")
         try:
             value = parse_json(text or "", name)
-            if name in ("letters", "alphabet"):
+            if is_list:
                 return [symbols.from_json(item) for item in read(list[Any], value, name)]
             return symbols.from_json(value)
         except UnsupportedFormat:
             fault = f"{name}= is missing" if text is None else f"{name}={text[:80]} is not JSON as to_dot writes it"
-            remedy = f"correct it, or remove {_OURS}=1 from the graph to have the labels read"
-            problems.append(Problem(f"{fault}: {remedy}", line))
-            return [] if name in ("letters", "alphabet") else None
+            problems.add(f"{fault}: correct it, or remove {_OURS}=1 from the graph to have the labels read", line)
+            return [] if is_list else None
 
     states: list[State] = []
     for node in drawn.nodes.values():
@@ -191,7 +166,7 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
     _check_transitions(sum(len(letters[id(arc.attributes)]) for arc in arcs), text, origin)
     edges = [Edge(arc.tail, letter, arc.head, line=arc.line) for arc in arcs for letter in letters[id(arc.attributes)]]
     alphabet = exact(drawn.attributes, "alphabet", None)
-    raise_problems(origin, problems)
+    problems.check()
     return LabelledGraph("moore", tuple(states), tuple(starts), tuple(edges), tuple(alphabet), origin, _START_REMEDY)
 
 
@@ -225,17 +200,11 @@ def _start_arrows(drawn: DotGraph) -> set[str]:
         attributes = drawn.nodes[name].attributes
         shape = attributes.get("shape", "").lower()
         is_plain = shape in _PLAIN_SHAPES
-        is_hidden = (
-            name == ""
-            or name.startswith("__start")
-            or shape == "point"
-            or (is_plain and attributes.get("label") == "")
-            or name in tails
-        )
+        is_hidden = name == "" or name.startswith("__start") or shape == "point"
         is_word = (is_plain or name.lower() in _START_WORDS) and all(label in _START_WORDS for label in labels)
-        if name not in entered and (is_hidden or is_word):
+        if is_hidden or is_word or (is_plain and attributes.get("label") == ""):
             tails.add(name)
-    return {name for name in tails if name not in entered}
+    return tails - entered
 
 
 def _kind(nodes: list[Node], labels: list[list[str]]) -> Kind:

@@ -28,8 +28,7 @@ _TOKEN = re.compile(
     | (?P<hash>    \#[^\n]* )
     | (?P<comment> /\* )
     | (?P<string>  "[^"\\]*+(?:\\.[^"\\]*+)*+" )
-    | (?P<number>  -?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?) )
-    | (?P<name>    [A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_\u0080-\U0010ffff]* )
+    | (?P<id>      -?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?) | [A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_\u0080-\U0010ffff]* )
     | (?P<arrow>   -> | -- )
     | (?P<sign>    [{}\[\];,=:+] )
     | (?P<html>    < )
@@ -90,9 +89,6 @@ class _Scope:
     edge: dict[str, str] = field(default_factory=dict[str, str])
     members: dict[str, None] = field(default_factory=dict[str, None])
 
-    def inner(self) -> _Scope:
-        return _Scope(dict(self.node), self.edge)
-
 
 def parse(text: str, origin: str = "the DOT text") -> DotGraph:
     r"""Return the graph of a DOT text, which must hold exactly one directed graph.
@@ -117,15 +113,12 @@ class _Parser:
         self.result = DotGraph()
 
     def graph(self) -> DotGraph:
-        if self._at_keyword("strict"):
-            self._advance()
-        if self._at_keyword("graph"):
+        self._takes_word("strict")
+        if self._at_word("graph"):
             self._fail("an undirected graph has no transitions: write digraph, and -> in place of --")
-        if not self._at_keyword("digraph"):
+        if not self._takes_word("digraph"):
             self._fail(f"expected 'digraph', found {self._found()}: is this a Graphviz file?")
-        self._advance()
-        if self._at(*_NAMES):
-            self._advance()
+        self._takes(*_NAMES)
         self._expect("{")
         self._statements(_Scope(), 0)
         if not self._at("end"):
@@ -134,38 +127,32 @@ class _Parser:
 
     def _statements(self, scope: _Scope, depth: int) -> None:
         """Parse statements up to and including the closing brace."""
-        while not self._at("}"):
+        while not self._takes("}"):
             if self._at("end"):
                 self._fail("the text ends inside the graph: a closing } is missing, or the file is truncated")
-            if self._at(";"):
-                self._advance()
-            else:
+            if not self._takes(";"):
                 self._statement(scope, depth)
-        self._advance()
 
     def _statement(self, scope: _Scope, depth: int) -> None:
         for keyword in ("node", "edge", "graph"):
-            if self._at_keyword(keyword):
-                self._advance()
+            if self._takes_word(keyword):
                 self._set_defaults(keyword, scope, depth)
                 return
-        is_name, line = self._at(*_NAMES) and not self._at_keyword("subgraph"), self.token.line
+        is_name, line = self._at_node(), self.token.line
         if is_name:
             name = self._identifier()
-            if self._at("="):
-                self._advance()
+            if self._takes("="):
                 self._graph_attributes(depth)[name] = self._identifier()
                 return
-            ends = [self._mention(name, line, scope)]
+            ends = [self._mention(line, name, scope)]
         else:
             ends = [self._subgraph(scope, depth)]
         while self._at("arrow"):
             if self.token.text == "--":
                 self._fail("'--' is an edge without direction: write ->")
             self._advance()
-            if self._at(*_NAMES) and not self._at_keyword("subgraph"):
-                head_line = self.token.line
-                ends.append(self._mention(self._identifier(), head_line, scope))
+            if self._at_node():
+                ends.append(self._mention(self.token.line, self._identifier(), scope))
             else:
                 ends.append(self._subgraph(scope, depth))
         attributes = self._attribute_lists()
@@ -187,26 +174,23 @@ class _Parser:
         else:
             of_nodes.update(defaults)
 
-    def _mention(self, name: str, line: int, scope: _Scope) -> list[str]:
+    def _mention(self, line: int, name: str, scope: _Scope) -> list[str]:
         """Add the node unless it exists, with the scope's default attributes; skip ports; return [name]."""
         if name not in self.result.nodes:
             self.result.nodes[name] = Node(name, dict(scope.node), line)
         scope.members[name] = None
         for _ in range(2):
-            if self._at(":"):
-                self._advance()
+            if self._takes(":"):
                 self._identifier()
         return [name]
 
     def _subgraph(self, scope: _Scope, depth: int) -> list[str]:
-        if self._at_keyword("subgraph"):
-            self._advance()
-            if self._at(*_NAMES):
-                self._advance()
+        if self._takes_word("subgraph"):
+            self._takes(*_NAMES)
         if depth == MAX_NESTING:
             self._fail(f"subgraphs are nested deeper than {MAX_NESTING}: flatten them")
         self._expect("{")
-        inner = scope.inner()
+        inner = _Scope(dict(scope.node), scope.edge)
         self._statements(inner, depth + 1)
         scope.members.update(inner.members)
         return list(inner.members)
@@ -217,17 +201,11 @@ class _Parser:
 
     def _attribute_lists(self) -> dict[str, str]:
         attributes: dict[str, str] = {}
-        while self._at("["):
-            self._advance()
-            while not self._at("]"):
+        while self._takes("["):
+            while not self._takes("]"):
                 name = self._identifier()
-                attributes[name] = "true"
-                if self._at("="):
-                    self._advance()
-                    attributes[name] = self._identifier()
-                if self._at(",", ";"):
-                    self._advance()
-            self._advance()
+                attributes[name] = self._identifier() if self._takes("=") else "true"
+                self._takes(",", ";")
         return attributes
 
     def _identifier(self) -> str:
@@ -235,8 +213,7 @@ class _Parser:
             self._fail(f"expected a name or value, found {self._found()}: put text with other characters in quotes")
         pieces, is_string = [self.token.text], self._at("string")
         self._advance()
-        while is_string and self._at("+"):
-            self._advance()
+        while is_string and self._takes("+"):
             pieces.append(self.token.text)
             self._expect("string")
         return "".join(pieces)
@@ -244,16 +221,25 @@ class _Parser:
     def _at(self, *kinds: str) -> bool:
         return self.token.kind in kinds
 
-    def _at_keyword(self, word: str) -> bool:
+    def _at_word(self, word: str) -> bool:
         return self._at("id") and self.token.text.lower() == word
 
-    def _expect(self, kind: str) -> None:
-        if not self._at(kind):
-            self._fail(f"expected {kind!r}, found {self._found()}")
-        self._advance()
+    def _at_node(self) -> bool:
+        return self._at(*_NAMES) and not self._at_word("subgraph")
 
-    def _advance(self) -> None:
+    def _takes(self, *kinds: str) -> bool:
+        return self._at(*kinds) and self._advance()
+
+    def _takes_word(self, word: str) -> bool:
+        return self._at_word(word) and self._advance()
+
+    def _expect(self, kind: str) -> None:
+        if not self._takes(kind):
+            self._fail(f"expected {kind!r}, found {self._found()}")
+
+    def _advance(self) -> bool:
         self.token = next(self.tokens)
+        return True
 
     def _found(self) -> str:
         return "the end of the text" if self._at("end") else repr(self.token.text[:40])
@@ -282,26 +268,19 @@ class _Parser:
                 yield Token("html", _HTML_TAG.sub("", _HTML_BREAK.sub(r"\\n", text[position + 1 : end - 1])), line)
             elif kind == "string":
                 yield Token("string", _unquoted(piece), line)
-            elif kind in ("name", "number"):
-                yield Token("id", piece, line)
-            elif kind == "arrow":
-                yield Token("arrow", piece, line)
-            elif kind == "sign":
-                yield Token(piece, piece, line)
+            elif kind != "space":
+                yield Token(piece if kind == "sign" else kind, piece, line)
             line += text.count("\n", position, end)
             position = end
         while True:
             yield Token("end", "", line)
 
     def _html_end(self, text: str, position: int, line: int) -> int:
-        depth, end = 0, None
+        depth = 0
         for bracket in _ANGLE.finditer(text, position):
             depth += 1 if bracket.group() == "<" else -1
             if depth == 0:
-                end = bracket.end()
-                break
-        if end is not None:
-            return end
+                return bracket.end()
         return self._fail("an HTML-like label < is not closed: add >", line)
 
 

@@ -7,11 +7,10 @@ report the same faults in the same words, with the line of the file.
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from itertools import islice
 from typing import Literal
 
 from fsa2lrnn.errors import InvalidMachine
@@ -78,7 +77,7 @@ class LabelledGraph:
         origin: the file or source, for messages.
         start_remedy: how this format marks a start state.
         may_be_empty: whether unreachable accepting states are allowed, as in graphs made by programs.
-        problems: the problems that the reader detected; `graph_problems` adds to them.
+        problems: the problems that the reader detected; `check_graph` adds to them.
     """
 
     kind: Kind
@@ -89,19 +88,25 @@ class LabelledGraph:
     origin: str = "the graph"
     start_remedy: str = "mark one state as start"
     may_be_empty: bool = False
-    problems: tuple[Problem, ...] = ()
+    problems: Sequence[Problem] = ()
 
 
-def raise_problems(origin: str, problems: Sequence[Problem]) -> None:
-    """Raise `InvalidMachine` with all problems, if there are any."""
-    if problems:
-        raise InvalidMachine(problem_report(origin, problems))
+class Problems:
+    """The faults of a source, as they are found; reading stops after `MAX_PROBLEMS`."""
 
+    def __init__(self, origin: str, problems: Iterable[Problem] = ()) -> None:
+        self.origin, self.all = origin, list(problems)
 
-def stop_at_many(origin: str, problems: Sequence[Problem]) -> None:
-    """Raise `InvalidMachine` with the problems so far if there are more than `MAX_PROBLEMS`."""
-    if len(problems) > MAX_PROBLEMS:
-        raise_problems(origin, problems)
+    def add(self, text: str, line: int | None = None) -> None:
+        """Add a fault; raise `InvalidMachine` with all of them if there are too many."""
+        self.all.append(Problem(text, line))
+        if len(self.all) > MAX_PROBLEMS:
+            self.check()
+
+    def check(self) -> None:
+        """Raise `InvalidMachine` with all problems, if there are any."""
+        if self.all:
+            raise InvalidMachine(problem_report(self.origin, self.all))
 
 
 def problem_report(origin: str, problems: Sequence[Problem]) -> str:
@@ -120,11 +125,10 @@ def in_natural_order(letters: Iterable[Hashable]) -> tuple[Hashable, ...]:
     >>> in_natural_order(["b", "a10", "a9", 3, 20])
     (3, 20, 'a9', 'a10', 'b')
     """
-    return tuple(sorted(set(letters), key=natural_key))
+    return tuple(sorted(set(letters), key=_natural_key))
 
 
-def natural_key(letter: Hashable) -> tuple[list[tuple[int, int, str]], str]:
-    """Return the sorting key of `in_natural_order`."""
+def _natural_key(letter: Hashable) -> tuple[list[tuple[int, int, str]], str]:
     parts = re.split(r"([0-9]+)", str(letter))
     return (
         [(0, len(p.lstrip("0")), p.lstrip("0")) if p.isdecimal() else (1, 0, p) for p in parts if p],
@@ -139,111 +143,87 @@ def alphabet_of(graph: LabelledGraph) -> tuple[Hashable, ...]:
     return in_natural_order(edge.letter for edge in graph.edges if edge.letter is not EPSILON)
 
 
-def graph_problems(graph: LabelledGraph) -> list[Problem]:
-    """Return all faults that keep a graph from being a machine, including those that its reader detected."""
-    alphabet, faults = alphabet_of(graph), list(graph.problems)
+def check_graph(graph: LabelledGraph) -> None:
+    """Raise `InvalidMachine` with all faults that keep a graph from being a machine, those of its reader included."""
+    alphabet, problems = alphabet_of(graph), Problems(graph.origin, graph.problems)
     first_line: dict[Hashable, int | None] = {}
     for state in graph.states:
-        stop_at_many(graph.origin, faults)
         if state.key in first_line:
             before = "" if first_line[state.key] is None else f", first in line {first_line[state.key]}"
-            faults.append(Problem(f"state {state.key!r} is defined twice{before}: rename or remove one", state.line))
+            problems.add(f"state {state.key!r} is defined twice{before}: rename or remove one", state.line)
         first_line.setdefault(state.key, state.line)
     if not graph.states:
-        faults.append(Problem("there are no states: a machine needs at least its start state"))
+        problems.add("there are no states: a machine needs at least its start state")
     elif not graph.starts:
-        faults.append(Problem(f"no state is marked as start: {graph.start_remedy}"))
+        problems.add(f"no state is marked as start: {graph.start_remedy}")
     elif len(graph.starts) > 1 and graph.kind != "acceptor":
         names = ", ".join(repr(key) for key, _ in graph.starts)
-        faults.append(Problem(f"{len(graph.starts)} start states ({names}): keep one", graph.starts[1][1]))
+        problems.add(f"{len(graph.starts)} start states ({names}): keep one", graph.starts[1][1])
     for key, line in graph.starts:
         if key not in first_line:
-            faults.append(Problem(f"the start {key!r} is not a state of the file: define it or correct the name", line))
+            problems.add(f"the start {key!r} is not a state of the file: define it or correct the name", line)
     if not alphabet and graph.states:
-        faults.append(Problem("the alphabet is empty: a machine needs at least one transition or declared letter"))
+        problems.add("the alphabet is empty: a machine needs at least one transition or declared letter")
     if len(set(alphabet)) != len(alphabet):
         ((twice, _),) = Counter(alphabet).most_common(1)
-        faults.append(Problem(f"letter {twice!r} stands twice in the alphabet: letters are distinct"))
-    faults += _edge_faults(graph, set(first_line), set(alphabet))
+        problems.add(f"letter {twice!r} stands twice in the alphabet: letters are distinct")
+    _check_edges(graph, set(first_line), set(alphabet), problems)
     if graph.kind == "moore":
-        silent = (state for state in graph.states if state.output is ABSENT)
-        faults += [
-            Problem(f"state {s.name!r} has no output: in a Moore machine each has one", s.line)
-            for s in islice(silent, MAX_PROBLEMS)
-        ]
-    elif any(s.output is not ABSENT for s in graph.states):
+        for state in graph.states:
+            if state.output is ABSENT:
+                problems.add(f"state {state.name!r} has no output: in a Moore machine each has one", state.line)
+    elif any(state.output is not ABSENT for state in graph.states):
         both = "edges" if graph.kind == "mealy" else "accepting marks"
-        faults.append(Problem(f"outputs stand both on states and on {both}: keep one of the two"))
-    if not faults and graph.kind == "acceptor" and not graph.may_be_empty:
-        faults += _unreachable_accepting(graph)
-    return faults
+        problems.add(f"outputs stand both on states and on {both}: keep one of the two")
+    if not problems.all and graph.kind == "acceptor" and not graph.may_be_empty:
+        _check_reachable(graph, problems)
+    problems.check()
 
 
-def _edge_faults(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashable]) -> list[Problem]:
-    faults: list[Problem] = []
+def _check_edges(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashable], problems: Problems) -> None:
+    kind = graph.kind.capitalize()
     first_edge: dict[tuple[Hashable, Hashable], Edge] = {}
     for edge in graph.edges:
-        stop_at_many(graph.origin, faults)
+        place = f"the edge from {edge.source!r} on {edge.letter!r}"
         for role, key in (("from", edge.source), ("to", edge.target)):
             if key not in keys:
-                faults.append(
-                    Problem(f"an edge goes {role} {key!r}, which is not a state: define it or fix the name", edge.line)
-                )
+                problems.add(f"an edge goes {role} {key!r}, which is not a state: define it or fix the name", edge.line)
         if edge.letter is not EPSILON and edge.letter not in letters:
-            faults.append(Problem(f"letter {edge.letter!r} is not in the declared alphabet: add it there", edge.line))
+            problems.add(f"letter {edge.letter!r} is not in the declared alphabet: add it there", edge.line)
         if graph.kind == "acceptor":
             if edge.output is not ABSENT:
-                faults.append(Problem(f"an edge of an acceptor has the output {edge.output!r}: remove it", edge.line))
+                problems.add(f"an edge of an acceptor has the output {edge.output!r}: remove it", edge.line)
             continue
         if edge.letter is EPSILON:
-            faults.append(
-                Problem(f"an edge of a {graph.kind.capitalize()} machine reads no letter: give it one", edge.line)
-            )
+            problems.add(f"an edge of a {kind} machine reads no letter: give it one", edge.line)
         if graph.kind == "mealy" and edge.output is ABSENT:
-            faults.append(
-                Problem(f"the edge from {edge.source!r} on {edge.letter!r} has no output, others have one", edge.line)
-            )
+            problems.add(f"{place} has no output, others have one", edge.line)
         if graph.kind == "moore" and edge.output is not ABSENT:
-            faults.append(
-                Problem(
-                    f"the edge from {edge.source!r} on {edge.letter!r} has the output {edge.output!r}, and so have the "
-                    "states: keep outputs on states (Moore) or on edges (Mealy)",
-                    edge.line,
-                )
-            )
+            remedy = "keep outputs on states (Moore) or on edges (Mealy)"
+            problems.add(f"{place} has the output {edge.output!r}, and so have the states: {remedy}", edge.line)
         other = first_edge.setdefault((edge.source, edge.letter), edge)
         if (other.target, other.output) != (edge.target, edge.output):
             where = "" if other.line is None else f" (the other stands in line {other.line})"
-            faults.append(
-                Problem(
-                    f"two edges leave {edge.source!r} on {edge.letter!r}{where}: a {graph.kind.capitalize()} machine "
-                    "is deterministic, keep one of them",
-                    edge.line,
-                )
-            )
-    return faults
+            reason = f"a {kind} machine is deterministic, keep one of them"
+            problems.add(f"two edges leave {edge.source!r} on {edge.letter!r}{where}: {reason}", edge.line)
 
 
-def _unreachable_accepting(graph: LabelledGraph) -> list[Problem]:
+def _check_reachable(graph: LabelledGraph, problems: Problems) -> None:
     accepting = [state for state in graph.states if state.accepting]
     successors: dict[Hashable, list[Hashable]] = {}
     for edge in graph.edges:
         successors.setdefault(edge.source, []).append(edge.target)
-    reached = {key for key, _ in graph.starts}
-    queue = deque(reached)
-    while queue:
-        for target in successors.get(queue.popleft(), ()):
-            if target not in reached:
-                reached.add(target)
-                queue.append(target)
-    if not accepting or any(state.key in reached for state in accepting):
-        return []
-    listed = ", ".join(str(s.name) for s in accepting[:8]) + (", …" if len(accepting) > 8 else "")
-    starts = ", ".join(str(key) for key, _ in graph.starts)
-    return [
-        Problem(
+    reached = dict.fromkeys(key for key, _ in graph.starts)
+    waiting = list(reached)
+    for key in waiting:
+        new = [target for target in dict.fromkeys(successors.get(key, ())) if target not in reached]
+        reached.update(dict.fromkeys(new))
+        waiting += new
+    if accepting and not any(state.key in reached for state in accepting):
+        listed = ", ".join(str(state.name) for state in accepting[:8]) + (", …" if len(accepting) > 8 else "")
+        starts = ", ".join(str(key) for key, _ in graph.starts)
+        problems.add(
             f"accepting states {{{listed}}} cannot be reached from start {starts}: the language would be empty; "
             "correct the start or the edges, or unmark them if that is meant",
             accepting[0].line,
         )
-    ]

@@ -20,14 +20,14 @@ from defusedxml.sax import make_parser
 
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.automata_lib import text_letters
-from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, LabelledGraph, Problem, State, stop_at_many
+from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problems, State
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 MAX_NESTING = 50  # elements within elements; JFLAP writes four deep
 
-_KINDS = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
+_KINDS: dict[str, Kind] = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -155,16 +155,13 @@ def to_jflap(machine: MooreMachine) -> str:
     for a, letter in enumerate(letters):
         for q in range(machine.n_states):
             target = int(machine.delta[a, q])
+            output = escape(outputs[machine.outputs[target]])
             lines += [
                 "\t\t<transition>",
                 f"\t\t\t<from>{q}</from>",
                 f"\t\t\t<to>{target}</to>",
                 f"\t\t\t<read>{escape(letter)}</read>",
-                *(
-                    [f"\t\t\t<transout>{escape(outputs[machine.outputs[target]])}</transout>"]
-                    if kind == "moore"
-                    else []
-                ),
+                *([f"\t\t\t<transout>{output}</transout>"] if kind == "moore" else []),
                 "\t\t</transition>",
             ]
     lines += ["\t</automaton>", "</structure>"]
@@ -174,40 +171,35 @@ def to_jflap(machine: MooreMachine) -> str:
 
 def _graph(reader: _JflapReader) -> LabelledGraph:
     kind = _KINDS[reader.kind or ""]
-    problems: list[Problem] = []
+    problems = Problems(reader.origin)
     states: list[State] = []
     starts: list[tuple[str, int]] = []
     for item in reader.states:
-        stop_at_many(reader.origin, problems)
-        if "id" not in item.attributes:
-            problems.append(Problem("a <state> has no id: give it one", item.line))
+        if (key := item.attributes.get("id")) is None:
+            problems.add("a <state> has no id: give it one", item.line)
             continue
-        key = item.attributes["id"]
         output = item.texts.get("output", ABSENT) if kind == "moore" else ABSENT
         states.append(State(key, item.attributes.get("name") or key, "final" in item.texts, output, item.line))
         if "initial" in item.texts:
             starts.append((key, item.line))
     if len(starts) > 1:
-        problems.append(
-            Problem(f"{len(starts)} states are <initial/>, JFLAP allows one: unmark the others", starts[1][1])
-        )
+        problems.add(f"{len(starts)} states are <initial/>, JFLAP allows one: unmark the others", starts[1][1])
     edges: list[Edge] = []
     for item in reader.transitions:
-        stop_at_many(reader.origin, problems)
         if missing := [name for name in ("from", "to", "read") if name not in item.texts]:
-            problems.append(Problem(f"a <transition> has no <{missing[0]}>: add it", item.line))
+            problems.add(f"a <transition> has no <{missing[0]}>: add it", item.line)
             continue
         output = item.texts.get("transout", ABSENT) if kind == "mealy" else ABSENT
         letter = item.texts["read"] or EPSILON
         edges.append(Edge(item.texts["from"], letter, item.texts["to"], output, item.line))
     return LabelledGraph(
-        kind,  # type: ignore[arg-type]
+        kind,
         tuple(states),
         tuple(starts[:1]),
         tuple(edges),
         origin=reader.origin,
         start_remedy="in JFLAP choose Initial for one state, in the file add <initial/> to it",
-        problems=tuple(problems),
+        problems=problems.all,
     )
 
 

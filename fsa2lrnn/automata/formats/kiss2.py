@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES, to_machine
-from fsa2lrnn.automata.formats.graph import Edge, LabelledGraph, Problem, State, raise_problems, stop_at_many
+from fsa2lrnn.automata.formats.graph import Edge, LabelledGraph, Problems, State
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, shortened
@@ -42,12 +42,11 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
     >>> toggle.transduce(["1", "0", "1"])
     ['1', '1', '0']
     """
-    problems: list[Problem] = []
+    problems = Problems(origin)
     counts: dict[str, int] = {}
     reset: tuple[str, int] | None = None
     rows: list[tuple[list[str], int]] = []
     for number, line in enumerate(text.split("\n"), 1):
-        stop_at_many(origin, problems)
         fields = line.partition("#")[0].split()
         if not fields or fields[0] in _IGNORED:
             continue
@@ -57,23 +56,21 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
             if len(fields) == 2 and re.fullmatch(r"[0-9]{1,9}", fields[1]):
                 counts[fields[0]] = int(fields[1])
             else:
-                problems.append(Problem(f"{fields[0]} takes one whole number: '{fields[0]} 3'", number))
+                problems.add(f"{fields[0]} takes one whole number: '{fields[0]} 3'", number)
         elif fields[0] == ".r" and len(fields) == 2:
             reset = fields[1], number
         elif fields[0].startswith("."):
-            problems.append(Problem(f"{shortened(line.strip(), 40)!r} is not known: remove the line", number))
+            problems.add(f"{shortened(line.strip(), 40)!r} is not known: remove the line", number)
         elif len(fields) == 4:
             rows.append((fields, number))
         else:
-            problems.append(Problem(f"{len(fields)} fields, a row has input, state, next state, output", number))
+            problems.add(f"{len(fields)} fields, a row has input, state, next state, output", number)
     inputs, outputs = counts.get(".i", 0), counts.get(".o", 0)
     if not inputs or not outputs:
-        problems.append(
-            Problem("the file does not say how many input and output bits there are: add '.i N' and '.o N'")
-        )
+        problems.add("the file does not say how many input and output bits there are: add '.i N' and '.o N'")
     if not rows:
-        problems.append(Problem("there are no rows: write each as input, state, next state, output"))
-    raise_problems(origin, problems)
+        problems.add("there are no rows: write each as input, state, next state, output")
+    problems.check()
     if inputs > MAX_INPUT_BITS:
         raise BudgetExceeded(
             f"{origin}: {inputs:,} input bits make 2^{inputs} letters, the limit is 2^{MAX_INPUT_BITS}: build the "
@@ -83,18 +80,13 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
     for name, stated, present, what in ((".p", counts.get(".p"), len(rows), "rows"),
                                         (".s", counts.get(".s"), len(names), "states")):  # fmt: skip
         if stated is not None and stated != present:
-            problems.append(Problem(f"{name} says {stated:,} {what}, the file has {present:,}: was it cut off?"))
+            problems.add(f"{name} says {stated:,} {what}, the file has {present:,}: was it cut off?")
     edges: list[Edge] = []
     for (bits, source, target, output), number in rows:
-        stop_at_many(origin, problems)
         if len(bits) != inputs or set(bits) - set("01-"):
-            problems.append(
-                Problem(f"input {shortened(bits, 40)!r} is not {inputs} of the characters 0, 1 and -", number)
-            )
+            problems.add(f"input {shortened(bits, 40)!r} is not {inputs} of the characters 0, 1 and -", number)
         elif len(output) != outputs or set(output) - set("01-"):
-            problems.append(
-                Problem(f"output {shortened(output, 40)!r} is not {outputs} of the characters 0, 1 and -", number)
-            )
+            problems.add(f"output {shortened(output, 40)!r} is not {outputs} of the characters 0, 1 and -", number)
         elif target not in _ANY:
             sources = names if source == "*" else [source]
             if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TABLE_ENTRIES:
@@ -111,7 +103,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
         tuple(_matching("-" * inputs)),
         origin,
         start_remedy="name it in a line '.r STATE'",
-        problems=tuple(problems),
+        problems=problems.all,
     )
     return to_machine(graph, completion)
 

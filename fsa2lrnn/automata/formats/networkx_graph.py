@@ -16,7 +16,7 @@ from typing import Any
 import networkx as nx
 
 from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.graph import ABSENT, Edge, Kind, LabelledGraph, Problem, State
+from fsa2lrnn.automata.formats.graph import ABSENT, Edge, Kind, LabelledGraph, Problems, State
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
@@ -52,12 +52,12 @@ def from_networkx(
         raise UnsupportedFormat(
             f"{type(graph).__name__} is not a directed graph of networkx: give a MultiDiGraph, or a DiGraph"
         )
-    problems: list[Problem] = []
+    problems = Problems("the networkx graph")
     edges: list[Edge] = []
     for tail, head, values in graph.edges(data=True):
         letters = _letters(values)
         if letters is None:
-            problems.append(Problem(f"the edge {tail!r} -> {head!r} has no letter: give it the attribute letter=…"))
+            problems.add(f"the edge {tail!r} -> {head!r} has no letter: give it the attribute letter=…")
         edges += [Edge(tail, letter, head, values.get("output", ABSENT)) for letter in letters or ()]
     declared = graph.graph.get("alphabet") if alphabet is None else alphabet
     starts = [node for node, marked in graph.nodes(data="start") if marked] if start is ABSENT else [start]
@@ -71,9 +71,9 @@ def from_networkx(
         tuple((node, None) for node in starts),
         tuple(edges),
         None if declared is None else tuple(declared),
-        "the networkx graph",
+        problems.origin,
         "give one node the attribute start=True, or pass start=…",
-        problems=tuple(problems),
+        problems=problems.all,
     )
     return to_machine(read, completion)
 

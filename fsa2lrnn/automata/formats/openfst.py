@@ -12,24 +12,18 @@ order is that of the table, else natural. States stand in the order of their num
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import islice
 
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.automata_lib import text_letters
 from fsa2lrnn.automata.formats.graph import (
     ABSENT,
     EPSILON,
-    MAX_PROBLEMS,
     Edge,
     LabelledGraph,
     Mark,
-    Problem,
+    Problems,
     State,
     in_natural_order,
-    raise_problems,
-    stop_at_many,
 )
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
@@ -37,12 +31,6 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 _EPSILONS = frozenset({"<eps>", "<epsilon>", "ε", "@0@", "@_EPSILON_SYMBOL_@"})  # OpenFst's; foma's and HFST's
 _ZERO_WEIGHTS = re.compile(r"[-+]?0+(\.0*)?([eE][-+]?\d+)?")
-
-
-@dataclass(frozen=True, slots=True)
-class _Arc:
-    fields: list[str]
-    line: int
 
 
 def from_openfst(
@@ -68,60 +56,48 @@ def from_openfst(
     >>> from_openfst("0 1 a\\n1 0 b\\n0\\n").transduce("abab")
     [False, True, False, True]
     """
-    problems: list[Problem] = []
-    arcs: list[_Arc] = []
+    problems = Problems(origin)
+    arcs: list[tuple[list[str], int]] = []
     finals: dict[str, int] = {}
     seen: dict[str, int] = {}  # the first line of each state
     interned: dict[str, str] = {}
-    for number, line in enumerate(text.split("\n"), 1):
-        stop_at_many(origin, problems)
-        fields = [interned.setdefault(field, field) for field in line.split()]  # each text once in memory
+    for line, text_line in enumerate(text.split("\n"), 1):
+        fields = [interned.setdefault(field, field) for field in text_line.split()]  # each text once in memory
         if not fields:
             continue
-        seen.setdefault(fields[0], number)
+        seen.setdefault(fields[0], line)
         if len(fields) <= 2:
-            if len(fields) == 2 and fields[1] == "Infinity":
-                continue
-            problems += _weight_problem(fields[1:], number)
-            finals[fields[0]] = number
+            if fields[1:] != ["Infinity"]:
+                _check_weight(fields[1:], line, problems)
+                finals[fields[0]] = line
         elif len(fields) <= 5:
-            seen.setdefault(fields[1], number)
-            arcs.append(_Arc(fields, number))
+            seen.setdefault(fields[1], line)
+            arcs.append((fields, line))
         else:
-            problems.append(Problem(f"{len(fields)} fields, an arc has three to five and a final state one or two: "
-                                    "remove the others", number))  # fmt: skip
-    is_acceptor = any(len(arc.fields) == 3 for arc in arcs) if acceptor is None else acceptor
-    for arc in arcs:
-        stop_at_many(origin, problems)
-        problems += _weight_problem(arc.fields[3 if is_acceptor else 4 :], arc.line)
-        if not is_acceptor and len(arc.fields) == 3:
-            problems.append(Problem("an arc of a transducer has no output: add it, or pass acceptor=True", arc.line))
-    raise_problems(origin, problems)
-    letters = _Labels("letter", [(arc.fields[2], arc.line) for arc in arcs], isymbols, problems)
-    outputs = _Labels("output", [] if is_acceptor else [(a.fields[3], a.line) for a in arcs], osymbols, problems)
-    raise_problems(origin, problems)
-    is_acceptor = is_acceptor or all(letters[arc.fields[2]] == outputs[arc.fields[3]] for arc in arcs)
+            remedy = "an arc has three to five and a final state one or two: remove the others"
+            problems.add(f"{len(fields)} fields, {remedy}", line)
+    is_acceptor = any(len(fields) == 3 for fields, _ in arcs) if acceptor is None else acceptor
+    for fields, line in arcs:
+        _check_weight(fields[3 if is_acceptor else 4 :], line, problems)
+        if not is_acceptor and len(fields) == 3:
+            problems.add("an arc of a transducer has no output: add it, or pass acceptor=True", line)
+    problems.check()
+    letters = _Labels("letter", [(fields[2], line) for fields, line in arcs], isymbols, problems)
+    of_outputs = [] if is_acceptor else [(fields[3], line) for fields, line in arcs]
+    outputs = _Labels("output", of_outputs, osymbols, problems)
+    problems.check()
+    is_acceptor = is_acceptor or all(letters.symbol[fields[2]] == outputs.symbol[fields[3]] for fields, _ in arcs)
     edges: list[Edge] = []
-    for arc in arcs:
-        stop_at_many(origin, problems)
-        output = ABSENT if is_acceptor else outputs[arc.fields[3]]
+    for fields, line in arcs:
+        output = ABSENT if is_acceptor else outputs.symbol[fields[3]]
         if output is EPSILON:
-            problems.append(
-                Problem(
-                    "an arc writes no output (0 is epsilon unless a table names it): a Mealy machine writes one a "
-                    "letter, add it",
-                    arc.line,
-                )
-            )
-        edges.append(Edge(arc.fields[0], letters[arc.fields[2]], arc.fields[1], output, arc.line))
+            remedy = "a Mealy machine writes one a letter, add it"
+            problems.add(f"an arc writes no output (0 is epsilon unless a table names it): {remedy}", line)
+        edges.append(Edge(fields[0], letters.symbol[fields[2]], fields[1], output, line))
     if not is_acceptor and finals and len(finals) < len(seen):
         left = next(state for state in seen if state not in finals)
-        problems.append(
-            Problem(
-                f"state {left} is not final, others are: a Mealy machine answers every word, mark all states or none",
-                seen[left],
-            )
-        )
+        remedy = "a Mealy machine answers every word, mark all states or none"
+        problems.add(f"state {left} is not final, others are: {remedy}", seen[left])
     graph = LabelledGraph(
         "acceptor" if is_acceptor else "mealy",
         tuple(State(key, key, is_acceptor and key in finals, line=seen[key]) for key in in_natural_order(seen)),  # type: ignore[index]
@@ -129,7 +105,7 @@ def from_openfst(
         tuple(edges),
         letters.declared,
         origin,
-        problems=tuple(problems),
+        problems=problems.all,
     )
     return to_machine(graph, completion)
 
@@ -162,53 +138,41 @@ def to_openfst(machine: MooreMachine) -> tuple[str, str]:
 
 
 class _Labels:
-    """The mapping from the labels of one side to symbols, by a table of symbols or by identity."""
+    """The mapping `symbol` from the labels of one side to symbols, by a table (of `declared` ones) or by identity."""
 
-    def __init__(
-        self, role: str, labels: Sequence[tuple[str, int]], table: str | None, problems: list[Problem]
-    ) -> None:
+    def __init__(self, role: str, labels: list[tuple[str, int]], table: str | None, problems: Problems) -> None:
         texts = {label for label, _ in labels}
         self.declared: tuple[str, ...] | None = None
         if table is None:
             epsilons = {"0"} if texts and all(text.isdecimal() for text in texts) else _EPSILONS
-            self._symbol: dict[str, str | Mark] = {text: EPSILON if text in epsilons else text for text in texts}
+            self.symbol: dict[str, str | Mark] = {text: EPSILON if text in epsilons else text for text in texts}
             return
-        by_symbol = _table(role, table, problems)
-        ordered = sorted(by_symbol.items(), key=lambda item: item[1])
+        ordered = sorted(_table(role, table, problems).items(), key=lambda item: item[1])
         self.declared = tuple(symbol for symbol, number in ordered if number != 0)
-        self._symbol = {symbol: EPSILON if number == 0 else symbol for symbol, number in ordered}
-        if not texts <= set(by_symbol) and all(text.isdecimal() for text in texts):
-            self._symbol = {str(number): EPSILON if number == 0 else symbol for symbol, number in ordered}
-        unknown = ((label, line) for label, line in labels if label not in self._symbol)
-        problems += [
-            Problem(f"{role} {label!r} is not in the symbol table: add it there, or correct the arc", line)
-            for label, line in islice(unknown, MAX_PROBLEMS)
-        ]
-
-    def __getitem__(self, label: str) -> str | Mark:
-        return self._symbol[label]
+        self.symbol = {symbol: EPSILON if number == 0 else symbol for symbol, number in ordered}
+        if not texts <= set(self.symbol) and all(text.isdecimal() for text in texts):
+            self.symbol = {str(number): EPSILON if number == 0 else symbol for symbol, number in ordered}
+        for label, line in labels:
+            if label not in self.symbol:
+                problems.add(f"{role} {label!r} is not in the symbol table: add it there, or correct the arc", line)
 
 
-def _table(role: str, text: str, problems: list[Problem]) -> dict[str, int]:
-    number_of: dict[str, int] = {}
-    numbers: set[int] = set()
-    for number, line in enumerate(text.split("\n"), 1):
-        stop_at_many(f"the table of {role}s", problems)
-        fields = line.split()
+def _table(role: str, text: str, problems: Problems) -> dict[str, int]:
+    number_of, numbers = dict[str, int](), set[int]()
+    for line, text_line in enumerate(text.split("\n"), 1):
+        place, fields = f"line {line} of the {role} table", text_line.split()
         if not fields:
             continue
         if len(fields) != 2 or not re.fullmatch(r"[0-9]{1,18}", fields[1]):
-            problems.append(Problem(f"line {number} of the {role} table is {line.strip()[:60]!r}: expected a symbol "
-                                    "and its number"))  # fmt: skip
+            problems.add(f"{place} is {text_line.strip()[:60]!r}: expected a symbol and its number")
         elif fields[0] in number_of or int(fields[1]) in numbers:
-            problems.append(Problem(f"line {number} of the {role} table repeats {fields[0]!r} or its number: keep one"))
+            problems.add(f"{place} repeats {fields[0]!r} or its number: keep one")
         else:
             number_of[fields[0]] = int(fields[1])
             numbers.add(int(fields[1]))
     return number_of
 
 
-def _weight_problem(fields: Sequence[str], line: int) -> list[Problem]:
-    if not fields or _ZERO_WEIGHTS.fullmatch(fields[0]):
-        return []
-    return [Problem(f"weight {fields[0]!r}: a machine accepts or not, without weights; remove them (fstmap)", line)]
+def _check_weight(fields: list[str], line: int, problems: Problems) -> None:
+    if fields and not _ZERO_WEIGHTS.fullmatch(fields[0]):
+        problems.add(f"weight {fields[0]!r}: a machine accepts or not, without weights; remove them (fstmap)", line)

@@ -20,7 +20,7 @@ A space is a letter.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -30,7 +30,7 @@ from automata.fa.nfa import NFA
 from automata.regex import parser, postfix
 
 from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problem, State, natural_key, raise_problems
+from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problem, Problems, State, in_natural_order
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
@@ -61,21 +61,8 @@ class _RegexPiece:
     position: int
     token: Any
 
-    @property
-    def is_open(self) -> bool:
-        return isinstance(self.token, postfix.LeftParen)
-
-    @property
-    def is_close(self) -> bool:
-        return isinstance(self.token, postfix.RightParen)
-
-    @property
-    def is_infix(self) -> bool:
-        return isinstance(self.token, postfix.InfixOperator)
-
-    @property
-    def is_postfix(self) -> bool:
-        return isinstance(self.token, postfix.PostfixOperator)
+    def is_a(self, kind: type) -> bool:
+        return isinstance(self.token, kind)
 
     @property
     def letters(self) -> frozenset[str]:
@@ -113,19 +100,18 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
             f"{origin} has {len(regex):,} characters, the limit is {MAX_LENGTH:,}: write the automaton to a file"
         )
     if alphabet is None:
-        occurring = frozenset[str]().union(*(piece.letters for piece in _pieces(regex, (), origin)))
-        letters = sorted(occurring, key=natural_key)
-        symbols: tuple[Hashable, ...] = tuple(letters)
+        symbols = in_natural_order(frozenset[str]().union(*(piece.letters for piece in _pieces(regex, (), origin))))
     else:
         symbols = tuple(alphabet)
-        letters = [str(letter) for letter in symbols]
-        if bad := [letter for letter in symbols if len(str(letter)) != 1]:
-            raise InvalidMachine(
-                f"{origin}: letter {bad[0]!r} of the alphabet is not one character, and a regular expression has no "
-                "other letters: rename it, or write the automaton to a file"
-            )
+    letters = list(map(str, symbols))
+    if bad := [letter for letter in symbols if len(str(letter)) != 1]:
+        raise InvalidMachine(
+            f"{origin}: letter {bad[0]!r} of the alphabet is not one character, and a regular expression has no other "
+            "letters: rename it, or write the automaton to a file"
+        )
     pieces = _pieces(regex, letters, origin)
-    raise_problems(origin, _problems(pieces, frozenset(letters), declared=alphabet is not None))
+    faults = map(Problem, _faults(pieces, frozenset(letters), declared=alphabet is not None))
+    Problems(origin, faults).check()
     _check_size(pieces, origin)
     try:
         nfa = NFA.from_regex(regex, input_symbols=frozenset(letters))
@@ -193,29 +179,30 @@ def _check_letters(named: int, where: str, origin: str) -> None:
         )
 
 
-def _problems(pieces: list[_RegexPiece], letters: frozenset[str], declared: bool) -> list[Problem]:
-    faults: list[str] = []
+def _faults(pieces: list[_RegexPiece], letters: frozenset[str], declared: bool) -> Iterator[str]:
     unclosed: list[_RegexPiece] = []
     before: _RegexPiece | None = None
     for piece in pieces:
-        opens = before is None or before.is_open or before.is_infix
-        if opens and (piece.is_infix or piece.is_postfix):
+        is_infix = before is not None and before.is_a(postfix.InfixOperator)
+        opens = before is None or is_infix or before.is_a(postfix.LeftParen)
+        if opens and (piece.is_a(postfix.InfixOperator) or piece.is_a(postfix.PostfixOperator)):
             remedy = "no anchor is needed, words are matched whole" if piece.text == "^" else "write () for no letter"
-            faults.append(f"{piece} has nothing before it: {remedy}")
-        if before is not None and before.is_infix and piece.is_close:
-            faults.append(f"{before} has nothing after it: write () for no letter")
-        if piece.is_open:
+            yield f"{piece} has nothing before it: {remedy}"
+        if piece.is_a(postfix.LeftParen):
             unclosed.append(piece)
-        elif piece.is_close and not unclosed:
-            faults.append(f"{piece} closes no parenthesis: remove it, or write \\) for the letter")
-        elif piece.is_close:
-            unclosed.pop()
-        faults += _piece_faults(piece, letters, declared)
+        elif piece.is_a(postfix.RightParen):
+            if is_infix:
+                yield f"{before} has nothing after it: write () for no letter"
+            if not unclosed:
+                yield f"{piece} closes no parenthesis: remove it, or write \\) for the letter"
+            else:
+                unclosed.pop()
+        yield from _piece_faults(piece, letters, declared)
         before = piece
-    if before is not None and before.is_infix:
-        faults.append(f"{before} has nothing after it: write () for no letter")
-    faults += [f"{piece} is not closed: add ), or write \\( for the letter" for piece in unclosed]
-    return [Problem(fault) for fault in faults]
+    if before is not None and before.is_a(postfix.InfixOperator):
+        yield f"{before} has nothing after it: write () for no letter"
+    for piece in unclosed:
+        yield f"{piece} is not closed: add ), or write \\( for the letter"
 
 
 def _piece_faults(piece: _RegexPiece, letters: frozenset[str], declared: bool) -> list[str]:

@@ -12,9 +12,8 @@ from typing import Any, Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.elements import Images, enumerate_monoid
-from fsa2lrnn.automata.monoid.factors import is_dot_depth_one, is_locally_threshold_testable
+from fsa2lrnn.automata.monoid.factors import is_dot_depth_one, is_locally_testable, is_locally_threshold_testable
 from fsa2lrnn.automata.monoid.facts import Action, Fact, Letters
-from fsa2lrnn.automata.monoid.local import is_locally_testable
 from fsa2lrnn.automata.monoid.order import (
     is_commutative,
     is_definite,

@@ -69,7 +69,11 @@ class TransitionMonoid:
     @cached_property
     def left(self) -> np.ndarray:
         """The left Cayley graph of a complete monoid, shape (N, k): the number of letter a followed by element i."""
-        return map_kernels.left_cayley(self.origin, self.letter, self.right)
+        # a·(u·b) = (a·u)·b, and u stands before u·b (Froidure & Pin 1997): no map is composed.
+        left = self.right.copy()
+        for i in range(1, len(left)):
+            left[i] = self.right[left[self.origin[i]], self.letter[i]]
+        return left
 
     @cached_property
     def l_classes(self) -> np.ndarray:
@@ -150,7 +154,31 @@ class Images:
 
     @cached_property
     def _transport(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return map_kernels.transport(self.action.letters, self.sets, self.graph, self.component)
+        """The bijections between the sets of each component: (places, size, root, turns).
+
+        In a component all sets have one size m. Its first set is the root; a shortest path inside leads the root's x-th
+        member, x < m, to `places[i, x]` in set i. `turns[i, a]`: the letter leads set i to a set of its component, but
+        its members differently from `places`.
+        """
+        letters, graph, size = self.action.letters, self.graph, np.count_nonzero(self.sets, axis=1)
+        inside = (graph >= 0) & (self.component[graph] == self.component[:, None])
+        places, root = np.zeros_like(self.sets), np.full(len(graph), -1)
+        edges = [np.flatnonzero(row).tolist() for row in inside]
+        for first in range(len(graph)):
+            if root[first] >= 0:
+                continue
+            root[first] = first
+            places[first, : size[first]] = self.members(first)
+            queue = [first]
+            for i in queue:
+                for a in edges[i]:
+                    if root[j := int(graph[i, a])] < 0:
+                        root[j] = first
+                        places[j, : size[j]] = letters[a, places[i, : size[i]]]
+                        queue.append(j)
+        used = np.arange(self.action.n_states) < size[:, None]
+        differs = [((row[places] != places[graph[:, a]]) & used).any(axis=1) for a, row in enumerate(letters)]
+        return places, size, root, np.stack(differs, axis=1) & inside
 
     @property
     def method(self) -> str:

@@ -1,4 +1,6 @@
-"""Languages of dot-depth one and locally threshold testable languages, for the semigroup S of the non-empty words.
+"""Languages by the factors of their words: locally (threshold) testable, of dot-depth one.
+
+S is the semigroup of the non-empty words.
 
 A language has dot-depth at most one, or is piecewise locally testable (Rogers & Lambert 2019), if it is a boolean
 combination of languages u₀ Σ* u₁ Σ* … u_k. Knast (1983): this holds if and only if
@@ -23,6 +25,22 @@ e z f y e x f for all x, y, z and idempotents e, f. Dot-depth one is necessary a
 fails if and only if there is pattern 4:
 
     e fixes (a, c, c′), f fixes (b, d, b′, d′), d ≠ d′, x: (a, c′) → (b, d′), y: (b, b′) → (c, c′), z: (a, c) → (b′, d).
+
+A machine is locally testable if the factors of some length k and the two ends determine the state: eSe is a
+semilattice, idempotent and commutative, for every idempotent e of S (Brzozowski & Simon 1973, McNaughton 1974). Kim,
+McNaughton & McCloskey (1991) decide this on pairs and triples of states; these are patterns 0 to 2, with proofs that
+they suffice. A word u that fixes some states may be replaced by its idempotent power, and states fixed by e lie in the
+image of e. Write x, y for elements of eSe.
+
+- xx ≠ x for some x if and only if a word leads some p to q, and q to r ≠ q, all three fixed by e: pattern 1.
+- Else eSe is a band, and a band commutes unless it has x ≠ y with xy = y, yx = x, or with xy = x, yx = y.
+- The former: if p·x = q and p·y = r ≠ q, then y leads q to r and x leads r to q, so that q and r lie in one component,
+  both fixed by e: pattern 0. Conversely, let s lead such a q to r and t lead r to q. With x = ese and y = ete,
+  q·xy = q and q·xyx = r; in a semilattice xyx = xy.
+- The latter: if p·x = q and p·y = r ≠ q, then y fixes q and x fixes r, so that x takes (p, r) to (q, r) and y takes
+  (p, q) to (r, q): pattern 2. Conversely, in a band p·xy = q·y = q and p·yx = r.
+
+Where pattern 0 is absent, the p, q, r of the others are distinct.
 """
 
 from __future__ import annotations
@@ -31,12 +49,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import map_kernels, tuple_kernels
-from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters
-from fsa2lrnn.automata.monoid.local import two_in_a_component
+from fsa2lrnn.automata.monoid import map_kernels
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters, refuted
 from fsa2lrnn.automata.table_kernels import can_reach
 
 MAX_NODES = 30_000_000  # edges of a graph of tuples: 240 MB
+MAX_STEPS = 2_000_000_000  # steps of the search from every pair for patterns 1 and 2: some seconds
 MAX_JOINS = 2_000_000_000  # candidates of pattern 4: some seconds
 _SHORT = 200  # words of at most two letters in the quick search for pattern 4
 
@@ -52,7 +70,7 @@ def is_dot_depth_one(action: Action, j_trivial: Fact) -> Fact:
     n, k = action.n_states, len(action.letters)
     if n**2 * k > MAX_NODES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
-    pairs = map_kernels.tuple_graph(action.letters.astype(np.int64), 2)
+    pairs = map_kernels.tuple_graph(action.letters, 2)
     fixed = map_kernels.on_cycle(pairs)
     if (two := two_in_a_component(action, fixed)) is not None:
         node = two[0] * n + two[1]
@@ -107,7 +125,7 @@ def _knast_witness(
 ) -> FactWitness:
     """Return pattern 3 at (a, d′, d) and (b, h′, h), which are `nodes` of a graph; r and s lead to its nodes `ends`."""
     (a, d1, d), (b, h1, h) = at, to
-    u, v = (action.word(map_kernels.path(graph, q, q).tolist()) for q in nodes)
+    u, v = (action.path(graph, q, q) for q in nodes)
     p, q = _path(action, action.successors, a, b), _path(action, action.successors, b, a)
     r, s = (_path(action, graph, *edge) for edge in zip(nodes, nodes if ends is None else ends, strict=True))
     spelt = [action.spell(word) for word in (u, v, r, s)]
@@ -120,7 +138,7 @@ def _knast_witness(
 
 
 def _path(action: Action, graph: np.ndarray, start: int, goal: int) -> Letters:
-    return () if start == goal else action.word(map_kernels.path(graph, start, goal).tolist())
+    return () if start == goal else action.path(graph, start, goal)
 
 
 def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
@@ -142,26 +160,20 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
         return Fact(True, "since the machine has one state")
     if max(n, k) * n**3 > MAX_NODES:
         return Fact(None, f"undecided: {n**3:,} triples of {n} states with {k} letters are too many to search")
-    letters = action.letters.astype(np.int64)
-    pairs = (letters[:, :, None] * n + letters[:, None, :]).reshape(k, n * n).T.copy()  # states may be equal
-    loops3 = map_kernels.on_cycle(_all_triples(pairs, letters)).reshape(n, n, n)
-    numbers, quads = tuple_kernels.quadruples(letters, loops3, MAX_NODES // k)
+    pairs, triples = (map_kernels.tuple_graph(action.letters, size, distinct=False) for size in (2, 3))
+    loops3 = map_kernels.on_cycle(triples).reshape(n, n, n)
+    numbers, quads = map_kernels.quadruples(action.letters, loops3, MAX_NODES // k)
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
-    pattern = tuple_kernels.not_exchangeable(tuple_kernels.reachable(pairs), loops3, numbers, loops4, n, MAX_JOINS)
+    reach = np.stack([map_kernels.reachable(pairs, node) for node in range(n * n)])
+    pattern = map_kernels.not_exchangeable(reach, loops3, numbers, loops4, n, MAX_JOINS)
     method = "polynomial: by triples and quadruples of states that a word fixes"
     if pattern[0] == -1:
         return Fact(True, method)
     if pattern[0] == -2:
         return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
     return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
-
-
-def _all_triples(pairs: np.ndarray, letters: np.ndarray) -> np.ndarray:
-    n = letters.shape[1]
-    graph = letters.T[:, None, :] * n**2 + pairs[None]  # (n, n², k)
-    return graph.reshape(-1, len(letters))
 
 
 def _exchange_witness(action: Action, pairs: np.ndarray, states: Sequence[int]) -> FactWitness:
@@ -232,3 +244,57 @@ def _short_refutation(action: Action) -> FactWitness | None:
                 d, d1 = int(inside[j][b]), int(inside[i][b1])
                 return _exchange(action, (loop, loop, x, (), z), (a, b, b, d, b1, b1, d1))
     return None
+
+
+def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, threshold: Fact) -> Fact:
+    """Decide whether eSe is a semilattice for every idempotent e of the semigroup of non-empty words.
+
+    Polynomial, by pairs and triples of states: O(n⁴ k) at worst. Beyond `MAX_NODES` and `MAX_STEPS` it is false if the
+    language is not even locally threshold testable (`threshold`), else undecided.
+
+    Witness: u fixes each of the states, which are distinct, and
+    words (u, x, y), states (q, r): x leads q to r, y leads r to q; or
+    words (u, x), states (p, q, r): x leads p to q and q to r; or
+    words (u, x, y), states (p, q, r): x leads p to q and fixes r, y leads p to r and fixes q; or
+    that of `threshold`.
+    """
+    if definite.value or reverse_definite.value:
+        kind = "definite" if definite.value else "reverse definite"
+        return Fact(True, f"since the machine is {kind}")
+    k, n = action.letters.shape
+    is_large = n**3 * k > MAX_NODES or n**4 * k > MAX_STEPS
+    if is_large and threshold.value is False:
+        return Fact(False, "since the language is not locally threshold testable", threshold.witness)
+    if n**2 * k > MAX_NODES:
+        return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
+    pairs = map_kernels.tuple_graph(action.letters, 2)
+    if (two := two_in_a_component(action, map_kernels.on_cycle(pairs))) is not None:
+        (q, r), graph = two, action.successors
+        words = action.path(pairs, q * n + r, q * n + r), action.path(graph, q, r), action.path(graph, r, q)
+        loop, x, y = map(action.spell, words)
+        says = f"{loop} fixes states {q} and {r}, yet {x} leads from {q} to {r} and {y} from {r} to {q}"
+        return refuted("polynomial: by pairs of states that a word fixes", says, words, two)
+    if is_large:
+        return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
+    triples = map_kernels.tuple_graph(action.letters, 3)
+    pattern, p, q, r = map_kernels.not_semilattice(pairs, map_kernels.on_cycle(triples), n)
+    if pattern == 0:
+        return Fact(True, "polynomial: no pattern among pairs and triples of states that a word fixes")
+    code = (p * n + q) * n + r
+    words = (action.path(triples, code, code),)
+    if pattern == 1:
+        words += (action.path(pairs, p * n + q, q * n + r),)
+        yet = f"{action.spell(words[1])} leads {p} to {q} and {q} on to {r}"
+    else:
+        words += action.path(pairs, p * n + r, q * n + r), action.path(pairs, p * n + q, r * n + q)
+        x, y = map(action.spell, words[1:])
+        yet = f"{x} leads {p} to {q} and fixes {r}, while {y} leads {p} to {r} and fixes {q}"
+    says = f"{action.spell(words[0])} fixes states {p}, {q} and {r}, yet {yet}"
+    return refuted("polynomial: by triples of states that a word fixes", says, words, (p, q, r))
+
+
+def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | None:
+    """Return two states of one component that a word fixes; `fixed` says of each pair of states whether a word does."""
+    component, n = map_kernels.components(action.successors), action.n_states
+    together = np.argwhere(fixed.reshape(n, n) & (component[:, None] == component))
+    return (int(together[0, 0]), int(together[0, 1])) if len(together) else None

@@ -9,7 +9,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from fsa2lrnn import symbols
+from fsa2lrnn.automata.language import share_cells
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.display.brief import Brief
 
 Letters = tuple[Hashable, ...]
@@ -70,6 +72,11 @@ class Fact(Brief):
         return {"value": self.value, "method": self.method, "witness": witness}
 
 
+def refuted(method: str, says: str, words: Iterable[Letters], states: Iterable[int]) -> Fact:
+    """Return a false fact with its witness."""
+    return Fact(False, method, FactWitness(says, tuple(words), tuple(int(q) for q in states)))
+
+
 @dataclass(frozen=True, eq=False)
 class Action:
     """The maps of the states of a minimal machine by its letters, without repeats.
@@ -87,10 +94,7 @@ class Action:
     @classmethod
     def of(cls, machine: MooreMachine) -> Action:
         """Return the action of a minimal machine."""
-        first: dict[bytes, int] = {}
-        for a, row in enumerate(machine.delta):
-            first.setdefault(row.tobytes(), a)
-        rows = list(first.values())
+        _, rows = share_cells(machine.delta)
         dtype = np.uint16 if machine.n_states <= 2**16 else np.uint32
         return cls(machine.delta[rows].astype(dtype), tuple(machine.alphabet[a] for a in rows), machine.alphabet)
 
@@ -107,6 +111,20 @@ class Action:
     def word(self, numbers: Iterable[int]) -> Letters:
         """Return the word of the row numbers."""
         return tuple(self.names[a] for a in numbers)
+
+    def path(self, graph: np.ndarray, start: int, goal: int) -> Letters:
+        """Return a shortest word, not empty, that labels a path of a graph; one exists."""
+        return self.word(map_kernels.path(graph, start, goal).tolist())
+
+    def fixed_pair(self, apart: np.ndarray, at: tuple[int, int]) -> tuple[Letters, tuple[int, int]]:
+        """Return a word that fixes two states, and these: letters lead there from `at` by pairs in `apart`, (n, n)."""
+        before, numbers = dict[tuple[int, int], int](), list[int]()
+        while at not in before:
+            before[at] = len(numbers)
+            a = next(a for a, row in enumerate(self.letters) if apart[row[at[0]], row[at[1]]])
+            numbers.append(a)
+            at = int(self.letters[a, at[0]]), int(self.letters[a, at[1]])
+        return self.word(numbers[before[at] :]), at
 
     def follow(self, q: int, numbers: Iterable[int]) -> list[int]:
         """Return the states from q along a word of row numbers, q included."""

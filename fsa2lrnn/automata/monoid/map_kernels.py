@@ -1,16 +1,21 @@
 # pyright: standard
-"""Compiled kernels on maps and graphs: numpy arrays in and out, without checks (as `automata.table_kernels`).
+"""Maps of states by words, graphs, and tuples of states: numpy arrays in and out, without checks.
 
 A map of n states is a row of n unsigned integers; a graph is `successors[i, a]`, shape (N, k), with −1 for no edge.
 """
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 from numba import njit
 
+from fsa2lrnn.automata.table_kernels import breadth_first
 
-@njit(cache=True)
+_CHUNK = 1 << 22  # entries of maps that are computed at a time
+
+
 def generate(
     letters: np.ndarray, start: np.ndarray, sets: bool, cap: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
@@ -18,91 +23,37 @@ def generate(
 
     `letters` is unsigned, shape (k, n); `start` has the same dtype, shape (n,), and is a map or, if `sets`, a set as
     its indicator, 1 for a member. Element 0 is `start`, `elements[i]` is `elements[origin[i]]` followed by `letter[i]`,
-    and no shorter word gives it. `right[i, a]` is the number of element i followed by a, −1 where the search stopped
-    before. It stops, with `whole` False, at the first element beyond `cap`.
+    and no shorter word gives it. `right[i, a]` is the number of element i followed by a, −1 where it is beyond `cap` or
+    the search stopped before. It stops, with `whole` False, at the first element beyond `cap`.
     """
     k, n = letters.shape
-    capacity = 256
-    elements = np.empty((capacity, n), letters.dtype)
-    origin, letter = np.full(capacity, -1), np.full(capacity, -1)
-    right, hashes = np.full((capacity, k), -1), np.zeros(capacity, np.uint64)
-    # Open addressing, at most half full; a slot holds the number of an element or −1.
-    table = np.full(2 * capacity, -1)
-    elements[0], hashes[0] = start, _hash(start)
-    table[np.int64(hashes[0] & np.uint64(2 * capacity - 1))] = 0
-    image = np.empty(n, letters.dtype)
-    count, i = 1, 0
-    while i < count:
-        for a in range(k):
-            if sets:
-                image[:] = 0
-                for q in range(n):
-                    if elements[i, q]:
-                        image[letters[a, q]] = 1
-            else:
-                for q in range(n):
-                    image[q] = letters[a, elements[i, q]]
-            code = _hash(image)
-            slot = np.int64(code & np.uint64(table.shape[0] - 1))
-            while table[slot] >= 0:
-                j = table[slot]
-                if hashes[j] == code and _same(elements[j], image):
-                    break
-                slot = (slot + 1) & (table.shape[0] - 1)
-            if table[slot] < 0:
-                if count == cap:
-                    return elements[:count], origin[:count], letter[:count], right[:count], False
-                if count == capacity:
-                    elements, right = np.concatenate((elements, elements)), np.concatenate((right, right))
-                    origin, letter = np.concatenate((origin, origin)), np.concatenate((letter, letter))
-                    hashes = np.concatenate((hashes, hashes))
-                    right[capacity:] = -1
-                    capacity *= 2
-                    table = np.full(2 * capacity, -1)
-                    for j in range(count):
-                        slot = np.int64(hashes[j] & np.uint64(2 * capacity - 1))
-                        while table[slot] >= 0:
-                            slot = (slot + 1) & (2 * capacity - 1)
-                        table[slot] = j
-                    slot = np.int64(code & np.uint64(2 * capacity - 1))
-                    while table[slot] >= 0:
-                        slot = (slot + 1) & (2 * capacity - 1)
-                elements[count], hashes[count], table[slot] = image, code, count
-                origin[count], letter[count] = i, a
-                count += 1
-            right[i, a] = table[slot]
-        i += 1
-    return elements[:count], origin[:count], letter[:count], right[:count], True
-
-
-@njit(cache=True)
-def _hash(row: np.ndarray) -> np.uint64:
-    code = np.uint64(14695981039346656037)
-    for x in row:
-        code = (code ^ np.uint64(x)) * np.uint64(1099511628211)
-    return code ^ (code >> np.uint64(29))
-
-
-@njit(cache=True)
-def _same(row: np.ndarray, other: np.ndarray) -> bool:
-    same = row.shape[0] == other.shape[0]
-    for q in range(row.shape[0]):
-        same = same and row[q] == other[q]
-    return same
-
-
-@njit(cache=True)
-def left_cayley(origin: np.ndarray, letter: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Return left[i, a], the number of a followed by element i, from the result of `generate` for a whole monoid.
-
-    a·(u·b) = (a·u)·b, and u stands before u·b (Froidure & Pin 1997): no map is composed.
-    """
-    left = np.empty_like(right)
-    left[0] = right[0]
-    for i in range(1, right.shape[0]):
-        for a in range(right.shape[1]):
-            left[i, a] = right[left[origin[i], a], letter[i]]
-    return left
+    step = max(1, _CHUNK // max(1, k * n))
+    number = {start.tobytes(): 0}
+    blocks, right, origin, letter = [start[None]], list[np.ndarray](), [np.array([-1])], [np.array([-1])]
+    done = 0
+    for block in blocks:  # which grows
+        if sets:
+            images = np.zeros((len(block), k, n), letters.dtype)
+            rows, members = np.nonzero(block)
+            images[rows[:, None], np.arange(k), letters[:, members].T] = 1
+        else:
+            images = letters[:, block].swapaxes(0, 1)
+        images, n_before = np.ascontiguousarray(images).reshape(-1, n), len(number)
+        keys = images.view(f"V{n * images.itemsize}").ravel().tolist()
+        codes = np.array([number.setdefault(key, len(number)) for key in keys], np.int64)
+        right.append(np.where(codes < cap, codes, -1).reshape(len(block), k))
+        # New elements are numbered in the order of their first places.
+        fresh = np.flatnonzero((codes >= n_before) & (codes < cap))
+        new = fresh[np.unique(codes[fresh], return_index=True)[1]]
+        origin.append(done + new // k)
+        letter.append(new % k)
+        blocks += [images[new[i : i + step]] for i in range(0, len(new), step)]
+        done += len(block)
+        if len(number) > cap:
+            break
+    elements = np.concatenate(blocks)
+    right.append(np.full((len(elements) - done, k), -1))
+    return elements, np.concatenate(origin), np.concatenate(letter), np.concatenate(right), len(number) <= cap
 
 
 @njit(cache=True)
@@ -188,144 +139,136 @@ def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
     return np.full(1, -1)
 
 
-@njit(cache=True)
-def first_turning(elements: np.ndarray) -> int:
-    """Return the number of the first map with a cycle of two states or more, or −1."""
-    n = elements.shape[1]
-    walk_of = np.empty(n, np.int64)
-    for i in range(elements.shape[0]):
-        walk_of[:] = -1
-        for start in range(n):
-            q = start
-            while walk_of[q] < 0:
-                walk_of[q] = start
-                q = np.int64(elements[i, q])
-            if walk_of[q] == start and elements[i, q] != q:
-                return i
-    return -1
+def periodic_states(maps: np.ndarray) -> np.ndarray:
+    """Return whether each state lies on a cycle of each map, fixed states included: bool, shape (N, n).
 
-
-@njit(cache=True)
-def periodic_states(elements: np.ndarray) -> np.ndarray:
-    """Return whether each state lies on a cycle of each map, fixed states included: bool, shape (N, n)."""
-    size, n = elements.shape
-    periodic = np.ones((size, n), np.bool_)
-    incoming, stack = np.empty(n, np.int64), np.empty(n, np.int64)
-    for i in range(size):
-        incoming[:] = 0
-        for q in range(n):
-            incoming[elements[i, q]] += 1
-        height = 0
-        for q in range(n):
-            if incoming[q] == 0:
-                stack[height] = q
-                height += 1
-        while height:
-            height -= 1
-            periodic[i, stack[height]] = False
-            r = elements[i, stack[height]]
-            incoming[r] -= 1
-            if incoming[r] == 0:
-                stack[height] = r
-                height += 1
+    These are the states in the image of the map's 2^i-th power, for 2^i ≥ n.
+    """
+    size, n = maps.shape
+    periodic = np.zeros((size, n), np.bool_)
+    for i in range(0, size, step := max(1, _CHUNK // n)):
+        power = maps[i : i + step].astype(np.int64)
+        for _ in range(n.bit_length()):
+            power = np.take_along_axis(power, power, axis=1)
+        np.put_along_axis(periodic[i : i + step], power, True, axis=1)
     return periodic
 
 
-@njit(cache=True)
-def transport(
-    letters: np.ndarray, sets: np.ndarray, right: np.ndarray, component: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the bijections between the sets of each component: (places, size, root, turns).
-
-    `sets` and `right` come from `generate`, `component` from `components`. In a component all sets have one size m.
-    Its first set is the root; a shortest path inside leads the root's x-th member, x < m, to `places[i, x]` in set i.
-    `turns[i, a]`: the letter leads set i to a set of its component, but its members differently from `places`.
-    """
-    (count, n), k = sets.shape, letters.shape[0]
-    places, size, root = np.zeros((count, n), letters.dtype), np.zeros(count, np.int64), np.full(count, -1)
-    queue = np.empty(count, np.int64)
-    for first in range(count):
-        if root[first] >= 0:
-            continue
-        m = 0
-        for q in range(n):
-            if sets[first, q]:
-                places[first, m] = q
-                m += 1
-        queue[0], root[first], size[first] = first, first, m
-        end, at = 1, 0
-        while at < end:
-            i = queue[at]
-            for a in range(k):
-                j = right[i, a]
-                if j >= 0 and component[j] == component[i] and root[j] < 0:
-                    root[j], size[j] = first, m
-                    for x in range(m):
-                        places[j, x] = letters[a, places[i, x]]
-                    queue[end] = j
-                    end += 1
-            at += 1
-    turns = np.zeros((count, k), np.bool_)
-    for i in range(count):
-        for a in range(k):
-            j = right[i, a]
-            if j >= 0 and component[j] == component[i]:
-                for x in range(size[i]):
-                    if letters[a, places[i, x]] != places[j, x]:
-                        turns[i, a] = True
-    return places, size, root, turns
+def first_turning(maps: np.ndarray) -> int:
+    """Return the number of the first map with a cycle of two states or more, or −1."""
+    turning = np.flatnonzero((periodic_states(maps) & (maps != np.arange(maps.shape[1]))).any(axis=1))
+    return int(turning[0]) if len(turning) else -1
 
 
-@njit(cache=True)
-def tuple_graph(letters: np.ndarray, size: int) -> np.ndarray:
+def tuple_graph(letters: np.ndarray, size: int, distinct: bool = True) -> np.ndarray:
     """Return the graph of all letters on ordered pairs (size 2) or triples (3): int32, shape (n^size, k).
 
-    The tuple (p, q, r) has the number (p n + q) n + r. There are no edges from or to tuples that repeat a state.
+    The tuple (p, q, r) has the number (p n + q) n + r. If `distinct`, there are no edges from or to tuples that repeat
+    a state.
     """
     k, n = letters.shape
-    graph = np.full((n**size, k), -1, np.int32)
-    for code in range(n**size):
-        p, q, r = code // n**2, code // n % n, code % n
-        for a in range(k):
-            x, y, z = letters[a, p] if size == 3 else n, letters[a, q], letters[a, r]
-            repeats = size == 3 and p in (q, r)
-            if not (repeats or q == r or y == z or x in (y, z)):
-                graph[code, a] = ((x if size == 3 else 0) * n + y) * n + z
+    targets = rows = letters.astype(np.int32)
+    for _ in range(size - 1):
+        targets = (targets[:, :, None] * n + rows[:, None, :]).reshape(k, -1)
+    graph = np.ascontiguousarray(targets.T)
+    if distinct:
+        states = np.indices((n,) * size).reshape(size, -1)
+        repeats = np.any([p == q for p, q in combinations(states, 2)], axis=0)
+        graph[np.logical_or(repeats[:, None], repeats[graph])] = -1
     return graph
 
 
-@njit(cache=True)
+def reachable(successors: np.ndarray, start: int) -> np.ndarray:
+    """Return whether some path, possibly empty, leads from a node to each: bool, shape (N,)."""
+    reached = np.zeros(len(successors), np.bool_)
+    reached[breadth_first(successors.T, start)] = True
+    return reached
+
+
 def not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, int, int, int]:
     """Find a pattern against local testability among triples that a word fixes: (kind, p, q, r), kind 0 for none.
 
     `pairs` is the graph of pairs, `loops[(p n + q) n + r]` whether some word fixes p, q and r. Kind 1: a word maps
     (p, q) to (q, r). Kind 2: one maps (p, r) to (q, r), another (p, q) to (r, q). O(n⁴ k).
     """
+    loops = loops.reshape(n * n, n)
     moves_past = np.zeros((n, n, n), np.bool_)  # [p, q, r]: some word takes (p, q) to (r, q)
-    visited, queue = np.empty(n * n, np.int64), np.empty(n * n, np.int64)
-    visited[:] = -1
-    for start in range(n * n):
-        p, q = start // n, start % n
-        if not loops[start * n : start * n + n].any():
-            continue
-        queue[0], visited[start] = start, start
-        end, i = 1, 0
-        while i < end:
-            for a in range(pairs.shape[1]):
-                j = pairs[queue[i], a]
-                if j >= 0 and visited[j] != start:
-                    visited[j] = start
-                    queue[end] = j
-                    end += 1
-            i += 1
-        for r in range(n):
-            if loops[start * n + r]:
-                if visited[q * n + r] == start:
-                    return 1, p, q, r
-                moves_past[p, q, r] = visited[r * n + q] == start
-    for p in range(n):
-        for q in range(n):
-            for r in range(n):
-                if moves_past[p, r, q] and moves_past[p, q, r]:
-                    return 2, p, q, r
+    for start in np.flatnonzero(loops.any(axis=1)).tolist():
+        p, q = divmod(start, n)
+        reached = reachable(pairs, start).reshape(n, n)
+        if (onward := loops[start] & reached[q]).any():
+            return 1, p, q, int(onward.argmax())
+        moves_past[p, q] = loops[start] & reached[:, q]
+    for p, q, r in np.argwhere(moves_past & moves_past.swapaxes(1, 2)).tolist():
+        return 2, p, q, r
     return 0, 0, 0, 0
+
+
+def quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the quadruples of distinct states every three of which a word fixes, and the graph of the letters on them.
+
+    `loops` says of three states whether a word fixes them. The first array has the number of each quadruple or −1,
+    int32, shape (n, n, n, n), the second the graph, −1 for what leaves it; a row of −2 if more than `limit` exist.
+    """
+    n = letters.shape[1]
+    apart = ~np.eye(n, dtype=bool)
+    loops = loops & apart[:, :, None] & apart[:, None, :] & apart
+    fixed = loops[:, :, :, None] & loops[:, :, None, :] & loops[:, None, :, :] & loops
+    states = np.argwhere(fixed).T
+    numbers = np.full(fixed.shape, -1, np.int32)
+    if states.shape[1] > limit:
+        return numbers, np.full((1, 1), -2, np.int32)
+    numbers[fixed] = np.arange(states.shape[1])
+    p, q, r, s = letters[:, states].swapaxes(0, 1)
+    return numbers, np.ascontiguousarray(numbers[p, q, r, s].T)
+
+
+@njit(cache=True)
+def not_exchangeable(
+    reach: np.ndarray, loops3: np.ndarray, numbers: np.ndarray, loops4: np.ndarray, n: int, limit: int
+) -> tuple[int, int, int, int, int, int, int]:
+    """Find pattern 4 of `factors`: (a, b, c, d, b′, c′, d′); −1 seven times for none, −2 beyond `limit` comparisons.
+
+    `reach[p n + q, r n + s]`: some word leads (p, q) to (r, s); `loops3` and, by `numbers`, `loops4` say whether some
+    word fixes three states or four.
+    """
+    first, second = np.empty((n * n, 2), np.int64), np.empty((n * n, 2), np.int64)
+    steps = 0
+    for a in range(n):
+        for c in range(n):
+            if not reach[a * n + a, c * n + c]:
+                continue
+            for c1 in range(c, n):  # the pattern is symmetric
+                if not loops3[a, c, c1] or not reach[a * n + a, c1 * n + c1]:
+                    continue
+                n_first = n_second = 0
+                for b in range(n):
+                    for d in range(n):
+                        if loops3[b, b, d]:
+                            if reach[a * n + c1, b * n + d] and reach[b * n + b, c * n + c]:
+                                first[n_first] = b, d
+                                n_first += 1
+                            if reach[a * n + c, b * n + d] and reach[b * n + b, c1 * n + c1]:
+                                second[n_second] = b, d
+                                n_second += 1
+                steps += n_first * n_second + n * n
+                if steps > limit:
+                    return -2, -2, -2, -2, -2, -2, -2
+                for i in range(n_first):
+                    b, d1 = first[i]
+                    for j in range(n_second):
+                        b1, d = second[j]
+                        if d == d1 or not reach[b * n + b1, c * n + c1]:
+                            continue
+                        if b == b1:
+                            fixed = loops3[b, d, d1]
+                        elif d in (b, b1):
+                            fixed = loops3[b, b1, d1]
+                        elif d1 in (b, b1):
+                            fixed = loops3[b, b1, d]
+                        else:
+                            number = numbers[b, d, b1, d1]
+                            fixed = number >= 0 and loops4[number]
+                        if fixed:
+                            return a, b, c, d, b1, c1, d1
+    return -1, -1, -1, -1, -1, -1, -1

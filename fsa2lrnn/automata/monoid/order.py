@@ -9,7 +9,7 @@ import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
-from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
 
 
 def is_group(action: Action) -> Fact:
@@ -25,11 +25,7 @@ def is_group(action: Action) -> Fact:
             r = int(row[q])
             p = int(np.flatnonzero(row == r)[0])
             word = action.word([a])
-            return Fact(
-                False,
-                method,
-                FactWitness(f"{action.spell(word)} leads states {p} and {q} both to {r}", (word,), (p, q, r)),
-            )
+            return refuted(method, f"{action.spell(word)} leads states {p} and {q} both to {r}", [word], (p, q, r))
     return Fact(True, method)
 
 
@@ -46,7 +42,7 @@ def is_commutative(action: Action) -> Fact:
             words = action.word([a, b]), action.word([b, a])
             r, s = action.follow(q, [a, b])[-1], action.follow(q, [b, a])[-1]
             says = f"from state {q}, {action.spell(words[0])} leads to {r} and {action.spell(words[1])} to {s}"
-            return Fact(False, method, FactWitness(says, words, (q, r, s)))
+            return refuted(method, says, words, (q, r, s))
     return Fact(True, method)
 
 
@@ -60,17 +56,19 @@ def is_r_trivial(action: Action) -> Fact:
     """
     method = "polynomial: whether the graph of states has no cycles but loops"
     graph = action.successors
-    component = map_kernels.components(graph)
-    order = np.argsort(component, kind="stable")
-    together = np.flatnonzero(np.diff(component[order]) == 0)
-    if not len(together):
+    if (two := _two_alike(map_kernels.components(graph))) is None:
         return Fact(True, method)
-    p, q = int(order[together[0]]), int(order[together[0] + 1])
+    p, q = two
     numbers = [*map_kernels.path(graph, p, q).tolist(), *map_kernels.path(graph, q, p).tolist()]
-    states = tuple(action.follow(p, numbers))
     word = action.word(numbers)
     says = f"{action.spell(word)} leads from state {p} over {q} back to {p}"
-    return Fact(False, method, FactWitness(says, (word,), states))
+    return refuted(method, says, [word], action.follow(p, numbers))
+
+
+def _two_alike(classes: np.ndarray) -> tuple[int, int] | None:
+    order = np.argsort(classes, kind="stable")
+    together = np.flatnonzero(np.diff(classes[order]) == 0)
+    return (int(order[together[0]]), int(order[together[0] + 1])) if len(together) else None
 
 
 def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
@@ -92,11 +90,11 @@ def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
             ends = _power(second[first], action.n_states)
             if (ends[first] != ends[second]).any():
                 q = int(np.flatnonzero(ends[first] != ends[second])[0])
-                return Fact(False, method, _not_confluent(action, a, b, q))
+                return _not_confluent(action, method, a, b, q)
     return Fact(True, method)
 
 
-def _not_confluent(action: Action, a: int, b: int, q: int) -> FactWitness:
+def _not_confluent(action: Action, method: str, a: int, b: int, q: int) -> Fact:
     both = action.letters[b][action.letters[a]].astype(np.int64)
     times, power = 0, np.arange(action.n_states)
     while not (power == both[power]).all():
@@ -106,9 +104,9 @@ def _not_confluent(action: Action, a: int, b: int, q: int) -> FactWitness:
     words = action.word(u), action.word(v)
     says = (
         f"from state {q}, {action.spell(words[0])} leads to {p} and {action.spell(words[1])} to {r}, "
-        f"though each equals itself followed by the other"
+        "though each equals itself followed by the other"
     )
-    return FactWitness(says, words, (q, p, r))
+    return refuted(method, says, words, (q, p, r))
 
 
 def _power(f: np.ndarray, n: int) -> np.ndarray:
@@ -131,24 +129,12 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
         _, coarser = np.unique(classes[action.letters.T], axis=0, return_inverse=True)
         coarser = coarser.reshape(-1)  # some versions of numpy keep an axis
         if coarser.max() == classes.max():
-            return Fact(False, method, _never_merged(action, classes)), None
+            apart = classes[:, None] != classes
+            word, (p, q) = action.fixed_pair(apart, (0, int(apart[0].argmax())))
+            says = f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}"
+            return refuted(method, says, [word], (p, q)), None
         classes, k = coarser, k + 1
     return Fact(True, method), k
-
-
-def _never_merged(action: Action, classes: np.ndarray) -> FactWitness:
-    p, q = 0, int(np.flatnonzero(classes != classes[0])[0])
-    met: dict[tuple[int, int], int] = {}
-    numbers: list[int] = []
-    while (p, q) not in met:
-        met[p, q] = len(numbers)
-        a = int(np.flatnonzero(classes[action.letters[:, p]] != classes[action.letters[:, q]])[0])
-        numbers.append(a)
-        p, q = int(action.letters[a, p]), int(action.letters[a, q])
-    word = action.word(numbers[met[p, q] :])
-    return FactWitness(
-        f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}", (word,), (p, q)
-    )
 
 
 def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
@@ -163,14 +149,14 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
     graph = action.successors
     absorbing = (graph == np.arange(action.n_states)[:, None]).all(axis=1)
     for q in np.flatnonzero(map_kernels.on_cycle(graph) & ~absorbing).tolist():
-        word = action.word(map_kernels.path(graph, q, q).tolist())
+        word = action.path(graph, q, q)
         a = int(np.flatnonzero(graph[q] != q)[0])
         letter, r = action.word([a]), int(graph[q, a])
         says = (
             f"{action.spell(word)} leads from state {q} back to it, so that {action.spell(letter)} may still come and "
             f"lead to {r}"
         )
-        return Fact(False, method, FactWitness(says, (word, letter), (q, r))), None
+        return refuted(method, says, (word, letter), (q, r)), None
     reached, k = np.arange(action.n_states), 0
     while not absorbing[reached].all():
         reached, k = np.unique(graph[reached]), k + 1
@@ -194,11 +180,9 @@ def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_t
         return Fact(False, "since the monoid is not aperiodic", aperiodic.witness)
     if not monoid.whole:
         return Fact(None, monoid.method)
-    order = np.argsort(monoid.l_classes, kind="stable")
-    together = np.flatnonzero(np.diff(monoid.l_classes[order]) == 0)
-    if not len(together):
+    if (two := _two_alike(monoid.l_classes)) is None:
         return Fact(True, monoid.method)
-    i, j = int(order[together[0]]), int(order[together[0] + 1])
+    i, j = two
     q = int(np.flatnonzero(monoid.elements[i] != monoid.elements[j])[0])
     r, s = int(monoid.elements[i, q]), int(monoid.elements[j, q])
     u, v, x, y = monoid.word(i), monoid.word(j), _put_before(monoid, i, j), _put_before(monoid, j, i)
@@ -207,7 +191,7 @@ def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_t
         f"{spelt[0]} and {spelt[1]} act unlike on state {q}, though {spelt[2]} acts as the latter and {spelt[3]} as "
         "the former"
     )
-    return Fact(False, monoid.method, FactWitness(says, (u, v, x, y), (q, r, s)))
+    return refuted(monoid.method, says, (u, v, x, y), (q, r, s))
 
 
 def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
 from fsa2lrnn.automata.table_kernels import coaccessible
 
 MAX_PAIRS = 4_000_000  # pairs of states times letters
@@ -52,23 +52,12 @@ def is_strictly_local(machine: MooreMachine, action: Action) -> tuple[Fact, int 
             further |= apart[row[:, None], row]
         further &= apart
         if (further == apart).all():
-            return Fact(False, _METHOD, _fixed_pair(action, apart)), None
+            # Each pair left has one letter that leads to another of them.
+            word, (p, q) = action.fixed_pair(apart, tuple(np.argwhere(apart)[0].tolist()))
+            says = f"{action.spell(word)} fixes states {p} and {q}, from both of which a word is accepted"
+            return refuted(_METHOD, says, [word], (p, q)), None
         apart, k = further, k + 1
     return Fact(True, _METHOD), k
-
-
-def _fixed_pair(action: Action, apart: np.ndarray) -> FactWitness:
-    """Return a word that fixes a pair; each pair in `apart` has one letter that leads to another of them."""
-    at = tuple(int(q) for q in np.argwhere(apart)[0])
-    before, numbers = dict[tuple[int, ...], int](), list[int]()
-    while at not in before:
-        before[at] = len(numbers)
-        a = next(a for a, row in enumerate(action.letters) if apart[row[at[0]], row[at[1]]])
-        numbers.append(a)
-        at = tuple(int(action.letters[a, q]) for q in at)
-    word = action.word(numbers[before[at] :])
-    says = f"{action.spell(word)} fixes states {at[0]} and {at[1]}, from both of which a word is accepted"
-    return FactWitness(says, (word,), at)
 
 
 def is_strictly_piecewise(machine: MooreMachine, action: Action) -> Fact:
@@ -101,7 +90,7 @@ def is_strictly_piecewise(machine: MooreMachine, action: Action) -> Fact:
                 f"{action.spell(letter)} leads state {q} to {p}, from where {action.spell(word)} is accepted, yet not "
                 f"from {q}"
             )
-            return Fact(False, _METHOD, FactWitness(says, (letter, word), (q, p)))
+            return refuted(_METHOD, says, (letter, word), (q, p))
     return Fact(True, _METHOD)
 
 

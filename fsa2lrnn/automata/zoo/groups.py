@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain
 from typing import Any, cast
 
@@ -72,7 +71,9 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
         factors = [_by_transpositions(factor, spec) for factor in factors]
     whole = factors[0] if len(factors) == 1 else _direct_product(factors)
     within_budget(f"group({spec})", whole.order, whole.order if generators == "all" else len(whole.generators))
-    elements = _elements(whole) if generators == "all" else whole.generators
+    elements = whole.generators
+    if generators == "all":
+        elements = explore(elements, whole.identity, whole.multiply, lambda _: None).labels or ()
     by_letter = {_letter(whole.label(a)): a for a in elements}
     machine = explore(
         by_letter, whole.identity, lambda q, letter: whole.multiply(q, by_letter[str(letter)]), whole.label
@@ -82,11 +83,6 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
 
 def _letter(label: Any) -> str:
     return "|".join(map(str, cast("tuple[Any, ...]", label))) if isinstance(label, tuple) else str(label)
-
-
-def _elements(whole: _AbstractGroup) -> tuple[Any, ...]:
-    cayley = explore(whole.generators, whole.identity, whole.multiply, lambda _: None)
-    return cayley.labels or ()
 
 
 def _factor(part: str, spec: str) -> _AbstractGroup:
@@ -131,12 +127,8 @@ def _by_transpositions(factor: _AbstractGroup, spec: str) -> _AbstractGroup:
 
 def _alternating(n: int) -> _AbstractGroup:
     identity = tuple(range(min(n, 20)))
-    three_cycles: list[tuple[int, ...]] = []
-    for k in range(2, len(identity)):
-        images = list(identity)
-        images[0], images[1], images[k] = 1, k, 0
-        three_cycles.append(tuple(images))
-    return _AbstractGroup(math.factorial(len(identity)) // 2, identity, _compose, tuple(three_cycles), _cycles)
+    three_cycles = tuple((1, k, *identity[2:k], 0, *identity[k + 1 :]) for k in range(2, len(identity)))
+    return _AbstractGroup(math.factorial(len(identity)) // 2, identity, _compose, three_cycles, _cycles)
 
 
 def _compose(p: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
@@ -198,5 +190,4 @@ def _direct_product(factors: list[_AbstractGroup]) -> _AbstractGroup:
     generators = chain.from_iterable(
         ((*identity[:i], g, *identity[i + 1 :]) for g in f.generators) for i, f in enumerate(factors)
     )
-    order = reduce(lambda total, f: total * f.order, factors, 1)
-    return _AbstractGroup(order, identity, multiply, tuple(generators), label)
+    return _AbstractGroup(math.prod(f.order for f in factors), identity, multiply, tuple(generators), label)

@@ -8,8 +8,8 @@ k . threshold . number`; missing transitions reject. fsa2lrnn does not bring the
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
-from typing import NamedTuple
 
 from fsa2lrnn.automata.formats.openfst import from_openfst
 from fsa2lrnn.automata.machine import MooreMachine
@@ -20,36 +20,7 @@ FOLDER = "FSA2LRNN_MLREGTEST"
 CLASSES = ("SL", "TSL", "SP", "LT", "TLT", "PT", "LTT", "TLTT", "PLT", "TPLT", "SF", "Zp", "Reg")
 """The classes of the published automata: strictly and tier-based strictly local, strictly piecewise, locally and
 piecewise testable, with thresholds, star-free, periodic, regular."""
-
-
-class MLRegTestName(NamedTuple):
-    """The parts of a name: sizes of the alphabet and of the tier, class, factor width, threshold, number."""
-
-    letters: int
-    tier: int
-    kind: str
-    k: int
-    threshold: int
-    number: int
-
-
-def parse_name(name: str) -> MLRegTestName:
-    """Return the parts of the name of a language.
-
-    Raises `UnsupportedFormat` for a text of another form.
-
-    >>> parse_name("04.03.TSL.2.1.0").kind
-    'TSL'
-    """
-    parts = name.split(".")
-    numbers = parts[:2] + parts[3:]
-    if len(parts) != 6 or parts[2] not in CLASSES or not all(part.isascii() and part.isdigit() for part in numbers):
-        raise UnsupportedFormat(
-            f"mlregtest:{name} does not name a language: give alphabet, tier, class, k, threshold and number, as in "
-            f"mlregtest:04.04.SL.2.1.0, with a class of {', '.join(CLASSES)}"
-        )
-    letters, tier, k, threshold, number = map(int, numbers)
-    return MLRegTestName(letters, tier, parts[2], k, threshold, number)
+_NAME = re.compile(rf"[0-9]+\.[0-9]+\.({'|'.join(CLASSES)})(\.[0-9]+){{3}}")
 
 
 def from_mlregtest(name: str, folder: str | Path | None = None) -> MooreMachine:
@@ -63,7 +34,11 @@ def from_mlregtest(name: str, folder: str | Path | None = None) -> MooreMachine:
         UnsupportedFormat: for another name, or if the folder or its file is missing.
         InvalidMachine: with every problem of the file.
     """
-    parse_name(name)
+    if not _NAME.fullmatch(name):
+        raise UnsupportedFormat(
+            f"mlregtest:{name} does not name a language: give alphabet, tier, class, k, threshold and number, as in "
+            f"mlregtest:04.04.SL.2.1.0, with a class of {', '.join(CLASSES)}"
+        )
     folder = folder or os.environ.get(FOLDER)
     if not folder:
         raise UnsupportedFormat(

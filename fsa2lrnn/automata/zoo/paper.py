@@ -8,11 +8,8 @@ The digits are the letters "0" … "M−1", so that a word can be written as one
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
-
-import numpy as np
 
 from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
@@ -237,29 +234,3 @@ _MOD_ARITH: dict[str, Callable[[int], MooreMachine]] = {
     "eager": _adding_at_once,
     "register": _two_registers,
 }
-
-
-def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
-    """Return `n_digits` random digits below `modulus` as a string, with operators drawn from + − * between them.
-
-    >>> random_expression(4, 5, np.random.default_rng(0))
-    '4+3+2+1'
-    """
-    digits = rng.integers(modulus, size=n_digits)
-    operators = rng.choice(list("+-*"), size=n_digits - 1)
-    return str(digits[0]) + "".join(f"{op}{digit}" for op, digit in zip(operators, digits[1:], strict=True))
-
-
-def evaluate(expression: str) -> int:
-    """Return the integer value of an expression, where * takes precedence over + and -.
-
-    >>> evaluate("1+2-3*4")
-    -9
-    """
-    total = 0
-    for sign, term in re.findall(r"([+-]?)([^+-]+)", expression):
-        value = 1
-        for factor in term.split("*"):
-            value *= int(factor)
-        total += -value if sign == "-" else value
-    return total

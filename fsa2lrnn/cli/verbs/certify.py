@@ -9,19 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    LACKED,
-    MODEL_SUFFIX,
-    NO,
-    AlphabetOption,
-    CompletionOption,
-    JsonOption,
-    LayersOption,
-    LearnedModel,
-    Source,
-    TimeLimit,
-)
+from fsa2lrnn.cli import options, outputs, sources
 from fsa2lrnn.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
@@ -30,29 +18,29 @@ if TYPE_CHECKING:
 
 
 def certify(
-    model: LearnedModel,
-    source: Source,
+    model: options.LearnedModel,
+    source: options.Source,
     memory: Annotated[
         int | None,
         typer.Option(min=1, help="number of last letters that the sets of states distinguish; by default the best"),
     ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
-    seconds: TimeLimit = None,
+    seconds: options.TimeLimit = None,
     check: Annotated[Path | None, typer.Option(help="check this certificate of MODEL and SOURCE instead")] = None,
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    layers: LayersOption = None,
-    as_json: JsonOption = False,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Prove a learned model correct on all words up to a certified length, in the floats that it computes."""
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
         )
-    outputs.check_certificate(output)
+    outputs.check(output, "a certificate", ".json")
     if (folder := sources.exported_folder(model)) is not None:
         raise UnsupportedFormat(
-            f"{folder} is a folder that `export` wrote, and certificates are for models ({MODEL_SUFFIX}): "
+            f"{folder} is a folder that `export` wrote, and certificates are for models ({options.MODEL_SUFFIX}): "
             f"`fsa2lrnn verify {quote(model)} {quote(source)}` proves it on its own code"
         )
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
@@ -68,7 +56,6 @@ def _certify(
     names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """Certify a model, print or save the certificate, and return the exit code."""
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
@@ -76,29 +63,23 @@ def _certify(
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchCutShort)
-        certificate = certify_model(network, machine, memory or "auto", seconds=seconds, ignore=LACKED)
+        certificate = certify_model(network, machine, memory or "auto", seconds=seconds, ignore=options.LACKED)
     cut = next((str(w.message) for w in caught if w.category is SearchCutShort), None)
     if output is not None:
         certificate.save(output)
     if as_json:
-        console.emit_json(
-            {
-                **evidence.certificate_json(certificate, certificate.scope),
-                "cut_short": cut,
-                "saved": str(output) if output else None,
-            }
-        )
+        facts = evidence.certificate_json(certificate, certificate.scope)
+        console.emit_json({**facts, "cut_short": cut, "saved": str(output) if output else None})
     else:
         saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
         limit = [] if cut is None else [("time limit", cut)]
         console.facts(names[0], [*evidence.certificate_rows(certificate, certificate.scope), *limit, saved])
         if certificate.horizon and may_close(network):
             console.then(f"fsa2lrnn verify {' '.join(map(quote, names))}, which may prove all lengths")
-    return NO if certificate.horizon == 0 else 0
+    return options.NO if certificate.horizon == 0 else 0
 
 
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
-    """Check a certificate for this model and machine, print the result, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.cli import console, evidence, words
     from fsa2lrnn.verification.certificate import Certificate
@@ -111,7 +92,7 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
         if (word := equivalent(machine, certificate.machine)) is not None:
             difference = words.shown(word, machine.alphabet) or "no letters"
             raise CertificateRefused(f"it is of another machine: they differ after {difference}")
-        scope = check_certificate(certificate, network, LACKED).scope
+        scope = check_certificate(certificate, network, options.LACKED).scope
     except CertificateRefused as error:
         why = str(error)
     if as_json:
@@ -120,4 +101,4 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
         console.facts(str(file), [*evidence.certificate_rows(certificate, scope), ("checked", "accepted")])
     else:
         console.out.print(f"[red bold]refused:[/] {console.markup(why)}")
-    return 0 if why is None else NO
+    return 0 if why is None else options.NO

@@ -7,40 +7,30 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    AlphabetOption,
-    CompletionOption,
-    Dtype,
-    Form,
-    JsonOption,
-    Layout,
-    MaxBlockOption,
-    ModelOutput,
-    Normalisation,
-    Source,
-    TokenShiftOption,
-)
+from fsa2lrnn.cli import options, outputs, sources
 
 
 def compile_(
-    source: Source,
-    output: ModelOutput = None,
+    source: options.Source,
+    output: options.ModelOutput = None,
     form: Annotated[
-        Form, typer.Option(help="one layer of one-hot blocks, a cascade of small blocks, or the cheaper of the two")
+        options.Form,
+        typer.Option(help="one layer of one-hot blocks, a cascade of small blocks, or the cheaper of the two"),
     ] = "onehot",
-    max_block: MaxBlockOption = None,
-    token_shift: TokenShiftOption = True,
-    layout: Annotated[Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")] = "auto",
-    dtype: Annotated[Dtype, typer.Option(help="arithmetic of the model")] = "float32",
+    max_block: options.MaxBlockOption = None,
+    token_shift: options.TokenShiftOption = True,
+    layout: Annotated[
+        options.Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")
+    ] = "auto",
+    dtype: Annotated[options.Dtype, typer.Option(help="arithmetic of the model")] = "float32",
     normalisation: Annotated[
-        Normalisation,
+        options.Normalisation,
         typer.Option(help="rule for the columns of A: clip the p-norms to 1, the paper's code, none, or one-hot"),
     ] = "clip",
     p: Annotated[float, typer.Option(min=1, help="order of the column norm")] = 1.2,
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    as_json: JsonOption = False,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Compile an automaton into exact weights."""
     outputs.check_model(output)

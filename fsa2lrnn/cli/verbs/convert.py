@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import WRITTEN, AlphabetOption, CompletionOption, JsonOption, Source
+from fsa2lrnn.cli import options, outputs, sources
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
 
 
 def convert(
-    source: Source,
-    output: Annotated[Path, typer.Option("--output", "-o", help=f"write the automaton here, {WRITTEN}")],
+    source: options.Source,
+    output: Annotated[Path, typer.Option("--output", "-o", help=f"write the automaton here, {options.WRITTEN}")],
     minimise: Annotated[bool, typer.Option("--minimise", help="write the minimal automaton")] = False,
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    as_json: JsonOption = False,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Write an automaton in another format, complete and deterministic, and report what is not preserved."""
     outputs.check_machine(output)

@@ -9,19 +9,11 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn import registry
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    AlphabetOption,
-    CompletionOption,
-    JsonOption,
-    MaxBlockOption,
-    Source,
-    TokenShiftOption,
-)
+from fsa2lrnn.cli import options, outputs, sources
 
 
 def explain(
-    source: Source,
+    source: options.Source,
     family: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="decide only this family or layer; repeatable")
     ] = None,
@@ -33,13 +25,13 @@ def explain(
         ),
     ] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
-    max_block: MaxBlockOption = None,
-    token_shift: TokenShiftOption = True,
+    max_block: options.MaxBlockOption = None,
+    token_shift: options.TokenShiftOption = True,
     draw: Annotated[
         Path | None, typer.Option(metavar="FILE", help="draw the cascade into this file (.svg, or .dot .gv)")
     ] = None,
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
     max_seconds: Annotated[
         float,
         typer.Option(
@@ -48,10 +40,10 @@ def explain(
             help="time limit for the layers and the cascade; what is not decided by then is unknown",
         ),
     ] = 30.0,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Describe an automaton: its algebra, the families and layers that can represent it, and the cost of a network."""
-    outputs.check_drawing(draw)
+    outputs.check(draw, "a drawing", ".svg", ".dot", ".gv")
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)
 
@@ -61,16 +53,9 @@ def explain(
         exported.explain(machine, layer, certificates, as_json)
         return
 
-    from fsa2lrnn.cli import cascades, console, explanation
+    from fsa2lrnn.cli import console, explanation
 
-    explanation.main(
-        machine,
-        family or [],
-        certificates,
-        cascades.CascadeRequest(max_block, token_shift, draw),
-        as_json,
-        max_seconds,
-    )
+    explanation.main(machine, family or [], certificates, as_json, max_block, token_shift, draw, max_seconds)
     if not as_json:
         typed = quote(source)
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")

@@ -6,32 +6,22 @@ from typing import Annotated, Any
 
 import typer
 
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    AlphabetOption,
-    CompletionOption,
-    DtypeOption,
-    ExtractMethod,
-    JsonOption,
-    LayersOption,
-    MachineOutput,
-    ModelOrSource,
-)
+from fsa2lrnn.cli import options, outputs, sources
 
 
 def extract(
-    model: ModelOrSource,
-    output: MachineOutput = None,
+    model: options.ModelOrSource,
+    output: options.MachineOutput = None,
     method: Annotated[
-        ExtractMethod,
+        options.ExtractMethod,
         typer.Option(help="explore all states, which must be finitely many, or evaluate short words"),
     ] = "closure",
     max_states: Annotated[int, typer.Option(min=1, help="the most states that are explored")] = 100_000,
-    dtype: DtypeOption = "float32",
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    layers: LayersOption = None,
-    as_json: JsonOption = False,
+    dtype: options.DtypeOption = "float32",
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Extract the minimal automaton of a model: exactly, or from its outputs on short words."""
     outputs.check_machine(output)

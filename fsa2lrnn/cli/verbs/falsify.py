@@ -6,25 +6,13 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import sources
-from fsa2lrnn.cli.options import (
-    LACKED,
-    NO,
-    AlphabetOption,
-    CompletionOption,
-    DtypeOption,
-    JsonOption,
-    LayersOption,
-    ModelOrSource,
-    SecondsOption,
-    Source,
-)
+from fsa2lrnn.cli import options, sources
 
 
 def falsify(
-    model: ModelOrSource,
-    source: Source,
-    seconds: SecondsOption = 20.0,
+    model: options.ModelOrSource,
+    source: options.Source,
+    seconds: options.SecondsOption = 20.0,
     max_length: Annotated[int, typer.Option(min=1, help="length of the longest words that are tried")] = 2_000,
     max_states: Annotated[int, typer.Option(min=0, help="the most joint states of the exhaustive search")] = 100_000,
     period: Annotated[int, typer.Option(min=0, help="longest period of the periodic words")] = 3,
@@ -36,11 +24,11 @@ def falsify(
     ] = 32,
     seed: Annotated[int, typer.Option(min=0, help="seed of the random words")] = 0,
     rounds: Annotated[int, typer.Option(min=0, help="rounds of the backward search")] = 8,
-    dtype: DtypeOption = "float32",
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    layers: LayersOption = None,
-    as_json: JsonOption = False,
+    dtype: options.DtypeOption = "float32",
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Search for a shortest counterexample to a model; the exit code is 1 if one is found."""
     from fsa2lrnn.cli import evidence
@@ -49,7 +37,7 @@ def falsify(
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     budget = Budget(seconds, max_states, max_length, period, prefix, periodic_words, random_words, width, seed, rounds)
-    verdict = falsify_model(network, machine, budget, LACKED)
+    verdict = falsify_model(network, machine, budget, options.LACKED)
     evidence.tell(verdict, network.alphabet, as_json)
     if isinstance(verdict, Refuted):
-        raise typer.Exit(NO)
+        raise typer.Exit(options.NO)

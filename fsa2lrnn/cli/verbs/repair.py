@@ -6,42 +6,30 @@ from typing import Annotated, Any
 
 import typer
 
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    LACKED,
-    NO,
-    AlphabetOption,
-    Columns,
-    CompletionOption,
-    JsonOption,
-    LayersOption,
-    LearnedModel,
-    ModelOutput,
-    RepairMode,
-    Source,
-    TimeLimit,
-)
+from fsa2lrnn.cli import options, outputs, sources
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 
 
 def repair(
-    model: LearnedModel,
-    source: Source,
-    output: ModelOutput = None,
-    columns: Annotated[Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")] = "keep",
+    model: options.LearnedModel,
+    source: options.Source,
+    output: options.ModelOutput = None,
+    columns: Annotated[
+        options.Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")
+    ] = "keep",
     mode: Annotated[
-        RepairMode,
+        options.RepairMode,
         typer.Option(
             help="least: the least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not "
             "round; distil: a new layer"
         ),
     ] = "least",
-    seconds: TimeLimit = None,
+    seconds: options.TimeLimit = None,
     snap: Annotated[bool, typer.Option("--snap", help="write the compiled model in place of a repaired one")] = False,
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    layers: LayersOption = None,
-    as_json: JsonOption = False,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too.
 
@@ -67,14 +55,14 @@ def repair(
 
         distilled = registry.require("learning.display", "--mode distil").distilled
         if not distilled(network, machine, source, output, as_json, seconds):
-            raise typer.Exit(NO)
+            raise typer.Exit(options.NO)
         return
     if snap:  # replace the model by the compiled one
         repaired = snapped(network, machine)
         facts: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
-        evaluated = evaluate_repair(network, machine, columns, mode, ignore=LACKED, seconds=seconds)
+        evaluated = evaluate_repair(network, machine, columns, mode, ignore=options.LACKED, seconds=seconds)
         if evaluated.repaired is None:
             raise NotExpressible(str(evaluated.refused))
         repaired, facts = evaluated.repaired.model, evaluated.to_json()

@@ -9,17 +9,7 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn import registry
-from fsa2lrnn.cli import sources
-from fsa2lrnn.cli.options import (
-    MODEL_SUFFIX,
-    AlphabetOption,
-    CompletionOption,
-    DtypeOption,
-    JsonOption,
-    LayersOption,
-    ModelOrSource,
-    Scan,
-)
+from fsa2lrnn.cli import options, sources
 
 _WORD = (
     'letters, separated by spaces or by nothing, or a JSON list, \'["a b", "-"]\', if a letter contains spaces; '
@@ -28,7 +18,7 @@ _WORD = (
 
 
 def run(
-    model: ModelOrSource,
+    model: options.ModelOrSource,
     word: Annotated[str, typer.Argument(metavar="WORD", help=_WORD)],
     trace: Annotated[
         bool,
@@ -39,12 +29,12 @@ def run(
     vectors: Annotated[
         bool, typer.Option("--vectors", help="print a trace with the model's own state after each letter")
     ] = False,
-    scan: Annotated[Scan, typer.Option(help="how the recurrence is computed")] = "auto",
-    dtype: DtypeOption = "float32",
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    layers: LayersOption = None,
-    as_json: JsonOption = False,
+    scan: Annotated[options.Scan, typer.Option(help="how the recurrence is computed")] = "auto",
+    dtype: options.DtypeOption = "float32",
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Run a model on a word, of any length if it is read from standard input."""
     from fsa2lrnn import streaming, tracing
@@ -55,11 +45,11 @@ def run(
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
-        options = {
+        unsupported = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,
             "--vectors": vectors,
         }  # fmt: skip
-        exported.run(folder, word, trace, as_json, [name for name, is_given in options.items() if is_given])
+        exported.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
         return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
@@ -71,7 +61,7 @@ def run(
         else:
             console.out.print(streaming.result_text(network, result))
         return
-    is_source = not model.endswith(MODEL_SUFFIX)
+    is_source = not model.endswith(options.MODEL_SUFFIX)
     machine = sources.read_machine(model, completion, alphabet) if is_source else None
     if not as_json:
         print(tracing.header(is_source))

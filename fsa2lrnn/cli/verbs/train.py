@@ -7,35 +7,24 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import given, outputs
-from fsa2lrnn.cli.options import (
-    LAYERS,
-    SAMPLING,
-    Init,
-    JsonOption,
-    LengthsOption,
-    MaxTokensOption,
-    Preset,
-    Sampler,
-    Source,
-    WordsOption,
-)
+from fsa2lrnn.cli import given, options, outputs
 
 
 def train(
-    source: Source,
+    source: options.Source,
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the runs; a second call resumes them")],
     preset: Annotated[
-        Preset, typer.Option(help="the settings of the paper's code, or those of a quick trial")
-    ] = "released",
+        options.Preset, typer.Option(help="the settings of the paper's code, or those of a quick trial")
+    ] = "paper",
     seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
-    sampler: Annotated[Sampler | None, typer.Option(help=SAMPLING)] = None,
+    sampler: Annotated[options.Sampler | None, typer.Option(help=options.SAMPLING)] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
     layer: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"{', '.join(LAYERS)}, or module:Class for a user-defined layer")
+        str | None,
+        typer.Option(metavar="NAME", help=f"{', '.join(options.LAYERS)}, or module:Class for a user-defined layer"),
     ] = None,
-    init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
+    init: Annotated[options.Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
     weight_noise: Annotated[
         float | None, typer.Option(min=0, help="standard deviation of the noise on compiled weights")
     ] = None,
@@ -43,9 +32,9 @@ def train(
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="a setting, such as layers=3 or stop_at=None; repeatable"),
     ] = None,
-    lengths: LengthsOption = "40,100,500,5000,50000",
-    words: WordsOption = 10_000,
-    max_tokens: MaxTokensOption = 20_000_000,
+    lengths: options.LengthsOption = "40,100,500,5000,50000",
+    words: options.WordsOption = 10_000,
+    max_tokens: options.MaxTokensOption = 20_000_000,
     then_prove: Annotated[
         bool,
         typer.Option("--then-prove", help="extract the automaton of each network (normalisation=onehot) and prove it"),
@@ -55,12 +44,11 @@ def train(
     wandb: Annotated[
         bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")
     ] = False,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them on longer words."""
-    options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init}
-    options["noise"] = weight_noise
-    changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
+    named = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init, "noise": weight_noise}
+    changed = given.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
     numbers, test_lengths = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
     outputs.check_runs(output)
 

@@ -9,43 +9,32 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn import registry
-from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import (
-    NO,
-    AlphabetOption,
-    CompletionOption,
-    DtypeOption,
-    JsonOption,
-    LayersOption,
-    ModelOrSource,
-    Source,
-    TimeLimit,
-)
+from fsa2lrnn.cli import options, outputs, sources
 
 
 def verify(
-    model: ModelOrSource,
-    source: Source,
+    model: options.ModelOrSource,
+    source: options.Source,
     max_states: Annotated[int, typer.Option(min=1, help="the most joint states that are explored")] = 1_000_000,
-    seconds: TimeLimit = None,
+    seconds: options.TimeLimit = None,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
-    dtype: DtypeOption = "float32",
-    completion: CompletionOption = None,
-    alphabet: AlphabetOption = None,
-    layers: LayersOption = None,
+    dtype: options.DtypeOption = "float32",
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
     certificate: Annotated[
         Path | None, typer.Option(help="write the proof to this file (.safetensors), for `python -m fsa2lrnn.checker`")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.JsonOption = False,
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
-    outputs.check_proof(certificate)
+    outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
-        options = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
+        unsupported = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
         exported.verify(
-            folder, sources.read_machine(source, completion, alphabet), max_states, seconds, as_json, options
+            folder, sources.read_machine(source, completion, alphabet), max_states, seconds, as_json, unsupported
         )
         return
 
@@ -62,4 +51,4 @@ def verify(
         both = f"{quote(model)} {quote(source)}"
         console.then(f"fsa2lrnn certify {both}", f"fsa2lrnn falsify {both}")
     if not isinstance(verdict, Proved):
-        raise typer.Exit(NO)
+        raise typer.Exit(options.NO)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, softplus
+from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.kernels import channels
@@ -98,7 +98,6 @@ class ChannelLayer(Layer):
     stored half.
     """
 
-    takes_index: ClassVar[bool] = True
     unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(channels.METHODS)
 
@@ -110,8 +109,9 @@ class ChannelLayer(Layer):
         dt = torch.exp(torch.rand(H) * math.log(config.dt_max / config.dt_min) + math.log(config.dt_min))
         self.inv_dt = nn.Parameter(dt.log() if config.dt_transform == "exp" else dt + torch.log(-torch.expm1(-dt)))
         start = self.start(config)
-        A_real, A_imag = written_poles(start)
-        self.A_real, self.A_imag = (nn.Parameter(x.float().repeat(config.copies, 1)) for x in (A_real, A_imag))
+        poles = torch.from_numpy(start.poles)
+        parts = torch.log(-poles.real), (-poles.imag).clamp(min=LEAST_FREQUENCY)
+        self.A_real, self.A_imag = (nn.Parameter(x.float().repeat(config.copies, 1)) for x in parts)
         self.B = nn.Parameter(pairs(start.B, config.copies))
         self.C = nn.Parameter(torch.randn(H, n, 2) * math.sqrt(0.5))
         self.D = nn.Parameter(torch.randn(H))
@@ -152,31 +152,23 @@ class ChannelLayer(Layer):
         """Return zeros: (B, H, N)."""
         return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
 
-        `method` is in `channels.METHODS`; "letters" means "auto". With `index` (B, T), u (R, H) holds the distinct
-        inputs.
+        `method` is in `channels.METHODS`; "letters" means "auto".
         """
         method = check_channels_method(method)
-        u = u if index is None else embedding(index, u)
         if self.is_too_long(u.shape[1]):
-            return self.mixing(self._cut(u, state)), torch.ones_like(
-                state
-            )  # not zero, which marks a state that cannot be continued
+            # The state is not zero, which marks one that cannot be continued.
+            return self.mixing(self._cut(u, state)), torch.ones_like(state)
         y, state = self.run(u, state, method)
         return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """Return only the outputs of `forward`."""
-        if check_channels_method(method) != "chunked":
-            return super().outputs(u, state, method, index)
-        length = (u if index is None else index).shape[1]
-        if self.is_too_long(length):
-            return self.mixing(self._cut(u if index is None else embedding(index, u), state))
-        return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
+        if check_channels_method(method) != "chunked" or self.is_too_long(u.shape[1]):
+            return super().outputs(u, state, method)
+        return self.mixing(channels.outputs_alone(self.system(), u, state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
         """Return the convolution with the truncated impulse response, which has no state for a next piece."""
@@ -226,22 +218,6 @@ def check_stream(width_in: int, width: int, name: str) -> None:
             f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
             "stream as wide as the layer, without token shift"
         )
-
-
-def written_poles(start: Start) -> tuple[Tensor, Tensor]:
-    """Return A_real = log(−Re Λ) and A_imag = −Im Λ, the latter at least `LEAST_FREQUENCY`: (n,) each.
-
-    Raises:
-        UnsupportedFormat: for a pole outside the left half-plane, which the parameters cannot represent.
-    """
-    poles = torch.from_numpy(start.poles)
-    if (wrong := (poles.real >= 0) | ~poles.isfinite()).any():
-        k = int(wrong.nonzero()[0])
-        raise UnsupportedFormat(
-            f"pole {k} is {complex(poles[k]):.3g}: its real part is kept as −exp of a parameter, so it must be finite "
-            "and below 0"
-        )
-    return torch.log(-poles.real), (-poles.imag).clamp(min=LEAST_FREQUENCY)
 
 
 def pairs(x: Any, copies: int) -> Tensor:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding, pad
+from torch.nn.functional import pad
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extra.baselines.channels import ChannelConfig, check_channels_method, complex_of
@@ -102,9 +102,7 @@ class LiquidS4Layer(S4Layer):
         """Return zeros: (B, H, N), or (B, 1) without a recurrence, whose state is 0 before a word and 1 after it."""
         return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state as in `ChannelLayer`; "exact" accepts the methods in `liquid.METHODS`.
 
         Raises:
@@ -112,14 +110,13 @@ class LiquidS4Layer(S4Layer):
             InvalidWord: for a word that is too short for enough products.
         """
         if not self.is_causal:
-            return self._published(u if index is None else embedding(index, u), state, check_channels_method(method))
-        u = u if index is None else embedding(index, u)
+            return self._published(u, state, check_channels_method(method))
         y, state = liquid(self.system(), u, state, method)
         return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """Return only the outputs of `forward`."""
-        return self(u, state, method, index)[0]
+        return self(u, state, method)[0]
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output and the state of one step. Raises `UnsupportedFormat` if `kernel` is not causal."""

@@ -28,7 +28,7 @@ def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: s
 
     `kernel_length` is the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet.
     """
-    kernel = {name.removeprefix("layer.kernel."): x for name, x in weights.items() if name.startswith("layer.kernel.")}
+    kernel = part(weights, "layer.kernel.")
     own = {
         "inv_dt": kernel["inv_dt"].squeeze(-1),
         "A_real": kernel["A_real"],
@@ -50,9 +50,7 @@ def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str
 
     `kernel_length` as in `s4_block`.
     """
-    kernel = {
-        name.removeprefix("kernel.kernel."): x for name, x in weights.items() if name.startswith("kernel.kernel.")
-    }
+    kernel = part(weights, "kernel.kernel.")
     own = {
         "inv_dt": kernel["log_dt"],
         "A_real": kernel["inv_w_real"],

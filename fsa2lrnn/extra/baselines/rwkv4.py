@@ -12,7 +12,6 @@ from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.channels import check_stream
@@ -58,9 +57,8 @@ class RWKV4Layer(Layer):
     """
 
     Config = RWKV4Config
-    takes_index: ClassVar[bool] = True
     unproved: ClassVar[str | None] = "whose exponentials no judge models"
-    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    methods: ClassVar[tuple[str, ...]] = METHODS
 
     def __init__(self, width_in: int, config: RWKV4Config) -> None:
         super().__init__()
@@ -93,42 +91,25 @@ class RWKV4Layer(Layer):
         """Return zeros, because a block adds its output to an input and a state has none: (B, 5, C) -> (B, C)."""
         return torch.zeros_like(state[:, 0])
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, C), state (B, 5, C) -> (B, T, C), (B, 5, C).
 
-        `method` is one of `wkv.METHODS`. With `index` (B, T), u (R, C) holds the distinct inputs.
+        `method` is one of `wkv`.
         """
-        if not (u if index is None else index).shape[1]:
-            return (u if index is None else embedding(index, u)), state
+        if not u.shape[1]:
+            return u, state
         x = u if self.ln0 is None else self.ln0(u)
-        read = Read(self.ln1(x), index, state[:, 3])
-        mixed, average = self.att(read, state[:, :3], method)
-        x = (x if index is None else embedding(index, x)) + mixed
-        read_next = Read(self.ln2(x), None, state[:, 4])
-        after = torch.cat([average, read.last.unsqueeze(1), read_next.last.unsqueeze(1)], dim=1)
-        return x + self.ffn(read_next), after
+        read = self.ln1(x)
+        mixed, average = self.att(read, shifted(read, state[:, 3]), state[:, :3], method)
+        x = x + mixed
+        read_next = self.ln2(x)
+        after = torch.cat([average, read[:, -1:], read_next[:, -1:]], dim=1)
+        return x + self.ffn(read_next, shifted(read_next, state[:, 4])), after
 
 
-class Read:
-    """Inputs u (B, T, C), or distinct rows u (R, C) with indices (B, T), and the input before the first (B, C)."""
-
-    def __init__(self, u: Tensor, index: Tensor | None, before: Tensor) -> None:
-        self.u, self.index, self.before = u, index, before
-        self.last = u[:, -1] if index is None else u[index[:, -1]]
-
-    def mixed(self, mu: Tensor, W: Tensor) -> Tensor:
-        """Return W (μ ⊙ u_t + (1 − μ) ⊙ u_{t−1}): (B, T, C').
-
-        With an index, each distinct row is multiplied by W once per term.
-        """
-        if self.index is None:
-            earlier = torch.cat([self.before.unsqueeze(1), self.u[:, :-1]], dim=1)
-            return linear(torch.lerp(earlier, self.u, mu), W)
-        now, then = linear(mu * self.u, W), linear((1 - mu) * self.u, W)
-        first = linear((1 - mu) * self.before, W).unsqueeze(1)
-        return embedding(self.index, now) + torch.cat([first, embedding(self.index[:, :-1], then)], dim=1)
+def shifted(u: Tensor, before: Tensor) -> Tensor:
+    """Return the previous input of each: u (B, T, C) and the input before the first (B, C) -> (B, T, C)."""
+    return torch.cat([before.unsqueeze(1), u[:, :-1]], dim=1)
 
 
 class TimeMix(nn.Module):
@@ -144,11 +125,11 @@ class TimeMix(nn.Module):
         self.time_mix_r = nn.Parameter(fraction ** (b / 2))
         self.key, self.value, self.receptance, self.output = (_matrix(C, C, gain) for gain in (0, 1, 0, 0))
 
-    def forward(self, read: Read, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, earlier: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
         """Return the mixed inputs (B, T, C) and the last state of the average (B, 3, C)."""
-        k = read.mixed(self.time_mix_k, self.key.weight)
-        v = read.mixed(self.time_mix_v, self.value.weight)
-        r = read.mixed(self.time_mix_r, self.receptance.weight)
+        k = self.key(torch.lerp(earlier, u, self.time_mix_k))
+        v = self.value(torch.lerp(earlier, u, self.time_mix_v))
+        r = self.receptance(torch.lerp(earlier, u, self.time_mix_r))
         y, state = wkv(-self.time_decay.exp(), self.time_first, k, v, state, method)
         return self.output(torch.sigmoid(r) * y), state
 
@@ -162,10 +143,10 @@ class ChannelMix(nn.Module):
         self.time_mix_k, self.time_mix_r = nn.Parameter(fraction**b), nn.Parameter(fraction**b)
         self.key, self.receptance, self.value = _matrix(4 * C, C, 1), _matrix(C, C, 0), _matrix(C, 4 * C, 0)
 
-    def forward(self, read: Read) -> Tensor:
+    def forward(self, u: Tensor, earlier: Tensor) -> Tensor:
         """Return the mixed channels (B, T, C)."""
-        k = torch.relu(read.mixed(self.time_mix_k, self.key.weight))
-        return torch.sigmoid(read.mixed(self.time_mix_r, self.receptance.weight)) * self.value(k * k)
+        k = torch.relu(self.key(torch.lerp(earlier, u, self.time_mix_k)))
+        return torch.sigmoid(self.receptance(torch.lerp(earlier, u, self.time_mix_r))) * self.value(k * k)
 
 
 def _matrix(rows: int, columns: int, gain: float) -> nn.Linear:

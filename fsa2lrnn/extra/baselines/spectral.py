@@ -6,14 +6,15 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import linear
 
 from fsa2lrnn.extra.baselines.channels import COMPLEX, check_stream
 from fsa2lrnn.extra.baselines.kernels import channels
-from fsa2lrnn.extra.baselines.kernels.diagonal import METHODS, scan_diagonal, times
+from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal, times
 from fsa2lrnn.extra.baselines.kernels.mixing import Mixing
 from fsa2lrnn.extra.baselines.kernels.transition import planes
 from fsa2lrnn.lrnn.layers.base import Layer
+from fsa2lrnn.lrnn.scans import METHODS
 
 
 class SpectralLayer(Layer):
@@ -23,7 +24,6 @@ class SpectralLayer(Layer):
     (B, 2P).
     """
 
-    takes_index: ClassVar[bool] = True
     unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
     D: Tensor
@@ -59,19 +59,14 @@ class SpectralLayer(Layer):
         """Return zeros: (B, 2P)."""
         return channels.no_state(self.D, batch, 2 * self.states)
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
 
-        `method` is one of `diagonal.METHODS`. With `index` (B, T), u (R, H) holds the distinct inputs.
+        `method` is one of `scan`, or "letters" for "auto".
         """
         rates, B, C = self.matrices()
-        entering, skipped = linear(u, B), self.D * u
-        if index is not None:
-            entering, skipped = embedding(index, entering), embedding(index, skipped)
-        x = scan_diagonal(rates, entering, state, method)
-        return self.mixing(linear(x, C) + skipped), x[:, -1] if x.shape[1] else state
+        x = scan_diagonal(rates, linear(u, B), state, method)
+        return self.mixing(linear(x, C) + self.D * u), x[:, -1] if x.shape[1] else state
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output and the state of one step: (B, H), (B, 2P) -> (B, H), (B, 2P)."""

@@ -8,12 +8,11 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import linear
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels import constant
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
-from fsa2lrnn.lrnn.scans import scan
+from fsa2lrnn.lrnn.scans import METHODS, scan
 
 TRANSITIONS = ("dense", "diagonal")
 
@@ -45,8 +44,7 @@ class VanillaLayer(Layer):
     """
 
     Config = VanillaConfig
-    takes_index: ClassVar[bool] = True
-    methods: ClassVar[tuple[str, ...]] = tuple(constant.METHODS)
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
 
     def __init__(self, width_in: int, config: VanillaConfig) -> None:
         super().__init__()
@@ -86,19 +84,27 @@ class VanillaLayer(Layer):
         """Return the state as a vector: (B, H, b) -> (B, n)."""
         return state.flatten(1)
 
-    def forward(
-        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, d), state (B, H, b) -> (B, T, n), (B, H, b).
 
-        `method` is one of `constant.METHODS`. With `index` (B, T), u (R, d) holds the distinct inputs.
+        `method` is one of `scan`, or "letters" for "auto".
         """
-        v = linear(u, self.B)
-        v = v if index is None else embedding(index, v)
-        x0 = state.flatten(1)
-        if self.is_dense:
-            x = constant.scan_constant(self.A, v, x0, method)
+        if self.is_dense and method in ("auto", "letters", "sequential"):
+            x = scan_constant(self.A, linear(u, self.B), state.flatten(1))
         else:
-            A = self.A.view(-1, 1, 1).expand(*v.shape, 1, 1)
-            x = scan(A, v.unsqueeze(-1), x0.unsqueeze(-1), "auto" if method == "letters" else method).squeeze(-1)
+            x = scan(*self.tables(u), state, "auto" if method == "letters" else method).flatten(-2)
         return x, x[:, -1].view_as(state) if x.shape[1] else state
+
+
+def scan_constant(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    """Return all states for one matrix, letter by letter: A (n, n), v (B, T, n), x0 (B, n) -> x_1 … x_T (B, T, n).
+
+    >>> swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> scan_constant(swap, torch.zeros(1, 3, 2), torch.tensor([[1.0, 2.0]]))[0].tolist()
+    [[2.0, 1.0], [1.0, 2.0], [2.0, 1.0]]
+    """
+    x, states = x0, []
+    for v_k in v.unbind(1):
+        x = linear(x, A) + v_k
+        states.append(x)
+    return torch.stack(states, dim=1) if states else v

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Literal
 
 from fsa2lrnn.automata.language import minimise
@@ -26,7 +26,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.extra.block_size.answer import FIELDS, Field, MinimalBlock
+from fsa2lrnn.extra.block_size.answer import FIELDS, Field, MinimalBlock, refusal
 from fsa2lrnn.extra.block_size.blocks import StateBlock
 from fsa2lrnn.extra.block_size.certificates import chain_certificate, simple_certificate
 from fsa2lrnn.extra.block_size.chain import chain
@@ -35,7 +35,6 @@ from fsa2lrnn.extra.block_size.kinds import ModuleKind
 from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.extra.block_size.simple import SimplicityWitness, simple
 from fsa2lrnn.families.modules import Module, functions_module
-from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
@@ -84,24 +83,19 @@ def too_large(minimal: MooreMachine) -> str:
 
 
 def _accepted(answer: MinimalBlock) -> MinimalBlock:
-    try:
-        recheck(answer.to_json())
-    except RejectedCertificate as fault:
+    if fault := refusal(answer.to_json()):
         note = f"the certificate of the upper bound was refused ({fault}): please report this machine"
         answer = replace(answer, upper=answer.machine.n_states - 1, found=None, note=note)
-    if answer.impossible is not None:
-        try:
-            recheck(answer.impossible)
-        except RejectedCertificate as fault:
-            note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
-            answer = replace(answer, lower=1, impossible=None, note=note)
+    if answer.impossible is not None and (fault := refusal(answer.impossible)):
+        note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
+        answer = replace(answer, lower=1, impossible=None, note=note)
     return answer
 
 
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
     n, lower, impossible = minimal.n_states, 1, None
     try:
-        if (whole := _whole(minimal)) is not None:
+        if (whole := _analysis(minimal).whole) is not None:
             certificate = {**simple_certificate(minimal, *whole), "field": field}
             return MinimalBlock(minimal, field, n - 1, n - 1, certificate, None, "")
         module, kinds = analysed(minimal, check)
@@ -127,24 +121,21 @@ class MachineAnalysis(Brief):
 
     Args:
         module: V.
-        whole: the proof that it is simple, or None; "unset" before the search.
         kinds: of its constituents, None if some were not found; "unset" before the search.
     """
 
     module: Module
-    whole: SimplicityWitness | Literal["unset"] | None = "unset"
     kinds: list[ModuleKind] | Literal["unset"] | None = "unset"
 
+    @cached_property
+    def whole(self) -> SimplicityWitness | None:
+        """The proof that V is simple, or None."""
+        return simple(self.module)
 
-_KEPT: dict[MooreMachine, MachineAnalysis] = {}  # of the last few machines
 
-
+@lru_cache(maxsize=8)
 def _analysis(minimal: MooreMachine) -> MachineAnalysis:
-    if minimal not in _KEPT:
-        while len(_KEPT) >= 8:
-            del _KEPT[next(iter(_KEPT))]
-        _KEPT[minimal] = MachineAnalysis(functions_module(minimal.delta))
-    return _KEPT[minimal]
+    return MachineAnalysis(functions_module(minimal.delta))
 
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
@@ -153,13 +144,6 @@ def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, 
     if analysis.kinds == "unset":
         analysis.kinds = constituents(analysis.module, check)
     return analysis.module, analysis.kinds
-
-
-def _whole(minimal: MooreMachine) -> SimplicityWitness | None:
-    analysis = _analysis(minimal)
-    if analysis.whole == "unset":
-        analysis.whole = simple(analysis.module)
-    return analysis.whole
 
 
 __all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block", "too_large"]

@@ -9,12 +9,41 @@ from typing import Any, Literal
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.extra.block_size.blocks import StateBlock, whole_block
-from fsa2lrnn.families.recheck import recheck
+from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import certificate_header
 
 Field = Literal["Q", "R", "C"]
 FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
 """The fields that blocks are taken over, by their letter."""
+
+
+@dataclass(frozen=True)
+class SizeBounds:
+    """Bounds on a least block size.
+
+    Args:
+        lower: no smaller blocks represent the machine.
+        upper: blocks of this size do.
+        note: why the bounds do not meet, if they do not.
+    """
+
+    lower: int
+    upper: int
+    note: str
+
+    @property
+    def value(self) -> int | None:
+        """The least size b, if the bounds meet."""
+        return self.lower if self.lower == self.upper else None
+
+
+def refusal(certificate: dict[str, Any]) -> str | None:
+    """Return the reason why `recheck` refuses a certificate, or None if it accepts it."""
+    try:
+        recheck(certificate)
+    except RejectedCertificate as fault:
+        return str(fault)
+    return None
 
 
 @dataclass(frozen=True)

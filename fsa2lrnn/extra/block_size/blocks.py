@@ -64,26 +64,16 @@ class StateBlock:
 
     @cached_property
     def _powers(self) -> list[acb]:
-        before = ctx.prec
-        try:
-            ctx.prec = _BITS
+        with ctx.workprec(_BITS):
             roots = complex_roots(self.polynomial)
             real = [root for root in roots if root.imag == 0]
             t = max(real, key=lambda root: float(root.real.mid())) if real else roots[0]
             return [t**m for m in range(len(self.polynomial) - 1)]
-        finally:
-            ctx.prec = before
 
     def _nearest(self, number: Iterable[Any]) -> tuple[float, float]:
-        before = ctx.prec
-        try:
-            ctx.prec = _BITS
-            total = acb(0)
-            for c, power in zip(number, self._powers, strict=True):
-                total += power * arb(fmpq(c))
+        with ctx.workprec(_BITS):
+            total = sum((power * arb(fmpq(c)) for c, power in zip(number, self._powers, strict=True)), acb(0))
             return float(total.real.mid()), float(total.imag.mid())
-        finally:
-            ctx.prec = before
 
     def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
@@ -140,18 +130,14 @@ def field_block(
     Raises `ArithmeticError` if they do not span a submodule of dimension b.
     """
     k, (b, d) = len(polynomial) - 1, (coefficients[0].nrows(), coefficients[0].ncols())
-    multiples = [coefficients]
-    for _ in range(k - 1):
-        *rest, top = multiples[-1]
-        multiples.append([part - top * c for part, c in zip([top * 0, *rest], polynomial, strict=False)])
-    wide = linear.stack((_side_by_side(multiple, d) for multiple in multiples), k * d)
+    wide = linear.stack(map(side_by_side, multiples(coefficients, polynomial)), k * d)
     chosen = linear.pivots(linear.row_space(wide))
     if len(chosen) != b * k:
         raise ArithmeticError(f"{b} functions over a field of degree {k} span {len(chosen)} dimensions")
     inverse = linear.columns_of(wide, chosen).inv()
     matrices = []
     for letter in module.letters:
-        image = _side_by_side([part * letter for part in coefficients], d)
+        image = side_by_side([part * letter for part in coefficients])
         solved = linear.columns_of(image, chosen) * inverse
         if solved * wide != image:
             raise ArithmeticError("the functions of a block are not closed under the letters")
@@ -162,9 +148,19 @@ def field_block(
     return StateBlock(polynomial, functions, tuple(matrices), shifts)
 
 
-def _side_by_side(parts: list[fmpq_mat], d: int) -> fmpq_mat:
-    rows = [[entry for part in parts for entry in (part[i, q] for q in range(d))] for i in range(parts[0].nrows())]
-    return linear.matrix(rows, d * len(parts))
+def multiples(parts: list[fmpq_mat], polynomial: Polynomial) -> list[list[fmpq_mat]]:
+    """Return the products with 1, t, …, t^(k−1) of functions Σ_m t^m f_m over Q[t]/(h)."""
+    products = [parts]
+    for _ in range(len(polynomial) - 2):
+        *rest, top = products[-1]
+        products.append([part - top * c for part, c in zip([top * 0, *rest], polynomial, strict=False)])
+    return products
+
+
+def side_by_side(parts: list[fmpq_mat]) -> fmpq_mat:
+    """Return matrices of the same shape stacked horizontally."""
+    rows = [[entry for row in rows for entry in row] for rows in zip(*(part.tolist() for part in parts), strict=True)]
+    return linear.matrix(rows, sum(part.ncols() for part in parts))
 
 
 def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:

@@ -123,5 +123,4 @@ def _starts(copies: list[KindCopy]) -> list[int]:
 def _generators(module: Module, below: list[KindCopy], kind: ModuleKind) -> list[fmpq_mat]:
     rows = linear.stack((copy.rows for copy in below), module.dimension)
     modulo = quotient(module, linear.row_space(rows))
-    lifted = homs(kind.standard, modulo.module) * modulo.lift
-    return [linear.rows_of(lifted, [i]) for i in range(lifted.nrows())]
+    return linear.each_row(homs(kind.standard, modulo.module) * modulo.lift)

@@ -16,6 +16,7 @@ from fsa2lrnn.extra.block_size.polynomials import (
     Polynomial,
     negative_at_real_roots,
     real_roots,
+    value_at,
     why_irreducible,
 )
 from fsa2lrnn.families import linear
@@ -140,7 +141,7 @@ def _field(
             continue  # a hint that is not central
         minimal = algebra.times(candidate).minpoly()
         if (part := _reducible(minimal)) is not None:
-            return ZeroDivisor(_evaluate(algebra, one, candidate, part) * algebra.basis)
+            return ZeroDivisor(one * value_at(part.coeffs(), algebra.times(candidate)) * algebra.basis)
         if minimal.degree() < degree:
             continue
         polynomial, scale = integral(minimal)
@@ -154,7 +155,7 @@ def _field(
 
 
 def _candidates(center: fmpq_mat, hints: list[fmpq_mat]) -> Iterator[fmpq_mat]:
-    rows = [linear.rows_of(center, [i]) for i in range(center.nrows())]
+    rows = linear.each_row(center)
     yield from hints
     yield from rows
     for x, y in combinations(rows, 2):
@@ -170,14 +171,6 @@ def _candidates(center: fmpq_mat, hints: list[fmpq_mat]) -> Iterator[fmpq_mat]:
 def _reducible(minimal: fmpq_poly) -> fmpq_poly | None:
     factors = minimal.factor()[1]
     return factors[0][0] if sum(exponent for _, exponent in factors) > 1 else None
-
-
-def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: fmpq_poly) -> fmpq_mat:
-    total, power, times = one * 0, one, algebra.times(candidate)
-    for coefficient in polynomial.coeffs():
-        total = total + power * coefficient
-        power = power * times
-    return total
 
 
 def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:

@@ -14,11 +14,10 @@ from dataclasses import replace
 
 from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 
-from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
-from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, endomorphism, homs, standard
+from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, endomorphism, homs, standard, submodule
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.modules import Element, Module, Word, quotient, restricted, spin, words_of
+from fsa2lrnn.families.modules import Element, Module, Word, quotient, spin, words_of
 
 DRAWN = 400  # elements before a module is given up
 _SHORTLIST = 6  # singular elements among which the one with the smallest kernel is taken
@@ -78,10 +77,7 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKin
             return result
         if result is not None:
             rows = linear.row_space(result)
-            letters = restricted(module, linear.primitive(rows))
-            if letters is None:
-                raise NotExact("a submodule modulo a prime is none over the rationals: please report this machine")
-            return quotient(module, rows).module, Module(letters)
+            return quotient(module, rows).module, submodule(module, linear.primitive(rows))
     return None
 
 
@@ -188,11 +184,8 @@ def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
     """Return the algebra of the maps v ↦ row, by its products."""
     chosen = linear.pivots(maps)
     square = linear.columns_of(maps, chosen).inv()
-    products = []
-    for i in range(maps.nrows()):
-        then = endomorphism(form, linear.rows_of(maps, [i]))
-        products.append(linear.columns_of(maps * then, chosen) * square)
-    return Algebra(maps, tuple(products))
+    images = (maps * endomorphism(form, row) for row in linear.each_row(maps))
+    return Algebra(maps, tuple(linear.columns_of(image, chosen) * square for image in images))
 
 
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:

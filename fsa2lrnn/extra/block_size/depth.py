@@ -10,7 +10,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.elements import Images
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.extra.block_size.answer import Field
+from fsa2lrnn.extra.block_size.answer import Field, SizeBounds
 from fsa2lrnn.families.groups import composition_factors, group_of
 
 MAX_SETS = 20_000
@@ -25,25 +25,14 @@ _UNKNOWN: dict[Field, int] = {"C": 2, "R": 3, "Q": 4}  # of a simple group that 
 
 
 @dataclass(frozen=True)
-class AnyDepth:
+class AnyDepth(SizeBounds):
     """The least b for which some stack of layers of blocks of size at most b runs the machine, or an interval.
 
     Args:
-        lower: no stack of smaller blocks runs it.
-        upper: some stack of blocks of this size does.
         factors: the simple groups in its monoid that were found, by name.
-        note: why the bounds do not meet, if they do not.
     """
 
-    lower: int
-    upper: int
     factors: tuple[str, ...]
-    note: str
-
-    @property
-    def value(self) -> int | None:
-        """The least size b, if the bounds meet."""
-        return self.lower if self.lower == self.upper else None
 
 
 def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
@@ -75,7 +64,7 @@ def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
         upper = max(upper, enough if enough is not None else minimal.n_states - 1)
         if enough is None:
             notes.append(f"the degrees of the {name} are not in the table")
-    return AnyDepth(lower, upper, tuple(sorted(factors)), "" if lower == upper else "; ".join(notes))
+    return AnyDepth(lower, upper, "" if lower == upper else "; ".join(notes), tuple(sorted(factors)))
 
 
 def degree(name: str, field: Field) -> tuple[int, int | None]:

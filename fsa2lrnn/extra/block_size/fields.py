@@ -8,8 +8,7 @@ from flint import acb_mat, arb, ctx, fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyr
 
 from fsa2lrnn.extra.block_size.commutant import integral
 from fsa2lrnn.extra.block_size.kinds import ModuleKind, endomorphism
-from fsa2lrnn.extra.block_size.polynomials import Polynomial, complex_roots, real_roots, why_irreducible
-from fsa2lrnn.families import linear
+from fsa2lrnn.extra.block_size.polynomials import Polynomial, complex_roots, real_roots, value_at, why_irreducible
 
 _BITS = 4_000  # of the numbers by which complex conjugation is found
 _TRIED = 30
@@ -55,14 +54,6 @@ def _first(candidates: Iterator[fmpq_mat], degree: int) -> tuple[Polynomial, fmp
     return None
 
 
-def value_at(coefficients: tuple[fmpq, ...], matrix: fmpq_mat) -> fmpq_mat:
-    """Return a polynomial of a square matrix."""
-    total = fmpq_mat(matrix.nrows(), matrix.nrows())
-    for coefficient in reversed(coefficients):
-        total = total * matrix + linear.identity(matrix.nrows()) * coefficient
-    return total
-
-
 def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
     """Return the polynomial c with c(r) the complex conjugate of r, at each root r, or None.
 
@@ -73,27 +64,19 @@ def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
     ((-1, -1), None)
     """
     h, k = fmpz_poly(list(polynomial)), len(polynomial) - 1
-    before = ctx.prec
-    try:
-        ctx.prec = _BITS
+    with ctx.workprec(_BITS):
         roots = complex_roots(polynomial)
         powers = acb_mat([[root**i for i in range(k)] for root in roots])
         found = powers.solve(acb_mat([[root.conjugate()] for root in roots]))
         scale = h.discriminant()
         nearest = [_nearest(found[i, 0].real * arb(scale)) for i in range(k)]
-    finally:
-        ctx.prec = before
     rounded = [x for x in nearest if x is not None]
     if len(rounded) < k:
         return None
     conjugate = tuple(fmpq(x) / fmpq(scale) for x in rounded)
     modulus, c = fmpq_poly(list(polynomial)), fmpq_poly(list(conjugate))
-    image, total = fmpq_poly([0]), fmpq_poly([0])
-    for coefficient in reversed(polynomial):
-        total = (total * c + coefficient) % modulus
-    for coefficient in reversed(conjugate):
-        image = (image * c + coefficient) % modulus
-    return conjugate if total == 0 and image == fmpq_poly([0, 1]) % modulus else None
+    is_root = modulus(c) % modulus == 0
+    return conjugate if is_root and c(c) % modulus == fmpq_poly([0, 1]) % modulus else None
 
 
 def _nearest(value: arb) -> int | None:

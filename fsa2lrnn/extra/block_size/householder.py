@@ -14,6 +14,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extra.block_size import analysed, minimal_block, too_large
+from fsa2lrnn.extra.block_size.answer import refusal
 from fsa2lrnn.extra.block_size.blocks import StateBlock
 from fsa2lrnn.extra.block_size.products import (
     excluded,
@@ -24,7 +25,6 @@ from fsa2lrnn.extra.block_size.products import (
 )
 from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.families.householder import paths, sink_of
-from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import certificate_header
 
 BUDGET = 60.0  # seconds
@@ -113,17 +113,11 @@ def _bounds(
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:
-    if bounds.heads:
-        try:
-            recheck(bounds.to_json())
-        except RejectedCertificate as fault:
-            bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
-    if bounds.impossible is not None:
-        try:
-            recheck(bounds.impossible)
-        except RejectedCertificate as fault:
-            note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
-            bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
+    if bounds.heads and (fault := refusal(bounds.to_json())):
+        bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
+    if bounds.impossible is not None and (fault := refusal(bounds.impossible)):
+        note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
+        bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
     return bounds
 
 

@@ -9,14 +9,14 @@ the kind splits.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
+from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size.commutant import Commutant
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.modules import Element, Module, Path, follow
+from fsa2lrnn.families.modules import Element, Module, Path, follow, restricted
 
 PROBES = 3  # random columns that relations are first tried on
 
@@ -83,7 +83,7 @@ def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
         images = _along(kernel, module, kind.path)
         relations = _relations(kind, module, images, width)
         basis = linear.left_kernel(relations) * kernel
-        if width >= module.dimension or all(is_hom(kind, module, row) for row in _single_rows(basis)):
+        if width >= module.dimension or all(is_hom(kind, module, row) for row in linear.each_row(basis)):
             return linear.row_space(basis)
         width = 4 * width
     return kernel
@@ -98,6 +98,14 @@ def is_hom(kind: CyclicModule, module: Module, row: fmpq_mat) -> bool:
     """Return whether v ↦ row extends to a homomorphism."""
     rows = image(kind, module, row)
     return all(a * rows == rows * b for a, b in zip(kind.module.letters, module.letters, strict=True))
+
+
+def submodule(module: Module, rows: fmpq_mat) -> Module:
+    """Return the submodule that independent rows span, found modulo a prime; raise `NotExact` if it is none."""
+    letters = restricted(module, rows)
+    if letters is None:
+        raise NotExact("a submodule modulo a prime is none over the rationals: please report this machine")
+    return Module(letters)
 
 
 def endomorphism(kind: CyclicModule, row: fmpq_mat) -> fmpq_mat:
@@ -135,7 +143,3 @@ def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width
 def _probe(m: int, width: int) -> fmpq_mat:
     rng = random.Random(m)
     return fmpq_mat(m, width, [rng.randrange(-8, 9) for _ in range(m * width)])
-
-
-def _single_rows(rows: fmpq_mat) -> Iterator[fmpq_mat]:
-    return (linear.rows_of(rows, [i]) for i in range(rows.nrows()))

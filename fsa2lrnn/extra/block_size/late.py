@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.extra.block_size.constituents import draw
-from fsa2lrnn.extra.block_size.kinds import ModuleKind
+from fsa2lrnn.extra.block_size.kinds import ModuleKind, submodule
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import (
@@ -24,7 +24,6 @@ from fsa2lrnn.families.modules import (
     Path,
     follow,
     quotient,
-    restricted,
     spin,
     words_of,
 )
@@ -104,7 +103,7 @@ def _with_parameters(module: Module, element: Element, part: fmpq_mat, under: fm
     parameters, both = _killed(module, element, under), _killed(module, element, part)
     reduced = linear.row_space(under)
     function = next(
-        row for row in _rows(both) if linear.rank(linear.stack([reduced, row], row.ncols())) > under.nrows()
+        row for row in linear.each_row(both) if linear.rank(linear.stack([reduced, row], row.ncols())) > under.nrows()
     )
     moves, dimension = _moves(module, function, parameters, reduced)
     return LateCopy(element, function, parameters, moves, dimension + weight)
@@ -124,9 +123,7 @@ def _moves(
     generator = fmpq_mat(1, joint.dimension, start)
     path = spin(joint, generator).path
     rows = follow(joint, generator, path)
-    letters = restricted(joint, rows)
-    if letters is None:
-        raise ArithmeticError("a submodule modulo a prime is none over the rationals")
+    letters = submodule(joint, rows).letters
     images = follow(module, function, path)
     echelon = Echelon(module.dimension, linear.PRIME)
     elements: list[Element] = []
@@ -174,7 +171,3 @@ def _diagonal(blocks: Sequence[fmpq_mat]) -> fmpq_mat:
 
 def _squared(element: Element) -> Element:
     return tuple((c * d, u + v) for c, u in element for d, v in element)
-
-
-def _rows(matrix: fmpq_mat) -> Iterator[fmpq_mat]:
-    return (linear.rows_of(matrix, [i]) for i in range(matrix.nrows()))

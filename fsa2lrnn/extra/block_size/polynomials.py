@@ -5,10 +5,13 @@ A polynomial is the tuple of its coefficients, constant first, monic.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from flint import acb, fmpq, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+from flint import acb, fmpq, fmpq_mat, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.families import linear
 
 Polynomial = tuple[int, ...]
 
@@ -56,6 +59,14 @@ def complex_roots(polynomial: Polynomial) -> list[acb]:
     """Return all roots, as balls of the current precision; real ones have an imaginary part of exactly 0."""
     pairs: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs lack
     return [root for root, _ in pairs]
+
+
+def value_at(coefficients: Sequence[fmpq], matrix: fmpq_mat) -> fmpq_mat:
+    """Return a polynomial of a square matrix."""
+    total = fmpq_mat(matrix.nrows(), matrix.nrows())
+    for coefficient in reversed(coefficients):
+        total = total * matrix + linear.identity(matrix.nrows()) * coefficient
+    return total
 
 
 def real_roots(polynomial: Polynomial) -> int:

@@ -14,7 +14,7 @@ from math import lcm
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
@@ -24,7 +24,7 @@ from fsa2lrnn.extra.block_size.kinds import ModuleKind, homs, image
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.identities import cycle_lengths
-from fsa2lrnn.families.modules import Module, Word, classes, quotient
+from fsa2lrnn.families.modules import Module, Word, quotient
 
 _WORDS = 150  # with which an inner product has to agree
 _LARGEST = 16  # dimensions of a kind for which inner products are searched
@@ -92,9 +92,9 @@ def without_inner_product(kind: ModuleKind, delta: np.ndarray) -> tuple[Word, ..
     echelon, used, one = Echelon(len(pairs), linear.PRIME), list[Word](), np.eye(d, dtype=np.int64)
     for word, step in _words(delta):
         period = lcm(*cycle_lengths(step))
-        w = _product(kind, word)
-        power = _power(w, period * -(-delta.shape[1] // period))
-        both = w @ power % linear.PRIME
+        w = kind.standard.module.residue(((1, word),))
+        idempotent = w ** (period * -(-delta.shape[1] // period))
+        power, both = (_array(matrix) for matrix in (idempotent, w * idempotent))
         equations = np.concatenate(
             [
                 np.kron(power, one) - np.kron(one, power),
@@ -121,20 +121,8 @@ def _words(delta: np.ndarray) -> list[tuple[Word, np.ndarray]]:
     return queue[1:]
 
 
-def _product(kind: ModuleKind, word: Word) -> np.ndarray:
-    total = np.eye(kind.dimension, dtype=np.int64)
-    for a in word:
-        total = total @ kind.standard.module.residues[a] % linear.PRIME
-    return total
-
-
-def _power(matrix: np.ndarray, exponent: int) -> np.ndarray:
-    total = np.eye(len(matrix), dtype=np.int64)
-    while exponent:
-        if exponent & 1:
-            total = total @ matrix % linear.PRIME
-        matrix, exponent = matrix @ matrix % linear.PRIME, exponent >> 1
-    return total
+def _array(matrix: nmod_mat) -> np.ndarray:
+    return np.array([int(entry) for entry in matrix.entries()]).reshape(matrix.nrows(), -1)
 
 
 def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> SubmoduleChain:
@@ -150,9 +138,7 @@ def reach(module: Module, found: Factors, m: int | None, check: Callable[[], Non
             for i in allowed:
                 check()
                 standard = found.kinds[i].standard
-                generators = homs(standard, below.module)
-                for k in range(generators.nrows()):
-                    row = linear.rows_of(generators, [k])
+                for row in linear.each_row(homs(standard, below.module)):
                     if echelon.is_new(linear.residues(row)):
                         small = image(standard, below.module, row)
                         echelon.independent(linear.residues(small))
@@ -176,8 +162,3 @@ def excluded(
 ) -> dict[str, Any] | None:
     """Return the certificate that m (None: any number of) factors do not suffice, or None if unknown."""
     return factor_certificate(machine, m, found.kinds, found.forbidden, reach(module, found, m, check))
-
-
-def separates(rows: fmpq_mat) -> bool:
-    """Return whether functions separate all states."""
-    return len(set(classes(rows))) == rows.ncols() + 1

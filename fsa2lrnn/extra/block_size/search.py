@@ -14,14 +14,14 @@ from itertools import combinations
 from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, rational_block
+from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, multiples, rational_block, side_by_side
 from fsa2lrnn.extra.block_size.chain import SubmoduleChain
-from fsa2lrnn.extra.block_size.fields import splitting_map, value_at
-from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, homs, image, standard
-from fsa2lrnn.extra.block_size.polynomials import Polynomial, real_roots
+from fsa2lrnn.extra.block_size.fields import splitting_map
+from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, homs, image, standard, submodule
+from fsa2lrnn.extra.block_size.polynomials import Polynomial, real_roots, value_at
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
-from fsa2lrnn.families.modules import Module, classes, quotient, restricted, reverse, spin
+from fsa2lrnn.families.modules import Module, classes, quotient, reverse, spin
 
 _MIXED = 3  # sums of several copies of a kind, which separate more states than one
 _NATURAL = 40  # states from which indicator functions are no longer tried
@@ -155,9 +155,8 @@ class BlockSearch:
             below = quotient(dual, linear.row_space(n_rows))
             grown = False
             for i in order:
-                rows = homs(self._duals[i], below.module)
-                for j in range(rows.nrows()):
-                    lifted = image(self._duals[i], below.module, linear.rows_of(rows, [j])) * below.lift
+                for row in linear.each_row(homs(self._duals[i], below.module)):
+                    lifted = image(self._duals[i], below.module, row) * below.lift
                     wider = linear.row_space(linear.stack([n_rows, lifted], d))
                     if wider.nrows() > n_rows.nrows() and not _holds(wider, z):
                         n_rows, grown = wider, True
@@ -178,10 +177,7 @@ class BlockSearch:
         best = SubmoduleCandidate(rows, rows.nrows(), numbers, None)
         if not self._splits:
             return best
-        letters = restricted(self._module, rows)
-        if letters is None:
-            raise ArithmeticError("a submodule modulo a prime is none over the rationals")
-        part = Module(letters)
+        part = submodule(self._module, rows)
         for i, split in self._splits.items():
             covectors = homs(self._duals[i], part.dual)
             smaller = rows.nrows() - split.kind.dimension + split.weight
@@ -208,11 +204,9 @@ def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, split: Split)
     form = split.kind.standard
     below = quotient(module, linear.row_space(radical))
     part = linear.row_space(rows * below.down)
-    letters = restricted(below.module, part)
-    if letters is None:
-        raise ArithmeticError("a submodule modulo a prime is none over the rationals")
-    start = linear.rows_of(homs(form, Module(letters)), [0])
-    images = image(form, Module(letters), start) * part * below.lift  # the rows of the kind, as functions
+    inside = submodule(below.module, part)
+    start = linear.rows_of(homs(form, inside), [0])
+    images = image(form, inside, start) * part * below.lift  # the rows of the kind, as functions
     first = fmpq_mat(1, form.dimension, [int(j == 0) for j in range(form.dimension)])
     tops: list[tuple[fmpq, ...]] = [(fmpq(1),)]
     for m in range(k - 1, 0, -1):
@@ -230,22 +224,15 @@ def _spanning(form: CyclicModule, quotients: list[fmpq_mat], h: Polynomial, size
     queue = [quotients]
     kept: list[list[fmpq_mat]] = []
     for parts in queue:
-        if not echelon.independent(linear.residues(_wide(parts))):
+        if not echelon.independent(linear.residues(side_by_side(parts))):
             continue
         kept.append(parts)
-        multiple = parts
-        for _ in range(k - 1):
-            *rest, top = multiple
-            multiple = [part - top * c for part, c in zip([top * 0, *rest], h, strict=False)]
-            echelon.independent(linear.residues(_wide(multiple)))
+        for multiple in multiples(parts, h)[1:]:
+            echelon.independent(linear.residues(side_by_side(multiple)))
         if len(kept) == size:
             break
         queue += [[part * letter for part in parts] for letter in form.module.letters]
     return [linear.stack((parts[m] for parts in kept), d) for m in range(k)]
-
-
-def _wide(parts: list[fmpq_mat]) -> fmpq_mat:
-    return linear.matrix([[entry for part in parts for entry in part.entries()]], sum(part.ncols() for part in parts))
 
 
 def _dual(kind: ModuleKind) -> CyclicModule:

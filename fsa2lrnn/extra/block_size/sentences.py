@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from flint import fmpz  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
-from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock
+from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock, SizeBounds
 from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
 from fsa2lrnn.families.groups import group_of, subgroups
@@ -21,24 +22,11 @@ MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000
 
 
-@dataclass(frozen=True)
-class SignedBlocks:
+class SignedBlocks(SizeBounds):
     """Bounds for blocks whose columns have 1-norm at most 1, the paper's stable rule, for permutation machines (T39).
 
-    Args:
-        lower: no smaller blocks represent the machine under this norm.
-        upper: blocks of this size do, by permutations with signs.
-        note: why the bounds do not meet, if they do not.
+    The upper bound is by permutations with signs.
     """
-
-    lower: int
-    upper: int
-    note: str
-
-    @property
-    def value(self) -> int | None:
-        """The least size b, if the bounds meet."""
-        return self.lower if self.lower == self.upper else None
 
 
 def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
@@ -97,12 +85,7 @@ def _values(permutations: np.ndarray, mask: np.ndarray, kernel: np.ndarray) -> l
 
 
 def _largest_odd_prime(order: int) -> int:
-    largest, p = 1, 2
-    while order > 1:
-        while order % p == 0:
-            largest, order = p if p > 2 else largest, order // p
-        p += 1
-    return largest
+    return max((int(p) for p, _ in fmpz(order).factor() if p > 2), default=1)
 
 
 BUDGET = 20.0  # seconds for each question

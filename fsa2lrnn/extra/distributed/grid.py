@@ -112,7 +112,7 @@ class Sweep:
     networks: Mapping[str, Changes] = field(default_factory=lambda: {"block-8": NETWORKS["block-8"]})
     settings: Mapping[str, Changes] = field(default_factory=lambda: {"as-preset": {}})
     seeds: tuple[int, ...] = (0,)
-    preset: str = "released"
+    preset: str = "paper"
     plan: RunPlan = field(default_factory=RunPlan)
 
     def __post_init__(self) -> None:

@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -47,13 +47,13 @@ def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         MissingPackage: without Triton.
     """
     check(A, v, x0)
-    return _GpuScan.apply(A, v, x0)  # type: ignore[no-any-return]
+    return _GpuScan.apply(None, A, v, x0)  # type: ignore[no-any-return]
 
 
 def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """Return the states of `dense`, A_k and v_k indexed by token: (B,T), (N,H,b,b), (N,H,b), (B,H,b) -> (B,T,H,b)."""
     check(A, v, x0)
-    return _GpuTokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
+    return _GpuScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
 
 
 def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
@@ -124,66 +124,46 @@ class _Shape(NamedTuple):
 
 class _GpuScan(Function):
     @staticmethod
-    def forward(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-        return _forward(None, A.contiguous(), v.contiguous(), x0.contiguous())
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-        A, v, x0 = inputs
-        ctx.save_for_backward(A, x0, output)
-        ctx.dtypes = [t.dtype for t in (A, v, x0)]
-
-    @staticmethod
-    @typed_once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
-        A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
-        with_A, *_ = ctx.needs_input_grad
-        dA = torch.empty_like(A) if with_A else None
-        g = torch.empty(x.shape, dtype=ctx.dtypes[1], device=x.device)
-        dx0 = _backward(None, A, x0, x, dx.contiguous(), dA, g)
-        return tuple(t if needed else None for t, needed in zip((dA, g, dx0), ctx.needs_input_grad, strict=True))
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
-        # Models side by side are more words in a batch.
-        n = info.batch_size
-        A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
-        return _GpuScan.apply(A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1)).unflatten(0, (n, v.shape[1])), 0
-
-
-class _GpuTokenScan(Function):
-    @staticmethod
-    def forward(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-        if tokens.numel():  # the kernels would read past the tables; this check does not synchronise
+    def forward(tokens: Tensor | None, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+        if tokens is not None and tokens.numel():
+            # The kernels would read past the tables; this check does not synchronise.
             low, high = tokens.aminmax()
             message = f"a token is no row of the tables: 0..{len(A) - 1}"
             torch.ops.aten._assert_async.msg((low >= 0) & (high < len(A)), message)
-        return _forward(tokens.contiguous(), A.contiguous(), v.contiguous(), x0.contiguous())
+        tokens = None if tokens is None else tokens.contiguous()
+        return _forward(tokens, A.contiguous(), v.contiguous(), x0.contiguous())
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Tensor | None, Tensor, Tensor, Tensor], output: Tensor) -> None:
         tokens, A, v, x0 = inputs
         ctx.save_for_backward(tokens, A, x0, output)
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @typed_once_differentiable
+    @once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
-        tokens, A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
+        tokens, *others = ctx.saved_tensors
+        A, x0, x = (t.contiguous() for t in others)
         _, *needed = ctx.needs_input_grad
-        g = torch.empty(x.shape, dtype=_state(*ctx.dtypes), device=x.device)
-        dx0 = _backward(tokens, A, x0, x, dx.contiguous(), None, g)
-        dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
+        dA = torch.empty_like(A) if tokens is None and needed[0] else None
+        dtype = ctx.dtypes[1] if tokens is None else _state(*ctx.dtypes)  # sums over the steps of a row come after
+        g = torch.empty(x.shape, dtype=dtype, device=x.device)
+        tokens = None if tokens is None else tokens.contiguous()
+        dx0, dv = _backward(tokens, A, x0, x, dx.contiguous(), dA, g), g
+        if tokens is not None:
+            dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
         gradients = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
         return None, *(t.to(dtype) if t is not None and is_needed else None for t, is_needed, dtype in gradients)
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Any) -> tuple[Tensor, int]:
         # Models side by side are more words in a batch, and more rows of the tables: those of model s begin at s·N.
-        n = info.batch_size
-        tokens, A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
-        rows = tokens + A.shape[1] * torch.arange(n, device=tokens.device)[:, None, None]
-        x = _GpuTokenScan.apply(rows.flatten(0, 1), A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1))
+        n, tokens = info.batch_size, tensors[0]
+        A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors[1:], in_dims[1:], strict=True))
+        if tokens is not None:
+            rows = A.shape[1] * torch.arange(n, device=tokens.device)[:, None, None]
+            tokens = (_stacked(tokens, in_dims[0], n) + rows).flatten(0, 1)
+        x = _GpuScan.apply(tokens, A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1))
         return x.unflatten(0, (n, x0.shape[1])), 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.resources import files
 from typing import Any
 
 from fsa2lrnn import symbols
@@ -10,59 +11,6 @@ from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.tokens import is_prefix_free
 from fsa2lrnn.verdicts import Proved
-
-_CARD = """---
-tags: [finite-automaton, state-tracking, fsa2lrnn]
----
-# A finite automaton in the weights of {layer}
-
-The weights of this model were constructed by fsa2lrnn, not trained. After every letter the model puts out what the
-automaton puts out.
-
-| | |
-|---|---|
-| automaton | {states}, {letters} |
-| letters | {alphabet} |
-| outputs | {outputs} |
-| construction | {how} |
-| model | {model} |
-
-## What is proved
-
-On every word of every length, the output after each letter is the automaton's: {pairs} (model state, automaton
-state) and {transitions} were enumerated on the package's own code, and no other can be reached.
-
-- Covered: {covers}.
-- Outputs that count: {scope}.
-- SHA-256 of the files without this one: `{digest}`.
-
-No claim is made about other versions, other devices or several letters per call.
-
-## Check it again
-
-`fsa2lrnn verify FOLDER SOURCE` enumerates all states again, from the files alone, and compares the model with the
-automaton SOURCE. The automaton that this folder was written from is in `fsa2lrnn.json`.
-{use}"""
-_USE = """
-## Use it
-
-```python
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForCausalLM.from_pretrained("FOLDER")
-tokens = tokenizer("{word}", return_tensors="pt").input_ids
-with torch.no_grad():
-    found = model(tokens).logits.argmax(-1)[0]
-print(tokenizer.convert_ids_to_tokens(found.tolist()))  # {expected}
-```
-
-{spaces} Outputs are tokens that begin with `=`. The model
-reads letters only, not outputs: `generate` with `max_new_tokens=1` returns the output after the last letter. Any other
-letter becomes `<unk>`, which is outside the embedding, and the model raises an error. Padding (`<pad>`) belongs on the
-right.
-"""
 
 
 def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
@@ -75,8 +23,8 @@ def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
         expected = [f"={symbols.show(output)}" for output in machine.transduce(word)]
         is_split = symbols.is_character_alphabet(machine.alphabet) or is_prefix_free(list(map(str, machine.alphabet)))
         spaces = "Spaces between letters change nothing." if is_split else "Letters are separated by spaces."
-        use = _USE.format(word=" ".join(map(str, word)), expected=expected, spaces=spaces)
-    return _CARD.format(
+        use = _text("card_use.md").format(word=" ".join(map(str, word)), expected=expected, spaces=spaces)
+    return _text("card.md").format(
         layer=layer, states=counted(machine.n_states, "state"), letters=counted(len(machine.alphabet), "letter"),
         alphabet=_listed(machine.alphabet), outputs=_listed(plan.outputs), how=plan.how,
         model=f"{model}, {dtype}; {file.LAYER.tried}", pairs=counted(verdict.pairs, "joint state"),
@@ -87,3 +35,7 @@ def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
 
 def _listed(values: Any) -> str:
     return shortened(symbols.listed(values), 200).replace("|", "\\|")
+
+
+def _text(name: str) -> str:
+    return files("fsa2lrnn.extra.huggingface").joinpath(name).read_text(encoding="utf-8")

@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
+from safetensors.torch import save_file
 
+from fsa2lrnn.extra.huggingface.observed.loading import tensors
+
+WEIGHTS = "model.safetensors"  # the file of most packages
 State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far and may read again
 
 
@@ -34,13 +38,13 @@ class Code(Protocol):
     that later calls may read.
     """
 
-    def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path, /) -> None:
+    def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path, /) -> None:
         """Write weights, configuration and (if the package has one) a tokenizer into an existing folder."""
-        ...
+        save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / WEIGHTS)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
         """Return the weights of a folder, by name; raise `CheckpointError` for a folder without weights."""
-        ...
+        return tensors(folder / WEIGHTS)
 
     def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - most packages read the weights alone
         """Return all other values that the package's loaders take from a folder, by name, as text."""
@@ -60,7 +64,7 @@ class Code(Protocol):
 
     def dtype(self, model: Any) -> str:
         """Return the dtype of its weights: "float32"."""
-        ...
+        return str(next(model.parameters()).dtype).removeprefix("torch.")
 
     def n_parameters(self, model: Any) -> int:
         """Return the number of its weights."""

@@ -11,7 +11,7 @@ olmo-hybrid. Classes: GatedDeltaProduct.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,10 +19,10 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.congruence import lattice
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, OneLayerPlan
+from fsa2lrnn.extra.huggingface.plan import UNIT, OneLayerPlan, outputs_of_states
 from fsa2lrnn.extra.huggingface.reflections import roots
 
 LAYER = ExternalLayer("delta-product", tried="the published recurrence in float32, no module")
@@ -79,21 +79,7 @@ class Product(OneLayerPlan):
             NotExpressible: if a state would need two different outputs.
             BudgetExceeded: beyond `MAX_STATES`.
         """
-        first = self.start(), self.machine.start
-        visited, stack, output_of = {_key(*first)}, [first], dict[bytes, Hashable]()
-        while stack:
-            states, q = stack.pop()
-            for a in range(len(self.machine.alphabet)):
-                after = self.step(states, a), int(self.machine.delta[a, q])
-                output = self.machine.outputs[after[1]]
-                if output_of.setdefault(_key(after[0]), output) != output:
-                    raise NotExpressible("one state of the heads would need two outputs")
-                if _key(*after) not in visited:
-                    visited.add(_key(*after))
-                    stack.append(after)
-                    if len(visited) > MAX_STATES:
-                        raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
-        return len(visited)
+        return outputs_of_states(self.machine, self.start(), self.step, lambda states: b"".join(map(bytes, states)))[1]
 
 
 def plan(machine: MooreMachine) -> Product:
@@ -235,7 +221,3 @@ def _bubbled(row: np.ndarray) -> list[int]:
                 left[i], left[i + 1] = left[i + 1], left[i]
                 word.append(i)
     return word
-
-
-def _key(states: tuple[np.ndarray, ...], q: int | None = None) -> bytes:
-    return b"".join(S.tobytes() for S in states) + (b"" if q is None else q.to_bytes(8, "little"))

@@ -14,7 +14,8 @@ from fsa2lrnn.extra.huggingface.card import model_card
 from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import answer
-from fsa2lrnn.files import folder_written_whole, write_atomically
+from fsa2lrnn.extra.huggingface.whole_folder import folder_written_whole
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
 
 

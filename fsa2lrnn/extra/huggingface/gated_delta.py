@@ -11,15 +11,26 @@ times √(d_k·d_v).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.plan import StagePlan
-from fsa2lrnn.extra.huggingface.stream import FIRES, KEY, LETTER, SATURATED, gates, layout, write
-from fsa2lrnn.extra.huggingface.tokens import PADDING
+from fsa2lrnn.extra.huggingface.stream import (
+    FIRES,
+    KEY,
+    LETTER,
+    SATURATED,
+    blank_model,
+    gates,
+    layout,
+    stage_parts,
+    write,
+)
 
 SHOWN = LETTER * 2.0**-18  # a mark or a symbol in the stream
 _LEAST_SILU = 0.25  # SiLU is above −0.278
@@ -42,6 +53,19 @@ class Mixer:
     out: np.ndarray
     taps: np.ndarray
 
+    @property
+    def convolution(self) -> np.ndarray:
+        """The taps of q, k and v, one row per entry; q and k read the current letter."""
+        d_k, kernel = self.q.shape[1], self.taps.shape[-1]
+        now = np.broadcast_to(np.arange(kernel) == kernel - 1, (2 * len(self.q) * d_k, kernel))
+        return np.concatenate([now, self.taps.reshape(-1, kernel)])
+
+    def write(self, parameters: Mapping[str, torch.Tensor]) -> None:
+        """Write projections, named as the fields, into parameters of a row per entry; `out` has a column per entry."""
+        for name, parameter in parameters.items():
+            values: np.ndarray = getattr(self, name)
+            write(parameter, values.reshape((len(values), -1) if name == "out" else (-1, values.shape[-1])))
+
 
 def sizes(plan: StagePlan) -> tuple[int, int]:
     """Return d_k and d_v of a layer: powers of 4, so that their square roots are exact."""
@@ -57,22 +81,6 @@ def power_of_four(size: int) -> int:
     return 4 ** ((size - 1).bit_length() + 1 >> 1)
 
 
-def model_settings(plan: StagePlan) -> dict[str, Any]:
-    """Return the settings of a configuration that all these models share: sizes, and attention in the last layer."""
-    where, n_stages = layout(plan), len(plan.stages)
-    return {
-        "vocab_size": where.n_letters + len(plan.outputs) + PADDING,
-        "hidden_size": where.width,
-        "intermediate_size": max(len(stage.units) for stage in plan.stages),
-        "num_hidden_layers": n_stages + 1,
-        "layer_types": ["linear_attention"] * n_stages + ["full_attention"],
-        "num_attention_heads": 1,
-        "num_key_value_heads": 1,
-        "max_position_embeddings": 2**20,
-        "tie_word_embeddings": False,
-    }
-
-
 def head_settings(plan: StagePlan) -> dict[str, int]:
     """Return the settings for the number and the width of the heads of a gated delta layer."""
     d_k, d_v = sizes(plan)
@@ -84,24 +92,71 @@ def head_settings(plan: StagePlan) -> dict[str, int]:
     }
 
 
+def build_layers(
+    kind: str,
+    prefix: str,
+    plan: StagePlan,
+    dtype: Any,
+    largest_beta: int,
+    write_heads: Callable[[Any, Mixer], None],
+    norm: float = 1.0,
+    mixer_name: str = "linear_attn",
+    **settings: Any,
+) -> Any:
+    """Return the whole model with the plan in its first layers; the last one attends to zeros.
+
+    Args:
+        kind, prefix, settings: as in `blank_model`; sizes, and which layers attend, are added to the settings.
+        largest_beta: β is so many times a logistic function.
+        write_heads: writes weights into the mixer of a layer.
+        norm: what a norm of the stream stores for a factor of 1.
+        mixer_name: the attribute of a layer with its mixer.
+    """
+    n_stages = len(plan.stages)
+    model = blank_model(
+        kind,
+        prefix,
+        plan,
+        dtype,
+        SHOWN,
+        intermediate_size=max(len(stage.units) for stage in plan.stages),
+        num_hidden_layers=n_stages + 1,
+        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        max_position_embeddings=2**20,
+        **settings,
+    )
+    model.model.norm.weight.data.fill_(norm)
+    for number, block in zip(range(n_stages), model.model.layers, strict=False):
+        layer = getattr(block, mixer_name)
+        block.input_layernorm.weight.data.fill_(norm)
+        block.post_attention_layernorm.weight.data.fill_(norm)
+        write_heads(layer, mixer(plan, number, largest_beta, layer.conv1d.weight.shape[-1]))
+        gate, up, down = units(plan, number)
+        write(block.mlp.gate_proj.weight, gate)
+        write(block.mlp.up_proj.weight, up)
+        write(block.mlp.down_proj.weight, down)
+    return model
+
+
 def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer:
     """Return the weights of stage `number`, in a layer whose β is `largest_beta`·σ and that convolves `kernel` letters.
 
     Raises `NotExpressible` if the plan needs another β.
     """
-    where, stage = layout(plan), plan.stages[number]
+    where, stage, (symbols, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
     H, n, (d_k, d_v) = where.width, plan.n_heads, sizes(plan)
     letters, r = slice(0, where.n_letters), math.sqrt(where.width)
     one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
     written = math.sqrt(d_k * d_v)  # the square of what a head shows is so large that the norm's 1e-5 vanishes
-    first = sum(len(s.orbits) for s in plan.stages[:number])
     q, k, v, gate = np.zeros((n, d_k, H)), np.zeros((n, d_k, H)), np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
     alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
     taps = np.zeros((n, d_v, kernel))
     taps[:, :, -1] = 1
     for i, orbit in enumerate(stage.orbits):
         head = orbit.head
-        at = (where.symbols[number - 1] if number else 0) + np.arange(len(head.alphas))
+        at = symbols[: len(head.alphas)]
         size_k, size_v = head.keys.shape[1], head.values.shape[1]
         q[i, :size_k, letters] = _query(head.query)[:, None] / r
         k[i, :size_k, at] = KEY * head.keys / one
@@ -131,14 +186,6 @@ def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     for i, unit in enumerate(stage.units):
         down[where.symbols[number] + unit.target, i] = 2 * SHOWN / FIRES
     return gate, up, down
-
-
-def write_units(mlp: Any, plan: StagePlan, number: int) -> None:
-    """Write a stage's units into an MLP that computes down(SiLU(gate x)·up x)."""
-    gate, up, down = units(plan, number)
-    write(mlp.gate_proj.weight, gate)
-    write(mlp.up_proj.weight, up)
-    write(mlp.down_proj.weight, down)
 
 
 def _logit(beta: float, largest: int) -> float:

@@ -22,7 +22,7 @@ import torch
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.declared import Code, State
-from fsa2lrnn.extra.huggingface.observed.loading import said, tensors
+from fsa2lrnn.extra.huggingface.observed.loading import said
 from fsa2lrnn.extra.huggingface.packages import hides_fla, transformers, versions
 from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.optional import require
@@ -60,9 +60,6 @@ class HuggingFace(Code):
             words = tokenizer(alphabet, outputs)
             model.save_pretrained(folder)
             words.save_pretrained(folder)
-
-    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        return tensors(folder / "model.safetensors")
 
     def settings(self, folder: Path) -> dict[str, str]:
         """Return the values that transformers reads from the JSON files: configuration, generation settings, tokenizer.
@@ -113,9 +110,6 @@ class HuggingFace(Code):
 
     def versions(self) -> dict[str, str]:
         return versions()
-
-    def dtype(self, model: Any) -> str:
-        return str(next(model.parameters()).dtype).removeprefix("torch.")
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         is_one_call = cache is None or self.continues_by_pieces

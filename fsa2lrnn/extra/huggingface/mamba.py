@@ -16,76 +16,48 @@ writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on. Class
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, StagePlan
 from fsa2lrnn.extra.huggingface.stream import (
     FIRES,
     KEY,
     LETTER,
     SATURATED,
-    blank,
     gates,
     layout,
     length,
+    mamba_model,
+    stage_parts,
     write,
-    write_around,
 )
-from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LAYER = ExternalLayer("mamba", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace(
     "MambaForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params", continues_by_pieces=False
 )
 _HELD = SATURATED * UNIT  # h after a write: Δ·B·x with B = 1
+plan = partial(construct, has_reflections=False)
 
 
-def plan(machine: MooreMachine) -> StagePlan:
-    """Return a plan of registers, in parallel or behind windows; raise as `construct` does."""
-    return construct(machine, has_reflections=False)
-
-
-@transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `MambaForCausalLM` with two layers per stage.
 
     Raises `NotExpressible` for a plan whose heads do more than keep one value of 64 or write it anew.
     """
-    code, plan = modeling("mamba"), _completed(plan)
-    where = layout(plan)
+    plan = _completed(plan)
     channels = max(max(2 * len(stage.units), _n_channels(plan, i)) for i, stage in enumerate(plan.stages))
-    config = code.MambaConfig(
-        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
-        hidden_size=where.width,
-        expand=-(-channels // where.width),
-        state_size=1,
+    return mamba_model(
+        "mamba", "Mamba", plan, dtype, _write_heads, _write_units, expand=-(-channels // layout(plan).width),
         time_step_rank=plan.n_heads,
-        num_hidden_layers=2 * len(plan.stages),
-        layer_norm_epsilon=1e-6,
-        use_conv_bias=False,
-        pad_token_id=None,
-        bos_token_id=None,
-        eos_token_id=None,
-        tie_word_embeddings=False,
-    )
-    model = code.MambaForCausalLM(config).to(dtype).eval()
-    blank(model)
-    write_around(model.backbone.embeddings, model.lm_head, plan)
-    model.backbone.norm_f.weight.data.fill_(1)
-    for i, block in enumerate(model.backbone.layers):
-        block.norm.weight.data.fill_(1)
-        block.mixer.conv1d.weight.data[:, 0, -1] = 1
-        block.mixer.dt_proj.bias.data.fill_(-SATURATED)
-        (_write_units if i % 2 else _write_heads)(block.mixer, plan, i // 2)
-    return model
+    )  # fmt: skip
 
 
 def _completed(plan: StagePlan) -> StagePlan:
@@ -103,22 +75,13 @@ def _completed(plan: StagePlan) -> StagePlan:
     return replace(plan, stages=tuple(stages))
 
 
-def _symbols(plan: StagePlan, number: int) -> np.ndarray:
-    where = layout(plan)
-    return (
-        np.arange(where.n_letters)
-        if number == 0
-        else where.symbols[number - 1] + np.arange(plan.stages[number - 1].n_symbols)
-    )
-
-
 def _n_channels(plan: StagePlan, number: int) -> int:
     values = sum(orbit.head.values.shape[1] for orbit in plan.stages[number].orbits)
-    return values + len(_symbols(plan, number)) + 1
+    return values + len(stage_parts(plan, number)[0]) + 1
 
 
 def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
-    where, stage, at = layout(plan), plan.stages[number], _symbols(plan, number)
+    where, stage, (at, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
     n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
     r, letters, always = length(plan, number), slice(0, where.n_letters), n - 1
     gate, x, taps = np.zeros((n, H)), np.zeros((n, H)), np.zeros((n, mixer.conv_kernel_size))
@@ -128,7 +91,8 @@ def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
     of_symbols = np.arange(always - len(at), always)
     x[of_symbols, at] = KEY / r
     steps[rank:, always] = 1 / KEY  # B and C
-    first, channel = sum(len(s.orbits) for s in plan.stages[:number]), 0
+    mixer.dt_proj.bias.data.fill_(-SATURATED)
+    channel = 0
     for i, orbit in enumerate(stage.orbits):
         head, size = orbit.head, orbit.head.values.shape[1]
         own = np.arange(channel, channel + size)
@@ -163,6 +127,7 @@ def _write_units(mixer: Any, plan: StagePlan, number: int) -> None:
     for i, unit in enumerate(stage.units):
         at = where.symbols[number] + unit.target
         out[at, i], out[at, n + i] = LETTER / (FIRES / 2 * KEY), -LETTER / (FIRES / 2 * KEY)
+    mixer.dt_proj.bias.data.fill_(-SATURATED)
     mixer.D.data.fill_(1)
     write(mixer.in_proj.weight[: mixer.intermediate_size], x)
     write(mixer.in_proj.weight[mixer.intermediate_size :], ramps)

@@ -12,67 +12,50 @@ on. Classes: Mamba2Mixer, Mamba2ForCausalLM.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.transformers_models import Mamba2Observer
-from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
-from fsa2lrnn.extra.huggingface.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around
-from fsa2lrnn.extra.huggingface.tokens import PADDING
+from fsa2lrnn.extra.huggingface.stream import (
+    KEY,
+    LETTER,
+    SATURATED,
+    gates,
+    layout,
+    length,
+    mamba_model,
+    stage_parts,
+    write,
+)
 
 LAYER = ExternalLayer("mamba-2", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
 OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
+plan = partial(construct, has_reflections=False)
 
 
-def plan(machine: MooreMachine) -> StagePlan:
-    """Return a plan of registers, in parallel or behind windows; raise as `construct` does."""
-    return construct(machine, has_reflections=False)
-
-
-@transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `Mamba2ForCausalLM` with two layers per stage.
 
     Raises `NotExpressible` for a plan whose heads do more than keep their state or write it anew.
     """
-    code, where = modeling("mamba2"), layout(plan)
+    width = layout(plan).width
     most = max(len(stage.units) for stage in plan.stages)
     d = 1 << (plan.d_v - 1).bit_length()
     heads = max(plan.n_heads, -(-most // d))
-    heads = -(-heads * d // where.width) * max(where.width // d, 1) if d < where.width else heads
-    config = code.Mamba2Config(
-        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
-        hidden_size=where.width,
-        expand=heads * d // where.width,
-        num_heads=heads,
-        head_dim=d,
-        n_groups=heads,  # each head is normalised by itself
-        state_size=1,
-        num_hidden_layers=2 * len(plan.stages),
-        layer_norm_epsilon=1e-6,
-        use_conv_bias=False,
-        chunk_size=64,
-        pad_token_id=None,
-        bos_token_id=None,
-        eos_token_id=None,
-        tie_word_embeddings=False,
-    )
-    model = code.Mamba2ForCausalLM(config).to(dtype).eval()
-    blank(model)
-    write_around(model.backbone.embeddings, model.lm_head, plan)
-    model.backbone.norm_f.weight.data.fill_(1)
-    for i, block in enumerate(model.backbone.layers):
-        block.norm.weight.data.fill_(1)
+    heads = -(-heads * d // width) * max(width // d, 1) if d < width else heads
+    model = mamba_model(
+        "mamba2", "Mamba2", plan, dtype, _write_heads, _write_units, expand=heads * d // width, num_heads=heads,
+        head_dim=d, n_groups=heads, chunk_size=64,  # each head is normalised by itself
+    )  # fmt: skip
+    for block in model.backbone.layers:
         block.mixer.norm.weight.data.fill_(1)
-        block.mixer.conv1d.weight.data[:, 0, -1] = 1
-        (_write_units if i % 2 else _write_heads)(block.mixer, plan, i // 2)
     return model
 
 
@@ -81,13 +64,11 @@ def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
     r, letters = length(plan, number), slice(0, where.n_letters)
     n, d, H = mixer.num_heads, mixer.head_dim, where.width
     gate, x, B, C, dt = np.zeros((n, d, H)), np.zeros((n, d, H)), np.zeros((n, H)), np.zeros((n, H)), np.zeros((n, H))
-    out = np.zeros((H, n, d))
-    first = sum(len(s.orbits) for s in plan.stages[:number])
+    out, (symbols, first) = np.zeros((H, n, d)), stage_parts(plan, number)
     for i, orbit in enumerate(stage.orbits):
         head, size = orbit.head, orbit.head.values.shape[1]
-        at = np.arange(where.n_letters) if number == 0 else where.symbols[number - 1] + np.arange(len(head.alphas))
-        keeps, values = head.keeps(), np.where(head.writes()[:, None], head.values, 0)
-        x[i, :size, slice(at[0], at[-1] + 1)] = values.T / r
+        at, keeps = symbols[: len(head.alphas)], head.keeps()
+        x[i, :size, at] = np.where(head.writes()[:, None], head.values, 0) / r
         gate[i, :, letters] = B[i, letters] = C[i, letters] = KEY / r
         dt[i, at] = np.where(keeps, -SATURATED, SATURATED)
         for column, lag in enumerate(head.lags if head.lags is not None else ()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.extra.huggingface.folder import ExportedModel
+from fsa2lrnn.extra.huggingface.folder import ExportedModel, run
 
 Parts = tuple[Tensor, ...]
 
@@ -28,8 +28,7 @@ class SteppedModule(nn.Module):
     @torch.no_grad()
     def forward(self, tokens: Tensor) -> Tensor:
         """Return the outputs of whole words: (B, T) -> (B, T, |Γ|)."""
-        code, model = self._exported.code, self._exported.model
-        return torch.stack([self._logits(code.read(model, word, None)[0]) for word in tokens])
+        return self._logits(torch.stack([run(self._exported, word)[0] for word in tokens]) if len(tokens) else tokens)
 
     def initial_state(self, batch: int) -> Parts:
         """Return the start state: the flag and zeros, each (B, …)."""
@@ -51,4 +50,4 @@ class SteppedModule(nn.Module):
         n, n_outputs = len(self._exported.machine.alphabet), len(self._exported.outputs)
         is_output = tokens >= n
         encoded = nn.functional.one_hot((tokens - n).clamp(0, n_outputs - 1), n_outputs).float()
-        return torch.where(is_output[:, None], encoded, torch.nan)
+        return torch.where(is_output[..., None], encoded, torch.nan)

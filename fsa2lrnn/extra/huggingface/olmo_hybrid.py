@@ -10,65 +10,33 @@ OlmoHybridForCausalLM.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, head_settings, mixer, model_settings, sizes, write_units
+from fsa2lrnn.extra.huggingface.gated_delta import Mixer, build_layers, head_settings
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
-from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
-from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+from fsa2lrnn.extra.huggingface.stream import write
 
 LAYER = ExternalLayer("olmo-hybrid", tried="transformers 5.23.0")
 CODE = HuggingFace("OlmoHybridForCausalLM")
 OBSERVER = GatedDeltaObserver("olmo_hybrid", "OlmoHybrid", "OlmoHybridGatedDeltaNet")
-_LARGEST_BETA = 2
+plan = partial(construct, has_reflections=True)
 
 
-def plan(machine: MooreMachine) -> StagePlan:
-    """Return a plan of reflections, registers, both in parallel, or registers behind windows; raise as `construct`."""
-    return construct(machine, has_reflections=True)
-
-
-@transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
-    """Return `OlmoHybridForCausalLM` with the plan in its first layers; the last one attends to zeros."""
-    code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
-    size = plan.n_heads * sizes(plan)[0]
-    config = code.OlmoHybridConfig(
-        **model_settings(plan),
-        **head_settings(plan),
-        head_dim=2,
-        rope_parameters=None,
-        pad_token_id=None,
-        bos_token_id=None,
-        eos_token_id=None,
+    """Return `OlmoHybridForCausalLM` with the plan in its first layers."""
+    settings = dict.fromkeys(("rope_parameters", "pad_token_id", "bos_token_id", "eos_token_id"))
+    return build_layers(
+        "olmo_hybrid", "OlmoHybrid", plan, dtype, 2, _write_heads, **head_settings(plan), head_dim=2, **settings
     )
-    model = code.OlmoHybridForCausalLM(config).to(dtype).eval()
-    blank(model)
-    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
-    model.model.norm.weight.data.fill_(1)
-    for number in range(n_stages):
-        block = model.model.layers[number]
-        layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
-        weights = mixer(plan, number, _LARGEST_BETA, kernel)
-        block.input_layernorm.weight.data.fill_(1)
-        block.post_attention_layernorm.weight.data.fill_(1)
-        layer.o_norm.weight.data.fill_(1)
-        for projection, rows in (
-            (layer.q_proj, weights.q),
-            (layer.k_proj, weights.k),
-            (layer.v_proj, weights.v),
-            (layer.g_proj, weights.gate),
-            (layer.a_proj, weights.alpha),
-            (layer.b_proj, weights.beta),
-        ):
-            write(projection.weight, rows.reshape(-1, where.width))
-        write(layer.o_proj.weight, weights.out.reshape(where.width, -1))
-        layer.conv1d.weight.data[: 2 * size, 0, -1] = 1
-        write(layer.conv1d.weight.data[2 * size :, 0], weights.taps.reshape(-1, kernel))
-        write_units(block.mlp, plan, number)
-    return model
+
+
+def _write_heads(layer: Any, weights: Mixer) -> None:
+    names = {"q": "q", "k": "k", "v": "v", "gate": "g", "alpha": "a", "beta": "b", "out": "o"}
+    weights.write({name: layer.get_parameter(f"{short}_proj.weight") for name, short in names.items()})
+    write(layer.conv1d.weight.data[:, 0], weights.convolution)
+    layer.o_norm.weight.data.fill_(1)

@@ -13,20 +13,18 @@ PD.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.declared import Code, ExternalLayer, State
-from fsa2lrnn.extra.huggingface.observed.loading import tensors
 from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver
 from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
 from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
@@ -35,7 +33,6 @@ from fsa2lrnn.extra.huggingface.stream import blank, write
 LAYER = ExternalLayer("pd-ssm", tried="pdssm.py of commit 8682e78 with einops 0.8")
 _SATURATED = 200.0
 _BYTES = 2**27  # of the matrices of the letters that are read together, some 40 an entry
-_FILE = "model.safetensors"
 
 
 def plan(machine: MooreMachine) -> Dual:
@@ -80,12 +77,6 @@ def build(plan: Dual, dtype: Any) -> Any:
 class PdSsm(Code):
     """The interface to write, load and run `PD`; a cache is h, complex64 (N,)."""
 
-    def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
-
-    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        return tensors(folder / _FILE)
-
     def load(self, folder: Path) -> Any:
         return OBSERVER.open(folder)
 
@@ -96,9 +87,6 @@ class PdSsm(Code):
         packages = self.versions()
         file, how = f"pdssm.py ({packages['pdssm.py']})", "one letter a call, after one that loads the state"
         return f"PD of {file} with einops {packages['einops']} on torch {packages['torch']}, {how}"
-
-    def dtype(self, model: Any) -> str:
-        return str(model.embedding.weight.dtype).removeprefix("torch.")
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         outputs, (block,) = list[torch.Tensor](), model.blocks

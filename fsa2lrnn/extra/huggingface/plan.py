@@ -14,8 +14,9 @@ marks, the directions of the heads' outputs. The units write the symbols of the 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -203,19 +204,38 @@ def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> St
         BudgetExceeded: beyond `MAX_STATES` combinations.
     """
     outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
-    start = ((0,) * len(orbits), machine.start)
-    visited, stack, output_of = {start}, [start], dict[tuple[int, ...], int]()
+
+    def step(states: tuple[int, ...], a: int) -> tuple[int, ...]:
+        return tuple(int(orbit.table[a, state]) for orbit, state in zip(orbits, states, strict=True))
+
+    output_of, _ = outputs_of_states(machine, (0,) * len(orbits), step)
+    units = tuple(Unit(None, marks, outputs[output]) for marks, output in sorted(output_of.items()))
+    return StagePlan(machine, (Stage(tuple(orbits), units, len(outputs)),), how)
+
+
+def outputs_of_states(
+    machine: MooreMachine,
+    start: Any,
+    step: Callable[[Any, int], Any],
+    key: Callable[[Any], Any] = tuple,
+) -> tuple[dict[Any, Hashable], int]:
+    """Return the machine's output in each state of the heads, by key, and the number of joint states with the machine.
+
+    Raises:
+        NotExpressible: if a state would need two different outputs.
+        BudgetExceeded: beyond `MAX_STATES` joint states.
+    """
+    visited, stack, output_of = {(key(start), machine.start)}, [(start, machine.start)], dict[Any, Hashable]()
     while stack:
         states, q = stack.pop()
         for a in range(len(machine.alphabet)):
-            after = tuple(int(o.table[a, s]) for o, s in zip(orbits, states, strict=True)), int(machine.delta[a, q])
-            output = outputs[machine.outputs[after[1]]]
-            if output_of.setdefault(after[0], output) != output:
+            after, reached = step(states, a), int(machine.delta[a, q])
+            name, output = key(after), machine.outputs[reached]
+            if output_of.setdefault(name, output) != output:
                 raise NotExpressible("one state of the heads would need two outputs")
-            if after not in visited:
-                visited.add(after)
-                stack.append(after)
+            if (name, reached) not in visited:
+                visited.add((name, reached))
+                stack.append((after, reached))
                 if len(visited) > MAX_STATES:
                     raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
-    units = tuple(Unit(None, marks, output) for marks, output in sorted(output_of.items()))
-    return StagePlan(machine, (Stage(tuple(orbits), units, len(outputs)),), how)
+    return output_of, len(visited)

@@ -13,30 +13,26 @@ makes w = 1 and keeps; a = σ(±512) erases a one-hot key whole or leaves it. Cl
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
-from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.observed.rwkv import Rwkv7Observer
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
-from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, layout, length
+from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, layout, length, stage_parts
 
 LAYER = ExternalLayer("rwkv-7", tried="rwkv 0.8.32")
 CODE = RwkvPackage()
 OBSERVER = Rwkv7Observer()
 _HELD = 2.0**14  # an entry of S, so that GroupNorm's 64e-5 is less than half an ulp of its mean square
 _BRANCHES = "rwkvag"
-
-
-def plan(machine: MooreMachine) -> StagePlan:
-    """Return a plan of registers, in parallel or behind a window of two letters; raise as `construct` does."""
-    return construct(machine, has_reflections=False, longest_lag=1)
+plan = partial(construct, has_reflections=False, longest_lag=1)
 
 
 @dataclass(frozen=True)
@@ -87,10 +83,10 @@ def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarra
         raise NotExpressible("a layer of rwkv-7 shifts all its heads or none: give another plan")
     key, value, out = np.zeros((heads, N, H)), np.zeros((heads, N, H)), np.zeros((H, heads, N))
     first_a, spread = np.zeros((H, heads)), np.repeat(np.eye(heads), N, axis=1)
-    first = sum(len(s.orbits) for s in plan.stages[:number])
+    symbols, first = stage_parts(plan, number)
     for i, orbit in enumerate(stage.orbits):
         head, width = orbit.head, orbit.head.values.shape[1]
-        at = np.arange(where.n_letters) if number == 0 else where.symbols[number - 1] + np.arange(len(head.alphas))
+        at = symbols[: len(head.alphas)]
         keeps, writes = head.keeps(), head.writes()
         key[i, 0, letters] = 1 / r
         written = np.where(writes[:, None], head.values, 0) / head.values.max() * _HELD / r

@@ -15,7 +15,6 @@ xLSTMLMModel.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,18 +22,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, MissingPackage, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import Code, ExternalLayer, State
-from fsa2lrnn.extra.huggingface.observed.loading import check_like, tensors
+from fsa2lrnn.extra.huggingface.declared import WEIGHTS, Code, ExternalLayer, State
+from fsa2lrnn.extra.huggingface.observed.loading import check_like
 from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import LETTER, SATURATED, blank, write
 from fsa2lrnn.optional import is_installed, require
 
-_FILE = "model.safetensors"
 _BLOCK, _KEPT = "block_0", "slstm_state"  # their names
 
 
@@ -45,18 +42,12 @@ class XlstmPackage(Code):
     "vanilla".
     """
 
-    def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
-
-    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        return tensors(folder / _FILE)
-
     def load(self, folder: Path) -> Any:
         weights = self.weights(folder)
         try:
             sizes = weights["token_embedding.weight"].shape
             with torch.device("meta"):  # R has four times the square of the width, so it is looked at first
-                check_like(str(folder / _FILE), "xLSTMLMModel", made(*sizes), weights)
+                check_like(str(folder / WEIGHTS), "xLSTMLMModel", made(*sizes), weights)
             model = made(*sizes)
             model.load_state_dict(weights)
         except CheckpointError:
@@ -72,9 +63,6 @@ class XlstmPackage(Code):
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
         known = self.versions()
         return f"xLSTMLMModel of xlstm {known['xlstm']} on torch {known['torch']}, one token a call of its step"
-
-    def dtype(self, model: Any) -> str:
-        return str(model.token_embedding.weight.dtype).removeprefix("torch.")
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         found = list[torch.Tensor]()

@@ -7,6 +7,7 @@ in its coordinate and the width H is a power of 4, so that RMSNorm gives exactly
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import Orbit, StagePlan, Unit
+from fsa2lrnn.extra.huggingface.tokens import PADDING
 
 LETTER = 1024.0  # a letter in the stream
 KEY = 64.0  # what is written for 1 where SiLU leaves it as it is
@@ -86,6 +89,65 @@ def blank(model: Any) -> None:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
+
+
+@transformers()
+def blank_model(
+    kind: str, prefix: str, plan: StagePlan, dtype: Any, symbol: float = LETTER, config: str = "Config", **settings: Any
+) -> Any:
+    """Return a whole model of transformers whose weights are 0 but for the embedding and the head, in evaluation mode.
+
+    Args:
+        kind: the name of its file.
+        prefix: of its classes.
+        symbol: the size of a symbol in the stream.
+        config: the class of its configuration, less the prefix.
+        settings: of the configuration, beyond the sizes of the vocabulary and the stream.
+    """
+    code, where = modeling(kind), layout(plan)
+    made = getattr(code, f"{prefix}{config}")(
+        vocab_size=where.n_letters + len(plan.outputs) + PADDING,
+        hidden_size=where.width,
+        tie_word_embeddings=False,
+        **settings,
+    )
+    model = getattr(code, f"{prefix}ForCausalLM")(made).to(dtype).eval()
+    blank(model)
+    write_around(model.get_input_embeddings(), model.lm_head, plan, symbol)
+    return model
+
+
+def mamba_model(
+    kind: str,
+    prefix: str,
+    plan: StagePlan,
+    dtype: Any,
+    write_heads: Callable[[Any, StagePlan, int], None],
+    write_units: Callable[[Any, StagePlan, int], None],
+    **settings: Any,
+) -> Any:
+    """Return a whole model of mixers alone, of which a stage takes one for its heads and one for its units.
+
+    `write_heads` and `write_units` write a stage, by number, into a mixer; the other arguments are of `blank_model`.
+    """
+    model = blank_model(
+        kind, prefix, plan, dtype, state_size=1, num_hidden_layers=2 * len(plan.stages), layer_norm_epsilon=1e-6,
+        use_conv_bias=False, **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id")), **settings,
+    )  # fmt: skip
+    model.backbone.norm_f.weight.data.fill_(1)
+    for i, block in enumerate(model.backbone.layers):
+        block.norm.weight.data.fill_(1)
+        block.mixer.conv1d.weight.data[:, 0, -1] = 1
+        (write_units if i % 2 else write_heads)(block.mixer, plan, i // 2)
+    return model
+
+
+def stage_parts(plan: StagePlan, number: int) -> tuple[np.ndarray, int]:
+    """Return the coordinates of the symbols that stage `number` reads, and the number of its first orbit."""
+    where = layout(plan)
+    n = where.n_letters if number == 0 else plan.stages[number - 1].n_symbols
+    at = np.arange(n) + (0 if number == 0 else where.symbols[number - 1])
+    return at, sum(len(stage.orbits) for stage in plan.stages[:number])
 
 
 def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LETTER) -> None:

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsa2lrnn.automata.language import minimise, output_classes
+from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.onehot import share_cells
 
 
 class RefinedMachine(NamedTuple):

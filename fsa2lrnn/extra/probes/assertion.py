@@ -33,6 +33,7 @@ from .shrink import shrink
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LENGTHS = (1, 63, 64, 65, 4096, 10**6)
 BORDERS = (64,)  # chunk size whose borders the cases use, where none is named
+_NOT_PACKED = "packed sequences are left out: the kernel does not take cu_seqlens"
 
 
 class InexactKernel(AssertionError):
@@ -147,25 +148,20 @@ def assert_exact(
                 operation, dtype, lengths, borders, variable_lengths, initial_state, gates, gradients, seed
             ):
                 if case.lengths and not caller.takes_cu_seqlens:
-                    coverage.omit("packed sequences are left out: the kernel does not take cu_seqlens")
-                elif op_length(operation, case) <= LONG or dtype == dtypes[0]:
+                    coverage.omit(_NOT_PACKED)
+                elif operation.length(case.inputs) <= LONG or dtype == dtypes[0]:
                     try:
                         _check(caller, case, dtype, borders)
                     except TypeError as error:  # from a kernel behind *args and **kwargs
                         if not case.lengths or "cu_seqlens" not in str(error):
                             raise
                         caller.takes_cu_seqlens = False
-                        coverage.omit("packed sequences are left out: the kernel does not take cu_seqlens")
+                        coverage.omit(_NOT_PACKED)
                         continue
                     coverage.count(case.kind, dtype)
         if not caller.takes_chunk_size:
             break
     return coverage
-
-
-def op_length(op: Operator, case: Case) -> int:
-    """Return the number of tokens of a case."""
-    return op.length(case.inputs)
 
 
 def _cases(

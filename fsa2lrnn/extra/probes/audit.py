@@ -96,21 +96,16 @@ class Audit(TorchDispatchMode):
         for result in floats:
             self._stored(name, result.detach())
         if name in ("sum", "cumsum"):
-            self._sum(
-                name, first.abs().sum() if name == "sum" and len(args) < 2 else _over(first.abs(), args[1]), unit(first)
-            )
+            self._sum(name, first.abs().sum(*args[1:2]), unit(first))
         elif name in ("mm", "bmm", "dot", "mv"):
             second = args[1].detach()
             self._sum(name, getattr(torch, name)(first.abs(), second.abs()), unit(first) * unit(second))
         elif name in ("add", "add_", "sub", "sub_", "rsub"):
-            second = (
-                args[1].detach() if isinstance(args[1], Tensor) else torch.tensor(float(args[1]), dtype=torch.float64)
-            )
+            second = torch.as_tensor(args[1], dtype=torch.float64).detach()
             self._sum(name, first.abs() + second.abs(), min(unit(first), unit(second)))
         elif name == "scatter_add":
-            self._sum(
-                name, first.abs().scatter_add(args[1], args[2], args[3].detach().abs()), min(unit(first), unit(args[3]))
-            )
+            added = args[3].detach()
+            self._sum(name, first.abs().scatter_add(args[1], args[2], added.abs()), min(unit(first), unit(added)))
         elif name not in _ENTRYWISE:
             raise InexactProbe(f"{name} is not an operation that the audit can prove exact: write the form without it")
 
@@ -136,7 +131,3 @@ class Audit(TorchDispatchMode):
                 f"a sum in {name} may need {needed} bits in some order, and accumulators have {self.sums}"
             )
         self.sum_bits = max(self.sum_bits, needed)
-
-
-def _over(x: Tensor, dims: Any) -> Tensor:
-    return x.sum(dims)

@@ -13,6 +13,7 @@ spare) and n of unit roundoff w = 2⁻²⁴ (one product per token, the conversi
 from __future__ import annotations
 
 import random
+from math import prod
 
 import torch
 from torch import Tensor
@@ -40,7 +41,7 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
     written = {order.pop() for _ in range(KEYS // 2)}  # these hold the initial state
     state = [[float(rng.randint(1, 3)) if i in written else 0.0 for _ in range(VALUES)] for i in range(KEYS)]
     for _ in range(T):
-        token = {name: [0.0] * _size(shape) for name, shape in op.tensors.items()}
+        token = {name: [0.0] * prod(shape) for name, shape in op.tensors.items()}
         channels = [rng.randint(-32, -8) / 64 if rng.random() < 0.06 else 0.0 for _ in token[gate]]
         token[gate] = channels
         key, value, beta = [0.0] * KEYS, [0.0] * VALUES, 0.0
@@ -60,10 +61,6 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
     }
     assert n == op.factors.get("v", n)
     return Case(KIND, inputs, torch.tensor(state, dtype=torch.float64)[None, None])
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    return int(torch.Size(shape).numel())
 
 
 def bound(op: Operator, case: Case, dtype: torch.dtype) -> float:

@@ -63,17 +63,13 @@ def expected(op: Operator, case: Case) -> dict[str, Tensor]:
         return _gradients(op, case, S)
     if case.lengths:
         starts = [sum(case.lengths[:i]) for i in range(len(case.lengths) + 1)]
-        parts = [sequential(op, op.cut(case.inputs, a, b), S[i : i + 1]) for i, (a, b) in enumerate(_pairs(starts))]
+        parts = [sequential(op, op.cut(case.inputs, a, b), S[i : i + 1]) for i, (a, b) in enumerate(pairwise(starts))]
         o, S = torch.cat([part[0] for part in parts], 1), torch.cat([part[1] for part in parts])
     elif case.period and op.length(case.inputs) > 2 * case.period:
         o, S = _periodic(op, case, S)
     else:
         o, S = sequential(op, case.inputs, S)
     return {"o": o * case.scale, "state": S}
-
-
-def _pairs(starts: Sequence[int]) -> list[tuple[int, int]]:
-    return list(pairwise(starts))
 
 
 def _periodic(op: Operator, case: Case, S: Tensor) -> tuple[Tensor, Tensor]:
@@ -148,15 +144,8 @@ def padded(op: Operator, case: Case, before: int, after: int) -> Case:
     inputs = dict(case.inputs)
     for name, shape in op.tensors.items():
         fill, t, n = op.idle.get(name, torch.zeros(shape)), case.inputs[name], op.factors.get(name, 1)
-        idle = (fill if fill is not None else torch.zeros(shape)).to(t).expand(t.shape[0], 1, *t.shape[2:])
-        inputs[name] = torch.cat(
-            [
-                idle.repeat(1, before * n, *[1] * len(t.shape[2:])),
-                t,
-                idle.repeat(1, after * n, *[1] * len(t.shape[2:])),
-            ],
-            1,
-        )
+        left, right = (fill.to(t).expand(t.shape[0], k * n, *t.shape[2:]) for k in (before, after))
+        inputs[name] = torch.cat([left, t, right], 1)
     return replace(case, kind="left padding" if before else "right padding", inputs=inputs)
 
 

@@ -46,7 +46,7 @@ class Operator:
     forms: Mapping[str, Form]
     letters: Callable[[words.Source], Iterator[words.Letter]]
     wide: frozenset[str] = frozenset()
-    idle: Mapping[str, Tensor | None] = field(default_factory=dict)
+    idle: Mapping[str, Tensor] = field(default_factory=dict)
     factors: Mapping[str, int] = field(default_factory=dict)
     heads: bool = True
     scaled: bool = True

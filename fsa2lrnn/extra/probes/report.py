@@ -1,4 +1,4 @@
-"""Text that describes a wrong result: the first wrong bit, the shortest word, and a script that reproduces it."""
+"""Text that describes a wrong result: the first wrong bit and the shortest word."""
 
 from __future__ import annotations
 
@@ -56,23 +56,3 @@ def _sparse(x: Tensor) -> str:
     places = x.nonzero().tolist()
     text = " ".join(f"[{','.join(map(str, at))}]={float(x[tuple(at)]):g}" for at in places[:4])
     return (text or "0") + (f" and {len(places) - 4} more" if len(places) > 4 else "")
-
-
-def script(op: Operator, case: Case, dtype: torch.dtype) -> str:
-    """Return Python code that builds the inputs of a case: `inputs` by name and `state`."""
-    kinds = {n: "torch.float32" if n in op.wide else "torch.int64" if n == "p" else str(dtype) for n in case.inputs}
-    lines = ["import torch", "inputs = {}"]
-    for name, x in case.inputs.items():
-        lines.append(f"inputs[{name!r}] = {_built(x, kinds[name])}")
-    lines.append(f"state = {'None' if case.state is None else _built(case.state, 'torch.float32')}")
-    return "\n".join(lines)
-
-
-def _built(x: Tensor, kind: str) -> str:
-    places = x.nonzero()
-    values = [float(v) for v in x[tuple(places.T)]] if len(places) else []
-    shape = tuple(x.shape)
-    if not values:
-        return f"torch.zeros({shape}, dtype={kind})"
-    size = f"torch.sparse_coo_tensor({places.T.tolist()}, {values}, {shape}).to_dense()"
-    return f"{size}.to({kind})"

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import torch
 
@@ -329,14 +330,11 @@ def cycles(move: np.ndarray) -> list[list[int]]:
     >>> cycles(np.array([1, 2, 0, 3, 0]))
     [[0, 1, 2]]
     """
-    long_cycles = []
-    for q in range(len(move)):
-        walk = [q]
-        while (then := int(move[walk[-1]])) != q and len(walk) <= len(move):
-            walk.append(then)
-        if then == q and min(walk) == q and len(walk) > 1:
-            long_cycles.append(walk)
-    return long_cycles
+    found = []
+    for cycle in nx.simple_cycles(nx.DiGraph(enumerate(move.tolist()))):
+        first = cycle.index(min(cycle))
+        found.append(cycle[first:] + cycle[:first])
+    return sorted(cycle for cycle in found if len(cycle) > 1)
 
 
 def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Specification) -> str:

@@ -23,7 +23,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing import Repaired
 from fsa2lrnn.repairing.evaluation import LETTERS, EvaluatedRepair
-from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
+from fsa2lrnn.verdicts import Proved, Refuted, Scope
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget
@@ -75,13 +75,21 @@ def of_judgements(
     document = compare(source, {**models, **repaired_models}, **evaluated)
     reported: list[Model] = []
     for name, model in models.items():
-        within = look_inside(model, machine, None, assessments[name].alignment, assessments[name].scope.ignored)
-        reported.append(_learned(name, model, assessments[name], document, within, (provenance or {}).get(name, {})))
-        like = within[0] if within else None
-        reported += [_repaired(name, repair, repaired, machine, document, like) for repair, repaired in repairs[name]]
+        assessment = assessments[name]
+        measured = measure(name, model, machine, document, None, assessment.alignment, assessment.scope.ignored)
+        reported.append(_learned(name, model, assessment, measured, (provenance or {}).get(name, {})))
+        like = measured["inside"]
+        for repair, new in repairs[name]:
+            of = _name(name, repair)
+            measured = measure(of, new.model, machine, document, like, ignore=new.scope.ignored)
+            reported.append(_repaired(name, repair, new, measured))
     reported.append(constructed_model(machine, document, reported[0].inside if reported else None))
     title = f"{source.removeprefix('task:')}: learned against constructed"
-    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), reported, versions())
+    return report_facts(title, source, machine, reported)
+
+
+def report_facts(title: str, source: str, machine: MooreMachine, models: list[Model]) -> ReportFacts:
+    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), models, versions())
 
 
 def _name(of: str, repair: EvaluatedRepair) -> str:
@@ -89,14 +97,9 @@ def _name(of: str, repair: EvaluatedRepair) -> str:
 
 
 def _learned(
-    name: str,
-    model: LRNN,
-    assessment: ModelAssessment,
-    document: dict[str, Any],
-    within: tuple[LayerInternals, dict[str, Any]] | None,
-    provenance: dict[str, str],
+    name: str, model: LRNN, assessment: ModelAssessment, measured: dict[str, Any], provenance: dict[str, str]
 ) -> Model:
-    extracted = assessment.extraction
+    extracted, falsified = assessment.extraction, assessment.falsified
     if not isinstance(extracted, str):
         same = "the machine itself" if assessment.isomorphic else "another machine"
         extracted = f"{extracted.machine.n_states} states: {same}"
@@ -107,33 +110,18 @@ def _learned(
     return Model(
         name,
         "learned",
-        parameters=document["models"][name]["parameters"],
+        **measured,
         **proof_facts(assessment.certificate, assessment.proof),
-        failure=assessment.falsified.failure.as_text() if isinstance(assessment.falsified, Refuted) else None,
+        failure=falsified.failure.as_text() if isinstance(falsified, Refuted) else None,
         scope=_scope(assessment.scope),
-        searched=_searched(assessment.falsified),
-        accuracy=accuracy_of(document, name),
-        inside=within[0] if within else None,
-        alignment=within[1] if within else None,
+        searched=None if falsified is None else "; ".join(search.what for search in falsified.searches),
         notes=notes,
         provenance={**provenance, **digest_facts(model)},
     )
 
 
-def _searched(falsified: Refuted | Undecided | None) -> str | None:
-    return None if falsified is None else "; ".join(search.what for search in falsified.searches)
-
-
-def _repaired(
-    of: str,
-    repair: EvaluatedRepair,
-    repaired: Repaired,
-    machine: MooreMachine,
-    document: dict[str, Any],
-    like: LayerInternals | None,
-) -> Model:
-    name, accuracy = _name(of, repair), repair.accuracy or 0.0
-    within = look_inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
+def _repaired(of: str, repair: EvaluatedRepair, repaired: Repaired, measured: dict[str, Any]) -> Model:
+    accuracy = repair.accuracy or 0.0
     notes = {
         "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
         f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
@@ -141,17 +129,14 @@ def _repaired(
         "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {repair.dtype}",
     }
     return Model(
-        name,
+        _name(of, repair),
         "repaired",
         of=of,
-        parameters=document["models"][name]["parameters"],
+        **measured,
         **proof_facts(repair.certificate, repair.proof),
         scope=_scope(repaired.scope),
         searched=f"{LETTERS:,} random letters",
         wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
-        accuracy=accuracy_of(document, name),
-        inside=within[0] if within else None,
-        alignment=within[1] if within else None,
         notes=notes,
         provenance=digest_facts(repaired.model),
     )
@@ -160,31 +145,30 @@ def _repaired(
 def constructed_model(machine: MooreMachine, document: dict[str, Any], like: LayerInternals | None) -> Model:
     model = compile_machine(machine)
     verdict = prove_equivalent(model, machine)
-    within = look_inside(model, machine, like)
     return Model(
         CONSTRUCTED,
         "constructed",
-        parameters=document["models"][CONSTRUCTED]["parameters"],
+        **measure(CONSTRUCTED, model, machine, document, like),
         **proof_facts(None, verdict if isinstance(verdict, Proved) else None),
-        accuracy=accuracy_of(document, CONSTRUCTED),
-        inside=within[0] if within else None,
-        alignment=within[1] if within else None,
         provenance={"command": "fsa2lrnn compile"},
     )
 
 
-def look_inside(
+def measure(
+    name: str,
     model: LRNN,
     machine: MooreMachine,
+    document: dict[str, Any],
     like: LayerInternals | None = None,
     alignment: Alignment | None = None,
     ignore: Ignore = (),
-) -> tuple[LayerInternals, dict[str, Any]] | None:
-    """Return the internals of a model and its alignment, or None for a model of several layers."""
+) -> dict[str, Any]:
+    """Return the parameters and accuracies of a model in a comparison, and of one layer its internals and alignment."""
+    facts = {"parameters": document["models"][name]["parameters"], "accuracy": accuracy_of(document, name)}
     if not model.is_switched:
-        return None
+        return {**facts, "inside": None, "alignment": None}
     alignment = alignment or align(model, machine, ignore=ignore)
-    return inside(model, machine, alignment, like), alignment.to_json()
+    return {**facts, "inside": inside(model, machine, alignment, like), "alignment": alignment.to_json()}
 
 
 def proof_facts(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:

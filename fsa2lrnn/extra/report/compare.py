@@ -15,17 +15,21 @@ from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import evidence
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.cli import words as typed_words
+from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
 from fsa2lrnn.extra.report.judgement import ModelAssessment
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.optional import require
+from fsa2lrnn.symbols import Alphabet
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
+from fsa2lrnn.verdicts import Refuted, Undecided
 
 _TICKS_APART = 1.8  # the least factor between two lengths that are both labelled
 _APART = 1.03  # by what factor of the length neighbouring curves are shifted in a plot
+_SHOWN_WORD = 72  # characters of a counterexample in a row
 _MARKS = "osD^vPX*<>"
 CONSTRUCTED = "constructed"
 
@@ -146,7 +150,7 @@ def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
     """Return an assessment as names and values."""
     rows: list[tuple[str, str]] = []
     if judgement.falsified is not None:
-        rows += evidence.failure_rows(judgement.falsified)
+        rows += failure_rows(judgement.falsified)
     if judgement.certificate is not None:
         rows += evidence.certificate_rows(judgement.certificate, judgement.scope)
     if judgement.proof is not None:
@@ -160,6 +164,16 @@ def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
         )
         rows.append((name, text))
     return rows
+
+
+def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
+    """Return the result of a counterexample search as one row of a table."""
+    if not isinstance(result, Refuted):
+        searched = "; ".join(search.what for search in result.searches)
+        return [("counterexample", f"none found among {searched}")]
+    word = shortened(typed_words.shown(result.word, alphabet), _SHOWN_WORD)
+    short = ", the shortest there is" if result.is_shortest else ""
+    return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]
 
 
 def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:

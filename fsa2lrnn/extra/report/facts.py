@@ -228,12 +228,6 @@ def repairs_of(facts: ReportFacts, learned: Model) -> list[Model]:
     return [model for model in facts.models if model.of == learned.name]
 
 
-def repairs_shown(facts: ReportFacts) -> dict[str, str]:
-    """Return the kinds of repair among the models, with descriptions."""
-    ends = {model.name.rpartition(": ")[2] for model in facts.models if model.kind == "repaired"}
-    return {name: meaning for name, meaning in REPAIRED.items() if name in ends}
-
-
 def verdict(model: Model) -> str:
     """Return one sentence on the words for which a model is correct."""
     text = _how_long(model)

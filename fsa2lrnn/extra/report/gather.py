@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import networkx as nx
 import numpy as np
 import torch
 from torch import Tensor
@@ -12,7 +14,6 @@ from torch import Tensor
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.report.align import Alignment
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
-from fsa2lrnn.extra.report.drawing.ranks import distances
 from fsa2lrnn.extra.report.facts import FAR, NEAR, HeadAutomaton, LayerInternals
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -130,14 +131,19 @@ def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
         if not _is_automaton(A[:, h, :b, :b], v[:, h], start[h, :b]):
             continue
         delta, first = A[:, h, :b, :b].argmax(-2).tolist(), int(start[h, :b].argmax())  # [letter][state]
-        steps = distances(b, [(q, then) for row in delta for q, then in enumerate(row)], first)
-        states = [q for q in range(b) if q == first or steps[q]]
+        states = reachable(delta, first)
         if len(states) <= most:
             number = {q: i for i, q in enumerate(states)}
             names = [str(q + 1) for q in states]
             rows = [[number[row[q]] for q in states] for row in delta]
             found[h] = ReachableHead(states, DrawnMachine(names, written(model.alphabet), names, rows, number[first]))
     return found
+
+
+def reachable(delta: Sequence[Sequence[int]], start: int) -> list[int]:
+    """Return the states that letters lead to from the start, in order; `delta` is [letter][state]."""
+    graph = nx.DiGraph((q, then) for row in delta for q, then in enumerate(row))
+    return sorted({start} | nx.descendants(graph, start))
 
 
 def _is_automaton(A: Tensor, v: Tensor, start: Tensor) -> bool:

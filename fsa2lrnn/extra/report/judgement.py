@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fsa2lrnn.automata.counting import Ignore, counted_words
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
@@ -164,9 +164,11 @@ def judge(
 def _extracted(
     model: LRNN, machine: MooreMachine, goal: Specification, deadline: Deadline
 ) -> tuple[Extraction | str, bool]:
+    # The acceptor of the words after which the machine's output counts.
+    counts = [output not in goal.ignored for output in machine.outputs]
+    counted = MooreMachine(machine.delta, counts, machine.start, machine.alphabet) if goal.ignored else None
     try:
-        counts = counted_words(machine, goal.ignored) if goal.ignored else None
-        extraction = extract_learned(model, counts=counts, seconds=deadline)
+        extraction = extract_learned(model, counts=counted, seconds=deadline)
     except (NotExact, BudgetExceeded) as error:
         return str(error), False
     return extraction, equivalent(extraction.machine, machine, goal.ignored, empty_word=False) is None

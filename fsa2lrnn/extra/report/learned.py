@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import date
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +15,11 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat, counted
-from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
+from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, measure, proof_facts, report_facts
 from fsa2lrnn.extra.report.compare import compare
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
-from fsa2lrnn.extra.report.drawing.ranks import distances
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, LayerHead, Learning, Model, ReportFacts
-from fsa2lrnn.extra.report.gather import accuracy_of, machine_facts
+from fsa2lrnn.extra.report.gather import reachable
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.extraction.closed import ModelSystem
 from fsa2lrnn.extraction.walk import Interner
@@ -29,7 +28,6 @@ from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import JointWalk
-from fsa2lrnn.versions import versions
 
 _LEARNING = registry.require("learning.public", "a page on a run of `fsa2lrnn learn`")
 _PAIRS = 20_000  # states of network and machine together, after which the walk ends
@@ -134,14 +132,11 @@ def _determine(given: list[np.ndarray], wanted: np.ndarray) -> bool:
 def _machine_of_head(steps: _Steps, i: int, states: list[int], start: int, alphabet: list[str]) -> DrawnMachine:
     moves = np.unique(np.stack([steps.letters, steps.before[:, i], steps.after[:, i]], 1), axis=0).tolist()
     number = {q: k for k, q in enumerate(states)}
-    rows: dict[tuple[int, int], list[int]] = {}
-    ends: dict[tuple[int, int], list[int]] = {}
-    for a, q, then in moves:
-        ends.setdefault((a, q), []).append(number[then])
-    for (a, q), targets in ends.items():
+    rows: dict[tuple[int, int], list[int]] = {}  # by letter, and the rank of the target among several, or −1
+    for (a, q), group in groupby(moves, key=lambda move: move[:2]):
+        targets = [number[then] for _, _, then in group]
         for k, then in enumerate(targets):
-            row = rows.setdefault((a, k if len(targets) > 1 else -1), [-1] * len(states))
-            row[number[q]] = then
+            rows.setdefault((a, k if len(targets) > 1 else -1), [-1] * len(states))[number[q]] = then
     ordered = sorted(rows)
     names = [str(q + 1) for q in states]
     letters = [alphabet[a] + (_UNSURE if k >= 0 else "") for a, k in ordered]
@@ -193,22 +188,18 @@ def assemble_learned(
             name, "learned", parameters=parameters, evidence=evidence, learning=_learning(run, agreement),
             provenance=provenance,
         )  # fmt: skip
-        return _facts(f"{source}: learned from words", source, machine, [model])
+        return report_facts(f"{source}: learned from words", source, machine, [model])
     machine = _machine(source, run.model)
     say(f"{name}: prove")
     verdict, scope, target, ignored = _compared(run, machine, source, None if against is None else ignore, seconds)
     say(f"{name}: compare")
     document = compare(source, {name: run.model}, **evaluated, machine=machine)
-    within = look_inside(run.model, target, ignore=ignored)
     model = Model(
         name,
         "learned",
-        parameters=document["models"][name]["parameters"],
+        **measure(name, run.model, target, document, ignore=ignored),
         **_verdict_facts(verdict),
         scope=_scope(verdict, scope),
-        accuracy=accuracy_of(document, name),
-        inside=within[0] if within else None,
-        alignment=within[1] if within else None,
         learning=replace(
             _learning(run, f"a model, judged anew{_LEARNING.verdict_clause(verdict, scope, machine.alphabet)}"),
             layers=heads_by_layer(run.model, target, ignored, DRAWN),
@@ -217,11 +208,7 @@ def assemble_learned(
     )
     constructed = constructed_model(machine, document, model.inside)
     end = "learned and proved" if isinstance(verdict, Proved) else "learned against constructed"
-    return _facts(f"{source.removeprefix('task:')}: {end}", source, machine, [model, constructed])
-
-
-def _facts(title: str, source: str, machine: MooreMachine, models: list[Model]) -> ReportFacts:
-    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), models, versions())
+    return report_facts(f"{source.removeprefix('task:')}: {end}", source, machine, [model, constructed])
 
 
 def _machine(source: str, model: LRNN) -> MooreMachine:
@@ -238,12 +225,8 @@ def _compared(
     run: Any, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
     if ignore is not None:
-        return (
-            prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds),
-            _LEARNING.EVERY_WORD,
-            machine,
-            ignore,
-        )
+        verdict = prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds)
+        return verdict, _LEARNING.EVERY_WORD, machine, ignore
     target = run.target(machine, source)
     verdict, scope = target.verdict(run.model, seconds)
     return verdict, scope, *target.counting(scope)
@@ -264,10 +247,11 @@ def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
 
 
 def _learning(run: Any, evidence: str) -> Learning:
-    recorded = run.recorded
+    recorded, recipe = run.recorded, run.asked.recipe
+    n_heads = recipe.layers * recipe.heads if run.network is not None else 0
     return Learning(
-        evidence, list(_carrying_heads(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
-        *([], []) if run.film is None else _history(run.film), is_whole=run.asked.recipe.is_whole,
+        evidence, list(_carrying_heads(run)), n_heads, recorded.steps, recorded.starts, recorded.seconds,
+        *([], []) if run.film is None else _history(run.film), is_whole=recipe.is_whole,
     )  # fmt: skip
 
 
@@ -277,27 +261,20 @@ def _carrying_heads(run: Any) -> tuple[int, ...]:
     return tuple(run.film.frames[-1].heads[h] for h in run.recorded.heads)
 
 
-def _heads(run: Any) -> int:
-    return run.asked.recipe.layers * run.asked.recipe.heads if run.network is not None else 0
-
-
 def _history(film: Any) -> tuple[list[str], list[HistorySnapshot]]:
-    return [*written(film.outputs), NOWHERE], [_shot(film, frame) for frame in film.frames]
-
-
-def _shot(film: Any, frame: Any) -> HistorySnapshot:
-    heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
-    return HistorySnapshot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads)
+    shots = []
+    for frame in film.frames:
+        heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
+        shots.append(HistorySnapshot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads))
+    return [*written(film.outputs), NOWHERE], shots
 
 
 def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
     rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
-    steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
-    n_states = sum(q == start or steps[q] > 0 for q in range(len(rows[0])))
     minimal = minimise(MooreMachine(rows, frame.outputs[i], start))
     machine = None
     if minimal.n_states <= DRAWN:
         names = written(film.outputs)
         outputs = [NOWHERE if output == _LEARNING.NEVER else names[int(str(output))] for output in minimal.outputs]
         machine = DrawnMachine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
-    return HistoryHead(head, n_states, minimal.n_states, frame.faults[i], machine)
+    return HistoryHead(head, len(reachable(rows, start)), minimal.n_states, frame.faults[i], machine)

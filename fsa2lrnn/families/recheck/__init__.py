@@ -4,7 +4,7 @@
     python recheck certificate.json                        # the folder alone, wherever it lies
 
 It shares no code with the search for certificates, so that a third party can read this one folder and trust the answer.
-It relies on docs/theory.md §4 and T31 to T36; each file is one kind of argument:
+It relies on docs/theory.md §4, T31 to T36, T55, T56 and T58; each file is one kind of argument:
 
 `forced` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
     (`must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and the same after any further word w.
@@ -16,6 +16,7 @@ It relies on docs/theory.md §4 and T31 to T36; each file is one kind of argumen
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
     their factors I − k kᵀ, integers, applied in order to unit vectors.
+`alike` (*impossible*)   Words that every stack of input-independent layers, or every layer of attention, confuses.
 `blocks`, `factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of products of
     boundedly many Householder factors. Representable: the functions of each block, closed under letters, in a number
     field where need be (`polynomials`). Impossible: the functions of the state modulo constants (`modules`) in copies
@@ -33,6 +34,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .alike import KINDS, check_confused
 from .blocks import recheck_block
 from .factors import recheck_factors
 from .forced import check_impossible, read_family
@@ -71,12 +73,17 @@ def _recheck(certificate: dict[str, Any]) -> str:
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
+    if family in KINDS:
+        require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")
+        *_, value, words, separator = fields(certificate, *HEADER, "words", "separator")
+        check_confused(words, separator, read_machine(value), value["start"], family)
+        return f"impossible: no network of the kind {family} computes this machine"
     block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
     form_of_family = None if block or factors else read_family(str(family))
     machine = read_machine(certificate["machine"])
     if block:
         return recheck_block(certificate, machine, int(block[1]))
-    if form_of_family is None or (family == "householder" and verdict == "impossible"):
+    if form_of_family is None or (family == "householder" and verdict == "impossible" and "terms" not in certificate):
         return recheck_factors(certificate, machine, int(factors[1]) if factors else None)
     if form_of_family.beta == 2 and "blocks" in certificate:  # of reflections
         return recheck_factors(certificate, machine, form_of_family.factors)

@@ -45,7 +45,7 @@ def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, 
     for block in blocks:
         names = ("polynomial", "irreducible", "functions", "matrices", "shifts")
         h, reason, functions, matrices, shifts = fields(block, *names)
-        require(all(type(c) is int for c in as_list(h)), "a polynomial has a coefficient that is no integer")
+        require(all(type(c) is int for c in as_list(h)), "a polynomial has a coefficient that is not an integer")
         k, b = len(h) - 1, len(as_list(functions))
         require(k >= 1 and h[-1] == 1, "a polynomial is not monic")
         check_irreducible(h, reason)

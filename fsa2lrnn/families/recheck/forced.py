@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from .machine import CheckedMachine, Word, after, power, read_states, read_word
-from .reading import as_list, fields, integers, require
+from .reading import as_list, fields, integers, require, spend
 
 
 class MatrixHypotheses(NamedTuple):
@@ -32,7 +32,8 @@ FAMILIES = {
     "diagonal-complex": MatrixHypotheses("commuting", "complex"),
     "liquid-s4": MatrixHypotheses("commuting-differences"),
     "liquid-s4-diagonal": MatrixHypotheses("commuting", "complex"),  # A + diag(Bu) is diagonal
-    "householder": MatrixHypotheses("any", beta=Fraction(2)),
+    "householder": MatrixHypotheses("contracting", beta=Fraction(2)),
+    "matrices(contracting, any)": MatrixHypotheses("contracting"),
     "matrices(paracontracting, any)": MatrixHypotheses("paracontracting", beta=Fraction(1)),
 }
 POWERS = {"[0,1]": 2, "[-1,1]": 3}  # k with A^k = A: eigenvalues on differences of states are 0 or roots of unity
@@ -52,11 +53,11 @@ def read_family(name: str) -> MatrixHypotheses:
             factors == 1
         ):  # symmetric; without reflections, products of two have eigenvalues 0 and 1 only if they commute
             return (
-                MatrixHypotheses("any", "[-1,1]", beta, 1)
+                MatrixHypotheses("contracting", "[-1,1]", beta, 1)
                 if beta == 2
                 else MatrixHypotheses("commuting", "[0,1]", beta, 1)
             )
-        return MatrixHypotheses("any" if beta == 2 else "paracontracting", None, beta, factors)
+        return MatrixHypotheses("contracting" if beta == 2 else "paracontracting", None, beta, factors)
     require(name in FAMILIES, f"family {name[:80]!r} is not known")
     return FAMILIES[name]
 
@@ -88,7 +89,7 @@ def _cancelling(
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
         pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
         commutator = [[[first, 1], [second, 1]] for first, second in pairs]
-        require(words == commutator, f"{words} is no commutator")
+        require(words == commutator, f"{words} is not a commutator")
         return list(zip(words, (1, -1, -1, -1, 1, 1), strict=True))
     u, other = words
     require(_must_agree(u, other, machine, form), f"the words {u} and {other} may differ in the family {family}")
@@ -103,6 +104,8 @@ def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypot
         return True
     if form.letters == "paracontracting" and letters.keys() == others.keys():
         return _is_projection(u, machine.n - 1) and _is_projection(other, machine.n - 1)
+    if form.letters == "contracting" and _are_idempotents(u, other, machine):
+        return True
     if form.eigenvalues is None or len(letters) != 1 or list(letters) != list(others):
         return False
     ((a, high),), low = letters.items(), sum(others.values())
@@ -126,6 +129,18 @@ def _is_projection(word: Word, N: int) -> bool:
         if piece == content:
             pieces, piece = pieces + 1, set()
     return pieces >= N
+
+
+def _are_idempotents(u: Word, other: Word, machine: CheckedMachine) -> bool:
+    """Return whether T58 applies: the words are ef and fe, and e and f act as idempotents."""
+    for k in range(1, len(u)):
+        e, f = u[:k], u[k:]
+        if other == f + e:
+            spend(4 * machine.n * len(u))
+            images = [(q, word) for word in (e, f) for q in {after(q, word, machine) for q in range(machine.n)}]
+            if all(after(q, word, machine) == q for q, word in images):
+                return True
+    return False
 
 
 def _counts(word: Word) -> dict[int, int]:

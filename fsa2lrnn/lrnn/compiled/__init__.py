@@ -10,37 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fsa2lrnn.errors import UnsupportedFormat
-
 DTYPES = (torch.float32, torch.float64)  # that kernels compute in as they are
-
-
-def takes(*tensors: Tensor) -> bool:
-    """Return whether all tensors are in the CPU's memory and have one dtype that the kernels support.
-
-    >>> takes(torch.ones(1), torch.zeros(2)), takes(torch.ones(1), torch.ones(1).double())
-    (True, False)
-    """
-    kinds = {(tensor.device.type, tensor.dtype) for tensor in tensors}
-    return len(kinds) == 1 and kinds <= {("cpu", dtype) for dtype in DTYPES}
-
-
-def refuse(what: str, instead: str, **tensors: Tensor) -> NoReturn:
-    """Raise `UnsupportedFormat` for inputs that the kernel `what` does not support, naming the method to use."""
-    given = ", ".join(
-        f"{name} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}" for name, tensor in tensors.items()
-    )
-    raise UnsupportedFormat(
-        f"{given}: the compiled {what} takes float32 or float64 on the CPU, the same for all; convert them, or choose "
-        f'method="{instead}"'
-    )
 
 
 LARGE = 1 << 17  # bytes; below, the allocator keeps the pages itself
@@ -122,11 +99,7 @@ def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> No
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
     """Return the call that `share` makes for one part."""
-    return partial(kernel, *_flat(arguments), part)
-
-
-def _flat(arguments: Sequence[Any]) -> list[Any]:
-    return [_numbers(each) if isinstance(each, Tensor) else each for each in arguments]
+    return partial(kernel, *(_numbers(each) if isinstance(each, Tensor) else each for each in arguments), part)
 
 
 def _numbers(tensor: Tensor) -> np.ndarray:

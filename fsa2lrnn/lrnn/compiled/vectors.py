@@ -146,6 +146,5 @@ def _fence(_typing: Any) -> Any:
     return types.void(), generate
 
 
-fence: Any = intrinsic(
-    _fence
-)  # () -> None: makes streamed stores visible to other threads before anything that follows
+# () -> None: makes streamed stores visible to other threads before anything that follows.
+fence: Any = intrinsic(_fence)

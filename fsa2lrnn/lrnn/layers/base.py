@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import torch
@@ -72,6 +73,14 @@ def check_width(width: int) -> None:
         )
 
 
+def check_positive(config: object, *names: str) -> None:
+    """Raise `UnsupportedFormat` unless these fields are positive whole numbers."""
+    for name in names:
+        value = getattr(config, name)
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+            raise UnsupportedFormat(f"{name} = {value!r}: {type(config).__name__} needs a positive whole number")
+
+
 @dataclass(frozen=True)
 class LayerConfig:
     """The configuration of a layer, as frozen data that JSON can hold.
@@ -79,9 +88,7 @@ class LayerConfig:
     A subclass is a frozen dataclass with a field or property `width`.
     """
 
-    reads_letters: ClassVar[bool] = (
-        False  # True: letters in, states out, no stream; it is then the only layer of a model
-    )
+    reads_letters: ClassVar[bool] = False  # True: letters in, states out, no stream; it is a model's only layer
 
     if TYPE_CHECKING:  # a property here would be the default of a field of that name
 

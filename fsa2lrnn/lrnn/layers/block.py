@@ -11,19 +11,20 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, check_kind, new_gate, one_hot_letters
-from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width, maps_closed, starts_closed
-from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
-from fsa2lrnn.lrnn.normalise.reference import check_temperature
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.scans import (
-    GPU_METHODS,
-    GPU_TOKEN_METHODS,
-    METHODS,
-    TOKEN_METHODS,
-    check_method,
-    scan,
-    scan_tokens,
+from fsa2lrnn.lrnn.layers.base import (
+    Columns,
+    Layer,
+    LayerConfig,
+    Shape,
+    check_positive,
+    check_width,
+    maps_closed,
+    starts_closed,
 )
+from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise
+from fsa2lrnn.lrnn.normalise.reference import check_temperature, one_hot_rows
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.lrnn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
 from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
 
 
@@ -47,9 +48,7 @@ class BlockLayerConfig(LayerConfig):
             raise UnsupportedFormat(
                 f"block_sizes = {self.block_sizes}: give at least one block, each of size 1 or more"
             )
-        for name in ("transition_hidden", "value_hidden"):
-            if getattr(self, name) < 1:
-                raise UnsupportedFormat(f"{name} = {getattr(self, name)}: a gate needs at least one hidden unit")
+        check_positive(self, "transition_hidden", "value_hidden")
         check_width(self.width)
         check_kind(self.gate)
         check_temperature(self.temperature)
@@ -116,6 +115,11 @@ class AffineLayer(Layer):
         self.x0 = nn.Parameter(torch.randn(n_heads, b))
         self.register_buffer("mask", torch.arange(b) < torch.tensor(block_sizes)[:, None], persistent=False)  # (H, b)
 
+    @classmethod
+    def embedding(cls, config: Any, n_letters: int, dim: int) -> nn.Module:
+        is_table = getattr(config, "gate", "relu") == "table"
+        return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
+
     @property
     def block_sizes(self) -> tuple[int, ...]:
         return self._block_sizes
@@ -171,19 +175,12 @@ class BlockLayer(AffineLayer):
         self.rule, self.p, self.temperature = rule, p, config.temperature
         written = config.width * max(config.block_sizes)
         transition = new_gate(config.gate, width_in, config.transition_hidden, written)
-        is_hard = rule == "onehot"
-        super().__init__(
-            config.block_sizes, transition, None if is_hard else Gate(width_in, config.value_hidden, config.width)
-        )
+        value = None if rule == "onehot" else Gate(width_in, config.value_hidden, config.width)
+        super().__init__(config.block_sizes, transition, value)
 
     @classmethod
     def build(cls, width_in: int, config: BlockLayerConfig, columns: Columns) -> Self:
         return cls(width_in, config, *columns)
-
-    @classmethod
-    def embedding(cls, config: BlockLayerConfig, n_letters: int, dim: int) -> nn.Module:
-        is_table = config.gate == "table"
-        return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
 
     @classmethod
     def is_finite(cls, rule: str) -> bool:

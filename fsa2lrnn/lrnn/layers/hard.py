@@ -15,12 +15,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.gate import check_kind, new_gate, one_hot_letters
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width, exchanges_closed, is_signed
+from fsa2lrnn.lrnn.gate import check_kind, new_gate
+from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_positive, check_width, exchanges_closed, is_signed
 from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.normalise import one_hot_rows
-from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, check_temperature
+from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, check_temperature, one_hot_rows
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
@@ -41,9 +39,7 @@ class HardConfig(LayerConfig):
     COUNTS: ClassVar[tuple[str, ...]] = ("heads", "hidden")
 
     def __post_init__(self) -> None:
-        for name in self.COUNTS:
-            if type(value := getattr(self, name)) is not int or value < 1:
-                raise UnsupportedFormat(f"{name} = {value!r}: {type(self).__name__} needs a positive whole number")
+        check_positive(self, *self.COUNTS)
         check_width(self.width)
         check_kind(self.gate)
         check_temperature(self.temperature)
@@ -65,12 +61,6 @@ class HardConfig(LayerConfig):
     @property
     def entries(self) -> int:
         return max(self.heads * self.logits, self.width * self.block, self.hidden)
-
-    @classmethod
-    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Return a configuration with the shape's number of heads; raise `UnsupportedFormat` for an unknown option."""
-        cls.refuse_unknown(options)
-        return cls(shape.heads, **options)
 
 
 @dataclass(frozen=True)
@@ -104,11 +94,6 @@ class HardLayer(AffineLayer):
         self.temperature = config.temperature
         gate = new_gate(config.gate, width_in, config.hidden, config.heads * config.logits)
         super().__init__((config.block,) * config.heads, gate, None)
-
-    @classmethod
-    def embedding(cls, config: Any, n_letters: int, dim: int) -> nn.Module:
-        is_table = config.gate == "table"
-        return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
 
     @classmethod
     def is_finite(cls, rule: str) -> bool:

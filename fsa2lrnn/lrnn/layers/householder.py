@@ -12,7 +12,7 @@ from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width, maps_closed
+from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_positive, check_width, maps_closed
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
@@ -34,9 +34,7 @@ class HouseholderLayerConfig(LayerConfig):
     unit_keys: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("size", "n_factors", "transition_hidden", "value_hidden", "n_heads"):
-            if (value := getattr(self, name)) < 1:
-                raise UnsupportedFormat(f"{name} = {value}: a Householder layer needs a positive one")
+        check_positive(self, "size", "n_factors", "transition_hidden", "value_hidden", "n_heads")
         check_width(self.width)
 
     @property

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from fsa2lrnn import multi_step
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape, check_positive
 from fsa2lrnn.lrnn.scans import check_method
-from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, MultiStepTable
+from fsa2lrnn.multi_step import FEW_STATES, IN_FLIGHT, LONG, MultiStepTable
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
@@ -73,7 +73,7 @@ def choose_method(next_state: Tensor, cells: Tensor) -> str:
     if cells.device.type != "cpu":
         return "sequential"
     batch, length = cells.shape
-    shared_out = batch < LANES and length >= LONG and next_state.shape[1] <= FEW_STATES
+    shared_out = batch < IN_FLIGHT and length >= LONG and next_state.shape[1] <= FEW_STATES
     return "compose" if shared_out and torch.get_num_threads() > 1 else "walk"
 
 
@@ -87,10 +87,7 @@ class IndexLayerConfig(LayerConfig):
     reads_letters: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if min(self.n_states, self.n_maps) < 1:
-            raise UnsupportedFormat(
-                f"n_states = {self.n_states} and n_maps = {self.n_maps}: a table has at least one of each"
-            )
+        check_positive(self, "n_states", "n_maps")
 
     @property
     def width(self) -> int:

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.normalise.column_kernels import fused, takes
-from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, one_hot_columns, one_hot_rows, reference
+from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, one_hot_columns, reference
+from fsa2lrnn.lrnn.normalise.reference import one_hot_rows as one_hot_rows
 
 RULES = ("clip", "released", "none", "onehot")
 """The column rules by name."""
@@ -97,18 +98,3 @@ def released_scale(b: int, p: float) -> float:
     if b == 1:
         return math.nan
     return 1 / ((1 - 1 / b) * (1 + (b - 1.0) ** (1 - p)) ** (1 / p))
-
-
-__all__ = [
-    "METHODS",
-    "RULES",
-    "TEMPERATURE",
-    "choose_method",
-    "fused",
-    "keeps",
-    "normalise",
-    "one_hot_columns",
-    "one_hot_rows",
-    "reference",
-    "released_scale",
-]

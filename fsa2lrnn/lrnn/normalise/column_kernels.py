@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,29 +123,26 @@ class Powers(Rows):
         return self._builder.bitcast(bits, self._vector)
 
 
-def _sum(rows: Powers, terms: list[Any]) -> Any:
-    total = terms[0]
-    for term in terms[1:]:
-        total = rows.plus(total, term)
-    return total
+def _sum(rows, terms):
+    return reduce(rows.plus, terms)
 
 
-def _mean(rows: Powers, terms: list[Any]) -> Any:
+def _mean(rows, terms):
     return rows.over(_sum(rows, terms), rows.constant(float(rows.n)))
 
 
-def _powers_of_norms(rows: Powers, columns: list[Any], powers: Any, zero: Any) -> Any:
+def _powers_of_norms(rows, columns, powers, zero):
     q, more = rows.load(powers, zero), rows.load(powers, zero, 1)
     sizes = [rows.absolute(row) for row in columns]
     return _sum(rows, [rows.times(size, rows.power(size, q, more)) for size in sizes])
 
 
-def _write_sums(rows: Powers, A: Any, a: Any, powers: Any, zero: Any, sums: Any, i: Any) -> None:
+def _write_sums(rows, A, a, powers, zero, sums, i):
     columns = [rows.load(A, a, row) for row in range(rows.n)]
     rows.store(_powers_of_norms(rows, columns, powers, zero), sums, i)
 
 
-def _write_centred(rows: Powers, A: Any, a: Any, powers: Any, zero: Any, sums: Any, i: Any, out: Any) -> None:
+def _write_centred(rows, A, a, powers, zero, sums, i, out):
     block = [rows.load(A, a, row) for row in range(rows.n)]
     mean = _mean(rows, block)
     block = [rows.minus(row, mean) for row in block]
@@ -154,29 +151,25 @@ def _write_centred(rows: Powers, A: Any, a: Any, powers: Any, zero: Any, sums: A
         rows.store(each, out, a, row)
 
 
-def _write_roots(rows: Powers, sums: Any, i: Any, powers: Any, zero: Any) -> None:
+def _write_roots(rows, sums, i, powers, zero):
     total, q, more = rows.load(sums, i), rows.load(powers, zero, 2), rows.load(powers, zero, 3)
     rows.store(rows.times(total, rows.power(total, q, more)), sums, i)  # so a sum that is no number shows
 
 
-def _write_divided(rows: Powers, A: Any, a: Any, divisors: Any, zero: Any, out: Any) -> None:
+def _write_divided(rows, A, a, divisors, zero, out):
     divisor = rows.load(divisors, zero)
     for row in range(rows.n):
         rows.store(rows.over(rows.load(A, a, row), divisor), out, a, row)
 
 
-def _write_dots(rows: Powers, y: Any, a: Any, dy: Any, dots: Any, zero: Any) -> None:
+def _write_dots(rows, y, a, dy, dots, zero):
     terms = [rows.times(rows.load(y, a, row), rows.load(dy, a, row)) for row in range(rows.n)]
     rows.store(_sum(rows, terms), dots, zero)
 
 
-def _gradients(rows: Powers, y: Any, a: Any, dy: Any, powers: Any, zero: Any, factors: Any, divisors: Any) -> list[Any]:
-    q, more, factor, divisor = (
-        rows.load(powers, zero),
-        rows.load(powers, zero, 1),
-        rows.load(factors, zero),
-        rows.load(divisors, zero),
-    )
+def _gradients(rows, y, a, dy, powers, zero, factors, divisors):
+    q, more = rows.load(powers, zero), rows.load(powers, zero, 1)
+    factor, divisor = rows.load(factors, zero), rows.load(divisors, zero)
     of_c = []
     for row in range(rows.n):
         value = rows.load(y, a, row)
@@ -185,14 +178,12 @@ def _gradients(rows: Powers, y: Any, a: Any, dy: Any, powers: Any, zero: Any, fa
     return of_c
 
 
-def _write_back(rows: Powers, y: Any, a: Any, dy: Any, p: Any, zero: Any, factors: Any, d: Any, out: Any) -> None:
+def _write_back(rows, y, a, dy, p, zero, factors, d, out):
     for row, value in enumerate(_gradients(rows, y, a, dy, p, zero, factors, d)):
         rows.stream(value, out, a, row)
 
 
-def _write_back_centred(
-    rows: Powers, y: Any, a: Any, dy: Any, p: Any, zero: Any, factors: Any, d: Any, out: Any
-) -> None:
+def _write_back_centred(rows, y, a, dy, p, zero, factors, d, out):
     values = _gradients(rows, y, a, dy, p, zero, factors, d)
     mean = _mean(rows, values)
     for row, value in enumerate(values):

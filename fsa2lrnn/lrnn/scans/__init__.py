@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import reduce
 from typing import Any
@@ -131,12 +132,9 @@ def method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_trito
     >>> method_on("cuda", torch.float32, (128, 40, 8, 8), True), method_on("cuda", torch.float32, (8, 99, 8, 8), False)
     ('triton', 'chunked')
     """
-    batch, length, heads, b = shape
-    if device == "cpu":
-        return "fused" if dtype in DTYPES and batch * length * heads * b * b >= _WORTH_COMPILING else "sequential"
-    if device == "cuda" and has_triton and _triton_takes(dtype, shape):
-        return "triton"
-    return "chunked" if length >= _LONG else "sequential"
+    if (compiled := _compiled_on(device, dtype, shape, has_triton)) is not None:
+        return compiled
+    return "chunked" if shape[1] >= _LONG and device != "cpu" else "sequential"
 
 
 def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
@@ -145,8 +143,7 @@ def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
     >>> choose_token_method(torch.empty(128, 40), torch.empty(5, 8, 8))
     'fused'
     """
-    batch, length = tokens.shape
-    shape = (batch, length, *v_table.shape[1:])
+    shape = (*tokens.shape, *v_table.shape[1:])
     return token_method_on(v_table.device.type, v_table.dtype, shape, len(v_table), _has_triton(v_table))
 
 
@@ -156,17 +153,15 @@ def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_r
     >>> token_method_on("cuda", torch.bfloat16, (128, 40, 8, 8), 5, True)
     'triton'
     """
-    batch, length, heads, b = shape
-    if device == "cpu" and dtype in DTYPES and batch * length * heads * b * b >= _WORTH_COMPILING:
+    few = "letters" if n_rows <= _FEW_LETTERS else "sequential"
+    return _compiled_on(device, dtype, shape, has_triton) or few
+
+
+def _compiled_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_triton: bool) -> str | None:
+    if device == "cpu" and dtype in DTYPES and math.prod(shape) * shape[-1] >= _WORTH_COMPILING:
         return "fused"
-    if device == "cuda" and has_triton and _triton_takes(dtype, shape):
-        return "triton"
-    return "letters" if n_rows <= _FEW_LETTERS else "sequential"
-
-
-def _triton_takes(dtype: torch.dtype, shape: tuple[int, ...]) -> bool:
-    gpu = registry.find("gpu.scans")
-    return gpu is not None and gpu.takes(dtype, *shape)
+    gpu = registry.find("gpu.scans") if device == "cuda" and has_triton else None
+    return "triton" if gpu is not None and gpu.takes(dtype, *shape) else None
 
 
 def _has_triton(v: Tensor) -> bool:
@@ -211,22 +206,3 @@ def _check_tokens(tokens: Tensor, n_rows: int) -> None:
         low, high = (int(end) for end in debug_unwrap(tokens).aminmax())
         if low < 0 or high >= n_rows:
             raise InvalidWord(f"token {low if low < 0 else high} is no row of the tables: they run 0..{n_rows - 1}")
-
-
-__all__ = [
-    "GPU_METHODS",
-    "GPU_TOKEN_METHODS",
-    "METHODS",
-    "TOKEN_METHODS",
-    "check_method",
-    "choose_method",
-    "choose_token_method",
-    "chunked",
-    "fused",
-    "method_on",
-    "pscan",
-    "scan",
-    "scan_tokens",
-    "sequential",
-    "token_method_on",
-]

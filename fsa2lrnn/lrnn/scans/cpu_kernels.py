@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction, kernel
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST, fence, instruction, kernel
 
 
-def _write_product(rows: Rows, A: Any, a: Any, x: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
+def _write_product(rows, A, a, x, i, v, j, out, k):
     factor = rows.load(x, i)
     terms = [rows.times(rows.load(A, a, row), factor) for row in range(rows.n)]
     rows.store(rows.plus(rows.sums(terms), rows.load(v, j)), out, k)
 
 
-def _transposed(rows: Rows, A: Any, a: Any, g: Any, v: Any) -> Any:
+def _transposed(rows, A, a, g, v):
     sums = [v, rows.times(rows.repeat(g, 0), rows.load(A, a))]  # two, which need not wait for one another
     for row in range(1, rows.n):
         term = rows.times(rows.repeat(g, row), rows.load(A, a, row))
@@ -36,37 +36,20 @@ def _transposed(rows: Rows, A: Any, a: Any, g: Any, v: Any) -> Any:
     return rows.plus(*sums)
 
 
-def _write_transposed(rows: Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
+def _write_transposed(rows, A, a, g, i, v, j, out, k):
     rows.store(_transposed(rows, A, a, rows.load(g, i), rows.load(v, j)), out, k)
 
 
 # The steps back load all they need before they store: a load from where A has what was just stored in dA, a multiple of
 # a page apart, would have to wait.
-def _write_back(
-    rows: Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any, x: Any, m: Any, dA: Any
-) -> None:
+def _write_back(rows, A, a, g, i, v, j, out, k, x, m, dA):
     left, right = rows.load(g, i), rows.load(x, m)
     rows.store(_transposed(rows, A, a, left, rows.load(v, j)), out, k)
     for row in range(rows.n):
         rows.stream(rows.times(rows.repeat(left, row), right), dA, a, row)
 
 
-def _write_back_adding(
-    rows: Rows,
-    A: Any,
-    a: Any,
-    g: Any,
-    i: Any,
-    v: Any,
-    j: Any,
-    out: Any,
-    k: Any,
-    x: Any,
-    m: Any,
-    dA: Any,
-    dv: Any,
-    c: Any,
-) -> None:
+def _write_back_adding(rows, A, a, g, i, v, j, out, k, x, m, dA, dv, c):
     left, right = rows.load(g, i), rows.load(x, m)
     rows.store(_transposed(rows, A, a, left, rows.load(v, j)), out, k)
     for row in range(rows.n):
@@ -220,8 +203,7 @@ def _kernels(width: int) -> BlockScanKernels:
                     below, k = (g, other) if t else (dx0, start)
                     if width:
                         _back_adding(
-                            width,
-                            (A, table * b * b, g, turn, above, j, below, k, before, i, dA, dv, table * b),
+                            width, (A, table * b * b, g, turn, above, j, below, k, before, i, dA, dv, table * b)
                         )
                     else:
                         _add_loop(b, g, turn, before, i, dA, table * b * b, dv, table * b)

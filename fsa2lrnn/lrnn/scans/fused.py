@@ -46,12 +46,11 @@ def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
     """Raise `UnsupportedFormat` unless all three are in the CPU's memory, in one dtype that the kernels support."""
-    kinds = {(tensor.device.type, tensor.dtype) for tensor in (A, v, x0)}
+    parts = {"A": A, "v": v, "x0": x0}
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in parts.values()}
     if len(kinds) > 1 or A.device.type != "cpu" or A.dtype not in DTYPES + HALVES:
-        given = ", ".join(
-            f"{name} {str(tensor.dtype).removeprefix('torch.')} on {tensor.device}"
-            for name, tensor in (("A", A), ("v", v), ("x0", x0))
-        )
+        names = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in parts.items()}
+        given = ", ".join(f"{name} {dtype} on {parts[name].device}" for name, dtype in names.items())
         raise UnsupportedFormat(
             f"{given}: the fused scan takes float32, float64, bfloat16 or float16 on the CPU, the same for all; "
             'convert them, or choose method="sequential" or "chunked"'

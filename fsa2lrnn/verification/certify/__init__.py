@@ -22,8 +22,7 @@ from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
 from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.modules import check_modelled
-from fsa2lrnn.verification.plain import checked
-from fsa2lrnn.verification.slack import slack_of
+from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 _STEPS = 20_000  # steps of an enumeration that any amount of work allows
@@ -49,7 +48,7 @@ def certify(
         machine: over the same letters; the output on the empty word does not count.
         memory: the number of last letters that a set remembers, or "auto" for as many as increase the length.
         slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
-            summation, is always included: it is bounded from their weights (`verification.slack`), and usually limits
+            summation, is always included: it is bounded from their weights (`verification.plain`), and usually limits
             models with wide gates. `as_tables(model)` stores its tables, and needs none.
         work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
             One step of an enumeration costs as many as the model has numbers, and 20,000 steps are always made.

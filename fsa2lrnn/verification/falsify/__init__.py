@@ -21,8 +21,7 @@ from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.long_words import periodic, random
-from fsa2lrnn.verification.falsify.shorten import shorten
+from fsa2lrnn.verification.falsify.long_words import periodic, random, shorten
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 __all__ = ["Budget", "falsify"]
@@ -99,8 +98,6 @@ def _rerun(comparison: ModelComparison, word: Sequence[Hashable]) -> SearchOutco
 
 
 class _Record:
-    """The shortest counterexample so far and the records of the searches."""
-
     def __init__(self) -> None:
         self.best: Failure | None = None
         self._found_by = ""
@@ -109,12 +106,10 @@ class _Record:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all shorter words were tried, or the reachable joint state set is finite and was enumerated."""
         checked = self._checked_length
         return checked is None or (self.best is not None and checked >= len(self.best.tokens) - 1)
 
     def below(self, budget: Budget) -> int:
-        """Return the length below which the next search tries words."""
         return budget.length + 1 if self.best is None else len(self.best.tokens)
 
     def add(self, name: str, turn: Deadline, outcome: SearchOutcome) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extraction.runner import States
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
-from fsa2lrnn.verification.falsify.frontier import Frontier
+from fsa2lrnn.verification.falsify.exhaustive import Frontier
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _MOST = 20_000  # the most states that a beam keeps in all, for any number of machine states

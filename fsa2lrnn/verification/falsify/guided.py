@@ -84,8 +84,6 @@ def guided(
 
 
 class _Rounds:
-    """The state of a guided search: its rounds, its best failure and its targets."""
-
     def __init__(
         self, comparison: ModelComparison, tables: SwitchedAffine, budget: Budget, longest: int, clock: Deadline
     ) -> None:
@@ -115,7 +113,6 @@ class _Rounds:
         return SearchOutcome(self._best, self._what, self._length, self._words, self._letters, finished)
 
     def _aim(self, target: FailureTarget, points: list[Points], best: Failure | None) -> None:
-        """Run rounds at one target, until the beam no longer approaches it."""
         ahead = self._pull.ahead(target, points[min(self._length, len(points) - 1)])
         while self._done < self._rounds and self._length >= 1:
             self._done += 1

@@ -1,4 +1,4 @@
-"""Searches of long words: periodic words and random words."""
+"""Searches that read words of one length as a batch: periodic words, random words, variants of a counterexample."""
 
 from __future__ import annotations
 
@@ -8,12 +8,42 @@ from collections.abc import Iterator
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.extraction.runner import pick
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
-from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.verdict import Budget, SearchOutcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
+_PIECE, _FIRST_PIECE = 64, 8  # letters; of the failures in one piece the shortest is taken
 _CANDIDATES = 1 << 13
+_LONGEST_CUT = 16
+_LETTERS = 1 << 20  # letters of all variants of one word: long words get fewer variants
 _Pair = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def read_side_by_side(comparison: ModelComparison, tokens: np.ndarray, clock: Deadline, what: str) -> SearchOutcome:
+    """Search words int64 (N, T) for the shortest failing prefix, dropping words that cannot fail any more."""
+    n, longest = tokens.shape
+    states, q = comparison.runner.start(n), np.full(n, comparison.goal.start)
+    alive = np.array(range(n), np.int64)
+    letters = length = 0
+    while length < longest and len(alive):
+        if clock.left() <= 0:
+            return SearchOutcome(None, what, length, n, letters, finished=False)
+        piece = tokens[alive, length : length + min(_PIECE, max(_FIRST_PIECE, length))]
+        path = comparison.goal.path(piece, q)
+        logits, states = comparison.runner.read(states, piece)
+        letters += piece.size
+        wrong = comparison.marks(logits, path).wrong
+        first = np.where(wrong.any(1), wrong.argmax(1), _PIECE)
+        order = [i for i in np.argsort(first, kind="stable")[:8].tolist() if first[i] < _PIECE]
+        words = [tokens[alive[i], : length + int(first[i]) + 1] for i in order]
+        if (failure := comparison.confirm_first(words)) is not None:
+            return SearchOutcome(failure, what, len(failure.tokens), n, letters)
+        length += piece.shape[1]
+        live = np.flatnonzero(comparison.goal.coaccessible[path[:, -1]])
+        if len(live) < len(alive):
+            states = pick(states, live)
+        alive, q = alive[live], path[live, -1]
+    return SearchOutcome(None, what, length, n, letters)
 
 
 def periodic(comparison: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
@@ -69,3 +99,46 @@ def random(comparison: ModelComparison, budget: Budget, below: int, clock: Deadl
     rng = np.random.default_rng(budget.seed)
     tokens = comparison.goal.random_words(rng, budget.random_words, min(budget.length, below - 1))
     return read_side_by_side(comparison, tokens, clock, f"{len(tokens):,} random words")
+
+
+def shorten(comparison: ModelComparison, failure: Failure, clock: Deadline) -> SearchOutcome:
+    """Replace a counterexample by its shortest failing variant, until no variant is shorter.
+
+    In a variant a few letters are cut out, or one is replaced.
+    """
+    best, letters, tried = failure, 0, 0
+    what = f"cuts of up to {_LONGEST_CUT} letters and replaced letters"
+    while True:
+        outcome = read_side_by_side(comparison, variants(best.tokens, comparison.n_letters), clock, what)
+        letters, tried = letters + outcome.letters, tried + outcome.words
+        if outcome.failure is None:
+            shorter = best if best is not failure else None
+            return SearchOutcome(shorter, what, len(best.tokens) - 1, tried, letters, outcome.finished)
+        best = outcome.failure
+
+
+def variants(word: np.ndarray, n_letters: int) -> np.ndarray:
+    """Return the variants of a word (T,), all of T − 1 letters: int64 (N, T − 1).
+
+    A word from which letters were cut out is padded with its last letter. A word with a replaced letter loses its last
+    letter, so it counts only if it fails before the end.
+
+    >>> variants(np.array([0, 1, 0]), 2).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    n = len(word)
+    if n < 2:
+        return np.empty((0, max(0, n - 1)), np.int64)
+    most = max(1, _LETTERS // n)
+    candidates = [
+        np.concatenate([word[:i], word[i + cut :], np.full(cut - 1, word[-1])])
+        for cut in range(1, min(_LONGEST_CUT, n - 1) + 1)
+        for i in range(n - cut + 1)
+    ]
+    candidates += [
+        np.concatenate([word[:i], [a], word[i + 1 : -1]])
+        for i in range(n - 1)
+        for a in range(n_letters)
+        if a != word[i]
+    ]
+    return np.unique(np.array(candidates[:most], np.int64), axis=0)

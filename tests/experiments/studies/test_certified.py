@@ -12,14 +12,13 @@ import torch
 from experiments import results_io
 from experiments.studies import block_sizes, certified_gap
 from experiments.studies import certified_twice as twice
-from experiments.studies.certified_gap import Words, gap, linear_margin, main
+from experiments.studies.certified_gap import Words, gap, linear_margin
 from experiments.studies.certified_twice import are_alike
-from experiments.studies.certified_twice import main as main_of_certified_twice
 from experiments.studies.joint_directions import reach
 from experiments.studies.keep_models import MODELS, keep
 from experiments.studies.keep_models import main as main_of_keep_models
 from fsa2lrnn import zoo
-from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.switched import as_tables, switched
@@ -58,65 +57,6 @@ def test_directions_that_are_carried_without_loss_reach_further_than_the_sets_as
     assert row["memory"] == 2
     assert 0 < row["sets"] < row["carried"] <= row["units"] <= row["functions"] < 571
     assert row["turn"] > 0
-
-
-def test_models_without_a_counterexample_or_with_a_long_one_are_left_out(tmp_path, monkeypatch):
-    def row(n):
-        return {"method": "sets", "certified": 1, "task": "task:parity", "failure": n and {"length": n}}
-
-    lengths = dict.fromkeys(("sets", "sets_without_rounding", "hull", "linear", "samples"), 1)
-    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
-    monkeypatch.setattr(certified_gap, "gap", lambda *_: lengths | {"memory": 1, "growth": {}, "seconds": 0.0})
-    results_io.write("learned", {"models": {"a/1": row(9), "b/0": row(5_000), "c/0": row(7), "d/0": row(None)}}, "test")
-    main(longest=100)
-    main(longest=100)
-    rows = results_io.read("certified_gap")["results"]["models"]
-    assert [(row["model"], row["counterexample"]) for row in rows] == [("c/0", 7), ("a/1", 9)]
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    """Two kept models, nothing certified; a run says how often its model was certified before."""
-    for name in ("t5/seed-0", "t5/seed-1"):
-        (tmp_path / "t5").mkdir(exist_ok=True)
-        (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
-    monkeypatch.setattr(twice, "MODELS", tmp_path)
-    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
-    asked = []
-
-    def run(path, beside_a_busy_core):
-        asked.append((path.stem, beside_a_busy_core))
-        return {"certified": 7, "certificate_sha256": f"{asked.count((path.stem, beside_a_busy_core))}"}
-
-    monkeypatch.setattr(twice, "run", run)
-    return tmp_path, asked
-
-
-def test_runs_come_in_order_and_rows_go_with_their_models(folder):
-    path, asked = folder
-    with pytest.raises(UnsupportedFormat, match="no model t5/seed-9: there are t5/seed-0, t5/seed-1"):
-        main_of_certified_twice(["t5/seed-9"])
-    main_of_certified_twice()
-    main_of_certified_twice()
-    assert asked == [("seed-0", False), ("seed-1", False), ("seed-0", True), ("seed-1", True)]
-    rows = twice.known()
-    assert list(rows) == ["t5/seed-0", "t5/seed-1"]
-    assert all(are_alike(row["runs"]) and len(row["runs"]) == 2 for row in rows.values())
-    main_of_certified_twice(["t5/seed-1"], fresh=True)
-    assert asked[4:] == [("seed-1", False), ("seed-1", True)]
-    assert [len(row["runs"]) for row in twice.known().values()] == [2, 2]
-    (path / "t5/seed-0.safetensors").write_bytes(b"other weights")
-    (path / "t5/seed-1.safetensors").unlink()
-    main_of_certified_twice()
-    assert asked[6:] == [("seed-0", False), ("seed-0", True)]
-    assert list(twice.known()) == ["t5/seed-0"]
-
-
-@pytest.mark.parametrize("other", [{"certified": 8}, {"certificate_sha256": "b"}])
-def test_runs_with_another_n_or_other_bytes_are_unlike(other):
-    run = {"certified": 7, "certificate_sha256": "a", "seconds": 1}
-    assert are_alike([run, run | {"seconds": 2}])
-    assert not are_alike([run, run | other])
 
 
 def test_company_computes_until_it_is_no_longer_wanted():
@@ -222,13 +162,6 @@ def test_a_model_of_one_layer_is_kept_as_its_tables(runs, tmp_path):
     assert facts["versions"]["torch"] == torch.__version__
     assert facts["command"].startswith('fsa2lrnn train "task:sum_mod(2)" --output FOLDER --seeds 2 --steps 2 --set ')
     assert "--set stop_at=null" in facts["command"]
-
-
-def test_the_command_of_released_settings_is_short(runs, tmp_path, monkeypatch):
-    settings = Settings("task:sum_mod(2)", seed=2, steps=10_000)
-    monkeypatch.setattr(Settings, "from_json", lambda _: settings)
-    facts = keep(runs / "one" / "seed-2", tmp_path / "seed-2")
-    assert facts["command"] == 'fsa2lrnn train "task:sum_mod(2)" --output FOLDER --seeds 2 --steps 10000'
 
 
 def test_several_layers_are_kept_as_they_are(runs, tmp_path, capsys, monkeypatch):

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from experiments.studies.mlregtest import board, leaderboard
+from experiments.studies.mlregtest.names import parse_name
 from fsa2lrnn import zoo
-from fsa2lrnn.automata.zoo.mlregtest import CLASSES, parse_name
+from fsa2lrnn.automata.zoo.mlregtest import CLASSES
 
 
 def test_every_beginning_of_the_order_is_balanced(tmp_path):

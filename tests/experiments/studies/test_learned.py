@@ -81,35 +81,25 @@ def test_rows_are_judged_once_anew_where_named_and_go_with_their_models(folder, 
     assert rows(folder) == ["t5/seed-1"]
 
 
-def test_certificates_alone_are_found_anew_for_what_was_judged(folder, judged):
+def test_certificates_or_failing_words_alone_are_looked_for_where_judged(folder, judged):
     main(["t5/seed-0"])
-    with pytest.raises(UnsupportedFormat, match="t5/seed-1: not judged yet as it is: leave --certificates out"):
-        main(["t5/seed-1"], certificates=True)
-    before = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
-    main(certificates=True)
-    main(certificates=True)
-    assert judged == ["seed-0", "seed-0", "seed-0"]
-    found = json.loads((folder / "learned.json").read_text())["results"]
-    row = found["models"]["t5/seed-0"]
-    runs = [{"certified": 7, "load": 2}, {"certified": 7, "load": 3}]
-    assert row == before | {"certified": 7, "memory": 2, "method": "sets", "runs": runs}
-    assert (found["summary"]["certified_several_times"], found["summary"]["certified_alike"]) == (1, 1)
-
-
-def test_failing_words_alone_are_looked_for_once(folder, judged):
-    main(["t5/seed-0"])
-    before = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
-    main(failures=True)
-    main(failures=True)
-    assert judged == ["seed-0", "seed-0"]
-    row = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
-    assert row == before | {"failure": before["failure"] | {"length": 48}, "searched": vars(SEARCH)}
-    main(["t5/seed-0"], failures=True)
-    assert judged == ["seed-0"] * 3
-    with pytest.raises(UnsupportedFormat, match="t5/seed-1: not judged yet as it is: leave --failures out"):
-        main(["t5/seed-1"], failures=True)
+    for asked in ("certificates", "failures"):
+        with pytest.raises(UnsupportedFormat, match=f"t5/seed-1: not judged yet as it is: leave --{asked} out"):
+            main(["t5/seed-1"], **{asked: True})
     with pytest.raises(UnsupportedFormat, match="one after the other"):
         main(failures=True, certificates=True)
+    before = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
+    main(certificates=True)
+    main(certificates=True)
+    main(failures=True)
+    main(failures=True)  # once is enough of these
+    assert judged == ["seed-0"] * 4
+    found = json.loads((folder / "learned.json").read_text())["results"]
+    runs = [{"certified": 7, "load": 2}, {"certified": 7, "load": 3}]
+    failure = {"failure": before["failure"] | {"length": 46}, "searched": vars(SEARCH)}
+    wanted = before | {"certified": 7, "memory": 2, "method": "sets", "runs": runs} | failure
+    assert found["models"]["t5/seed-0"] == wanted
+    assert (found["summary"]["certified_several_times"], found["summary"]["certified_alike"]) == (1, 1)
 
 
 def test_a_known_failing_word_is_kept_unless_a_shorter_one_is_found(monkeypatch):

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from experiments.studies.mlregtest.data_alone import accuracy, agrees_from
+from experiments.studies.mlregtest.data_alone import agrees_from, wrong_words
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data, read_published
 from fsa2lrnn import MooreMachine
@@ -32,7 +32,7 @@ def test_training_words_are_balanced_by_length_and_label_and_rightly_labelled():
     assert LanguageWords(NO_AA).training(200) == words
     given = data(words, NO_AA)
     assert given.n_labels == 200
-    assert accuracy(NO_AA, NO_AA, words) == 1
+    assert wrong_words(NO_AA, data(words, NO_AA)) == 0
 
 
 def test_words_are_uniform_among_those_of_a_label():
@@ -53,7 +53,7 @@ def test_random_test_words_are_new_and_pairs_differ_by_one_edit(monkeypatch):
     for (u, accepted), (v, rejected) in zip(pairs[::2], pairs[1::2], strict=True):
         assert (accepted, rejected) == (True, False)
         assert distance(u, v) == 1
-    assert accuracy(NO_AA, NO_AA, fresh) == accuracy(EVEN, EVEN, pairs[:80]) == 1
+    assert wrong_words(NO_AA, data(fresh, NO_AA)) == wrong_words(EVEN, data(pairs[:80], EVEN)) == 0
     monkeypatch.setattr("experiments.studies.mlregtest.words._TRIES", 0)
     with pytest.raises(UnsupportedFormat, match="have a neighbour of the other label"):
         LanguageWords(NO_AA).adversarial_test(LONG, 80)

@@ -1,10 +1,12 @@
 """Learning from words alone: each part of the subregular search against a direct definition, mergers against AALpy."""
 
+from dataclasses import replace
 from itertools import product
 from random import Random
 
 import numpy as np
 import pytest
+from experiments.studies.mlregtest.networks import by_layer
 
 from experiments.studies.mlregtest.counters import counter
 from experiments.studies.mlregtest.data_alone import agrees_from, spread, wrong_words
@@ -13,6 +15,7 @@ from experiments.studies.mlregtest.hierarchy import by_hierarchy
 from experiments.studies.mlregtest.letter_classes import letter_classes
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
 from experiments.studies.mlregtest.state_merging import by_state_merging
+from experiments.studies.mlregtest.state_search import complexity, search, simplified
 from experiments.studies.mlregtest.words import LanguageWords, data
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
@@ -82,6 +85,46 @@ def test_counters_are_learned_and_nothing_else_is_a_counter():
     assert learned.n_states == 3
     contains = np.array([occurs(Subsequence((0, 1)), word) for word in WORDS]).astype(int)
     assert counter(TOKENS, LENGTHS, contains, 3) is None
+
+
+TARGETS = {
+    "no permutation is a list": MooreMachine([[1, 2, 0], [1, 0, 2]], [True, False, False], alphabet=range(2)),
+    "a factor after a factor": MooreMachine(
+        [[1, 1, 3, 3], [0, 2, 2, 2], [0, 0, 2, 2]], [True, True, True, False], alphabet=range(3)
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS.values(), ids=TARGETS)
+def test_the_search_finds_the_automaton_and_nothing_simpler_is_right(target):
+    words = data(LanguageWords(target).training(3000), target)
+    lengths = words.lengths.numpy()
+    arrays = words.tokens.numpy(), lengths, words.labels.numpy()[np.arange(len(lengths)), lengths]
+    learned = search(arrays, len(target.alphabet), 20.0)
+    assert learned is not None
+    assert agrees_from(learned, target.minimise(), 0)
+    assert simplified(learned, arrays) == learned
+    twice = MooreMachine(
+        np.hstack([learned.delta, np.asarray(learned.delta) + learned.n_states]), 2 * learned.outputs, learned.start
+    )
+    assert complexity(simplified(twice, arrays)) == complexity(learned)
+
+
+def test_the_search_returns_nothing_for_labels_without_a_rule():
+    labels = np.random.default_rng(0).integers(0, 2, len(WORDS))
+    assert search((TOKENS, LENGTHS, labels), 3, 0.2) is None
+
+
+@pytest.mark.parametrize("arm", ["released", "lru"])
+def test_a_layer_learns_the_last_letter_from_words_of_several_lengths(arm):
+    machine = MooreMachine([[1, 1], [0, 0]], [False, True], alphabet="ab")
+    words = data(LanguageWords(machine).training(400), machine)
+    ends = np.arange(len(words.tokens)), words.lengths.numpy()
+    labels = words.labels.clone()
+    labels[ends] = 1 - labels[ends]
+    learned = by_layer(words, arm, steps=80)
+    assert wrong_words(learned, words) == 0
+    assert wrong_words(learned, replace(words, labels=labels)) == len(words.tokens)
 
 
 def test_merging_on_arrays_agrees_with_aalpy():

@@ -11,7 +11,7 @@ from experiments.studies import families as families_table
 from experiments.studies import released, sooner
 from experiments.studies import sweeps as sweep_table
 from experiments.studies import training as training_table
-from experiments.studies.sooner import row, summary
+from experiments.studies.sooner import row
 from fsa2lrnn.automata import minimise, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.distributed.grid import Sweep, read
@@ -48,15 +48,6 @@ def test_a_row_is_regenerated_as_it_stands(source):
     assert {"olmo-hybrid", "qwen3-next", "mamba-2", "mamba", "kimi-linear"} <= set(there)
     for layer in there:
         assert released.cell(machine, layer) == ROWS[source]["layers"][layer]
-
-
-def test_a_column_alone_is_computed(monkeypatch):
-    asked = []
-    monkeypatch.setattr(released, "cell", lambda _, layer: asked.append(layer) or {"answer": "no"})
-    kept = {layer: said for layer, said in ROWS["parity"]["layers"].items() if layer != "mamba"}
-    line = released.row("parity", kept)
-    assert asked == ["mamba"]
-    assert line["layers"] == {**ROWS["parity"]["layers"], "mamba": {"answer": "no"}}
 
 
 SPREADS = {name: {"mean": 0.5, "min": 0, "max": 1} for name in ("last_position", "whole_word")}
@@ -136,17 +127,6 @@ def test_the_released_rules_time_is_its_steps_times_that_of_a_step(monkeypatch):
     assert found["released_seconds"] == pytest.approx(4 * found["milliseconds_a_step"])
     assert found["ratio"] == pytest.approx(found["released_seconds"] / found["proved_seconds"])
     assert 0 < found["proved_seconds"] < 20
-
-
-def test_no_ratio_where_the_rule_never_got_there(monkeypatch):
-    monkeypatch.setattr(sooner, "seconds_a_step", lambda *_: 0.01)
-    found = row("task:parity", "quick", kept(0.99))
-    assert (found["released_seconds"], found["ratio"]) == (None, None)
-    (of_task,) = summary([found, {**found, "proved_seconds": 2.0, "released_seconds": 40.0, "ratio": 20.0}])
-    assert of_task == {
-        "task": "task:parity", "seeds": 2, "both": 1, "proved_seconds": 2.0, "released_seconds": 40.0, "ratio": 20.0,
-        "least_ratio": 20.0,
-    }  # fmt: skip
 
 
 def test_every_seed_that_was_kept_is_a_row(monkeypatch, tmp_path):

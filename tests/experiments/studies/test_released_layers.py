@@ -8,10 +8,10 @@ from experiments.studies import released_search as search
 from experiments.studies import trained_released
 from experiments.studies.released_layers import MIXERS, MixerConfig
 from experiments.studies.released_search import LAYERS
-from experiments.studies.trained_released import cell, goes_on, known_of, main
+from experiments.studies.trained_released import cell, goes_on, known_of
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, LRNNConfig, layer_named, load, save
+from fsa2lrnn.lrnn import LRNN, LRNNConfig, layer_named
 from fsa2lrnn.optional import is_installed
 
 pytest.importorskip("transformers")
@@ -48,15 +48,6 @@ def test_a_gradient_reaches_all_of_a_mixer(name):
     made(torch.randint(2, (4, 9))).square().sum().backward()
     lacking = [key for key, weight in made.layers[0].named_parameters() if weight.grad is None or not weight.grad.any()]
     assert lacking == []
-
-
-@pytest.mark.parametrize("name", OF_TRANSFORMERS)
-def test_a_saved_model_is_of_the_same_layer(name, tmp_path):
-    made, tokens = model(name).eval(), torch.randint(2, (2, 5))
-    save(made, tmp_path / "m.safetensors")
-    again = load(tmp_path / "m.safetensors").eval()
-    assert type(again.layers[0]) is MIXERS[name]
-    assert torch.equal(again(tokens), made(tokens))
 
 
 def test_widths_and_words_that_have_begun():
@@ -128,7 +119,7 @@ def test_the_recurrence_of_rwkv_7_by_matrices():
 
 @pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
 def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
-    from fsa2lrnn.extra.huggingface.rwkv_package import _module
+    from fsa2lrnn.extra.huggingface.rwkv_package import package
 
     H, N, T = 2, 8, 5
     x = torch.randn(T, H * N, generator=torch.Generator().manual_seed(0))
@@ -138,7 +129,7 @@ def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
     arguments = [*[zero] * 6, w0, *parts, a0, *parts, zero, *parts, *parts, one, one, zero]
     given = [0, H, N, x.clone(), zero, torch.zeros(T, H * N), S, *arguments, *[eye] * 4, one, zero]
     with torch.no_grad():
-        _, _, after, _ = _module().RWKV_x070_TMix_seq(*given)
+        _, _, after, _ = package().RWKV_x070_TMix_seq(*given)
     heads = [part.view(1, T, H, N) for part in (x, w0.expand(T, -1), x, torch.sigmoid(a0).expand(T, -1), x)]
     columns = [search.recurrence(torch.eye(N)[i].expand(1, T, H, N), *heads[1:])[0, -1] for i in range(N)]
     assert torch.allclose(torch.stack(columns, dim=-1), after, atol=1e-5)
@@ -188,27 +179,3 @@ def test_what_is_known_without_training():
 )
 def test_what_is_taken_up_again(before, steps, seconds, again):
     assert goes_on(before, steps, seconds) is again
-
-
-def test_a_study_goes_on_where_it_stopped(monkeypatch, tmp_path):
-    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
-    monkeypatch.setattr(trained_released, "TASKS", ("parity",))
-    monkeypatch.setattr(trained_released, "SEEDS", (0,))
-    asked = []
-
-    def trained(_task, layer, _seed, steps, seconds):
-        asked.append(layer)
-        end = "learned" if layer == "mamba-2" else "steps"
-        return {"steps": steps, "seconds": seconds, "end": end, "step": 1, "learned": False, "last": {}}
-
-    monkeypatch.setattr(trained_released, "cell", trained)
-    monkeypatch.setattr(trained_released, "pdssm", lambda: None)
-    main(10, 1.0)
-    main(10, 1.0)
-    assert asked == ["olmo-hybrid", "qwen3-next", "mamba-2", "pd-ssm"]
-    main(20, 1.0)
-    assert asked[4:] == ["olmo-hybrid", "qwen3-next", "pd-ssm"]
-    cells = results_io.read("trained_released")["results"]["cells"]
-    assert {(one["layer"], one["steps"]) for one in cells} == {
-        ("olmo-hybrid", 20), ("qwen3-next", 20), ("mamba-2", 10), ("pd-ssm", 20),
-    }  # fmt: skip

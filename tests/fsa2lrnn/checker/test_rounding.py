@@ -6,7 +6,7 @@ import torch
 
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.rounding import FloatFormat, ReadoutError, Slack, StepError
-from fsa2lrnn.lrnn.switched import EPS, Readout, SwitchedAffine
+from fsa2lrnn.lrnn.affine import EPS, Readout, SwitchedAffine
 from fsa2lrnn.verification.plain import plain
 
 KIND = FloatFormat(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))

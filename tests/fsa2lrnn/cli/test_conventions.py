@@ -41,6 +41,13 @@ def test_earlier_names_are_accepted_with_a_warning(command):
             assert renamed(command, [f"{old}=3"]) == [*([new] if new else []), "3"]
 
 
+@pytest.mark.parametrize("typed", [["--preset", "released"], ["--preset=released"]])
+def test_the_earlier_name_of_a_preset_is_accepted_with_a_warning(typed):
+    with pytest.warns(UserWarning, match="released is an earlier name of the preset: write --preset paper"):
+        found = renamed("train", ["a", *typed, "--", "--preset", "released"])
+    assert found == ["a", *(part.replace("released", "paper") for part in typed), "--", "--preset", "released"]
+
+
 def test_earlier_names_warn_and_quiet_leaves_out_suggestions(call):
     with warnings.catch_warnings():
         warnings.simplefilter("default")
@@ -69,11 +76,7 @@ def test_files_of_pickle_are_answered_with_how_to_convert_them(name):
             read(name)
 
 
-def test_models_come_before_sources_and_every_verb_has_a_file():
-    assert sources.models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
-    for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
-        with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
-            sources.models_then_source(arguments)
+def test_every_verb_has_a_file():
     files = {path.stem for path in Path(cli.__file__).with_name("verbs").glob("*.py")} - {"__init__"}
     assert set(COMMANDS) == files | set(registry.available("commands"))
     for name, command in COMMANDS.items():
@@ -180,6 +183,52 @@ def test_a_wrong_call_is_one_line_and_says_where_help_is(call, arguments, messag
     assert message in err
     assert "--help` tells what there is)" in err
     assert err.count("\n") == 1
+
+
+KNOWS_MORE = "a model knows more letters where it is compiled with --alphabet '012'"
+BAD = [
+    (("compile", "regex:(ab"), "(ab"),
+    (("compile", "task:sum_modd(5)"), "did you mean sum_mod?"),
+    (("compile", "machine.xyz"), "'machine.xyz' can't be read, its kind is not known"),
+    (("compile", "(ab)*"), "(ab)*: no such file; did you mean regex:(ab)*?"),
+    (("compile", "mod_arith(5)"), "mod_arith(5): no such file; did you mean task:mod_arith(5)?"),
+    (("compile", "m.safetensors"), "m.safetensors is a model, where an automaton is asked for: `fsa2lrnn extract`"),
+    (("compile", "regex:a", "--alphabet", " "), "--alphabet ' ': give at least one letter"),
+    (("compile", "regex:ab", "--alphabet", "a"), "letter 'b' at position 2 is not in the alphabet ('a',): add it"),
+    (("compile", "task:parity", "--alphabet", "[0, 1]"), "lacks '0' (str), a letter of the machine: add it"),
+    (("convert", "nowhere.dot", "-o", "m.dot"), "no such file: nowhere.dot"),
+    (("convert", "task:parity"), "Missing option '--output' / '-o'"),
+    (("convert", "task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
+    (("explain", "task:parity", "--family", "lstm"), "family 'lstm' is not known"),
+    (("extract", "task:length_mod(50)", "--max-states", "10"), "more than 10 states are reached"),
+    (("run", "task:sum_mod(5)", "017"), "letter '7' at position 3 is not in the alphabet ('0', '1', '2', '3', '4')"),
+    (("run", "nowhere.safetensors", "a"), "no such file: nowhere.safetensors"),
+    (("run", "task:parity", "[bold]"), "the word begins with [ and is no JSON list of letters"),
+    (("run", "task:parity", "01\udcff"), "the word is not UTF-8 (byte 0xff at offset 2): type it in that encoding"),
+    (("run", "task:parity", "1" * 100_000 + "x"), "letter 'x' at position 100001 is not in the alphabet"),
+    (("train", "task:parity", "-o", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),
+    (("train", "task:parity", "-o", "runs", "--set", "stop_at=no"), "stop_at = 'no' must be an accuracy above 0, or"),
+    (("train", "task:parity", "-o", "runs", "--seeds", "a"), "--seeds 'a': give whole numbers separated by commas"),
+    (("train", "task:parity", "-o", "runs", "--layer", "spiral"), "layer 'spiral' is not known: one of block, "),
+    (("train", "task:parity", "-o", "runs", "--layer", "nowhere:Layer"), "nowhere"),
+    (("verify", "task:parity"), "Missing argument 'SOURCE'"),
+    (("verify", "task:parity", "m.safetensors"), "m.safetensors is a model, where"),
+    (("falsify", "task:parity", "task:sum_mod(3)"), KNOWS_MORE),
+    (("falsify", "task:parity", "task:shift_register(1, output=content)"), "the model puts out (False, True), none of"),
+    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory, --max-secon"),
+    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "No such file or directory: 'c.json'"),
+    (("certify", SUM2, "task:sum_mod(3)"), KNOWS_MORE),
+    (("certify", "task:parity", "task:parity"), "task:parity is not a model: give a file ending in .safetensors"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), BAD)
+def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, message):
+    code, out, err = call(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in " ".join(err.split())
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("verb", ALL_SOURCES)

@@ -11,7 +11,7 @@ import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.cli import console, sizes, sources
-from fsa2lrnn.cli.given import assignments, named_assignments, whole_numbers
+from fsa2lrnn.cli.given import assignments, whole_numbers
 from fsa2lrnn.cli.training import _warn_of_constant_answers, share
 from fsa2lrnn.cli.training import main as main_of_training
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
@@ -33,12 +33,6 @@ def test_settings_that_are_no_assignments(text):
         assignments([text])
 
 
-@pytest.mark.parametrize("text", ["fast", "fast:", "fast:layers", "fast:=3", ":layers=3", "fast:layers=3,", "fast: =1"])
-def test_named_settings_that_are_no_assignments(text):
-    with pytest.raises(UnsupportedFormat, match=r"write NAME:KEY=VALUE, fast:learning_rate=0\.001,layers=2"):
-        named_assignments([text])
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -48,8 +42,6 @@ def test_named_settings_that_are_no_assignments(text):
 )  # fmt: skip
 def test_values_as_json_and_as_python_writes_them(text, value):
     assert assignments([f"x={text}"]) == {"x": value}
-    if "," not in text:
-        assert named_assignments([f"a:x={text}"]) == {"a": {"x": value}}
 
 
 def test_bills_and_tables_of_machines(capsys):
@@ -97,14 +89,6 @@ def test_models_come_from_files_by_short_names_or_are_compiled(tmp_path):
     with pytest.raises(CheckpointError, match=r"is a folder that `fsa2lrnn export` did not write: give a model in it"):
         sources.model_of(str(tmp_path))
     assert sources.exported_folder(str(tmp_path)) is None
-    paths = [tmp_path / folder / "m.safetensors" for folder in ("a", "b", "c/a")]
-    for path in paths:
-        path.parent.mkdir(parents=True)
-        save(compile_machine(zoo.parity()), path)
-    assert list(sources.learned_models([str(path) for path in paths[:2]])) == ["a/m", "b/m"]
-    assert list(sources.learned_models([str(path) for path in paths])) == [str(path) for path in paths]
-    with pytest.raises(UnsupportedFormat, match="one is given twice"):
-        sources.learned_models([str(paths[0])] * 2)
 
 
 def test_machines_over_more_letters_and_completions():

@@ -8,7 +8,8 @@ import pytest
 
 from fsa2lrnn import MooreMachine, compile_machine, compile_recurrence, falsify, prove_equivalent, represent, zoo
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, PLAIN, trace
-from fsa2lrnn.display.markup import Markup, join, line, picture, tag, text
+from fsa2lrnn.display.markup import Markup, join, tag
+from fsa2lrnn.display.svg import line, picture, text
 from fsa2lrnn.verdicts import Accepted, Counterexample, Scope
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.falsify import Budget

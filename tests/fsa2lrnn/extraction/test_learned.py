@@ -17,18 +17,10 @@ from fsa2lrnn.extraction.runner import MaskedModel, to_bytes
 from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.switched import Readout, switched
+from fsa2lrnn.lrnn.switched import Readout
 from fsa2lrnn.testing.strategies import machines
 from tests.fsa2lrnn.automata.test_language import blank_outputs
-
-
-def drifting(machine, noise):
-    """The compiled model with noise on its transitions: right on short words, wrong on long ones."""
-    tables = switched(compile_machine(machine))
-    torch.manual_seed(0)
-    A = tables.A + noise * torch.randn(tables.A.shape)
-    return LRNN.from_tables(A, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
-
+from tests.fsa2lrnn.verification.falsify.test_init import drifting
 
 ZOO = [zoo.sum_mod(5), zoo.even_pair(3), zoo.even_pairs(), zoo.tomita(3), zoo.group("S3"), zoo.flip_flop()]
 
@@ -132,14 +124,6 @@ def test_a_model_that_forgets_closes_whatever_its_wiring(options, forgetful):
     machine = extract(model)
     for word in ("a", "ab", "abba", "bbbaab"):
         assert machine.transduce(word) == model.transduce(word)
-
-
-def test_every_weight_matters_to_the_extraction():
-    """A changed read-out is a changed machine."""
-    model = compile_machine(zoo.sum_mod(3))
-    with torch.no_grad():
-        model.readout[2].weight[[0, 1]] = model.readout[2].weight[[1, 0]].clone()
-    assert extract(model) != zoo.sum_mod(3).minimise()
 
 
 def test_a_state_is_handed_over_where_a_new_tensor_would_begin():

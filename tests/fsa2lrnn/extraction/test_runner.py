@@ -8,7 +8,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED, positions_of
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
-from fsa2lrnn.extraction.walk import Tree, WordFrontier
+from fsa2lrnn.extraction.walk import Tree
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 
@@ -78,37 +78,3 @@ def test_every_path_is_its_word():
         assert tree.grow(parents, letters).tolist() == list(range(len(words) - 5, len(words)))
         assert len(tree) == len(words)
         assert [tuple(tree.word(i).tolist()) for i in range(len(words))] == words
-
-
-class Counter:
-    """Two letters on the numbers modulo 4: one more, or two more; what is read off is the number reached."""
-
-    def start(self):
-        return np.array([1])
-
-    def fan(self, states, live):
-        before, letters = np.nonzero(live)
-        after = (states[before] + letters + 1) % 4
-        return after, after
-
-    def pick(self, states, places):
-        return states[places]
-
-    def rows(self, states):
-        return states.astype(np.uint8)[:, None]
-
-
-def test_a_walk_meets_every_state_once_by_a_shortest_word():
-    walk, met = WordFrontier(Counter(), 0), {1: ()}
-    while len(walk):
-        ahead = walk.fan(np.ones((len(walk), 2), bool))
-        words = [tuple(walk.word(ahead, i).tolist()) for i in range(len(ahead.letters))]
-        numbers = walk.keep_new(ahead, np.zeros(len(words), int))
-        assert [list(met).index(state) if state in met else None for state in ahead.read.tolist()] == [
-            number if number < len(met) else None for number in numbers.tolist()
-        ]
-        for state, word in zip(ahead.read.tolist(), words, strict=True):
-            met.setdefault(state, word)
-        assert walk.seen == len(met)
-    assert met == {1: (), 2: (0,), 3: (1,), 0: (0, 1)}
-    assert (walk.letters, walk.length) == (8, 3)

@@ -219,5 +219,5 @@ def test_what_is_no_witness_and_no_commutator_is_refused():
     with pytest.raises(RejectedCertificate, match="A is not diagonal"):
         recheck({**certificate, "family": "liquid-s4-diagonal"})
     certificate = represent(zoo.subtraction(3), "liquid-s4").to_json()
-    with pytest.raises(RejectedCertificate, match="is no commutator"):
+    with pytest.raises(RejectedCertificate, match="is not a commutator"):
         recheck(changed(certificate, ("terms", 0, "words"), lambda words: [*words[:3], words[4], words[3], *words[5:]]))

@@ -31,7 +31,7 @@ PRODUCTS = [HouseholderProducts(n, (0, h)) for n in (1, 2, 3, None) for h in (1,
 FORMS = [
     Family(letters, eigenvalues)
     for letters, eigenvalues in itertools.product(LETTERS, EIGENVALUES)
-    if (letters, eigenvalues) != ("any", None) and (letters != "paracontracting" or eigenvalues is None)
+    if (letters, eigenvalues) != ("any", None) and (not letters.endswith("contracting") or eigenvalues is None)
 ]
 V = np.array(list(itertools.product((-1, 0, 1), repeat=2)), float)
 
@@ -134,6 +134,7 @@ RELATED = {
     "input-independent": lambda A, B: np.array_equal(A, B),
     "commuting": lambda A, B: np.array_equal(A @ B, B @ A),
     "commuting-differences": lambda _, __: True,  # two letters have one difference
+    "contracting": lambda A, B: max(np.linalg.norm(A, 2), np.linalg.norm(B, 2)) < 1 + 1e-9,
     "paracontracting": lambda A, B: shrinks(A) and shrinks(B),
     "any": lambda _, __: True,
 }
@@ -338,6 +339,30 @@ def test_reflections_are_refused_where_beta_ends_below_two():
 def test_only_words_with_the_same_letters_agree(words):
     assert accepted(REFUTED)
     rejected(changed(REFUTED, ("terms", 0, "words"), lambda _: words), "may differ in the family householder")
+
+
+@pytest.mark.parametrize("family", ["householder", HouseholderProducts(3)], ids=str)
+def test_idempotent_words_commute_in_contractions(family):
+    """T58: letters of EvenPair(2) are idempotent and do not commute."""
+    verdict = represent(zoo.even_pair(2), family)
+    assert isinstance(verdict, Impossibility)
+    certificate = verdict.to_json()
+    assert accepted(certificate)
+    (u, other), *_ = (term["words"] for term in certificate["terms"])
+    assert sorted(map(tuple, u)) == sorted(map(tuple, other))
+    for words in ([u, u[:1]], [u + other, other + u + u], [[], []]):
+        rejected(changed(certificate, ("terms", 0, "words"), lambda _, words=words: words), "may differ in the family")
+    moving = zoo.sum_mod(3)  # letters 1 and 2 are not idempotent
+    terms = [{"coefficient": "1", "from": 0, "to": 1, "words": [[[1, 1], [2, 1]], [[2, 1], [1, 1]]], "then": []}]
+    forged = {**represent(moving, "diagonal[0,1]").to_json(), "family": certificate["family"], "terms": terms}
+    rejected(forged, "may differ in the family")
+
+
+def test_contractions_with_nilpotent_letters_are_products():
+    verdict = represent(zoo.shift_register(3), "householder")
+    assert isinstance(verdict, HouseholderWitness)
+    check_by_hand(verdict, HouseholderProducts())
+    assert accepted(verdict.to_json())
 
 
 @given(st.integers(0, 2**31 - 1))

@@ -52,11 +52,7 @@ def test_logits_are_one_hot(machine, data):
     [
         (zoo.sum_mod(5), {"normalisation": "released"}, r"at block size 5 a permutation is scaled by 0\.7812 a step"),
         (zoo.parity(), {"normalisation": "released"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
-        (
-            MooreMachine([[0]], [True]),
-            {"normalisation": "released"},
-            "centres a block of size 1 to 0 and divides 0 by 0",
-        ),
+        (MooreMachine([[0]], [True]), {"normalisation": "released"}, "centres a block of size 1 to 0 and divides 0"),
         (zoo.parity(), {"normalisation": "batch"}, "normalisation 'batch' is not known"),
         (zoo.parity(), {"dtype": torch.int8}, r"is not offered: choose one of torch\.float64"),
         (zoo.parity(), {"dtype": torch.float8_e4m3fn}, r"is not offered: choose one of torch\.float64"),

@@ -74,10 +74,7 @@ def flipped(content):
         *((lambda content, n=n: content[:n], "is damaged or no safetensors file") for n in (0, 4, 100, -1)),
         (lambda _: os.urandom(2000), "is damaged or no safetensors file"),
         (flipped, "do not match their checksum"),
-        (
-            lambda _: tensor_bytes({"weight": torch.zeros(3)}),
-            r"of another program \(format None, not 'fsa2lrnn-model'\)",
-        ),
+        (lambda _: tensor_bytes({"weight": torch.zeros(3)}), r"of another program \(format None, not"),
     ],
 )
 def test_damaged_and_foreign_files(saved, damage, message):
@@ -99,10 +96,7 @@ def test_other_tensors_are_named(saved):
     [
         (torch.int64, r"layers.0.x0 is of torch.int64 in place of torch.float32"),
         (torch.float64, r"its floating-point types are \['torch.float32', 'torch.float64'\], not one"),
-        (
-            torch.float16,
-            r"\['torch.float16', 'torch.float32'\], not one: convert all to one \(model\.to\(torch\.float32",
-        ),
+        (torch.float16, r"\['torch.float16', 'torch.float32'\], not one: convert all to one"),
         (torch.float8_e4m3fn, "'layers.0.x0' is of type F8_E4M3, which no file of ours has"),
         (torch.bool, "'layers.0.x0' is of type BOOL, which no file of ours has"),
     ],

@@ -124,14 +124,14 @@ GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "e
         ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
         (
             {"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)},
-            "layer 0 is 3 wide and the residual stream 16",
+            "3 wide and the residual stream 16",
         ),
         ({"layers": (IndexLayerConfig(3, 2), LAYER)}, "must be the only layer"),
         ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
         ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
         (
             {"normalisation": "released", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
-            r"block_sizes = \(2, 3\): the released rule takes blocks of one size",
+            "released rule takes blocks of one",
         ),
     ],
 )

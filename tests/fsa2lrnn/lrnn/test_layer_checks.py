@@ -105,9 +105,7 @@ def test_whoever_relies_on_a_layer_or_first_uses_it_refuses_it(kind, tmp_path):
         lambda: load(tmp_path / "m.safetensors"),
         lambda: TrainingRun(settings, tmp_path, resume=False),
     ):
-        with pytest.raises(
-            FalseDeclaration, match=f"layer toys:{kind.__name__} .* breaks a rule of docs/guides/add-a-layer.md"
-        ):
+        with pytest.raises(FalseDeclaration, match=f"layer toys:{kind.__name__} .* breaks a rule of"):
             use()
 
 

@@ -115,9 +115,7 @@ def test_shapes_are_known_without_weights_and_compared_by_name():
 def test_other_floats_do_not_pass_for_those_that_are_wanted(kind):
     """Its numbers are others, so that nothing proved or resumed would be of that model: the remedy is the user's."""
     wanted = {"a": ((2,), torch.float32), "b": ((3,), torch.int64)}
-    with pytest.raises(
-        CheckpointError, match=rf"a is of {kind} in place .*, convert it \(tensor\.to\(torch\.float32\)\)"
-    ):
+    with pytest.raises(CheckpointError, match=rf"a is of {kind} .*, convert it \(tensor\.to\(torch\.float32\)"):
         check_shapes("t", wanted, {**wanted, "a": ((2,), kind)})
 
 

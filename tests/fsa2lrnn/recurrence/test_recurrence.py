@@ -216,12 +216,7 @@ LOOKING = ReluGate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.
         ([2], (lane(2),), False, r"give each letter one of the cells 0\.\.1"),
         ([0], (lane(2), lane(4)), False, "layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"),
         ([0], (lane(4), lane(3)), True, "twice for the token shift, are there"),
-        (
-            [0, 1],
-            (GatedLayer(LOOKING, constant(4, [0]), np.array([[1]]), (1,)),),
-            True,
-            "layer 0 looks at the letter be",
-        ),
+        ([0, 1], (GatedLayer(LOOKING, constant(4, [0]), np.array([[1]]), (1,)),), True, "looks at the letter before"),
     ],
 )
 def test_a_stack_checks_itself(cell, layers, token_shift, message):

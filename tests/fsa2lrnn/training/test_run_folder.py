@@ -13,7 +13,7 @@ import torch
 
 from fsa2lrnn import files
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, load, tensor_file
+from fsa2lrnn.lrnn import LRNN, load, save, tensor_file
 from fsa2lrnn.lrnn.tensor_file import write_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
@@ -27,8 +27,8 @@ from fsa2lrnn.training.run_folder import (
     RunState,
     prepare,
     read_records,
-    write_checkpoint,
     write_records,
+    write_state,
 )
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop, train
@@ -52,7 +52,8 @@ def folder(tmp_path):
     folder = tmp_path / "a" / "run"
     assert prepared(folder) is None
     model = LRNN(SETTINGS.network(("0", "1"), (False, True)))
-    write_checkpoint(folder, model, RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS)
+    write_state(folder / CHECKPOINT, FORM, RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS)
+    save(model, folder / MODEL)
     write_records(folder, [asdict(LOOK), asdict(replace(LOOK, step=2))])
     return folder
 
@@ -116,9 +117,7 @@ STANDING = asdict(RunState(7, (LOOK,), IntervalStatistics()))
         ("{", "standing: line 1, column 2"),
         ("null", "standing = None must be an object"),
         (json.dumps(STANDING | {"step": 7.0}), "standing.step = 7.0 must be a whole number"),
-        (json.dumps(STANDING | {"step": True}), "standing.step = True"),
         (json.dumps(STANDING | {"records": [{}]}), r"standing.records\[0\].step is missing"),
-        (json.dumps(STANDING | {"records": [STANDING["records"][0] | {"accuracy": "1"}]}), "accuracy = '1' must be"),
         (
             json.dumps(STANDING | {"since_test": {"loss": "0"}}),
             "standing.since_test.loss = '0' must be a finite n",
@@ -179,29 +178,9 @@ def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path, read_records):
     assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 
 
-BESIDE = """
-import sys
-from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import train
-
-train(Settings.from_json(sys.argv[1]), sys.argv[2])
-"""
-
-
-def test_another_run_into_the_same_folder_is_refused(straight, tmp_path, read_records):
-    ended = []
-
-    def report(progress):
-        if progress.step == 10:
-            command = [sys.executable, "-c", BESIDE, TINY.to_json(), tmp_path]
-            ended.append(subprocess.run(command, check=False, capture_output=True, text=True))
-
-    train(TINY, tmp_path, report=report)
-    (beside,) = ended
-    assert beside.returncode == 1
-    assert f"UnsupportedFormat: another run is at work in {tmp_path}: wait for it" in beside.stderr
-    assert [record["step"] for record in read_records(tmp_path)] == [5, 10, 15, 20]
-    assert equal(weights(tmp_path), weights(straight[1]))
+def test_another_run_into_the_same_folder_is_refused(tmp_path):
+    with files.alone(tmp_path, "run"), pytest.raises(UnsupportedFormat, match="another run is at work in"):
+        train(TINY, tmp_path)
 
 
 @pytest.mark.parametrize("name", [CHECKPOINT, MODEL, METRICS])

@@ -10,7 +10,6 @@ import pytest
 import torch
 from torch import nn
 
-from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, NotExpressible, UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.lrnn.model import LRNN
@@ -103,20 +102,6 @@ def test_initial_weights_have_heads_by_factor_and_noise_by_size():
     assert isinstance(noisy, LRNN)
 
 
-def test_a_step_of_training_keeps_weights_finite_and_the_loss_small():
-    _, drawn, model = start("task:sum_mod(5)", noise=0.01)
-    optimiser = torch.optim.Adam(model.parameters(), 1e-4)
-    for _ in range(3):
-        batch = drawn.batch(16, 20, drawn.generator(0))
-        loss = torch.nn.functional.cross_entropy(
-            model(batch.tokens).flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED
-        )
-        loss.backward()
-        optimiser.step()
-    assert loss < 0.5
-    assert all(parameter.isfinite().all() for parameter in model.parameters())
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -159,20 +144,6 @@ def test_seeds_side_by_side(tmp_path):
     assert {event.seed for event in events} == {0, 3}
     assert sum(isinstance(event, FinalAccuracy) for event in events) == 4
     assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
-
-
-@pytest.mark.extra("distributed")
-def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
-    events = []
-    jobs = [(TINY.with_seed(seed), tmp_path / f"seed-{seed}") for seed in (0, 3)]
-    results = seeds.stacked(jobs, PLAN, events.append)
-    alone = [run_seed(settings, tmp_path / f"alone-{settings.seed}", PLAN, lambda _: None) for settings, _ in jobs]
-    for result, other, (_, folder) in zip(results, alone, jobs, strict=True):
-        assert result.keys() == other.keys()
-        assert (result["end"], result["step"], result["seed"]) == (other["end"], other["step"], other["seed"])
-        assert json.loads((folder / "result.json").read_text())["seed"] == result["seed"]
-        assert {path.name for path in folder.iterdir()} == {path.name for path in (tmp_path / "alone-0").iterdir()}
-    assert sum(isinstance(event, FinalAccuracy) for event in events) == 4
 
 
 @pytest.mark.extra("distributed")

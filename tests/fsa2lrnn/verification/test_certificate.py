@@ -105,12 +105,9 @@ def test_files_are_read_as_written_those_of_before_too(tmp_path):
         ({"margins": np.ones((2, 2))}, "margins of shape .2, 2. and dtype float64: they are a row"),
         ({"margins": np.ones(2, bool)}, "margins of shape .2,. and dtype bool"),
         ({"margins": [1.0]}, r"margins = \[1.0\] must be a ndarray"),
-        ({"horizon": True}, "horizon = True must be a whole number or null"),
         ({"slack": np.nan}, "slack = nan must be a finite number"),
-        ({"slack": True}, "slack = True must be a finite number"),
         ({"scans": ()}, r"scans = \(\): name at least one, each once"),
         ({"scans": ("fused", "fused")}, "name at least one, each once"),
-        ({"sha256": None}, "sha256 = None must be text"),
     ],
 )
 def test_what_can_not_be_is_refused(changes, reason):
@@ -162,10 +159,6 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "claim": 1}, "certificate.claim is not known: remove it"),
         ({name: value for name, value in whole.items() if name != "margins"}, "certificate.margins is missing"),
         ({**whole, "margins": {**whole["margins"], "data": "!"}}, "certificate.margins is damaged"),
-        ({**whole, "margins": {**whole["margins"], "shape": [4]}}, "are not the 32 bytes of its shape"),
-        ({**whole, "margins": {**whole["margins"], "shape": [-1]}}, r"\[-1\] is not a valid shape"),
-        ({**whole, "margins": {**whole["margins"], "dtype": "object"}}, "an array of 'object'"),
-        ({**whole, "margins": {**whole["margins"], "size": 5}}, "expected are dtype, shape and data"),
         ({**whole, "tube": {}}, "certificate.tube.memory is missing; .*tube.directions is missing"),
         *(({**whole, "horizon": value}, "horizon = .* must be") for value in (1.5, True, "7", float("inf"))),
         *(({**whole, "slack": value}, "slack = .* must be") for value in ("0", None, False, 10**400, 10**40)),

@@ -38,7 +38,7 @@ from fsa2lrnn.verification import (
     falsify,
     prove_equivalent,
 )
-from fsa2lrnn.verification.packing import pack
+from fsa2lrnn.verification.certificate import pack
 from fsa2lrnn.verification.plain import checked, library_errors, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly

@@ -26,10 +26,9 @@ from fsa2lrnn.extra.huggingface.refuse import refuse
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
-from fsa2lrnn.verification.certificate import Certificate, Tube
+from fsa2lrnn.verification.certificate import Certificate, Tube, pack
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.packing import pack
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import either, of_json
 from tests.fuzz.readers.models import hostile_tensors, model_file, networks

@@ -140,7 +140,5 @@ READERS: dict[str, Reader] = {
     "KISS2": Reader(kiss2s, of_text(kiss2s, KISS2), read_machine, ".kiss2"),
     "OpenFst symbols": Reader(tables, of_text(tables, OPENFST), read_table),
     "JSON machine": Reader(json_machines, of_json(json_machines), read_machine, ".json"),
-    "word": Reader(
-        lambda: [b"0 1 +", b"10 one"], of_text(lambda: [b"0 1 +", b"10 one 10"], ("0", "10", "one", " ")), read_word
-    ),
+    "word": Reader(words, of_text(words, ("0", "10", "one", " ")), read_word),
 }

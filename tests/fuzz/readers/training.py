@@ -137,9 +137,7 @@ def read_metrics(path: Path) -> object:
 
 
 READERS: dict[str, Reader] = {
-    "settings": Reader(
-        settings_files, of_json(settings_files, of_settings), lambda path: Settings.from_json(path.read_bytes())
-    ),
+    "settings": Reader(settings_files, of_json(settings_files, of_settings), read_settings),
     "sweep JSON": Reader(sweep_files, of_json(sweep_files, of_settings), sweep_of, ".json"),
     "sweep TOML": Reader(toml_files, of_text(toml_files, TOML), sweep_of, ".toml"),
     "run": Reader(whole_runs, hostile_tensors(run_files, "standing"), resume),

@@ -59,13 +59,17 @@ class System(NamedTuple):
 
 
 def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Return all outputs and the last state, letter by letter: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+    """Return all outputs and the last state, letter by letter: u (B, T, H), state (B, H, 2n)."""
+    return by_steps(system.step, u, state)
 
-    The state is in double precision between the letters.
-    """
+
+def by_steps(
+    step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], u: Tensor, state: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return what a step computes for all letters in turn, with the state in double precision between them."""
     outputs, x = [], state.double()
     for u_k in u.unbind(1):
-        y, x = system.step(u_k, x)
+        y, x = step(u_k, x)
         outputs.append(y)
     return torch.stack(outputs, dim=1) if outputs else u, x.to(state.dtype)
 

@@ -55,7 +55,7 @@ def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
 
     With `clipped`, Im B is clipped to ±2, as in the published S4 code; then A and B together differ from LegS.
     """
-    n = _half(N)
+    n = N // 2
     poles, V = (x[..., :n] for x in basis(N))
     _, B, P = legs(N)
     inputs = V.conj().T @ B
@@ -66,24 +66,19 @@ def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
 
 def diagonal_lin(N: int) -> Start:
     """Return S4D-Lin: frequencies 0, π, 2π, …, and B = 1."""
-    n = _half(N)
+    n = N // 2
     return Start(-0.5 - 1j * np.pi * np.arange(n), np.ones(n, np.complex128))
 
 
 def diagonal_inv(N: int) -> Start:
     """Return S4D-Inv: frequencies (N/π)(N/(2k + 1) − 1), and B = 1."""
-    n = _half(N)
+    n = N // 2
     return Start(-0.5 - 1j * N / np.pi * (N / (2 * np.arange(n) + 1) - 1), np.ones(n, np.complex128))
 
 
 def diagonal_legs(N: int) -> Start:
     """Return S4D-LegS: LegS without its rank-one part."""
     return normal_plus_low_rank(N)._replace(P=None)
-
-
-def _half(N: int) -> int:
-    check_even(N, "d_state")
-    return N // 2
 
 
 def check_even(N: int, name: str) -> None:

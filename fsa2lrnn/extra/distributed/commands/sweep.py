@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -52,7 +52,7 @@ def sweep(
         "words": words,
         "letters": max_tokens,
     }
-    settings = given.named_assignments(changes or [])
+    settings = _named_assignments(changes or [])
     outputs.check_runs(output)
     sources.know_layers(layers)
 
@@ -70,3 +70,21 @@ def sweep(
         console.out.print(sweeping.table(swept.cells), f"results and summary: {console.markup(str(output))}")
     if swept.interrupted or swept.failed:
         raise typer.Exit(INTERRUPTED if swept.interrupted else NO)
+
+
+def _named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
+    """Return NAME:KEY=VALUE,… texts as a dictionary of dictionaries; raise `UnsupportedFormat` for other texts.
+
+    >>> _named_assignments(["fast:learning_rate=0.01,optimiser=adamw"])
+    {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
+    """
+    settings: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, _, changes = text.partition(":")
+        settings[name] = {}
+        for change in changes.split(","):
+            key, sign, value = change.partition("=")
+            if not (name and key.strip() and sign):
+                raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
+            settings[name][key.strip()] = given.setting_value(value)
+    return settings

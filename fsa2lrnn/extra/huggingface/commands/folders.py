@@ -87,14 +87,14 @@ def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, a
 def as_network(folder: Path) -> Wrapped:
     """Return the model of a folder as a network of letters and outputs, which `falsify` and `extract_learned` take.
 
-    It reads each word from its beginning, with the package's own code, and its logits are one-hot.
+    The package's own code reads each letter, and logits are one-hot.
     """
     from fsa2lrnn.extra.huggingface import folder as folders
-    from fsa2lrnn.extra.huggingface.network import ExportedNetwork
+    from fsa2lrnn.extra.huggingface.module import SteppedModule
     from fsa2lrnn.lrnn.wrapped import wrap
 
     model = folders.load(folder)
-    return wrap(ExportedNetwork(model), model.machine.alphabet, model.outputs)
+    return wrap(SteppedModule(model), model.machine.alphabet, model.outputs)
 
 
 def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:

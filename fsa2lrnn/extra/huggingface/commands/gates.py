@@ -34,7 +34,7 @@ def gates(
     The model's own code runs. The eigenvalue is the least one of the matrix that multiplies the state at a token;
     parity and permutations need negative eigenvalues.
     """
-    outputs.check_svg(output)
+    outputs.check(output, "the picture", ".svg")
     if text is not None and tokens is not None:
         raise UnsupportedFormat("--text and --tokens: give one of them")
     from fsa2lrnn.extra.huggingface.commands import folders as exported

@@ -65,7 +65,7 @@ def learn(
     """
     if method != "cascade" and not (max_block is None and target is None):
         raise UnsupportedFormat("--max-block and --target are for --method cascade: a block's size is --set block=40")
-    options = {"block": max_block, "noise": given.noise(label_noise), "steps": steps, "seconds": seconds}
+    options = {"block": max_block, "noise": _noise(label_noise), "steps": steps, "seconds": seconds}
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
     if label_noise is not None:
         changed["noise"] = options["noise"]
@@ -81,3 +81,17 @@ def learn(
         alphabet=letters, seed=seed, **changed,
     ):  # fmt: skip
         raise typer.Exit(NO)
+
+
+def _noise(text: str | None) -> float | None:
+    """Return a share, or None for "unknown" and for no text; raise `UnsupportedFormat` for other texts.
+
+    >>> _noise("0.1"), _noise("unknown")
+    (0.1, None)
+    """
+    if text is None or text == "unknown":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None

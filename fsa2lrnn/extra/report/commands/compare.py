@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli import given, outputs
 from fsa2lrnn.cli.options import (
     LACKED,
     SAMPLING,
@@ -15,11 +15,11 @@ from fsa2lrnn.cli.options import (
     LayersOption,
     LengthsOption,
     MaxTokensOption,
-    ModelsAndSource,
     Sampler,
     SecondsOption,
     WordsOption,
 )
+from fsa2lrnn.extra.report.commands.models import ModelsAndSource, models_and_machine, models_then_source
 
 
 def compare(
@@ -35,14 +35,14 @@ def compare(
 ) -> None:
     """Compare trained models with the compiled one: accuracy per length, a counterexample, what the heads represent."""
     evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
-    outputs.check_plot(plot)
-    paths, source = sources.models_then_source(models)
-    networks, machine = sources.models_and_machine(paths, source, layers)
+    outputs.check(plot, "a plot", ".svg", ".png", ".pdf")
+    paths, source = models_then_source(models)
+    networks, machine = models_and_machine(paths, source, layers)
 
-    from fsa2lrnn.cli import activity, console, evidence
+    from fsa2lrnn.cli import activity, console
     from fsa2lrnn.extra.report import compare as comparison
     from fsa2lrnn.extra.report.align import align
-    from fsa2lrnn.extra.report.compare import alignment_rows
+    from fsa2lrnn.extra.report.compare import alignment_rows, failure_rows
     from fsa2lrnn.verification import Budget, falsify
 
     if plot is not None:
@@ -60,7 +60,7 @@ def compare(
         aligned = align(network, machine, ignore=LACKED).to_json() if network.is_switched else None
         document["judged"][name] = {**found.to_json(), "alignment": aligned}
         if not as_json:
-            rows = evidence.failure_rows(found, network.alphabet)
+            rows = failure_rows(found, network.alphabet)
             console.facts(name, [*rows, ("where", str(found.scope)), *alignment_rows(aligned)])
     if plot is not None:
         comparison.plot(document, plot)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import (
     LACKED,
     MODEL_SUFFIX,
     AlphabetOption,
     CompletionOption,
-    DrawFormat,
     Form,
     JsonOption,
     LayersOption,
@@ -23,11 +22,15 @@ from fsa2lrnn.cli.options import (
     TokenShiftOption,
 )
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.extra.report.commands.models import learned_models
+from fsa2lrnn.files import check_file
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.extra.report.explorer import SceneModel
     from fsa2lrnn.lrnn.model import LRNN
+
+DrawFormat = Literal["html", "svg", "png", "dot"]
 
 _STATES = 5_000  # of a model alone, from which its automaton is sought by what it puts out
 _WHAT = (
@@ -58,7 +61,7 @@ def draw(
     as_json: JsonOption = False,
 ) -> None:
     """Draw an automaton, or a page on which it and its networks run letter by letter."""
-    kind = outputs.drawing_format(output, format_)
+    kind = _drawing_format(output, format_)
     if as_json and output is None:
         raise UnsupportedFormat("--json says what was written: name a file with -o, or leave --json out")
     models = [name for name in what if sources.is_model(name)]
@@ -71,7 +74,7 @@ def draw(
         raise UnsupportedFormat("--models-only leaves out the compiled network: name a model too")
     source = next(iter(given), None)
     sources.know_layers(layers)
-    networks = sources.learned_models(models)
+    networks = learned_models(models)
     if source is not None:
         machine = sources.read_machine(source, completion, alphabet)
         for network in networks.values():
@@ -83,7 +86,7 @@ def draw(
     if kind != "html":
         _picture(machine, kind, output, as_json)
         return
-    assert output is not None  # drawing_format sees to it
+    assert output is not None  # _drawing_format sees to it
     from fsa2lrnn.extra.report import explorer
     from fsa2lrnn.extra.report.explorer.page import constructed, searched
     from fsa2lrnn.files import write_atomically
@@ -104,6 +107,25 @@ def draw(
         return
     console.facts(source or "models", [(name, model.said) for name, model in shown.items()])
     console.out.print(f"{console.markup(str(output))}: open it in a browser, it needs nothing beside it")
+
+
+def _drawing_format(path: Path | None, requested: DrawFormat | None) -> DrawFormat:
+    """Return the format to write, as requested or by the path's ending.
+
+    Raises `UnsupportedFormat` if the two differ or a page or PNG has no file, `OSError` for an unwritable path.
+    """
+    by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
+    if path is None:
+        if requested in ("svg", "dot"):
+            return requested
+        raise UnsupportedFormat("give -o page.html for the page; --format svg and --format dot print without a file")
+    chosen = requested or by_ending.get(path.suffix)
+    if chosen is None:
+        raise UnsupportedFormat(f"output {path}: write a file ending in {', '.join(by_ending)}, or name the --format")
+    if by_ending.get(path.suffix, chosen) != chosen:
+        raise UnsupportedFormat(f"output {path} and --format {chosen} are two formats: leave one of them out")
+    check_file(path)
+    return chosen
 
 
 def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:

@@ -19,6 +19,8 @@ from fsa2lrnn.cli.options import (
     WordsOption,
 )
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.report.commands.models import models_and_machine, models_then_source
+from fsa2lrnn.files import check_file
 
 _SECONDS = (
     "time limit per model for extraction, counterexample search, certificates and repairs together; evaluation on "
@@ -51,12 +53,13 @@ def report(
     at several steps.
     """
     evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": max_tokens}
-    outputs.check_page(output)
+    outputs.check(output, "the page", ".html")
+    check_file(output.with_suffix(".json"))
     run_folder = sources.run_folder(models[0])
     if run_folder is not None and (len(models) > 2 or any(map(sources.is_model, models[1:]))):
         raise UnsupportedFormat(f"{', '.join(models)}: give the folder of one run alone, or models without folders")
-    paths, against = (models, None) if run_folder and len(models) == 1 else sources.models_then_source(models)
-    networks = {} if run_folder or against is None else sources.models_and_machine(paths, against, layers)[0]
+    paths, against = (models, None) if run_folder and len(models) == 1 else models_then_source(models)
+    networks = {} if run_folder or against is None else models_and_machine(paths, against, layers)[0]
 
     from fsa2lrnn.cli import console
     from fsa2lrnn.extra.report.assemble import write

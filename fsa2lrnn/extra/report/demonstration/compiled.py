@@ -3,6 +3,7 @@ then verify a learned model of Sum(5)."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,6 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo.paper import evaluate, random_expression
 from fsa2lrnn.cli import cascades, console, evidence, sizes
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import gate_units
@@ -54,6 +54,7 @@ SHORT = "1+2-3*4"  # the paper's own example, §4.1
 DIGITS = 10_000
 SEED = 0
 NARROW = (torch.float32, torch.bfloat16)
+Verdicts = dict[str, Proved | Refuted | Undecided]  # by the name of the arithmetic
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class DemonstrationCascade:
 
     cascade: Cascade
     model: LRNN
-    verdicts: dict[str, Proved | Refuted | Undecided]
+    verdicts: Verdicts
     given: object
 
 
@@ -77,59 +78,20 @@ def main(out: Path | None, as_json: bool) -> None:
     """Run the demonstration and print each step; `out` is the folder of the learned model, None to skip it."""
     if out is not None:
         require("cvxpy", "repair", "the second half, on a learned model,", "--no-learned")
-    machine = zoo.mod_arith(MODULUS)
-    model = compile_machine(machine)
-    verdicts = {
-        str(d).removeprefix("torch."): prove_equivalent(compile_machine(machine, dtype=d), machine) for d in DTYPES
-    }
-    expressions = [SHORT, random_expression(DIGITS, MODULUS, np.random.default_rng(SEED))]
-    results = [(text, model.transduce(text)[-1], evaluate(text) % MODULUS) for text in expressions]
-    cascade = build_rooms()
-    returns = extract(model) == machine.minimise()
-    facts: dict[str, Any] = {
-        "machine": sizes.machine_json(machine),
-        "model": sizes.model_json(model),
-        "proofs": {dtype: verdict.to_json() for dtype, verdict in verdicts.items()},
-        "evaluated": [{"letters": len(text), "model": output, "integers": right} for text, output, right in results],
-        "rooms": _cascade_json(cascade),
-        "extracted_machine_is_the_source": returns,
-    }
-    if not as_json:
-        _show(machine, model, verdicts, results, cascade, returns)
-    is_learned = True
-    if out is not None:
-        from fsa2lrnn.extra.report.demonstration import learned
-
-        facts["learned"] = learned.show(out, as_json)
-        is_learned = facts["learned"]["ok"]
+    console.out.quiet = console.err.quiet = as_json
+    try:
+        facts, is_right = _steps(out)
+    finally:
+        console.out.quiet = console.err.quiet = False
     if as_json:
         console.emit_json(facts)
-    else:
-        console.out.print(
-            '\nNext: [cyan]fsa2lrnn compile "regex:(ab)*" -o ab.safetensors[/], [cyan]fsa2lrnn run ab.safetensors '
-            'abab[/], [cyan]fsa2lrnn verify ab.safetensors "regex:(ab)*"[/]'
-        )
-    results.append((SHORT, cascade.given, evaluate(SHORT) % MODULUS))
-    proved = all(isinstance(v, Proved) for v in [*verdicts.values(), *cascade.verdicts.values()])
-    if not returns or not proved or not is_learned or any(output != right for _, output, right in results):
+    if not is_right:
         raise SystemExit(1)
 
 
-def build_rooms() -> DemonstrationCascade:
-    """Return the proved cascade of ModArith(5), one component per field of its labels, with the operator stored.
-
-    The operator is stored until its digit is read.
-    """
-    machine = zoo.mod_arith(MODULUS, "eager").minimise()
-    cascade = by_fields(machine)
-    recurrence = stack_recurrence(cascade)
-    models = {str(d).removeprefix("torch."): lower(recurrence, d) for d in NARROW}
-    verdicts = {dtype: prove_equivalent(model, machine) for dtype, model in models.items()}
-    return DemonstrationCascade(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
-
-
-def _show(machine, model, verdicts, results, cascade, returns) -> None:
-    out = console.out
+def _steps(folder: Path | None) -> tuple[dict[str, Any], bool]:
+    """Print each step; return the facts as JSON, and whether all went as it should."""
+    out, machine = console.out, zoo.mod_arith(MODULUS)
     out.rule("[bold]fsa2lrnn: an automaton as an exact linear recurrent network")
     out.print(
         f"\n[bold]1. The machine.[/] ModArith({MODULUS}) reads an expression such as {SHORT} and says its value modulo "
@@ -140,20 +102,61 @@ def _show(machine, model, verdicts, results, cascade, returns) -> None:
         "\n[bold]2. The network.[/] x_k = A(a_k) x_{k-1} + v(a_k): every letter has a transition matrix whose columns "
         "are one-hot,\n   so no sum ever rounds. It is the class that is trained, with its weights set."
     )
+    model = compile_machine(machine)
     console.facts("", sizes.model_rows(model))
     out.print(
         "\n[bold]3. The proof.[/] All pairs (network state, machine state) that any word can reach, compared bit by bit"
     )
+    verdicts = {_name(dtype): prove_equivalent(compile_machine(machine, dtype=dtype), machine) for dtype in DTYPES}
     _show_proofs(verdicts)
     out.print("\n[bold]4. The network at work[/], beside Python's integers:")
-    for result in results:
-        _show_result(*result)
-    _show_cascade(cascade)
+    evaluated, is_right = list[dict[str, Any]](), all(isinstance(verdict, Proved) for verdict in verdicts.values())
+    for text in (SHORT, random_expression(DIGITS, MODULUS, np.random.default_rng(SEED))):
+        output = model.transduce(text)[-1]
+        evaluated.append({"letters": len(text), "model": output, "integers": evaluate(text) % MODULUS})
+        is_right &= _show_result(text, output)
+    cascade_facts, is_proved = _show_cascade(build_rooms())
+    returns = extract(model) == machine.minimise()
     back = "the minimal machine, state for state" if returns else "[red]another machine[/]"
     out.print(f"\n[bold]6. And back.[/] Extracting the automaton from the weights of step 2 gives {back}.")
+    facts: dict[str, Any] = {
+        "machine": sizes.machine_json(machine),
+        "model": sizes.model_json(model),
+        "proofs": {dtype: verdict.to_json() for dtype, verdict in verdicts.items()},
+        "evaluated": evaluated,
+        "rooms": cascade_facts,
+        "extracted_machine_is_the_source": returns,
+    }
+    if folder is not None:
+        from fsa2lrnn.extra.report.demonstration import learned
+
+        facts["learned"] = learned.show(folder)
+        is_right &= facts["learned"]["ok"]
+    out.print(
+        '\nNext: [cyan]fsa2lrnn compile "regex:(ab)*" -o ab.safetensors[/], [cyan]fsa2lrnn run ab.safetensors '
+        'abab[/], [cyan]fsa2lrnn verify ab.safetensors "regex:(ab)*"[/]'
+    )
+    return facts, is_right and is_proved and returns
 
 
-def _show_cascade(demonstration: DemonstrationCascade) -> None:
+def build_rooms() -> DemonstrationCascade:
+    """Return the proved cascade of ModArith(5), one component per field of its labels, with the operator stored.
+
+    The operator is stored until its digit is read.
+    """
+    machine = zoo.mod_arith(MODULUS, "eager").minimise()
+    cascade = by_fields(machine)
+    recurrence = stack_recurrence(cascade)
+    models = {_name(dtype): lower(recurrence, dtype) for dtype in NARROW}
+    verdicts = {dtype: prove_equivalent(model, machine) for dtype, model in models.items()}
+    return DemonstrationCascade(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
+
+
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def _show_cascade(demonstration: DemonstrationCascade) -> tuple[dict[str, object], bool]:
     cascade, n_states = demonstration.cascade, demonstration.cascade.machine.n_states
     console.out.print(
         f"\n[bold]5. Three rooms.[/] With the operator kept until its digit comes, ModArith({MODULUS}) is a machine of "
@@ -166,27 +169,9 @@ def _show_cascade(demonstration: DemonstrationCascade) -> None:
         f"{n_states}"
     )
     _show_proofs(demonstration.verdicts)
-    _show_result(SHORT, demonstration.given, evaluate(SHORT) % MODULUS)
-
-
-def _show_proofs(verdicts: dict[str, Proved | Refuted | Undecided]) -> None:
-    for dtype, verdict in verdicts.items():
-        console.out.print(f"   {dtype:9}{evidence.verdict_text(verdict).splitlines()[0]}")
-        if isinstance(verdict, Proved):
-            pairs, transitions = counted(verdict.pairs, "joint state"), counted(verdict.transitions, "transition")
-            console.out.print(f"            {pairs}, {transitions}, closed")
-
-
-def _show_result(text: str, predicted: object, right: int) -> None:
-    expression = text if len(text) < 40 else f"{text[:24]}… ({text.count('') // 2:,} digits, {len(text):,} letters)"
-    mark = "[green]equal[/]" if predicted == right else "[red]different[/]"
-    console.out.print(f"   {expression} = {predicted} (mod {MODULUS}); integers: {right}  {mark}")
-
-
-def _cascade_json(demonstration: DemonstrationCascade) -> dict[str, object]:
-    cascade = demonstration.cascade
-    return {
-        "states": cascade.machine.n_states,
+    is_right = _show_result(SHORT, demonstration.given)
+    facts: dict[str, object] = {
+        "states": n_states,
         "layers": [
             {"name": component.name, "layer": component.layer, "block_sizes": component.block_sizes}
             for component in cascade.components
@@ -196,3 +181,46 @@ def _cascade_json(demonstration: DemonstrationCascade) -> dict[str, object]:
         "proofs": {dtype: verdict.to_json() for dtype, verdict in demonstration.verdicts.items()},
         "evaluated": {"expression": SHORT, "model": demonstration.given, "integers": evaluate(SHORT) % MODULUS},
     }
+    return facts, is_right and all(isinstance(verdict, Proved) for verdict in demonstration.verdicts.values())
+
+
+def _show_proofs(verdicts: Verdicts) -> None:
+    for dtype, verdict in verdicts.items():
+        console.out.print(f"   {dtype:9}{evidence.verdict_text(verdict).splitlines()[0]}")
+        if isinstance(verdict, Proved):
+            pairs, transitions = counted(verdict.pairs, "joint state"), counted(verdict.transitions, "transition")
+            console.out.print(f"            {pairs}, {transitions}, closed")
+
+
+def _show_result(text: str, predicted: object) -> bool:
+    expression = text if len(text) < 40 else f"{text[:24]}… ({text.count('') // 2:,} digits, {len(text):,} letters)"
+    right = evaluate(text) % MODULUS
+    mark = "[green]equal[/]" if predicted == right else "[red]different[/]"
+    console.out.print(f"   {expression} = {predicted} (mod {MODULUS}); integers: {right}  {mark}")
+    return predicted == right
+
+
+def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
+    """Return `n_digits` random digits below `modulus` as a string, with operators drawn from + − * between them.
+
+    >>> random_expression(4, 5, np.random.default_rng(0))
+    '4+3+2+1'
+    """
+    digits = rng.integers(modulus, size=n_digits)
+    operators = rng.choice(list("+-*"), size=n_digits - 1)
+    return str(digits[0]) + "".join(f"{op}{digit}" for op, digit in zip(operators, digits[1:], strict=True))
+
+
+def evaluate(expression: str) -> int:
+    """Return the integer value of an expression, where * takes precedence over + and -.
+
+    >>> evaluate("1+2-3*4")
+    -9
+    """
+    total = 0
+    for sign, term in re.findall(r"([+-]?)([^+-]+)", expression):
+        value = 1
+        for factor in term.split("*"):
+            value *= int(factor)
+        total += -value if sign == "-" else value
+    return total

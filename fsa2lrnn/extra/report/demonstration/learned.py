@@ -26,20 +26,18 @@ WORK = 1e9  # for the search of each certificate
 SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
 
 
-def show(out: Path, as_json: bool) -> dict[str, Any]:
+def show(out: Path) -> dict[str, Any]:
     """Train, assess and repair a model, and write the page into `out`; return the facts, with the success as "ok"."""
-    settings = preset("released", TASK, **SETTINGS)
-    if not as_json:
-        console.out.print(
-            f"\n[bold]7. A learned one.[/] The same class, eight blocks of 8, learns {TASK.removeprefix('task:')} from "
-            f"words of {settings.length} letters\n   with the settings of the paper's released code, until it is right "
-            f"at the end of {settings.test_words} words of {settings.test_length} letters"
-        )
-    outcome = train(settings, out / "sum5", report=None if as_json else _step)
+    settings = preset("paper", TASK, **SETTINGS)
+    console.out.print(
+        f"\n[bold]7. A learned one.[/] The same class, eight blocks of 8, learns {TASK.removeprefix('task:')} from "
+        f"words of {settings.length} letters\n   with the settings of the paper's released code, until it is right "
+        f"at the end of {settings.test_words} words of {settings.test_length} letters"
+    )
+    outcome = train(settings, out / "sum5", report=_step)
     model, machine = as_tables(outcome.model), settings.machine()
-    assessment = judge(model, machine, SEARCH, WORK, None if as_json else _doing)
-    if not as_json:
-        _print_assessment(assessment, outcome.step)
+    assessment = judge(model, machine, SEARCH, WORK, lambda text: console.err.print(f"[dim]   {text}[/]"))
+    _print_assessment(assessment, outcome.step)
     origin = {
         "command": f'fsa2lrnn train "{TASK}" --output FOLDER --steps {settings.steps}',
         "step": f"{outcome.step:,}",
@@ -49,30 +47,28 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
     for repair in assessment.repairs:
         if repair.repaired is not None:
             save(repair.repaired.model, out / f"sum5-{repair.mode}{'-p' * (repair.columns != 'keep')}.safetensors")
-    if not as_json:
-        console.out.print(f"   all of it as a page: [cyan]{page}[/]")
-    proved = _prove(out / "proved", as_json)
-    ok = assessment.isomorphic and proved.is_proved and any(repair.proof is not None for repair in assessment.repairs)
+    console.out.print(f"   all of it as a page: [cyan]{page}[/]")
+    proved = _prove(out / "proved")
+    is_repaired = any(repair.proof is not None for repair in assessment.repairs)
     more = {
         "steps": outcome.step,
         "page": str(page),
         "facts": str(data),
         "learned_and_proved": registry.require("learning.public", "the demonstration").summary(proved),
+        "ok": assessment.isomorphic and proved.is_proved and is_repaired,
     }
-    return {**assessment.to_json(), **more, "ok": ok}
+    return {**assessment.to_json(), **more}
 
 
-def _prove(out: Path, as_json: bool) -> Any:
-    if not as_json:
-        console.out.print(
-            "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
-            "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
-        )
+def _prove(out: Path) -> Any:
+    console.out.print(
+        "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
+        "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
+    )
     learned = registry.require("learning.learn", "the demonstration")(TASK, folder=out, resume=False)
-    if not as_json:
-        console.out.print(f"   {learned.steps:,} steps, {learned.seconds:.1f} s: {console.plain(learned.explain())}")
-        if isinstance(learned.verdict, Proved | Refuted | Undecided):
-            console.out.print(f"   {evidence.verdict_text(learned.verdict, learned.machine.alphabet)}")
+    console.out.print(f"   {learned.steps:,} steps, {learned.seconds:.1f} s: {console.plain(learned.explain())}")
+    if isinstance(learned.verdict, Proved | Refuted | Undecided):
+        console.out.print(f"   {evidence.verdict_text(learned.verdict, learned.machine.alphabet)}")
     return learned
 
 
@@ -94,7 +90,3 @@ def _step(progress: Progress) -> None:
             f"   step {progress.step:5,}: loss {record['loss']:.4f}, {record['accuracy']:.3f} right at "
             f"{record['length']} letters, {progress.steps_per_second:.0f} steps/s"
         )
-
-
-def _doing(text: str) -> None:
-    console.err.print(f"[dim]   {text}[/]")

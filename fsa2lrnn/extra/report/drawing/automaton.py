@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.resources import files
 
-from fsa2lrnn.display.markup import Markup, cut, picture, standing_alone, tag, text
-from fsa2lrnn.extra.report.drawing.curves import Curve, Point, head
-from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, DrawingLayout, lay_out
+from fsa2lrnn.display.markup import Markup
+from fsa2lrnn.display.svg import cut, standing_alone
+from fsa2lrnn.extra.report.drawing.geometry import head
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.render import render
 
-LOOK = (
-    files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
-)  # of pages: palettes and drawings
-_SMALL = 20.0  # radius below which a circle holds one line of text
 _CROWDED = 200  # letters that what hovering says names
 
 
@@ -23,7 +20,7 @@ def hue(state: int, n: int) -> str:
 
 
 def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
-    """Return the drawing for a page with the style sheet `LOOK`, or None for more than `DRAWN` states.
+    """Return the drawing for a page with the style sheet `pages/look.css`, or None for more than `DRAWN` states.
 
     Each state has its own colour, or that of its output among `kinds`. Arrows are groups of class "arrow" whose
     data-edge is a pair of state numbers, as "0-2"; states are groups of class "place" with the attribute data-state.
@@ -32,13 +29,20 @@ def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | No
     if layout is None:
         return None
     n = len(machine.states)
-    drawn = [_arrow(machine, arrow, layout) for arrow in layout.arrows]
-    drawn.append(tag("path", tag("title", "start"), d=_path(layout.start), class_="edge start"))
-    drawn.append(_head(layout.start, "arrowhead start"))
-    tints = [hue(kinds.index(machine.outputs[q]), len(kinds)) if kinds else hue(q, n) for q in range(n)]
-    drawn += [_state(machine, q, layout, tint) for q, tint in enumerate(tints)]
-    said = f"The automaton: {n} states over {len(machine.alphabet)} letters"
-    return picture(*layout.size, said, *drawn, class_=f"automaton {class_}".strip())
+
+    def letters_of(arrow: Arrow) -> str:
+        q, then = (machine.states[end] for end in arrow.edge)
+        names = [machine.alphabet[a] for a in machine.arrows[arrow.edge]]
+        more = f" and {len(names) - _CROWDED} more" if len(names) > _CROWDED else ""
+        return f"{q} → {then}: {', '.join(names[:_CROWDED])}{more}"
+
+    return Markup(
+        render(
+            "automaton.svg", layout=layout, machine=machine, class_=f" {class_}".rstrip(), arrowhead=head, cut=cut,
+            letters_of=letters_of, said=f"The automaton: {n} states over {len(machine.alphabet)} letters",
+            tints=[hue(kinds.index(machine.outputs[q]), len(kinds)) if kinds else hue(q, n) for q in range(n)],
+        )
+    )  # fmt: skip
 
 
 def notes(machine: DrawnMachine) -> list[str]:
@@ -65,46 +69,3 @@ def alone(machine: DrawnMachine) -> str | None:
     """Return an SVG file that needs no style sheet, or None for more than `DRAWN` states."""
     drawn, layout = automaton(machine), lay_out(machine)
     return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
-
-
-def _arrow(machine: DrawnMachine, arrow: Arrow, layout: DrawingLayout) -> Markup:
-    q, then = arrow.edge
-    names = [machine.alphabet[a] for a, row in enumerate(machine.delta) if row[q] == then]
-    more = f" and {len(names) - _CROWDED} more" if len(names) > _CROWDED else ""
-    said = f"{machine.states[q]} → {machine.states[then]}: {', '.join(names[:_CROWDED])}{more}"
-    curve = tag("path", tag("title", said), d=_path(arrow.curve), class_="edge")
-    label = None
-    if arrow.label is not None:
-        shy = " shy" if layout.is_dense else ""
-        label = text(arrow.label[0], arrow.label[1] + 4, arrow.letters, class_=f"label halo{shy}")
-    class_ = "arrow pale" if layout.is_dense else "arrow"
-    return tag("g", curve, _head(arrow.curve, "arrowhead"), label, class_=class_, data_edge=f"{q}-{then}")
-
-
-def _state(machine: DrawnMachine, q: int, layout: DrawingLayout, tint: str) -> Markup:
-    (x, y), r = layout.places[q], layout.radius
-    name, output = machine.names[q], machine.outputs[q]
-    accepting = machine.accepting
-    said = tag("title", f"state {machine.states[q]}, output {output}")
-    parts = [tag("circle", said, cx=x, cy=y, r=r, class_="node", style=tint)]
-    if accepting is not None and accepting[q]:
-        parts.append(tag("circle", cx=x, cy=y, r=r - 3.5, class_="node inner", style=tint))
-    if accepting is not None or name == output or r < _SMALL:
-        parts.append(text(x, y + 4, name, class_="label" if len(name) < 4 or r > _SMALL else "label tiny"))
-    else:
-        parts += [text(x, y + 1, name), text(x, y + 13, cut(output, 6), class_="label tiny faint")]
-    folded = " folded" if q == layout.folded else ""
-    return tag("g", *parts, class_=f"place{folded}", data_state=q)
-
-
-def _path(curve: Curve) -> str:
-    def at(p: Point) -> str:
-        return f"{p[0]:.1f} {p[1]:.1f}"
-
-    pieces = [f"C{at(curve[i])} {at(curve[i + 1])} {at(curve[i + 2])}" for i in range(1, len(curve), 3)]
-    return f"M{at(curve[0])}{''.join(pieces)}"
-
-
-def _head(curve: Curve, class_: str) -> Markup:
-    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(curve))
-    return tag("polygon", points=corners, class_=class_)

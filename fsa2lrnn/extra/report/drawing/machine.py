@@ -6,7 +6,6 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from fsa2lrnn import symbols
-from fsa2lrnn.display.markup import Markup, tag
 
 SHORT = 5  # characters of a label that fits into a circle
 
@@ -75,18 +74,3 @@ def written(values: Iterable[Hashable]) -> list[str]:
         ", ".join(symbols.show_label(part) for part in value) if isinstance(value, tuple) else str(value)
         for value in values
     ]
-
-
-def transitions(machine: DrawnMachine) -> Markup:
-    """Return a table with one row per state: its meaning, its output, and its successor for each letter."""
-    has_labels = machine.names != machine.states
-    titles = ["state", *(["meaning"] if has_labels else []), "output", *(f"after {a}" for a in machine.alphabet)]
-    rows = []
-    for q, name in enumerate(machine.names):
-        cells = [*([machine.states[q]] if has_labels else []), machine.outputs[q]]
-        cells += [machine.names[row[q]] for row in machine.delta]
-        start = " (start)" if q == machine.start else ""
-        rows.append(tag("tr", tag("th", name, start, scope="row"), *(tag("td", cell) for cell in cells)))
-    head = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in titles)))
-    table = tag("table", head, tag("tbody", *rows), class_="tight")
-    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="Transitions")

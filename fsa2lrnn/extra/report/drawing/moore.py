@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 import shutil
 import subprocess
-from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.markup import Drawing, cut, visible
+from fsa2lrnn.display.markup import visible
+from fsa2lrnn.display.svg import Drawing, cut
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.report.drawing.automaton import alone
-from fsa2lrnn.extra.report.drawing.curves import Curve, head
+from fsa2lrnn.extra.report.drawing.geometry import head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.optional import require
 
 MOST_STATES, SECONDS = 500, 10.0  # that Graphviz is given
+_INK, _SOFT, _FILL, _LINE, _PAPER = "#1c1e21", "#5b6068", "#eaf0fc", "#2457c5", "#ffffff"  # as in alone.css
+_SCALE = 2.0  # pixels of the picture for one of the drawing
+_POINTS = 72 / 100  # of type for a pixel of the drawing
 
 
 def draw(machine: MooreMachine) -> Drawing:
@@ -45,7 +48,7 @@ def by_graphviz(machine: MooreMachine) -> str | None:
 def to_svg(machine: MooreMachine) -> str:
     """Return the machine as an SVG file. Raises `BudgetExceeded` for more states than are drawn."""
     if (drawing := drawn_alone(machine)) is None:
-        raise too_large(drawable(machine))
+        raise too_large(machine.n_states)
     return drawing
 
 
@@ -59,11 +62,6 @@ def drawable(machine: MooreMachine) -> DrawnMachine:
     return DrawnMachine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
-_INK, _SOFT, _FILL, _LINE, _PAPER = "#1c1e21", "#5b6068", "#eaf0fc", "#2457c5", "#ffffff"  # as in alone.css
-_SCALE = 2.0  # pixels of the picture for one of the drawing
-_POINTS = 72 / 100  # of type for a pixel of the drawing
-
-
 def png(machine: DrawnMachine) -> bytes:
     """Return the drawing as the bytes of a PNG file.
 
@@ -73,28 +71,34 @@ def png(machine: DrawnMachine) -> bytes:
     """
     require("matplotlib", "plot", "a PNG drawing", "write .svg, which needs none")
     from matplotlib.figure import Figure
-    from matplotlib.patches import Circle, Polygon
+    from matplotlib.patches import Circle, PathPatch, Polygon
+    from matplotlib.path import Path
+    from matplotlib.patheffects import withStroke
 
     layout = lay_out(machine)
     if layout is None:
-        raise too_large(machine)
+        raise too_large(len(machine.states))
     width, height = layout.size
     figure = Figure(figsize=(width / 100, height / 100), facecolor=_PAPER)
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0), aspect="equal")
     axes.set_axis_off()
+
+    def write(x: float, y: float, text: str, size: float, colour: str = _INK) -> None:
+        axes.text(
+            x, y, visible(text, lines=False), fontsize=size * _POINTS, color=colour, ha="center", va="center",
+            parse_math=False, path_effects=[withStroke(linewidth=3, foreground=_PAPER)] if colour == _INK else None,
+        )  # fmt: skip
+
     pale = 0.3 if layout.is_dense else 1.0
     for curve, wide, alpha in [(layout.start, 2.0, 1.0), *((arrow.curve, 1.2, pale) for arrow in layout.arrows)]:
-        axes.add_patch(_line(curve, wide, alpha))
+        path = Path(curve, [Path.MOVETO, *[Path.CURVE4] * 3])
+        axes.add_patch(PathPatch(path, fill=False, edgecolor=_SOFT, linewidth=wide * _POINTS, alpha=alpha))
         axes.add_patch(Polygon(head(curve), color=_SOFT, alpha=alpha, linewidth=0))
-    write = _writer(axes)
     accepting, r = machine.accepting or [False] * len(layout.places), layout.radius
-    for q, (x, y) in enumerate(layout.places):
-        dash = (0, (4, 3)) if q == layout.folded else "solid"
-        rings = [r, r - 3.5] if accepting[q] else [r]
-        for ring in rings:
-            axes.add_patch(
-                Circle((x, y), ring, facecolor=_FILL, edgecolor=_LINE, linewidth=1.6 * _POINTS, linestyle=dash)
-            )
+    for q, (x, y) in enumerate(layout.places.tolist()):
+        style = {"facecolor": _FILL, "edgecolor": _LINE, "linewidth": 1.6 * _POINTS}
+        for ring in [r, r - 3.5] if accepting[q] else [r]:
+            axes.add_patch(Circle((x, y), ring, linestyle=(0, (4, 3)) if q == layout.folded else "solid", **style))
         name, output = machine.names[q], machine.outputs[q]
         is_single = machine.accepting is not None or name == output or r < 20
         write(x, y + (0 if is_single else -4), name, 12 if len(name) < 4 else 10)
@@ -102,36 +106,16 @@ def png(machine: DrawnMachine) -> bytes:
             write(x, y + 9, cut(output, 6), 10, _SOFT)
     for arrow in layout.arrows:
         if arrow.label is not None and not layout.is_dense:
-            write(*arrow.label, arrow.letters, 12, halo=True)
+            x, y = arrow.label.tolist()
+            write(x, y, arrow.letters, 12)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=100 * _SCALE, metadata={"Software": None})
     return data.getvalue()
 
 
-def too_large(machine: DrawnMachine) -> BudgetExceeded:
+def too_large(n_states: int) -> BudgetExceeded:
     """Return the error for a machine with more states than are drawn."""
     return BudgetExceeded(
-        f"the machine has {len(machine.states):,} states and a drawing shows up to {DRAWN}: minimise it, or write "
-        ".dot, or .html, where one goes through it letter by letter"
+        f"the machine has {n_states:,} states and a drawing shows up to {DRAWN}: minimise it, or write .dot, or .html, "
+        "where one goes through it letter by letter"
     )
-
-
-def _line(curve: Curve, wide: float, alpha: float) -> Any:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    codes = [Path.MOVETO] + [Path.CURVE4] * (len(curve) - 1)
-    return PathPatch(Path(curve, codes), fill=False, edgecolor=_SOFT, linewidth=wide * _POINTS, alpha=alpha)
-
-
-def _writer(axes: Any) -> Any:
-    from matplotlib.patheffects import withStroke
-
-    def write(x: float, y: float, text: str, size: float, colour: str = _INK, halo: bool = False) -> None:
-        effects = [withStroke(linewidth=3, foreground=_PAPER)] if halo else None
-        axes.text(
-            x, y, visible(text, lines=False), fontsize=size * _POINTS, color=colour, ha="center", va="center",
-            parse_math=False, path_effects=effects,
-        )  # fmt: skip
-
-    return write

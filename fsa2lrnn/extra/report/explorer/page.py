@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
-from typing import Any
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.markup import Markup, join, tag, visible
+from fsa2lrnn.display.markup import Markup, visible
 from fsa2lrnn.errors import UnsupportedFormat, counted
-from fsa2lrnn.extra.report.drawing.automaton import LOOK, notes
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
-from fsa2lrnn.extra.report.explorer.scene import MODELS, Scene, SceneModel, scene
+from fsa2lrnn.extra.report.drawing.automaton import notes
+from fsa2lrnn.extra.report.explorer.scene import MODELS, SceneModel, scene
+from fsa2lrnn.extra.report.render import render
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget, falsify
 
-_HERE = files("fsa2lrnn.extra.report.explorer")
 _STEPS = {  # buttons by id: what they show, what they are called, and the key that does the same
     "first": ("|◀", "to the start", "Home"),
     "back": ("◀", "one letter back", "←"),
@@ -29,7 +26,11 @@ _STEPS = {  # buttons by id: what they show, what they are called, and the key t
     "error": ("✗ error", "to the first wrong output", "e"),
 }
 _SPEEDS = {"1 letter per second": 1000, "3 per second": 330, "15 per second": 66, "as fast as possible": 0}
-_PROGRAM = ("engine.js", "views.js", "words.js", "explorer.js")  # each calls those before it
+_TYPED = {
+    "characters": "letters without spaces",
+    "words": "letters separated by spaces",
+    "list": 'a JSON list of letters, ["a b", "c"]',
+}
 _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
 
 
@@ -56,119 +57,15 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], i
             f"{len(models)} models: a page shows {MODELS} side by side, write several pages for more"
         )
     shown = scene(machine, models, ignore)
-    drawn = shown.drawn
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name_="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("style", Markup(LOOK + _text("explorer.css"))),
-    )
-    facts = f"{len(drawn.states)} states, {len(drawn.alphabet)} letters, {len(set(drawn.outputs))} outputs"
-    header = tag("header", tag("h1", title), tag("p", facts, class_="lead"))
-    is_wide = shown.machine is None or _width(shown.machine) > _WIDE
-    board = tag("div", _machine(drawn, shown), *_models(shown), class_="board wide" if is_wide else "board")
-    body = tag("body", header, tag("main", _controls(drawn, shown), board), _footer(), _scripts(shown.data))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
-
-
-def _controls(machine: DrawnMachine, shown: Scene) -> Markup:
-    how = {
-        "characters": "letters without spaces",
-        "words": "letters separated by spaces",
-        "list": 'a JSON list of letters, ["a b", "c"]',
-    }[shown.data["typed"]]
-    field = tag(
-        "p",
-        tag("label", "Word", for_="word"),
-        tag("input", id="word", type="text", autocomplete="off", autocapitalize="off", spellcheck="false",
-            placeholder=how, aria_describedby="fault"),
-        class_="field",
+    text = json.dumps(shown.data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return render(
+        "explorer.html",
+        title=title, data=shown.data, drawn=shown.drawn, machine=shown.machine, heads=shown.heads,
+        letters=[visible(letter, lines=False) for letter in shown.drawn.alphabet[:64]],
+        notes=" ".join(notes(shown.drawn)),
+        is_wide=shown.machine is None or _width(shown.machine) > _WIDE, steps=_STEPS, speeds=_SPEEDS, how_typed=_TYPED,
+        json=Markup(text.encode("utf-8", "backslashreplace").decode()),  # halves of characters, as JSON escapes them
     )  # fmt: skip
-    steps = [
-        tag("button", sign, id=name, type="button", title=f"{said} ({key})", aria_label=said, aria_keyshortcuts=key)
-        for name, (sign, said, key) in _STEPS.items()
-    ]
-    speeds = [
-        tag("option", said, value=str(wait), selected="" if wait == 330 else None) for said, wait in _SPEEDS.items()
-    ]
-    pad = [
-        tag("button", letter if letter.strip() else f"“{letter}”", type="button", data_letter=str(a), title="append")
-        for a, letter in enumerate(visible(letter, lines=False) for letter in machine.alphabet[:64])
-    ]
-    words = [
-        tag("button", f"counterexample to {word['of']} ({len(word['letters']):,} letters)", type="button",
-            data_word=str(i), class_="failing")
-        for i, word in enumerate(shown.data["words"])
-    ]  # fmt: skip
-    random = tag("button", "40 random letters", type="button", id="random")
-    rub = tag("button", "⌫", type="button", id="rub", aria_label="take the last letter away")
-    return tag(
-        "section",
-        field,
-        tag("p", id="fault", role="alert"),
-        tag("div", *pad, rub, class_="row pad", role="group", aria_label="Letters"),
-        tag("div", *words, random, class_="row", role="group", aria_label="Words"),
-        tag("div", *steps, tag("label", "Speed ", tag("select", *speeds, id="speed")), class_="row steps",
-            role="group", aria_label="Steps"),
-        tag("div", id="tape", tabindex="0", role="region", aria_label="The word, letter by letter"),
-        tag("p", id="said", aria_live="polite"),
-        id="controls",
-        aria_label="Word and steps",
-    )  # fmt: skip
-
-
-def _machine(machine: DrawnMachine, shown: Scene) -> Markup:
-    said = " ".join(notes(machine))
-    table = tag("details", tag("summary", "Its transitions"), transitions(machine))
-    if shown.machine is None:
-        return tag("section", tag("h2", "Automaton"), tag("p", said), tag("div", id="moves"), table, id="automaton")
-    drawing = tag("div", shown.machine, class_="scroll", tabindex="0", role="region", aria_label="Automaton")
-    ring = "A double ring accepts. " if machine.accepting else ""
-    hint = tag("p", ring, said, class_="hint") if ring or said else None
-    return tag("section", tag("h2", "Automaton"), drawing, hint, table, id="automaton")
-
-
-def _models(shown: Scene) -> list[Markup]:
-    parts = []
-    for i, (model, heads) in enumerate(zip(shown.data["models"], shown.heads, strict=True)):
-        small = [tag("figure", svg, tag("figcaption", f"head {h + 1}"), data_head=str(h)) for h, svg in heads.items()]
-        parts.append(
-            tag(
-                "section",
-                tag("h2", tag("span", class_=f"kind {model['kind']}", title=model["kind"]), model["name"]),
-                tag("p", model["said"], class_="hint") if model["said"] else None,
-                tag("p", class_="verdict"),
-                tag("div", class_="views"),
-                join(tag("h3", "Its heads as automata"), tag("div", *small, class_="heads")) if small else None,
-                tag("div", class_="layers"),
-                tag("details", tag("summary", "The numbers"), tag("pre", class_="numbers")),
-                class_="model",
-                data_model=str(i),
-                aria_label=model["name"],
-            )
-        )
-    return parts
-
-
-def _footer() -> Markup:
-    keys = [join(tag("kbd", key), f" {said}") for _, (_, said, key) in _STEPS.items()]
-    separated = [part for key in keys for part in (key, " · ")][:-1]
-    return tag("footer", tag("p", "Keys: ", *separated), tag("p", "Made by fsa2lrnn draw."))
-
-
-def _scripts(data: dict[str, Any]) -> Markup:
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-    text = text.encode("utf-8", "backslashreplace").decode()  # halves of characters, as JSON escapes them
-    return join(
-        tag("script", Markup(text), id="data", type="application/json"),
-        tag("script", Markup("".join(map(_text, _PROGRAM)))),
-    )
-
-
-def _text(name: str) -> str:
-    return _HERE.joinpath(name).read_text(encoding="utf-8")
 
 
 def _width(drawing: Markup) -> float:

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, formats, minimise
-from fsa2lrnn.automata.formats import read_source, write_file
+from fsa2lrnn.automata.formats import meant, read_source, write_file
 from fsa2lrnn.automata.formats import regex as regex_module
 from fsa2lrnn.automata.formats.regex import from_regex
-from fsa2lrnn.automata.formats.suggestion import meant
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 

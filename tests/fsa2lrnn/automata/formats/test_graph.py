@@ -231,18 +231,9 @@ EMPTY = DFA(states={0}, input_symbols=set(), transitions={0: {}}, initial_state=
         (lambda: from_automata(ONE), r"the DFA: accepting states \{1\} cannot be reached from start 0"),
         (lambda: from_automata(ONE, alphabet="b"), r"\('b',\) is not a permutation of the input symbols \('a',\)"),
         (lambda: from_automata(EMPTY), "the DFA: the alphabet is empty"),
-        (
-            lambda: to_automata(MooreMachine([[0]], ["x"])),
-            r"accepts or rejects, this machine has other outputs \('x'\)",
-        ),
-        (
-            lambda: to_automata(MooreMachine([[0], [0]], [True], alphabet=(0, "0"))),
-            "letters 0 and '0' are both written '0', and automata-lib holds text",
-        ),
-        (
-            lambda: to_automata(MooreMachine([[0]], [True], alphabet=("",))),
-            "letter '' is written as nothing, which automata-lib reads as epsilon",
-        ),
+        (lambda: to_automata(MooreMachine([[0]], ["x"])), r"accepts or rejects, this machine has other outputs"),
+        (lambda: to_automata(MooreMachine([[0], [0]], [True], alphabet=(0, "0"))), "are both written '0', and"),
+        (lambda: to_automata(MooreMachine([[0]], [True], alphabet=("",))), "written as nothing, .* reads as epsilon"),
     ],
 )
 def test_what_one_of_the_two_has_not_is_refused(convert, message):
@@ -272,9 +263,7 @@ def test_acceptors_of_networkx_mealy_machines_and_faults():
         from_networkx(graph, completion="error")
     graph.add_edge("p", "p", letter="a")
     assert from_networkx(graph).transduce("aa") == [True, True]
-    with pytest.raises(
-        InvalidMachine, match=r"the networkx graph: 2 problems\n.*no letter: give it the attribute lett"
-    ):
+    with pytest.raises(InvalidMachine, match=r"the networkx graph: 2 problems\n.*no letter: give it the attribute"):
         from_networkx(drawn(("p", "q", {}), ("p", "q", {"letter": 0})))
     with pytest.raises(InvalidMachine, match="no state is marked as start: give one node the attribute start=True, or"):
         from_networkx(drawn(("p", "q", {"letter": 0})))

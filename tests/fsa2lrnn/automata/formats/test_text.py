@@ -301,11 +301,7 @@ def test_every_truncation_is_an_error_of_ours(length):
 @pytest.mark.parametrize(
     ("write", "machine", "message"),
     [
-        (
-            to_openfst,
-            MooreMachine([[0]], ["x"]),
-            "a transducer writes nothing before the first letter, where this mach",
-        ),
+        (to_openfst, MooreMachine([[0]], ["x"]), "a transducer writes nothing before the first letter, where this"),
         (to_openfst, MooreMachine([[0]], [True], alphabet=["a b"]), "letter 'a b' holds white space, or means epsilon"),
         (to_json, MooreMachine([[0]], [1j]), "symbol 1j of type complex can't be written to JSON"),
         (to_jflap, MooreMachine([[0, 0]], [1, "1"]), "two outputs are written alike"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.monoid import Action, Fact, FactWitness, classify, local
+from fsa2lrnn.automata.monoid import Action, Fact, FactWitness, classify, factors
 
 
 def test_groups_and_commutative_machines():
@@ -84,10 +84,10 @@ def test_methods_and_limits_of_the_search(monkeypatch):
     assert method("elevator(40)", max_monoid=1_000) == "by enumeration of the images, 820 sets of states"
     machine = zoo.contains("aab")
     assert classify(machine).locally_testable.value is True
-    monkeypatch.setattr(local, "MAX_STEPS", 4**4 * 2 - 1)
+    monkeypatch.setattr(factors, "MAX_STEPS", 4**4 * 2 - 1)
     fact = classify(machine).locally_testable
     assert (fact.value, fact.method) == (None, "undecided: 64 triples of states with 2 letters are too many to search")
-    monkeypatch.setattr(local, "MAX_TUPLES", 4**2 * 2 - 1)
+    monkeypatch.setattr(factors, "MAX_NODES", 4**2 * 2 - 1)
     fact = classify(machine).locally_testable
     assert fact.method == "undecided: 16 pairs of states with 2 letters are above 31 edges"
     assert classify(zoo.shift_register(3)).locally_testable.method == "since the machine is definite"

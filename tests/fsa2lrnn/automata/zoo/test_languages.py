@@ -4,16 +4,11 @@ import random
 import re
 from itertools import groupby, product
 
-import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import equivalent
-from fsa2lrnn.automata.zoo.paper import evaluate
-from fsa2lrnn.automata.zoo.paper import random_expression as random_arithmetic
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 
@@ -114,11 +109,11 @@ def test_ab_star_contains_parity_and_even_pairs_by_definition():
         assert all(m.accepts(w) == (pattern in w) for w in all_words("ab", 9))
         assert m.n_states == m.minimise().n_states == len(pattern) + 1
     m = zoo.parity()
-    assert all(m.accepts(w) == (w.count("1") % 2 == 1) for w in binary_words("01", 10))
+    assert all(m.accepts(w) == (w.count("1") % 2 == 1) for w in all_words("01", 10))
     assert equivalent(m, zoo.sum_mod(2)) is None
     assert m.is_acceptor
     m = zoo.even_pairs()
-    for w in binary_words("ab", 10):
+    for w in all_words("ab", 10):
         switches = sum(w[k : k + 2] in ("ab", "ba") for k in range(len(w)))
         assert m.accepts(w) == (switches % 2 == 0), w
 
@@ -293,27 +288,13 @@ def test_a_modulus_below_two_is_refused(task, M):
     [
         (lambda: zoo.sum_mod(0), r"sum_mod\(M=0\): M must be a whole number of at least 2 \(modulo 1 every sum is 0\)"),
         (lambda: zoo.mod_arith(5, "bin"), "completion must be one of sink, ignore, running, operator, eager, register"),
-        (
-            lambda: zoo.sum_mod(5_000),
-            r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of 250,",
-        ),
+        (lambda: zoo.sum_mod(5_000), r"sum_mod\(5000\) has about 5e\+03 states and 5,000 letters, above the limit of"),
         (lambda: zoo.cycle_navigation(1), r"cycle_navigation\(n=1\): n must be a whole number of at least 2"),
     ],
 )
 def test_the_messages_name_value_invariant_and_remedy(build, message):
     with pytest.raises((InvalidMachine, UnsupportedFormat, BudgetExceeded), match=message):
         build()
-
-
-@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
-def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
-    expression = random_arithmetic(n_digits, modulus, np.random.default_rng(seed))
-    assert len(expression) == 2 * n_digits - 1
-    assert evaluate(expression) == eval(expression)
-
-
-def binary_words(letters: str, longest: int) -> list[str]:
-    return ["".join(w) for n in range(longest + 1) for w in product(letters, repeat=n)]
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8])

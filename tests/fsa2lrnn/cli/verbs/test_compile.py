@@ -59,29 +59,6 @@ def test_letters_of_sources_and_what_can_not_be_expressed(call, tmp_path):
     assert "no cascade with blocks of at most 3 states was found" in err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("task:sum_mod(5)", "-o", "model.pt"), "a model is written to a file ending in .safetensors"),
-        (("task:sum_mod(5)", "-o", "no/such/folder/m.safetensors"), "no such folder, make it first: 'no/such/folder'"),
-        (("regex:(ab",), "(ab"),
-        (("task:sum_modd(5)",), "did you mean sum_mod?"),
-        (("machine.xyz",), "'machine.xyz' can't be read, its kind is not known"),
-        (("(ab)*",), "(ab)*: no such file; did you mean regex:(ab)*?"),
-        (("mod_arith(5)",), "mod_arith(5): no such file; did you mean task:mod_arith(5)?"),
-        (("m.safetensors",), "m.safetensors is a model, where an automaton is asked for: `fsa2lrnn extract` reads"),
-        (("regex:a", "--alphabet", " "), "--alphabet ' ': give at least one letter"),
-        (("regex:ab", "--alphabet", "a"), "letter 'b' at position 2 is not in the alphabet ('a',): add it there"),
-        (("task:parity", "--alphabet", "[0, 1]"), "lacks '0' (str), a letter of the machine: add it"),
-    ],
-)
-def test_bad_input_is_one_line(call, arguments, message):
-    code, out, err = call("compile", *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert message in err
-
-
 FORMATS = ("m.dot", "m.gv", "m.jff", "m.fst.txt", "m.json")
 
 
@@ -123,23 +100,6 @@ def test_a_writer_that_writes_another_machine_is_found_out(call, monkeypatch):
     code, _, err = call("convert", "regex:(ab)*", "-o", "m.dot")
     assert code == 2
     assert "what was written is read back as another automaton" in err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("task:parity", "-o", "m.png"), "'m.png' can't be written, its kind is not known: understood are .dot, .gv,"),
-        (("task:parity", "-o", "no/m.dot"), "no/m.dot can't be written (no such folder, make it first)"),
-        (("nowhere.dot", "-o", "m.dot"), "no such file: nowhere.dot"),
-        (("task:parity",), "Missing option '--output' / '-o'"),
-        (("task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
-    ],
-)
-def test_bad_input_is_one_line_of_convert(call, tmp_path, arguments, message):
-    code, out, err = call("convert", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert not list(tmp_path.iterdir())
 
 
 def test_tasks_with_their_reasons(call):
@@ -203,22 +163,6 @@ def test_letters_with_spaces_are_told_apart(call, tmp_path):
     assert '["go up"' in found["families"]["diagonal[0,1]"]["evidence"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--family", "lstm"), "family 'lstm' is not known"),
-        (("--draw", "parity.pdf"), "a drawing is written to a file ending in .svg or .dot or .gv"),
-        (("--draw", "no/where.dot"), "no such folder, make it first: 'no'"),
-        (("--certificates", "file"), "this is a file, give a folder: 'file'"),
-    ],
-)
-def test_bad_input_is_one_line_of_explain(call, tmp_path, arguments, message):
-    (tmp_path / "file").write_text("")
-    code, out, err = call("explain", "task:parity", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-
-
 SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
@@ -235,17 +179,3 @@ def test_automata_of_compiled_and_learned_models(call, tmp_path):
     facts = json.loads(out)
     assert (code, facts["machine"]["states"]) == (0, 2)
     assert facts["evidence"]["held_out"]["agreement"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("task:length_mod(50)", "--max-states", "10"), "more than 10 states are reached"),
-        (("task:parity", "-o", "m.xyz"), "'m.xyz' can't be written, its kind is not known"),
-        (("task:parity", "-o", "no/m.dot"), "no/m.dot can't be written (no such folder, make it first)"),
-    ],
-)
-def test_bad_input_is_one_line_of_extract(call, arguments, message):
-    code, out, err = call("extract", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err

@@ -82,26 +82,6 @@ def test_how_they_are_typed_is_said(call):
     assert '\'["a b", "-"]\'' in call("run", "--help")[1]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("task:sum_mod(5)", "017"), "letter '7' at position 3 is not in the alphabet ('0', '1', '2', '3', '4')"),
-        (("nowhere.safetensors", "a"), "no such file: nowhere.safetensors"),
-        (("nowhere.dot", "a"), "no such file: nowhere.dot"),
-        (("task:parity", "[bold]"), "the word begins with [ and is no JSON list of letters"),
-        (("task:parity", "[1]"), "write '1' (str), not 1 (int)"),
-        (("task:parity", "01\udcff"), "the word is not UTF-8 (byte 0xff at offset 2): type it in that encoding"),
-        (("task:parity", "1" * 100_000 + "x"), "letter 'x' at position 100001 is not in the alphabet"),
-    ],
-)
-def test_bad_input_is_one_line(call, arguments, message):
-    code, out, err = call("run", *arguments)
-    assert (code, out) == (2, "")
-    assert err.startswith("error: ")
-    assert message in err
-    assert len(err) < 400
-
-
 def test_pipes_and_models_that_are_damaged(call, tmp_path):
     code, _, err = call("run", "task:parity", "-", stdin=b"0110\xff")
     assert code == 2

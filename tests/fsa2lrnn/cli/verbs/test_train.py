@@ -44,27 +44,6 @@ FEW_STEPS += ("--set", "test_length=9", "--set", "test_words=5", "--set", "evalu
 JUDGED = ("--lengths", "3", "--words", "20")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--output", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),
-        (("--output", "runs", "--set", "stop_at=nothing"), "stop_at = 'nothing' must be an accuracy above 0, or None"),
-        (("--output", "runs", "--seeds", "a"), "--seeds 'a': give whole numbers separated by commas"),
-        (("--output", "file"), "this is a file, give a folder: 'file'"),
-        (("--output", "file/below"), "this is a file, give a folder: '/"),
-        (("--output", "runs", "--layer", "spiral"), "layer 'spiral' is not known: one of block, householder"),
-        (("--output", "runs", "--layer", "nowhere:Layer"), "nowhere"),
-        ((), "Missing option '--output' / '-o'"),
-    ],
-)
-def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, message):
-    (tmp_path / "file").write_text("")
-    code, out, err = call("train", "task:sum_mod(2)", *arguments)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]
-
-
 LAYERS = {"s4": "d_state=4", "liquid_s4": "kernel=polyb", "s5": "ssm_size=4", "rwkv4": "seed=1"}
 
 

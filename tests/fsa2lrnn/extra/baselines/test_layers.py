@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.baselines.channels import written_poles
-from fsa2lrnn.extra.baselines.kernels.hippo import Start
 from fsa2lrnn.extra.baselines.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
 from fsa2lrnn.extra.baselines.lru import LRUConfig, LRULayer
 from fsa2lrnn.extra.baselines.rwkv4 import RWKV4Config, RWKV4Layer
@@ -20,22 +17,25 @@ from fsa2lrnn.extra.baselines.vanilla import VanillaConfig, VanillaLayer
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
 from fsa2lrnn.lrnn.scans import scan
 
-
-def test_longer_words_change_nothing_and_families_are_declared():
-    layer = S4Layer(4, S4Config(4, d_state=8))
-    u, start = torch.randn(2, 40, 4), layer.initial_state(2)
-    before, weights = layer(u, start)[0], [weight.clone() for weight in layer.parameters()]
-    layer(torch.randn(2, 500, 4), start)
-    assert torch.equal(layer(u, start)[0], before)
-    assert all(torch.equal(*pair) for pair in zip(layer.parameters(), weights, strict=True))
-    layer = S4Layer(4, S4Config(4, d_state=8))
-    assert layer.family == "lti"
-    assert S4DLayer(8, S4D).family == "lti-diagonalisable"
-    assert "P" in layer.parameter_hints()
-
-
 S4D = S4DConfig(8, d_state=8)
 S5 = S5Config(8, ssm_size=8, blocks=2)
+LRU = LRUConfig(8, states=4)
+
+
+@pytest.mark.parametrize(
+    ("layer", "family", "names", "rates"),
+    [
+        (S4Layer(8, S4Config(8, d_state=8)), "lti", "inv_dt A_real A_imag B P", (1e-3, 1e-3)),
+        (S4DLayer(8, S4D), "lti-diagonalisable", "inv_dt A_real A_imag B", (1e-3, 1e-3)),
+        (S5Layer(8, S5), "lti-diagonalisable", "Lambda_re Lambda_im log_step B", (5e-3, 2e-3)),
+        (LRULayer(8, LRU), "lti-diagonalisable", "nu_log theta_log gamma_log B", (2.5e-3, 1e-3)),
+    ],
+)
+def test_families_and_published_rates_are_declared(layer, family, names, rates):
+    assert layer.family == family
+    hints = layer.parameter_hints()
+    assert set(hints) == set(names.split())
+    assert all((h.rate_for(5e-3), h.rate_for(2e-3), h.decay) == (*rates, 0) for h in hints.values())
 
 
 def test_poles_in_the_right_half_plane_explode_unless_clipped():
@@ -58,18 +58,6 @@ def test_matrices_start_with_the_variances_that_their_names_say(c_init):
     assert (layer.Lambda_im < 0).all()
 
 
-def test_hints_leave_or_halve_the_rate():
-    hints = S5Layer(8, S5).parameter_hints()
-    assert set(hints) == {"Lambda_re", "Lambda_im", "log_step", "B"}
-    assert all(hint.rate_for(2e-3) == 2e-3 and hint.decay == 0 for hint in hints.values())
-    hints = LRULayer(8, LRU).parameter_hints()
-    assert set(hints) == {"nu_log", "theta_log", "gamma_log", "B"}
-    assert all(hint.rate_for(1e-3) == 5e-4 and hint.decay == 0 for hint in hints.values())
-
-
-LRU = LRUConfig(8, states=4)
-
-
 def test_rates_start_in_the_ring_and_inputs_are_scaled_by_what_they_lack_to_one():
     torch.manual_seed(0)
     layer = LRULayer(4, LRUConfig(4, states=2000, r_min=0.9, r_max=0.999))
@@ -79,20 +67,6 @@ def test_rates_start_in_the_ring_and_inputs_are_scaled_by_what_they_lack_to_one(
         layer.gamma_log.detach().double().exp(), (1 - rates.abs() ** 2).sqrt(), rtol=1e-4, atol=0
     )
     assert float((rates.abs() ** 2).mean()) == pytest.approx((0.9**2 + 0.999**2) / 2, rel=1e-2)
-
-
-def test_planes_compute_in_complex_numbers():
-    torch.manual_seed(0)
-    layer = LRULayer(4, LRUConfig(4, states=3, mixing="none")).double()
-    rates, B, C = layer.discretised()
-    u = torch.randn(2, 6, 4, dtype=torch.float64)
-    y, state = layer(u, layer.initial_state(2))
-    x = torch.zeros(2, 3, dtype=torch.complex128)
-    for k in range(6):
-        x = rates * x + u[:, k].to(B.dtype) @ B.T
-        torch.testing.assert_close(y[:, k], (x @ C.T).real + layer.D * u[:, k])
-    torch.testing.assert_close(state, torch.cat([x.real, x.imag], -1))
-    assert layer.family == "lti-diagonalisable"
 
 
 LIQUID = LiquidS4Config(8, d_state=8)
@@ -175,11 +149,6 @@ def test_channels_take_copies_in_turns():
     assert not torch.equal(layer.poles()[0], layer.poles()[1])
 
 
-def test_poles_that_grow_cannot_be_written():
-    with pytest.raises(UnsupportedFormat, match=r"pole 1 is 0.2.*its real part is kept as −exp of a parameter"):
-        written_poles(Start(np.array([-0.5 + 1j, 0.2 + 1j]), np.ones(2, np.complex128)))
-
-
 def test_longer_words_than_l_max_are_refused_or_cut():
     torch.manual_seed(0)
     u = torch.randn(2, 30, 4, dtype=torch.float64)
@@ -201,22 +170,11 @@ def test_longer_words_than_l_max_are_refused_or_cut():
         cutting(u, after)
 
 
-def test_released_rates_are_hinted():
-    hints = S4DLayer(4, SMALL).parameter_hints()
-    assert set(hints) == {"inv_dt", "A_real", "A_imag", "B"}
-    assert all(hint.rate_for(5e-3) == 1e-3 and hint.decay == 0 for hint in hints.values())
-
-
 def test_a_single_block_starts_like_the_first_of_many():
     one, first = RWKV4Layer(8, RWKV4Config(8)), RWKV4Layer(8, RWKV4Config(8, 0, 5))
     assert torch.equal(one.att.time_decay, first.att.time_decay)
     assert one.att.time_decay.isfinite().all()
     assert RWKV4Config(8).at(2, 3) == RWKV4Config(8, 2, 3)
-
-
-def test_only_the_first_block_norms_the_embedding():
-    assert RWKV4Layer(8, RWKV4Config(8, 0, 2)).ln0 is not None
-    assert RWKV4Layer(8, RWKV4Config(8, 1, 2)).ln0 is None
 
 
 @pytest.mark.parametrize(("transition", "family"), [("dense", "lti"), ("diagonal", "lti-diagonalisable")])
@@ -229,11 +187,3 @@ def test_its_tables_are_what_it_scans(transition, family):
     torch.testing.assert_close(scan(A.contiguous(), v, start, "sequential").flatten(-2), y)
     assert layer.has_tables
     assert layer.family == family
-
-
-def test_a_spectral_radius_above_one_overflows_and_shows():
-    layer = VanillaLayer(2, VanillaConfig(2))
-    with torch.no_grad():
-        layer.A.copy_(3 * torch.eye(2))
-    y, _ = layer(torch.ones(1, 200, 2), layer.initial_state(1))
-    assert not y[0, -1].isfinite().any()

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant, hilbert_symbol, integral
 from fsa2lrnn.extra.block_size.constituents import constituents, structure
-from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map, value_at
+from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 from fsa2lrnn.extra.block_size.kinds import homs
-from fsa2lrnn.extra.block_size.polynomials import negative_at_real_roots, real_roots, why_irreducible
+from fsa2lrnn.extra.block_size.polynomials import negative_at_real_roots, real_roots, value_at, why_irreducible
 from fsa2lrnn.families import RejectedCertificate, linear, recheck
 from fsa2lrnn.families.modules import functions_module, spin
 from fsa2lrnn.testing.strategies import machines

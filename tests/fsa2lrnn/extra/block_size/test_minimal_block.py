@@ -10,7 +10,7 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.block_size import _KEPT, MAX_STATES
+from fsa2lrnn.extra.block_size import MAX_STATES, _analysis
 from fsa2lrnn.extra.block_size import minimal_block as least
 from fsa2lrnn.extra.block_size.certificates import simple_certificate
 from fsa2lrnn.extra.block_size.search import BlockSearch
@@ -168,10 +168,10 @@ def assert_equal_at_primes(monkeypatch, machines, primes=PRIMES):
     for prime in primes:
         monkeypatch.setattr(linear, "PRIME", prime)
         linear.one.cache_clear()
-        _KEPT.clear()
+        _analysis.cache_clear()
         found.append([(least(m, field).lower, least(m, field).upper) for m in machines for field in "CRQ"])
     linear.one.cache_clear()
-    _KEPT.clear()
+    _analysis.cache_clear()
     assert all(bounds == found[0] for bounds in found)
 
 
@@ -195,7 +195,7 @@ def test_fields_and_budgets():
         assert real.lower <= rational.upper
         assert real.lower <= 2 * complex_.upper
     machine = zoo.group("S4")
-    _KEPT.clear()
+    _analysis.cache_clear()
     answer = least(machine, "R", budget=0)
     assert (answer.lower, answer.upper, answer.note) == (
         1,

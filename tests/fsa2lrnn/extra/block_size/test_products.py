@@ -18,7 +18,7 @@ from fsa2lrnn.extra.block_size.chain import chain
 from fsa2lrnn.extra.block_size.constituents import constituents
 from fsa2lrnn.extra.block_size.families import head_tables, reflections
 from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.extra.block_size.products import factors, largest_rank, least_factors, separates, without_inner_product
+from fsa2lrnn.extra.block_size.products import factors, largest_rank, least_factors, without_inner_product
 from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.extra.block_size.sentences import needs
 from fsa2lrnn.extra.block_size.simple import simple
@@ -62,8 +62,6 @@ def test_sinks_functions_and_too_few_factors():
     assert sink_of(zoo.dyck(2, 2).delta) is not None
     assert sink_of(zoo.sum_mod(3).delta) is None
     assert sink_of(zoo.cerny(4).delta) is None
-    module = functions_module(zoo.sum_mod(3).delta)
-    assert separates(module.word(()))
     machine = zoo.sum_mod(5)
     with pytest.raises(NotExact, match="a head of 2 dimensions takes 2 factors, not 1, after rounding"):
         head_tables(machine, factor_bounds(machine).heads, 1)

@@ -284,7 +284,7 @@ def test_what_a_file_holds_is_checked_at_once():
             "layer 0 is 64 wide and the residual stream 5: choose",
         ),
         ({"tasks": ["task:parity", "task:nothing"]}, "task 'task:nothing': task 'nothing' is not known"),
-        ({"preset": "slow"}, "preset 'slow' is not known: choose one of released, quick"),
+        ({"preset": "slow"}, "preset 'slow' is not known: choose one of paper, quick"),
         ({"seeds": [-1]}, "seed = -1 must be a whole number from 0"),
         ({"lengths": [0]}, "all must be at least 1"),
         ({"lengths": [10**30]}, "1000.* words or letters are too many to be meant: at most 1,000,000,000,000 are"),

@@ -1,5 +1,6 @@
 """What each architecture of transformers holds and computes, bit for bit."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -7,28 +8,18 @@ import pytest
 import torch
 
 from fsa2lrnn import zoo
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface import mamba
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import orbit
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.verdicts import Proved
 
 from .conftest import MACHINES
 
 pytest.importorskip("transformers")
-
-
-def check(model, words, chunk=2_048):
-    """No letter of these words is answered wrongly."""
-    machine = model.machine
-    numbers = {output: len(machine.alphabet) + j for j, output in enumerate(model.outputs)}
-    for word in words:
-        wanted = [numbers[output] for output in machine.transduce([machine.alphabet[a] for a in word])]
-        got, cache = run(model, torch.tensor(word), chunk)
-        assert got.tolist() == wanted
-    return cache
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -43,15 +34,16 @@ def test_every_word_of_eight_letters(exported, dtype):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_state_is_the_plan_s_bit_for_bit(exported, dtype):
+def test_the_state_is_the_plan_s_bit_for_bit(exported, agrees, dtype):
     model = load(exported("group(S3, transpositions)", "olmo-hybrid", dtype)[0])
-    orbit = construct(model.machine, True).stages[0].orbits[0]
+    head = construct(model.machine, True).stages[0].orbits[0]
     word = np.random.default_rng(1).integers(2, size=3_000).tolist()
-    cache, state = check(model, [word], 512), 0
+    cache, state = run(model, torch.tensor(word), 512)[1], 0
+    assert agrees(model, word, 512)
     for a in word:
-        state = orbit.table[a, state]
+        state = head.table[a, state]
     S = cache.layers[0].recurrent_states[0][0, 0].numpy()
-    assert np.array_equal(S, orbit.states[state] * np.sqrt(S.size))
+    assert np.array_equal(S, head.states[state] * np.sqrt(S.size))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -63,9 +55,9 @@ def test_no_layer_of_a_stack_rounds(exported, dtype):
         cache = run(model, torch.tensor([a]), cache=cache)[1]
         for layer, stage in zip(cache.layers, written.plan.stages, strict=False):
             held = layer.recurrent_states[0][0].numpy() / np.sqrt(layer.recurrent_states[0][0, 0].numel())
-            for S, orbit in zip(held, stage.orbits, strict=False):
-                rows, columns = orbit.states[0].shape
-                assert any(np.array_equal(S[:rows, :columns], known) for known in orbit.states)
+            for S, head in zip(held, stage.orbits, strict=False):
+                rows, columns = head.states[0].shape
+                assert any(np.array_equal(S[:rows, :columns], state) for state in head.states)
 
 
 def test_generation_goes_on_from_a_prompt(exported):
@@ -88,34 +80,50 @@ def test_every_short_word_and_a_long_good_one(exported, agrees):
     assert agrees(model, word)
 
 
-def test_what_is_held_is_exact(exported):
-    model = load(exported(MACHINES["register"], "kimi-linear")[0])
+@pytest.mark.parametrize(
+    ("layer", "held", "place"),
+    [("kimi-linear", 2.0**8, (0, 0, 0)), ("mamba", 2.0**15, (0, ..., 0)), ("mamba-2", 2.0**24, (0, 0, ..., 0))],
+)
+def test_what_is_held_is_one_number_a_value_exactly(exported, layer, held, place):
+    """What was written last, times powers of two, is the same after any number of letters that keep it."""
+    model = load(exported(MACHINES["register"], layer)[0])
     cache, states = None, set()
-    for a in [1, 0, 0, 3, 0, 5, 5, 3, *[0] * 20]:
+    for a in [1, 0, 0, 3, 0, 5, 5, 3, *[0] * 50]:
         _, cache = model.code.read(model.model, torch.tensor([a]), cache)
-        states.add(tuple(cache.layers[0].recurrent_states[0][0, 0, 0, :5].tolist()))
-    assert states == {tuple(256.0 * (q == held) for q in range(5)) for held in (0, 2, 4)}
+        states.add(tuple(cache.layers[0].recurrent_states[0][place].flatten()[:5].tolist()))
+    assert states == {tuple(held * (q == value) for q in range(5)) for value in (0, 2, 4)}
 
 
-@pytest.mark.parametrize(("logit", "kept"), [(-512, 1.0), (-17, 1.0), (-10, None), (10, None), (104, 0.0), (512, 0.0)])
-def test_decays_are_exact_at_their_ends_and_not_between(logit, kept):
-    """exp(−log(1 + exp(logit))), the logarithm by hand: 1 from −17 down, where softplus is still above 0."""
+def decay_of_kimi(logit):
     config = modeling("kimi_linear").KimiLinearConfig(hidden_size=2, linear_num_heads=1, linear_head_dim=2)
     gate = modeling("kimi_linear").KimiLinearForgetGate(config)
     with torch.no_grad():
         for parameter in gate.parameters():
             parameter.zero_()
         gate.dt_bias.fill_(float(logit))
-        found = gate(torch.zeros(1, 1, 2)).exp().unique().item()
-    assert found == kept if kept is not None else 0 < found < 1
+        return gate(torch.zeros(1, 1, 2)).exp().unique().item()
 
 
-def test_attention_to_more_than_zeros_is_refused(exported):
-    model = load(exported(MACHINES["flip_flop"], "kimi-linear")[0])
-    with torch.no_grad():
-        model.model.model.layers[-1].self_attn.kv_b_proj.weight.fill_(1)
-    with pytest.raises(UnsupportedFormat, match="layer 1 attends to more than zeros"):
-        prove(model)
+def decay_of_a_step(logit):
+    h, nothing = torch.tensor([[[0.7]]]), torch.zeros(1, 1)  # a number that no power of two hides
+    A, dt = torch.tensor([[-1.0]]), torch.tensor([[float(logit)]])
+    modeling("mamba").mamba_selective_state_update(h, nothing, dt, A, nothing, nothing, dt_softplus=True)
+    return (h / 0.7).item()
+
+
+def decay_of_a_scan(logit):
+    """The first letter writes 0.7: Δ·B·x with Δ = 512."""
+    x, dts = torch.tensor([[[0.7 / 512, 0.0]]]), torch.tensor([[[512.0, float(logit)]]])
+    A, ones = torch.tensor([[-1.0]]), torch.ones(1, 1, 2)
+    _, h = modeling("mamba").mamba_selective_scan(x, dts, A, ones, ones, delta_softplus=True, return_last_state=True)
+    return (h / (512 * x[0, 0, 0])).item()
+
+
+@pytest.mark.parametrize(("decay", "least"), [(decay_of_kimi, -17), (decay_of_a_step, -103), (decay_of_a_scan, -103)])
+def test_gates_are_exact_at_their_ends_and_not_between(decay, least):
+    """exp(−log(1 + exp(logit))), by the code of the layers."""
+    assert (decay(-512), decay(least), decay(104), decay(512)) == (1.0, 1.0, 0.0, 0.0)
+    assert 0 < decay(10) < decay(-10) < 1
 
 
 def test_a_cascade_through_ten_layers(exported, agrees):
@@ -123,36 +131,6 @@ def test_a_cascade_through_ten_layers(exported, agrees):
     model = load(exported("dyck(1, 2)", "mamba", "bfloat16")[0])
     assert model.model.config.num_hidden_layers == 10
     assert agrees(model, np.random.default_rng(1).integers(2, size=40).tolist())
-
-
-def test_a_channel_holds_one_number_a_value_exactly(exported):
-    model = load(exported(MACHINES["register"], "mamba")[0])
-    cache, states = None, set()
-    for a in [1, 0, 0, 3, 0, 5, 5, 3, *[0] * 50]:
-        _, cache = model.code.read(model.model, torch.tensor([a]), cache)
-        states.add(tuple(cache.layers[0].recurrent_states[0][0, :5, 0].tolist()))
-    assert states == {tuple(2.0**15 * (q == held) for q in range(5)) for held in (0, 2, 4)}
-
-
-@pytest.mark.parametrize(("logit", "kept"), [(-512, 1.0), (-103, 1.0), (-10, None), (10, None), (104, 0.0), (512, 0.0)])
-@pytest.mark.parametrize("by_scan", [False, True])
-def test_gates_are_exact_at_their_ends_and_not_between(logit, kept, by_scan):
-    """exp(−softplus(logit)) in their one-token step and in their scan, of a number that no power of two hides."""
-    code, h, nothing = modeling("mamba"), torch.tensor([[[0.7]]]), torch.zeros(1, 1)
-    A, dt = torch.tensor([[-1.0]]), torch.tensor([[float(logit)]])
-    if by_scan:
-        # The first letter writes 0.7: Δ·B·x with Δ = 512.
-        x, dts = torch.tensor([[[0.7 / 512, 0.0]]]), torch.tensor([[[512.0, float(logit)]]])
-        ones = torch.ones(1, 1, 2)
-        _, after = code.mamba_selective_scan(x, dts, A, ones, ones, delta_softplus=True, return_last_state=True)
-        h = torch.tensor([[[512 * x[0, 0, 0].item()]]])
-    else:
-        after = h.clone()
-        code.mamba_selective_state_update(after, nothing, dt, A, nothing, nothing, dt_softplus=True)
-    if kept is None:
-        assert 0 < (after / h).item() < 1
-    else:
-        assert torch.equal(after, kept * h)
 
 
 def test_mamba_forgets_between_calls_and_channels_that_keep_all_are_noticed(exported):
@@ -174,22 +152,8 @@ def test_mamba_forgets_between_calls_and_channels_that_keep_all_are_noticed(expo
 
 
 def _with_values_of_32():
-    from dataclasses import replace
-
-    from fsa2lrnn.extra.huggingface.plan import orbit
-
     plan = construct(zoo.flip_flop(), has_reflections=False)
     (stage,) = plan.stages
     head = stage.orbits[0].head
     smaller = orbit(replace(head, values=head.values / 2))
     return replace(plan, stages=(replace(stage, orbits=(smaller,)),))
-
-
-def test_a_head_holds_one_number_a_value_exactly(exported):
-    """What was written last, times Δ and B: powers of two, the same after any number of letters that keep it."""
-    model = load(exported(MACHINES["register"], "mamba-2")[0])
-    cache, states = None, set()
-    for a in [1, 0, 0, 3, 0, 5, 5, 3, *[0] * 50]:
-        _, cache = model.code.read(model.model, torch.tensor([a]), cache)
-        states.add(tuple(cache.layers[0].recurrent_states[0][0, 0, :5, 0].tolist()))
-    assert states == {tuple(2.0**24 * (q == held) for q in range(5)) for held in (0, 2, 4)}

@@ -72,22 +72,39 @@ def test_a_hundred_thousand_letters(exported, agrees, layer, machine, dtype):
         assert agrees(model, [0, 1] * 50_000, 100_000)
 
 
-@pytest.mark.parametrize(
-    ("layer", "task", "weights"),
-    [
-        ("kimi-linear", "register", "model.layers.0.self_attn: q_proj k_proj v_proj forget_gate.f_b_proj o_proj"),
-        ("mamba", "ab_star", "backbone.layers.2.mixer: in_proj x_proj dt_proj out_proj"),
-        ("mamba-2", "ab_star", "backbone.layers.1.mixer: in_proj out_proj"),
-        ("olmo-hybrid", "group(S3, transpositions)", "model.layers.0.linear_attn: k_proj v_proj b_proj o_proj"),
-    ],
-)
-def test_a_changed_weight_is_noticed(exported, layer, task, weights):
-    place, _, names = weights.partition(": ")
+WEIGHTS = {
+    ("kimi-linear", "register"): "model.layers.0.self_attn: q_proj k_proj v_proj forget_gate.f_b_proj o_proj",
+    ("mamba", "ab_star"): "backbone.layers.2.mixer: in_proj x_proj dt_proj out_proj",
+    ("mamba-2", "ab_star"): "backbone.layers.1.mixer: in_proj out_proj",
+    ("olmo-hybrid", "group(S3, transpositions)"): "model.layers.0.linear_attn: k_proj v_proj b_proj o_proj",
+    ("slstm", "sum_mod(5)"): "xlstm_block_stack.blocks.0.xlstm: zgate slstm_cell._recurrent_kernel_ slstm_cell._bias_",
+    ("rwkv-7", "ab_star"): "blocks.1: att.a1 att.value ffn.key",
+}
+
+
+@pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases({layer: [task] for layer, task in WEIGHTS})])
+def test_a_changed_weight_is_noticed(exported, layer, machine, dtype):
+    ((place, _, names),) = (text.partition(": ") for (known, _), text in WEIGHTS.items() if known == layer)
     for name in names.split():
-        model = load(exported(MACHINES.get(task, task), layer)[0])
+        model = load(exported(machine, layer, dtype)[0])
+        weights = getattr(model.model, "z", None) or dict(model.model.named_parameters())
         with torch.no_grad():
-            model.model.get_parameter(f"{place}.{name}.weight").neg_()
+            (weights.get(f"{place}.{name}.weight", weights.get(f"{place}.{name}"))).neg_()
         assert not isinstance(prove(model, budget=200), Proved)
+
+
+@pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases({"olmo-hybrid": ["ab_star"], "slstm": ["ab_star"]})])
+def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine, dtype):
+    model = load(exported(machine, layer, dtype)[0])
+    code = model.code
+    _, cache = code.read(model.model, torch.tensor([0, 1, 0]), None)
+    again = code.cache(model.model, code.state(model.model, cache))
+    for a in (1, 0, 0, 1):
+        wanted, cache = code.read(model.model, torch.tensor([a]), cache)
+        given, again = code.read(model.model, torch.tensor([a]), again)
+        assert given.tolist() == wanted.tolist()
+        states = zip(code.state(model.model, again), code.state(model.model, cache), strict=True)
+        assert all(torch.equal(x, y) for x, y in states)
 
 
 @pytest.mark.parametrize("layer", ["kimi-linear", "mamba", "qwen3-next", "rwkv-7"])

@@ -102,19 +102,6 @@ def test_a_time_limit_that_has_passed_is_said(exported):
     assert (verdict.checked_length, verdict.seconds) == (0, 3)
 
 
-def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported):
-    model = load(exported("ab_star")[0])
-    code = model.code
-    _, cache = code.read(model.model, torch.tensor([0, 1, 0]), None)
-    again = code.cache(model.model, code.state(model.model, cache))
-    for a in (1, 0, 0, 1):
-        wanted, cache = code.read(model.model, torch.tensor([a]), cache)
-        given, again = code.read(model.model, torch.tensor([a]), again)
-        assert given.tolist() == wanted.tolist()
-        states = zip(code.state(model.model, again), code.state(model.model, cache), strict=True)
-        assert all(torch.equal(x, y) for x, y in states)
-
-
 @pytest.mark.parametrize("rope", [{"rope_type": "linear", "factor": 1e-38}, {"rope_type": "longrope"}])
 def test_angles_that_need_not_be_finite_are_no_proof(exported, rope):
     model = load(exported("parity")[0])

@@ -234,13 +234,6 @@ def test_other_machines_and_names_are_refused(untrained):
         compare(SOURCE, {CONSTRUCTED: untrained})
 
 
-def test_the_limits_are_passed_on(monkeypatch):
-    seen = []
-    monkeypatch.setattr(comparison, "evaluate", lambda *given: seen.append(given[2:]) or [])
-    compare(SOURCE, {}, lengths=(7,), n_words=5, letters=9, seed=4)
-    assert seen == [(4, (7,), 5, 9)]
-
-
 @pytest.mark.parametrize("length", [2_000_001, 99_999_999_999_999, 10**30])
 def test_words_that_no_time_would_do_for_are_refused_before_anything_is_made(monkeypatch, length):
     """Of a length at least one word was read, however long: this did not end."""

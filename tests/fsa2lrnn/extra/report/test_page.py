@@ -10,10 +10,9 @@ import pytest
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.report.assemble import write
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning
-from fsa2lrnn.extra.report.film import MOST, film
+from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning, ReportFacts
 from fsa2lrnn.extra.report.gather import machine_facts
-from fsa2lrnn.extra.report.page import build
+from fsa2lrnn.extra.report.page import MOST, build
 
 VOID = {"meta", "br", "link", "img", "col", "wbr"}
 
@@ -48,9 +47,7 @@ def test_the_page_is_well_formed_and_has_everything(facts):
     found = Reader(build(facts, "page.json"))
     assert {"verdicts", "horizon", "accuracy", "automaton", "models", "provenance"} <= set(found.ids)
     assert len(set(found.ids)) == len(found.ids)
-    assert (
-        found.tags.count("svg") == 2 + 2 + 1 + 3 + 3 + 4
-    )  # bars wide and narrow, accuracies, automaton, planes, states, blocks
+    assert found.tags.count("svg") == 2 + 1 + 3 + 3 + 4  # accuracies, automaton, planes, states, blocks
     assert found.tags.count("h1") == 1
     assert "script" not in found.tags
     said = " ".join(found.text)
@@ -90,7 +87,7 @@ def test_pages_lie_beside_their_facts_and_few_facts_will_do(facts, tmp_path):
     )
     found = Reader(build(replace(facts, models=[bare])))
     assert "accuracy" not in found.ids
-    assert found.tags.count("svg") == 3
+    assert found.tags.count("svg") == 1
     large = replace(facts, machine=machine_facts(zoo.sum_mod(61)), models=[bare])
     assert any("It has 61 states" in text for text in Reader(build(large)).text)
     only_constructed = replace(facts, models=facts.models[2:])
@@ -99,6 +96,14 @@ def test_pages_lie_beside_their_facts_and_few_facts_will_do(facts, tmp_path):
     assert data == tmp_path / "r.json"
     assert json.loads(data.read_text()) == json.loads(json.dumps(facts.to_json()))
     assert page.read_text() == build(facts, "r.json")
+
+
+def test_the_table_of_transitions_has_a_row_a_state(facts):
+    machine = DrawnMachine.of([[1, 0], [0, 0]], ["<", "y"], 1, ["a", "b"], ["first <one>", "second"])
+    table = build(replace(facts, machine=machine)).partition('aria-label="Transitions"')[2].partition("</table>")[0]
+    assert table.count("<tr>") == 3
+    assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>2</td><td>1</td>" in table
+    assert "2 (start)" in table
 
 
 def test_where_letters_are_left_out_it_is_said(facts):
@@ -132,18 +137,18 @@ def test_a_browser_shows_all_of_it(facts, tmp_path, browser, scheme):
     assert max(size[0] for size in pictures(page)) <= 400 - 2 * 12
     cut = "[...document.querySelectorAll('figure div')].filter(d => d.scrollWidth > d.clientWidth + 1).length"
     assert page.evaluate(cut) == 0
-    small = "[...document.querySelectorAll('.on-narrow text')].map(t => t.getBoundingClientRect().height)"
+    small = "[...document.querySelectorAll('.track > span')].map(t => t.getBoundingClientRect().height)"
     assert min(page.evaluate(small)) > 9
     page.close()
 
 
 def pictures(page):
-    """Sizes of all drawings that are seen; there are 14."""
+    """Sizes of all drawings that are seen; there are 13."""
     sizes = page.evaluate(
         "[...document.querySelectorAll('svg,img')].filter(s => s.checkVisibility())"
         ".map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])"
     )
-    assert len(sizes) == 14
+    assert len(sizes) == 13
     return sizes
 
 
@@ -194,6 +199,12 @@ def filmed(facts):
     return replace(facts, models=[model, constructed])
 
 
+def film(model, learning):
+    """What the page says of how a model was learned."""
+    facts = ReportFacts("t", "s", "1 May", machine_facts(zoo.parity()), [replace(model, learning=learning)])
+    return build(facts).partition(" was learned</h3>")[2].partition("<h3>")[0]
+
+
 def test_each_frame_says_its_step_its_heads_and_which_was_kept(filmed):
     page = build(filmed)
     assert [int(step) for step in re.findall(r'for="film-0-\d+">(\d+)<', page)] == [0, 1, 20, 40]
@@ -209,11 +220,11 @@ def test_each_frame_says_its_step_its_heads_and_which_was_kept(filmed):
 
 def test_a_long_film_and_large_drawings_keep_to_the_page(filmed, monkeypatch):
     model = filmed.models[0]
-    many = film(model, learning(range(40)), 1)
+    many = film(model, learning(range(40)))
     assert many.count("<input") == MOST
     assert many.count("checked") == 1
-    monkeypatch.setattr("fsa2lrnn.extra.report.film._BYTES", 20_000)
-    few = re.findall(r'for="film-1-\d+">(\d+)<', film(model, learning(range(9)), 1))
+    monkeypatch.setattr("fsa2lrnn.extra.report.page._BYTES", 20_000)
+    few = re.findall(r'for="film-0-\d+">(\d+)<', film(model, learning(range(9))))
     assert 2 <= len(few) < 9
     assert few[-1] == "8"
 
@@ -221,10 +232,10 @@ def test_a_long_film_and_large_drawings_keep_to_the_page(filmed, monkeypatch):
 def test_films_of_merged_machines_and_events(filmed):
     found = learning([3, 4])
     mended = replace(found, film=[found.film[0], replace(found.film[1], event="the best head is mended")])
-    page = film(filmed.models[0], mended, 0)
+    page = film(filmed.models[0], mended)
     assert 'class="event" title="the best head is mended">4<' in page
     assert "trained on words of 5 letters. The best head is mended." in page
-    page = film(filmed.models[0], Learning("a machine of 2 states", [], 0, 0, 0, 0.1), 0)
+    page = film(filmed.models[0], Learning("a machine of 2 states", [], 0, 0, 0, 0.1))
     assert "A machine of 2 states. No network was trained." in page
     assert "<input" not in page
 

@@ -101,9 +101,7 @@ def test_a_file_is_no_reason_to_import_a_module(sums, tmp_path, monkeypatch):
     config = json.dumps(sums.to_json()).replace("tests:Sums", "surprise:Sums")
     (tmp_path / "surprise.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(
-        UnsupportedFormat, match=r"layer kind 'surprise:Sums' is not known: .*layer_named\('surprise:Sums'"
-    ):
+    with pytest.raises(UnsupportedFormat, match=r"'surprise:Sums' is not known: .*layer_named\('surprise:Sums'"):
         LRNNConfig.from_json(json.loads(config))
     save(LRNN(sums), tmp_path / "m.safetensors")
     kept = LAYERS.loaded.pop("tests:Sums")
@@ -294,7 +292,7 @@ def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen()
 
 @pytest.mark.parametrize("change", [{"size": 0}, {"n_factors": 0}, {"value_hidden": 0}, {"n_heads": 0}])
 def test_sizes_are_positive(change):
-    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: a Householder layer needs a positive one"):
+    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: HouseholderLayerConfig needs a positive"):
         HouseholderLayerConfig(**{"size": 2, "n_factors": 1, "transition_hidden": 2, "value_hidden": 2, **change})
 
 

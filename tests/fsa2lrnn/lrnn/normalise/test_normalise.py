@@ -9,17 +9,9 @@ from numba import njit
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction
-from fsa2lrnn.lrnn.normalise import (
-    METHODS,
-    choose_method,
-    keeps,
-    normalise,
-    one_hot_columns,
-    one_hot_rows,
-    reference,
-    released_scale,
-)
+from fsa2lrnn.lrnn.normalise import METHODS, choose_method, keeps, normalise, released_scale
 from fsa2lrnn.lrnn.normalise.column_kernels import Powers, _powers, kernels, takes
+from fsa2lrnn.lrnn.normalise.reference import one_hot_columns, one_hot_rows, reference
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 

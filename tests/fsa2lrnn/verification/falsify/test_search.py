@@ -18,21 +18,20 @@ from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.long_words import _for_ever, _places, periodic, periodic_words, random
+from fsa2lrnn.verification.falsify.long_words import (
+    _for_ever,
+    _places,
+    periodic,
+    periodic_words,
+    random,
+    read_side_by_side,
+    shorten,
+    variants,
+)
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Functionals
-from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.shorten import shorten, variants
 from fsa2lrnn.verification.falsify.verdict import Budget
 from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
-
-
-def drifting(machine, noise, seed):
-    """The compiled model with noise on its transitions."""
-    tables = switched(compile_machine(machine))
-    torch.manual_seed(seed)
-    A = tables.A + noise * torch.randn(tables.A.shape)
-    return LRNN.from_tables(A, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
-
+from tests.fsa2lrnn.verification.falsify.test_init import drifting
 
 CASES = [
     (zoo.tomita(4), 0, 0.05),

@@ -4,10 +4,8 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels import channels, diagonal, response
+from fsa2lrnn.extra.baselines.kernels import channels, response
 from fsa2lrnn.extra.baselines.kernels.channels import METHODS, System, outputs_alone
-from fsa2lrnn.extra.baselines.kernels.diagonal import METHODS as DIAGONAL_METHODS
 from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal
 from fsa2lrnn.extra.baselines.kernels.mixing import KINDS, Mixing
 from fsa2lrnn.extra.baselines.kernels.transition import (
@@ -20,6 +18,8 @@ from fsa2lrnn.extra.baselines.kernels.transition import (
     twice_real,
 )
 from fsa2lrnn.extra.baselines.kernels.transition import diagonal as diagonal_of_transition
+
+from .gradients import assert_all_close, with_gradients
 
 H, N = 4, 3
 LENGTHS = [0, 1, 2, 3, 39, 40, 41, 100]
@@ -45,13 +45,7 @@ def inputs(batch, length, starts_at_zero, dtype=torch.float64):
 
 
 def results(run, own, u, state):
-    """Outputs, last state, and the gradients of a sum in which each number counts otherwise."""
-    y, last = run(own, u, state)
-    generator = torch.Generator().manual_seed(2)
-    weights = [torch.randn(x.shape, dtype=torch.float64, generator=generator) for x in (y, last)]
-    total = (y * weights[0]).sum() + (last * weights[1]).sum()
-    leaves = [x for x in (*own.transition, own.B, own.C, own.D, u) if x is not None]
-    return [y, last, *torch.autograd.grad(total, leaves, materialize_grads=True)]
+    return with_gradients(run(own, u, state), (*own.transition, own.B, own.C, own.D, u))
 
 
 @pytest.fixture
@@ -68,8 +62,7 @@ def test_every_method_agrees_with_the_loop(length, mixes, starts_at_zero):
     own, given = system(mixes), inputs(2, length, starts_at_zero)
     wanted = results(METHODS["sequential"], own, *given)
     for method in ("chunked", "fft"):
-        for one, other in zip(results(METHODS[method], own, *given), wanted, strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+        assert_all_close(results(METHODS[method], own, *given), wanted, 1e-9, 1e-9)
     torch.testing.assert_close(outputs_alone(own, *given), wanted[0], rtol=1e-9, atol=1e-9)
 
 
@@ -95,18 +88,13 @@ def test_a_word_in_pieces_is_the_word(method):
     torch.testing.assert_close(last, after)
 
 
-def test_denormal_numbers_vanish_and_planes_are_complex():
+def test_denormal_numbers_vanish():
     own = System(
         Transition(torch.full((1, 1), 0.1 + 0j)), *(torch.ones(1, 1) + 0j for _ in "BC"), torch.zeros(1).double()
     )
     K = own.respond(60, torch.float32).K
     assert (K[K != 0].abs() > 1e-31).all()
     assert (K == 0).any()
-    rates, v, x0 = (x.detach() for x in drawn(2, 5))
-    complex_rates, complex_v, x = (torch.complex(*each.chunk(2, -1)) for each in (rates, v, x0))
-    for k, found in enumerate(scan_diagonal(rates, v, x0, "sequential").unbind(1)):
-        x = complex_rates * x + complex_v[:, k]
-        torch.testing.assert_close(torch.complex(*found.chunk(2, -1)), x)
 
 
 def test_outputs_alone_makes_no_last_state(monkeypatch):
@@ -114,74 +102,44 @@ def test_outputs_alone_makes_no_last_state(monkeypatch):
     outputs_alone(system(True), *inputs(2, 40, True))
 
 
-def drawn(batch, length, n=4, dtype=torch.float64):
-    """Rates of absolute value 0.99, which hide nothing."""
+@pytest.mark.parametrize("method", ["sequential", "pscan", "fused", "letters"])
+@pytest.mark.parametrize("length", [0, 1, 21])
+def test_planes_are_scanned_as_complex_numbers(length, method):
     generator = torch.Generator().manual_seed(0)
-    angle = torch.randn(n, generator=generator, dtype=torch.float64)
-    rates = 0.99 * torch.cat([angle.cos(), angle.sin()])
-    v = torch.randn(batch, length, 2 * n, generator=generator, dtype=torch.float64)
-    x0 = torch.randn(batch, 2 * n, generator=generator, dtype=torch.float64)
-    return [x.to(dtype).requires_grad_() for x in (rates, v, x0)]
-
-
-def results_of_diagonal(given, method):
-    x = scan_diagonal(*given, method)
-    dx = torch.randn(x.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return [x, *torch.autograd.grad((x * dx).sum(), given, materialize_grads=True, allow_unused=True)]
-
-
-@pytest.mark.parametrize("method", ["pscan", "fused"])
-@pytest.mark.parametrize("batch", [0, 1, 5])
-@pytest.mark.parametrize("length", [0, 1, 2, 3, 21])
-def test_agrees_with_the_loop(length, batch, method):
-    given = drawn(batch, length)
-    for one, other in zip(results_of_diagonal(given, method), results_of_diagonal(given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-11)
-
-
-@pytest.mark.parametrize("method", ["pscan", "fused"])
-def test_agrees_in_single_precision_and_from_slices(method):
-    given = [x.detach()[..., ::2].requires_grad_() for x in drawn(3, 40, 32, torch.float32)]
-    for one, other in zip(results_of_diagonal(given, method), results_of_diagonal(given, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
+    rates, v, x = (
+        torch.randn(*shape, 4, dtype=torch.complex128, generator=generator) for shape in ((), (2, length), (2,))
+    )
+    rates = rates / rates.abs()
+    found = scan_diagonal(planes(rates), planes(v), planes(x), method)
+    assert found.shape == (2, length, 8)
+    for k, one in enumerate(from_planes(found).unbind(1)):
+        x = rates * x + v[:, k]
+        torch.testing.assert_close(one, x)
 
 
 def test_threads_change_no_bit(same_by_any_threads):
-    given = drawn(7, 21)
-    same_by_any_threads(lambda: results_of_diagonal(given, "fused"))
     given = system_of_response(channels=12)
-    same_by_any_threads(lambda: results_of_response(response.fused, given, 13, 0.0, True))
+    same_by_any_threads(lambda: results_of_response(by_loops, given, 13, 0.0, False))
 
 
 def test_little_work_is_not_worth_compiling(monkeypatch):
-    monkeypatch.setitem(DIAGONAL_METHODS, "fused", lambda *_: pytest.fail("compiled"))
-    scan_diagonal(*drawn(2, 5))
-    monkeypatch.setattr(response, "fused", lambda *_: pytest.fail("compiled"))
+    monkeypatch.setattr(response, "compiled", lambda *_: pytest.fail("compiled"))
     response.respond(*system_of_response(), 13)
 
 
-def test_unknown_kinds_are_refused_and_growth_is_exact():
-    rates, v, x0 = (x.detach() for x in drawn(1, 2))
-    wording = "rates float64 on cpu, v float32 on cpu, x0 float64 on cpu: the compiled diagonal scan takes float32"
-    with pytest.raises(UnsupportedFormat, match=wording):
-        scan_diagonal(rates, v.float(), x0, "fused")
-    with pytest.raises(UnsupportedFormat, match="scan method 'chunked' is not known: choose one of auto, sequential"):
-        scan_diagonal(rates, v, x0, "chunked")
-    assert diagonal.fused(rates, v, x0).shape == v.shape
+def test_growth_is_exact_and_small_numbers_vanish():
     z = torch.logspace(-12, 0, 60, dtype=torch.float64) * torch.polar(torch.ones(60), torch.arange(60.0)).to(
         torch.complex128
     )
     wanted = sum(z**k / torch.exp(torch.lgamma(torch.tensor(k + 2.0, dtype=torch.float64))) for k in range(30))
     torch.testing.assert_close(growth(z), wanted, rtol=1e-13, atol=0)
     given = system_of_response(mixes=False)
-    for make in (response.fused, response.doubled):
-        _, states = make(*given, 13, 0.5, True)
-        assert ((states == 0) | (states.abs() >= 0.5)).all()
-        assert (states == 0).any()
-    with pytest.raises(
-        UnsupportedFormat, match="mixing 'swish' is not known: choose one of none, gelu, glu, half_glu1"
-    ):
-        Mixing(W, "swish")
+    _, states = response.doubled(*given, 13, 0.5, True)
+    assert ((states == 0) | (states.abs() >= 0.5)).all()
+    assert (states == 0).any()
+    K = response.compiled(*given, 13, 0.5)
+    assert ((K == 0) | (K.abs() >= 0.5)).all()
+    assert (K == 0).any()
 
 
 H_OF_TRANSITION, N_OF_TRANSITION = 3, 4
@@ -275,23 +233,24 @@ def loop(transition, B, C, length, least, with_states):
 
 
 def results_of_response(make, given, length, least, with_states):
-    """The response, and the gradients of a sum in which each number counts otherwise."""
     transition, B, C = given
-    found, generator = make(transition, B, C, length, least, with_states), torch.Generator().manual_seed(1)
-    total = sum((torch.randn(x.shape, dtype=torch.float64, generator=generator) * x).sum() for x in found)
-    leaves = [x for x in (*transition, B, C) if x is not None]
-    return [*found, *torch.autograd.grad(total, leaves, materialize_grads=True, allow_unused=True)]
+    return with_gradients(make(transition, B, C, length, least, with_states), (*transition, B, C))
 
 
-@pytest.mark.parametrize("with_states", [False, True])
+def by_loops(transition, B, C, length, least, _):
+    K = response.compiled(transition, B, C, length, least)
+    return K, planes(B).unsqueeze(1)[:, :0]
+
+
 @pytest.mark.parametrize("mixes", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 13])
-@pytest.mark.parametrize("make", [response.fused, response.doubled])
+@pytest.mark.parametrize(
+    ("make", "with_states"), [(by_loops, False), (response.doubled, False), (response.doubled, True)]
+)
 def test_the_fast_ones_agree_with_the_loop(make, length, mixes, with_states):
-    given = system_of_response(mixes=mixes)
+    given, length = system_of_response(mixes=mixes), max(length, make is by_loops)
     found, expected = (results_of_response(each, given, length, 0.0, with_states) for each in (make, loop))
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
+    assert_all_close(found, expected, 1e-11, 1e-11)
 
 
 W = 4

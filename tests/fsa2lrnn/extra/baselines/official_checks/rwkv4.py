@@ -6,7 +6,7 @@ from torch.func import functional_call
 
 from fsa2lrnn.extra.baselines import RWKV4Config, official
 from fsa2lrnn.extra.baselines.kernels.wkv import METHODS, NOTHING, wkv
-from fsa2lrnn.extra.baselines.rwkv4 import Read
+from fsa2lrnn.extra.baselines.rwkv4 import shifted
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 
 from .numbers import assert_close, loaded
@@ -62,11 +62,10 @@ def check_rwkv4_start(numbers, model, depth):
 def check_rwkv4_parts(numbers, model):
     if "module_input" in numbers:
         block, u = model.layers[0], numbers["module_input"]
-        zero = torch.zeros_like(u[:, 0])
-        read = Read(u, None, zero)
-        mixed, _ = block.att(read, block.initial_state(len(u))[:, :3], "auto")
+        earlier = shifted(u, torch.zeros_like(u[:, 0]))
+        mixed, _ = block.att(u, earlier, block.initial_state(len(u))[:, :3], "auto")
         numbers.check("time_mix_layer0_output", mixed)
-        numbers.check("channel_mix_layer0_output", block.ffn(read))
+        numbers.check("channel_mix_layer0_output", block.ffn(u, earlier))
     if "wkv.k" in numbers:
         names = ("time_decay", "time_first", "k", "v")
         given = [numbers[f"wkv.{name}"].clone().requires_grad_() for name in names]

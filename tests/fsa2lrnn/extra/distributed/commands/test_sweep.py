@@ -53,20 +53,8 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
     (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\nseeds = [0, 1]\n[settings.slow]\nlearning_rate = 1e-5\n')
     fast = ("--set", "fast:learning_rate=0.1,optimiser=adamw")
     assert call("sweep", "s.toml", "--seeds", "7", "--network", "diagonal", *fast, "-o", "out")[0] == 0
-    more = (
-        "--lengths",
-        "5",
-        "--words",
-        "9",
-        "--max-tokens",
-        "99",
-        "--preset",
-        "quick",
-        "--cpus",
-        "2",
-        "--retries",
-        "3",
-    )
+    more = ["--lengths", "5", "--words", "9", "--max-tokens", "99", "--preset", "quick"]
+    more += ["--cpus", "2", "--retries", "3"]
     assert call("sweep", "--task", "task:parity", "--task", "task:sum_mod(2)", *more, "-o", "out")[0] == 0
     (first, folder, how), (second, _, other) = seen
     assert (folder, how, other) == ("out", ("ray", None, None, 1), ("ray", None, 2, 3))
@@ -114,3 +102,10 @@ def test_the_folder_is_tried_first(call, tmp_path):
 
 def test_the_engines_are_those_of_the_code():
     assert get_args(command.Engine) == get_args(sweep.Engine)
+
+
+@pytest.mark.parametrize("text", ["fast", "fast:", "fast:layers", "fast:=3", ":layers=3", "fast:layers=3,", "fast: =1"])
+def test_named_settings_that_are_no_assignments(call, text):
+    code, _, err = call("sweep", "--task", "task:parity", "--set", text, "-o", "out")
+    assert code == 2
+    assert "write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2" in err

@@ -53,7 +53,7 @@ def test_heads_as_one_and_in_a_histogram():
     value = found.to_json()
     assert (value["negative"], value["least"], list(found.by_layer())) == (0.25, -1.0, [0, 2])
     assert value["heads"][0]["eigenvalue"]["exactly"] == {"-1": 1}
-    picture = svg(observed_heads([(0, [-1.0, 0.5, 0.5, 0.5]), (0, [0.9] * 4), (3, [0.1] * 4)]))
+    picture = svg(observed(head(0, 0, [-1.0, 0.5, 0.5, 0.5]), head(0, 1, [0.9] * 4), head(3, 2, [0.1] * 4)))
     ElementTree.fromstring(picture)
     assert picture.count(drawing._BELOW) == 1
     assert picture.count(drawing._ABOVE) == 3
@@ -63,21 +63,9 @@ def test_heads_as_one_and_in_a_histogram():
     assert low == ("64.0", "20.0")  # at the left end, the root of a quarter high
 
 
-UNMARKED = Measure(EIGENVALUE, low=-1)
-
-
-def observed_heads(heads):
-    found = []
-    for layer, values in heads:
-        gathered = HeadValues(UNMARKED, 1)
-        gathered.add(np.array(values)[:, None])
-        found.append(ObservedHead(layer, len(found), gathered.below_zero(0), {EIGENVALUE: gathered.spread(0)}))
-    return GateObservations("olmo-hybrid", {}, "a text", 4, (-1.0, 1.0), (UNMARKED,), tuple(found))
-
-
 def test_of_many_heads_each_layer_has_one(monkeypatch):
     monkeypatch.setattr(drawing, "_MOST", 2)
-    picture = svg(observed_heads([(0, [-1.0, 0.5]), (0, [0.9] * 2), (1, [0.1] * 2)]))
+    picture = svg(observed(head(0, 0, [-1.0, 0.5]), head(0, 1, [0.9] * 2), head(1, 2, [0.1] * 2)))
     assert "layer 0, all heads: 1 of 4 below zero" in picture
     assert picture.count("<title>layer") == 2
 

@@ -8,13 +8,15 @@ import pytest
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import MooreMachine, compile_machine, learn, load, save, zoo
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.report import assemble
+from fsa2lrnn.extra.report.commands.models import learned_models, models_then_source
+from fsa2lrnn.extra.report.compare import failure_rows
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import Model, ReportFacts, verdict
-from fsa2lrnn.verdicts import Counterexample
+from fsa2lrnn.verdicts import Counterexample, Scope, SearchRecord, Undecided
 
-KEPT = Path(__file__).parents[5] / "experiments" / "models"
-EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "seed-0.safetensors")
+EVEN5, SUM2 = str(MODELS / "even5" / "seed-4.safetensors"), str(MODELS / "sum2" / "seed-0.safetensors")
 
 
 def test_compare_shows_the_failing_word_and_what_the_heads_carry(call):
@@ -64,28 +66,41 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
+        (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
+        (("compare", SUM2, "task:sum_mod(2)", "--plot", "c.txt"), "a plot is written to a file ending in .svg or .png"),
+        (("compare", SUM2, "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
+        (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
+        (("compare", SUM2, "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
         (
-            (SUM2, "task:sum_mod(2)", "--plot", "c.txt"),
-            "a plot is written to a file ending in .svg or .png or",
+            ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
+            "99999999999999 words or letters are too many to be meant",
         ),
-        ((SUM2, "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
-        ((SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
-        ((SUM2, "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
-        (
-            (SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
-            "99999999999999 words or letters are too many to be meant: at most 1,000,000,000,000 are",
-        ),
-        (
-            (SUM2, "task:sum_mod(2)", "--lengths", "10,3000000"),
-            "length 3,000,000: one such word is longer than the 2,000,000 letters that a length may take: give shorter",
-        ),
-        ((SUM2, "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
+        (("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,3000000"), "one such word is longer than the 2,000,000"),
+        (("compare", SUM2, "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
+        (("demo", "--output", "file"), "this is a file, give a folder: 'file'"),
+        (("draw", "task:parity", "--format", "svg", "--json"), "--json says what was written: name a file with -o"),
+        (("draw", "regex:a"), "give -o page.html for the page; --format svg and --format dot print without a file"),
+        (("draw", "regex:a", "-o", "m.pdf"), "output m.pdf: write a file ending in .html, .svg, .png, .dot, .gv"),
+        (("draw", "regex:a", "-o", "m.svg", "--format", "png"), "output m.svg and --format png are two formats"),
+        (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
+        (("draw", "regex:a", "--models-only", "-o", "p.html"), "--models-only leaves out the compiled network: name"),
+        (("draw", "task:sum_mod(61)", "-o", "m.svg"), "61 states and a drawing shows up to 60"),
+        (("draw", "task:sum_mod(3)", EVEN5, "-o", "p.html"), "the alphabets differ"),
+        (("report", SUM2, "task:sum_mod(2)", "-o", "x.pdf"), "the page is written to a file ending in .html"),
+        (("report", SUM2, "task:sum_mod(2)", "-o", "no/x.html"), "no such folder, make it first: 'no'"),
+        (("report", SUM2, "task:sum_mod(2)", "-o", "taken.html"), "this is a folder, give a file: 'taken.json'"),
+        (("report", SUM2, SUM2, "task:sum_mod(2)", "-o", "x.html"), "one is given twice"),
+        (("report", EVEN5, "task:sum_mod(2)", "-o", "x.html"), "the alphabets differ"),
+        (("report", EVEN5, "-o", "x.html"), "give models, and then the SOURCE"),
+        (("report", "empty", "-o", "x.html"), "no run of `fsa2lrnn learn` has ended there"),
     ],
 )
-def test_bad_input_is_one_line(call, arguments, message):
-    code, out, err = call("compare", *arguments)
-    assert (code, out) == (2, "")
+def test_bad_input_is_one_line(call, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "taken.json").mkdir()
+    (tmp_path / "empty").mkdir()
+    code, out, err = call(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
     assert message in err
 
 
@@ -111,19 +126,6 @@ def test_the_demo_tells_the_story(call):
     assert [e["model"] == e["integers"] for e in facts["evaluated"]] == [True, True]
     assert [layer["block_sizes"] for layer in facts["rooms"]["layers"]] == [[1, 1], [5], [5]]
     assert {proof["verdict"] for proof in facts["rooms"]["proofs"].values()} == {"proved"}
-
-
-def test_folders_are_tried_and_json_of_text_refused(call, tmp_path):
-    (tmp_path / "file").write_text("")
-    code, out, err = call("demo", "--output", "file")
-    assert (code, out) == (2, "")
-    assert "this is a file, give a folder: 'file'" in err
-    code, out, err = call("draw", "task:parity", "--format", "svg", "--json")
-    assert (code, out) == (2, "")
-    assert "--json says what was written: name a file with -o" in err
-
-
-EVEN5_OF_DRAW = str(MODELS / "even5" / "seed-4.safetensors")
 
 
 def test_pages_of_models_and_sources(call, tmp_path):
@@ -165,28 +167,6 @@ def test_pictures_by_ending_and_in_print(call, tmp_path):
     assert (tmp_path / "m.png").read_bytes()[:4] == b"\x89PNG"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["regex:a"], "give -o page.html for the page; --format svg and --format dot print without a file"),
-        (["regex:a", "-o", "m.pdf"], "output m.pdf: write a file ending in .html, .svg, .png, .dot, .gv"),
-        (["regex:a", "-o", "m.svg", "--format", "png"], "output m.svg and --format png are two formats"),
-        (["regex:a", "regex:b", "-o", "p.html"], "regex:a, regex:b: give one automaton, with which all models are"),
-        (["regex:a", "--models-only", "-o", "p.html"], "--models-only leaves out the compiled network: name"),
-        (["task:sum_mod(61)", "-o", "m.svg"], "61 states and a drawing shows up to 60"),
-        (["task:sum_mod(3)", EVEN5_OF_DRAW, "-o", "p.html"], "the alphabets differ"),
-    ],
-)
-def test_what_makes_no_sense_is_said_in_a_line(call, arguments, said):
-    code, _, err = call("draw", *arguments)
-    assert code == 2
-    assert said in err
-    assert err.count("\n") == 1
-
-
-SUM2_OF_REPORT, EVEN5_OF_REPORT = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")
-
-
 def test_a_page_and_its_facts(call, monkeypatch):
     seen, machine = [], DrawnMachine(["even", "odd"], ["a"], ["yes", "no"], [[1, 0]], 0)
     mine = Model("mine", "learned", parameters=3, proved=2)
@@ -199,7 +179,7 @@ def test_a_page_and_its_facts(call, monkeypatch):
 
     monkeypatch.setattr(assemble, "assemble", assembled)
     few = ("--lengths", "4,9", "--words", "5", "--max-tokens", "100", "--max-seconds", "3")
-    arguments = ("report", EVEN5_OF_REPORT, "task:even_pair(5)", "-o", "page.html", *few)
+    arguments = ("report", EVEN5, "task:even_pair(5)", "-o", "page.html", *few)
     code, out, err = call(*arguments)
     assert code == 0
     evaluated = {"lengths": (4, 9), "n_words": 5, "letters": 100}
@@ -217,27 +197,27 @@ def test_a_page_of_a_run_of_learn(call):
     assert code == 0
     assert "parity: learned and proved" in out
     assert Path("page.html").read_text().count('type="radio"') > 3
-    code, _, err = call("report", "run", EVEN5_OF_REPORT, "-o", "page.html")
+    code, _, err = call("report", "run", EVEN5, "-o", "page.html")
     assert (code, err.count("give the folder of one run alone")) == (2, 1)
-    code, _, err = call("report", EVEN5_OF_REPORT, "-o", "page.html")
-    assert (code, err.count("give models, and then the SOURCE")) == (2, 1)
-    Path("empty").mkdir()
-    code, _, err = call("report", "empty", "-o", "page.html")
-    assert (code, err.count("no run of `fsa2lrnn learn` has ended there")) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ((SUM2_OF_REPORT, "-o", "x.pdf"), "the page is written to a file ending in .html"),
-        ((SUM2_OF_REPORT, "-o", "no/x.html"), "no such folder, make it first: 'no'"),
-        ((SUM2_OF_REPORT, "-o", "taken.html"), "this is a folder, give a file: 'taken.json'"),
-        ((SUM2_OF_REPORT, SUM2_OF_REPORT, "-o", "x.html"), "one is given twice"),
-        ((EVEN5_OF_REPORT, "-o", "x.html"), "the alphabets differ"),
-    ],
-)
-def test_bad_input_is_one_line_of_report(call, tmp_path, arguments, message):
-    (tmp_path / "taken.json").mkdir()
-    code, out, err = call("report", *arguments, "task:sum_mod(2)")
-    assert (code, out) == (2, "")
-    assert message in err
+def test_models_come_before_sources_and_go_by_short_names(tmp_path):
+    assert models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
+    for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
+        with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
+            models_then_source(arguments)
+    paths = [tmp_path / folder / "m.safetensors" for folder in ("a", "b", "c/a")]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        save(compile_machine(zoo.parity()), path)
+    assert list(learned_models([str(path) for path in paths[:2]])) == ["a/m", "b/m"]
+    assert list(learned_models([str(path) for path in paths])) == [str(path) for path in paths]
+    with pytest.raises(UnsupportedFormat, match="one is given twice"):
+        learned_models([str(paths[0])] * 2)
+
+
+def test_a_search_in_vain_is_a_row():
+    searched = SearchRecord("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
+    assert failure_rows(Undecided(3, Scope(2), None, (searched,))) == [
+        ("counterexample", "none found among all words of 3 letters")
+    ]

@@ -18,6 +18,8 @@ def test_the_three_rooms():
     assert list(rooms.verdicts) == ["float32", "bfloat16"]
     assert all(isinstance(verdict, Proved) for verdict in rooms.verdicts.values())
     assert rooms.given == 1
+    assert rooms.cascade.reads_now
+    assert rooms.cascade.transduce(compiled.SHORT)[-1] == 1
 
 
 def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
@@ -41,7 +43,7 @@ def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsy
     )
     monkeypatch.setattr(learned, "SEARCH", Budget(seconds=3, length=300))
     monkeypatch.setattr(learned, "SHOWN", {"lengths": (10, 50), "n_words": 20, "letters": 1_000})
-    facts = learned.show(tmp_path, as_json=False)
+    facts = learned.show(tmp_path)
     assert facts["ok"]
     assert facts["extraction"]["isomorphic"]
     out = " ".join(capsys.readouterr().out.split())
@@ -58,4 +60,4 @@ def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsy
     assert (tmp_path / "sum5-dyadic.safetensors").exists()
     assert facts["learned_and_proved"]["verdict"]["verdict"] == "proved"
     assert (tmp_path / "proved" / "machine.dot").exists()
-    assert preset("released", "task:parity").steps > facts["steps"]
+    assert preset("paper", "task:parity").steps > facts["steps"]

@@ -1,7 +1,6 @@
-"""Drawn automata: layout, labels, boxes and curves."""
+"""Drawn automata: layout, labels, boxes and files."""
 
 import io
-import itertools
 import math
 import re
 import string
@@ -9,23 +8,24 @@ import sys
 import xml.etree.ElementTree as ET
 from itertools import combinations
 
+import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from fsa2lrnn import decompose
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
-from fsa2lrnn.extra.report.drawing.automaton import LOOK, alone, automaton, notes
+from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
-from fsa2lrnn.extra.report.drawing.curves import Box, along, arc, between, head, loop, through, towards, widest_gap
-from fsa2lrnn.extra.report.drawing.labels import HEIGHT, LabelRequest, overlap, place, short_list, width
-from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
+from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, overlap, place_labels, points_of
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out, ordered
+from fsa2lrnn.extra.report.drawing.letters import short_list, width
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.moore import png
-from fsa2lrnn.extra.report.drawing.ranks import columns_of, distances, rank, spread
+from fsa2lrnn.testing import strategies
 
+pytestmark = pytest.mark.extra("report")
 NASTY = '<b a="1">&'
 
 
@@ -90,10 +90,9 @@ def test_files_stand_alone_and_cascades_have_boxes():
     used = {name for part in root.iter() for name in (part.get("class") or "").split()}
     assert all(f".{name}" in style for name in used - {"arrow", "place", "automaton", "start"})
     assert "var(" not in style
-    assert "var(" in LOOK
     svg = boxes("t", [["a"], ["b", "<long & longer>"], ["c"], ["d"]], [0, 0, 1, 2], [(0, 2), (2, 3), (1, 3)], [3])
     found = rects(svg)
-    assert not any(overlap(a, b) for i, a in enumerate(found) for b in found[:i])
+    assert are_apart(np.array(found))
     assert found[0][1] == found[1][1] > found[2][1] > found[3][1]
     assert svg.count('class="edge"') == 3
     assert svg.count('class="node"') == 1
@@ -108,7 +107,7 @@ def test_files_stand_alone_and_cascades_have_boxes():
 
 
 def rects(svg):
-    found: list[Box] = []
+    found = []
     for part in ET.fromstring(svg).iter():
         if part.tag.endswith("rect") and "node" in part.get("class"):
             x, y, width, height = (float(part.get(name)) for name in ("x", "y", "width", "height"))
@@ -116,21 +115,15 @@ def rects(svg):
     return found
 
 
-def boxes_of_labels(found, wanted):
-    width = {label.key: label.width for label in wanted}
-    return [(x - width[k] / 2, y - HEIGHT / 2, x + width[k] / 2, y + HEIGHT / 2) for k, (x, y) in found.items()]
+def are_apart(drawn):
+    return overlap(drawn, drawn).sum() == len(drawn)
 
 
-def test_labels_keep_apart_or_are_left_out():
-    curves = {(0, i): arc((0, 0), (200, 14.0 * i), 0.05, 10) for i in range(6)}
-    wanted = [LabelRequest(key, 30, along(curve)) for key, curve in curves.items()]
-    taken = [(-12.0, -12.0, 12.0, 12.0), (90.0, 0.0, 110.0, 60.0)]
-    found = place(wanted, taken)
-    assert len(found) == 6
-    assert not any(overlap(a, b) for a, b in combinations([*boxes_of_labels(found, wanted), *taken], 2))
-    wanted = [LabelRequest((0, 1), 30, [(0, 0), (50, 0), (100, 0)])]
-    assert place(wanted, [(-100, -100, 300, 300)]) == {}
-    assert place(wanted, [(0, -30, 100, 0)])[0, 1][1] > 0
+def test_a_label_without_a_free_place_is_left_out():
+    straight = {(0, 1): np.array([[0.0, 0], [33, 0], [67, 0], [100, 0]])}
+    assert place_labels(straight, {(0, 1): 30.0}, np.array([[-100.0, -100, 300, 300]])) == {}
+    assert place_labels(straight, {(0, 1): 30.0}, np.array([[0.0, -30, 100, 0]]))[0, 1][1] > 0
+    assert place_labels({}, {}, np.empty((0, 4))) == {}
 
 
 TASKS = (
@@ -140,37 +133,49 @@ TASKS = (
 REGEXES = ("(ab)*", "(a|b)*abb(a|b)", "[0-9]+(\\.[0-9]+)?(e[0-9]+)?", "a(b|c)d*|aa(b|cc)*", "(a|b)(a|b)(a|b)(a|b)")
 
 
-@pytest.mark.parametrize("source", [*(f"task:{task}" for task in TASKS), *(f"regex:{regex}" for regex in REGEXES)])
-def test_circles_labels_and_borders_keep_apart(source):
-    machine = drawn(MooreMachine.from_source(source).minimise())
+def check(machine):
+    """Circles, labels and borders keep apart, and arrows lead from circle to circle; return the layout."""
     layout = lay_out(machine)
-    r = layout.radius
-    assert min((math.dist(a, b) for a, b in combinations(layout.places, 2)), default=99) > 2 * r + 6
-    circles = [(x - r, y - r, x + r, y + r) for x, y in layout.places]
-    labels = []
-    for arrow in layout.arrows:
-        if arrow.label is not None and not layout.is_dense:
-            (x, y), half = arrow.label, width(arrow.letters) / 2
-            labels.append((x - half, y - HEIGHT / 2, x + half, y + HEIGHT / 2))
-    assert not any(overlap(label, other) for label in labels for other in circles)
-    assert not any(overlap(a, b) for a, b in combinations(labels, 2))
-    for left, top, right, bottom in [*labels, *circles]:
-        assert left >= 0
-        assert top >= 0
-        assert right <= layout.size[0]
-        assert bottom <= layout.size[1]
-    assert layout.is_dense or len(labels) == len(layout.arrows)
-    assert {arrow.edge for arrow in layout.arrows} == {e for e in machine.arrows if e[1] != layout.folded}
-    assert lay_out(machine) == layout
+    r, places = layout.radius, layout.places
+    assert min((math.dist(a, b) for a, b in combinations(places, 2)), default=99) > 2 * r + 6
+    labels = [
+        boxes_around(arrow.label, width(arrow.letters), HEIGHT)
+        for arrow in layout.arrows
+        if arrow.label is not None and not layout.is_dense
+    ]
+    drawn = np.array([*labels, *boxes_around(places, 2 * r, 2 * r)])
+    assert are_apart(drawn)
+    assert (drawn[:, :2] >= 0).all()
+    assert (drawn[:, 2:] <= layout.size).all()
+    curves = {arrow.edge: arrow.curve for arrow in layout.arrows}
+    assert set(curves) == {e for e in machine.arrows if e[1] != layout.folded}
+    for (q, then), curve in curves.items():
+        assert math.dist(curve[0], places[q]) == pytest.approx(r)
+        assert math.dist(curve[3], places[then]) == pytest.approx(r + 5)
+        if q < then and (then, q) in curves:
+            there, back = (points_of(curves[edge])[20] for edge in ((q, then), (then, q)))
+            assert math.dist(there, back) > 8
+    assert lay_out(machine) is layout
+    return layout, len(labels)
+
+
+@pytest.mark.parametrize("source", [*(f"task:{task}" for task in TASKS), *(f"regex:{regex}" for regex in REGEXES)])
+def test_known_machines_have_a_label_an_arrow(source):
+    layout, n_labels = check(drawn(MooreMachine.from_source(source).minimise()))
+    assert layout.is_dense or n_labels == len(layout.arrows)
+
+
+@given(strategies.machines(max_states=12))
+@settings(max_examples=30)
+def test_what_is_drawn_keeps_apart(machine):
+    check(drawn(machine))
 
 
 def test_arrows_keep_their_distance_and_sinks_are_folded():
-    machine = drawn(MooreMachine.from_source("regex:(a|b)(a|b)(a|b)|c"))
-    layout = lay_out(machine)
+    layout = lay_out(drawn(MooreMachine.from_source("regex:(a|b)(a|b)(a|b)|c")))
     for arrow in layout.arrows:
-        for q, centre in enumerate(layout.places):
-            if q not in arrow.edge:
-                assert min(math.dist(p, centre) for p in along(arrow.curve)) > layout.radius
+        others = np.delete(layout.places, arrow.edge, axis=0)
+        assert np.linalg.norm(points_of(arrow.curve)[:, None] - others, axis=-1).min() > layout.radius
     machine = drawn(MooreMachine.from_source("regex:abcd"))
     layout = lay_out(machine)
     assert layout.folded is not None
@@ -180,12 +185,18 @@ def test_arrows_keep_their_distance_and_sinks_are_folded():
     assert lay_out(drawn(zoo.sum_mod(5))).folded is None
     delta = np.array([[3, 4, 0, 5, 2, 1]])  # 0 → 3 → 5 → 1 → 4 → 2 → 0
     layout = lay_out(DrawnMachine.of(delta, range(6), 0, "a"))
-    q, order = 0, [0]
-    while len(order) < 6:
-        q = delta[0, q]
-        order.append(q)
-    steps = [math.dist(layout.places[a], layout.places[b]) for a, b in zip(order, [*order[1:], 0], strict=True)]
+    steps = [math.dist(layout.places[q], layout.places[then]) for q, then in enumerate(delta[0])]
     assert max(steps) < 1.35 * min(steps)
+
+
+def test_knots_are_undone():
+    graph = nx.DiGraph([(0, 6), (1, 5), (2, 4), (3, 4), (4, 9), (5, 8), (6, 7)])
+    columns = ordered([[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]], graph)
+    at = {q: i for column in columns for i, q in enumerate(column)}
+    between = [[(at[q], at[then]) for q, then in graph.edges if q in column] for column in columns]
+    assert not any((a - c) * (b - d) < 0 for ends in between for (a, b), (c, d) in combinations(ends, 2))
+    columns = [[0], [1, 2], [3]]
+    assert ordered(columns, nx.DiGraph([(0, 1), (0, 2), (1, 3), (2, 3)])) == columns
 
 
 @pytest.mark.parametrize("n", [1, DRAWN, DRAWN + 1])
@@ -208,9 +219,6 @@ def test_letters_of_arrows_and_wide_characters():
     assert short_list([0, 1, 2], ["0", "1", "2"], names_others=False) == "0, 1, 2"
     assert width("文字") > width("ab")
     assert width("") < width("a")
-
-
-pytestmark = pytest.mark.extra("report")
 
 
 def program(folder, text):
@@ -245,96 +253,6 @@ def test_machines_as_drawn_and_as_tables():
     assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
     assert DrawnMachine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
     assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
-    found = transitions(DrawnMachine.of([[1, 0], [0, 0]], ["<", "y"], 1, ["a", "b"], ["first <one>", "second"]))
-    assert found.count("<tr>") == 3
-    assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>2</td><td>1</td>" in found
-    assert "2 (start)" in found
-
-
-def test_arrows_end_at_circles_and_there_and_back_are_apart():
-    a, b, r = (0.0, 0.0), (200.0, 40.0), 20.0
-    for curve in (arc(a, b, 0.1, r), between(a, b, r, 9.0), through([a, (100.0, 90.0), b], r)):
-        assert len(curve) % 3 == 1
-        assert math.dist(curve[0], a) == pytest.approx(r)
-        assert math.dist(curve[-1], b) == pytest.approx(r + 5)
-        assert all(math.dist(p, a) > r - 1 and math.dist(p, b) > r for p in along(curve))
-    a, b = (0.0, 0.0), (150.0, 0.0)
-    for there, back in ((arc(a, b, 0, 20, True), arc(b, a, 0, 20, True)), (between(a, b, 20, 9), between(b, a, 20, 9))):
-        middles = [along(curve)[6] for curve in (there, back)]
-        assert abs(middles[0][1] - middles[1][1]) > 8
-
-
-def test_curves_pass_waypoints_and_loops_their_direction():
-    points = [(0.0, 0.0), (100.0, 60.0), (200.0, -10.0), (300.0, 0.0)]
-    curve = through(points, 10)
-    assert curve[3] == points[1]
-    assert curve[6] == points[2]
-    before, after = ((q[0] - p[0], q[1] - p[1]) for p, q in ((curve[2], curve[3]), (curve[3], curve[4])))
-    assert before[0] * after[1] == pytest.approx(before[1] * after[0])
-    tip, left, right = head(((0, 0), (1, 0), (9, 0), (10, 0)))
-    assert tip == (14, 0)
-    assert left[0] == pytest.approx(right[0])
-    assert left[0] < tip[0]
-    assert left[1] == -right[1]
-    xs, ys = zip(*along(loop((0, 0), 20, -math.pi / 2)), strict=True)
-    assert max(ys) < 0
-    assert sum(xs) / len(xs) == pytest.approx(0, abs=1)
-    assert widest_gap([0.0], 1.0) == pytest.approx(math.pi, abs=1e-6) or widest_gap([0.0], 1.0) == pytest.approx(
-        -math.pi
-    )
-    assert towards((0, 0), (10, 0), 4) == (4, 0)
-    assert widest_gap([0.0, math.pi], -1.0) == pytest.approx(-math.pi / 2)
-
-
-def crossings(columns, edges):
-    """By looking at every pair of edges."""
-    place = {node: (c, i) for c, column in enumerate(columns) for i, node in enumerate(column)}
-    ends = [sorted((place[a], place[b])) for a, b in edges]
-    return sum(
-        (a[1] - c[1]) * (b[1] - d[1]) < 0
-        for (a, b), (c, d) in itertools.combinations(ends, 2)
-        if a[0] == c[0] and b[0] == d[0]
-    )
-
-
-def test_knots_and_long_edges():
-    edges = [(0, 6), (1, 5), (2, 4), (3, 4), (4, 9), (5, 8), (6, 7)]
-    found = rank([0] * 4 + [1] * 3 + [2] * 3, edges, 50, 20)
-    assert crossings(found.columns, edges) == 0
-    found = rank([0, 1, 2, 3], [(0, 1), (1, 2), (2, 3), (0, 3), (3, 1)], 50, 20)
-    assert [len(found.routes[edge]) for edge in ((0, 1), (0, 3), (3, 1))] == [0, 2, 1]
-    where = {node: c for c, column in enumerate(found.columns) for node in column}
-    assert [where[node] for node in found.routes[0, 3]] == [1, 2]
-    assert where[found.routes[3, 1][0]] == 2
-    assert all(not route for route in rank([0, 1, 2], [(0, 2)], 50, None).routes.values())
-
-
-def test_columns_and_levels():
-    edges = [(0, q) for q in range(1, 8)] + [(q, 8) for q in range(4, 8)]
-    steps = distances(9, edges, 0)
-    assert steps == [0] + [1] * 7 + [2]
-    found = columns_of(steps, edges, 4)
-    assert found[0] == 0
-    assert sorted(found[1:8]) == [1] * 4 + [2] * 3
-    assert found[8] == 3
-    assert set(found[4:7]) <= {1, 2}
-    assert found[1] == found[2] == found[3] == 1  # what leads on comes last
-    found = rank([0, 1, 1, 2], [(0, 1), (1, 3)], 50, 20)
-    assert found.height[0] == pytest.approx(found.height[1], abs=0.1) == pytest.approx(found.height[3], abs=0.1)
-
-
-@given(st.lists(st.tuples(st.floats(-50, 50), st.floats(1, 5)), min_size=1, max_size=6))
-def test_places_are_apart_and_no_shift_of_a_part_is_nearer(pairs):
-    wanted, halves = (list(part) for part in zip(*pairs, strict=True))
-    found = spread(wanted, halves)
-    gaps = np.diff(found) - (np.array(halves[:-1]) + halves[1:])
-    assert (gaps > -1e-9).all()
-    cost = np.square(np.subtract(found, wanted)).sum()
-    for i, j, step in itertools.product(range(len(found)), range(len(found)), (-1e-3, 1e-3)):
-        moved = np.array(found)
-        moved[min(i, j) : max(i, j) + 1] += step
-        if (np.diff(moved) - (np.array(halves[:-1]) + halves[1:]) > -1e-9).all():
-            assert np.square(moved - wanted).sum() > cost - 1e-9
 
 
 def test_circles_of_the_layout_and_dollars():

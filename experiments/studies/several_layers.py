@@ -1,0 +1,91 @@
+"""Certified length, counterexample and repair of models of several layers.
+
+`python -m experiments.studies.several_layers`: the kept model of ModArith(5), and compiled cascades whose layers are
+disturbed by normal noise of a share of the largest weight. The certified length is that of an enumeration of at most
+`STEPS` steps (for the kept model that of `studies.learned`, which makes more); the counterexample is the shortest that
+`falsify` finds; the repair is dyadic, and proved for words of all lengths or refused with its reason.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from experiments import results_io, script
+from experiments.studies.keep_models import MODELS
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.repairing import repair
+from fsa2lrnn.verdicts import Proved, Refuted
+from fsa2lrnn.verification import prove_equivalent
+from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.falsify import falsify
+from fsa2lrnn.verification.specification import specification_of
+
+NAME = "several_layers"
+COMMAND = f"python -m experiments.studies.{NAME}"
+STEPS = 3_000
+KEPT = "arith5/seed-0"
+CASCADES = ("subtraction(3)", "subtraction(5)", "group(Q8)", "cycle_navigation(8)")
+NOISE = (0.001, 0.01, 0.03)
+
+
+def main() -> None:
+    """Measure all models and write results/several_layers.json after each."""
+    rows: list[dict[str, Any]] = []
+    plan = [("mod_arith(5)", 0.0), *((task, noise) for task in CASCADES for noise in NOISE)]
+    kept = results_io.read("learned")["results"]["models"][KEPT]
+    for task, noise in plan:
+        machine = MooreMachine.from_source(f"task:{task}")
+        model = disturbed(machine, noise) if noise else load(MODELS / f"{KEPT}.safetensors")
+        rows.append({"model": f"{task}, noise {noise:g}" if noise else KEPT, **measured(model, machine)})
+        if not noise:
+            rows[-1] |= {"certified": kept["certified"], "counterexample": kept["failure"]["length"]}
+        results_io.write(NAME, {"models": rows, "steps": STEPS}, COMMAND)
+
+
+def disturbed(machine: MooreMachine, noise: float) -> LRNN:
+    """Return the compiled cascade of a machine with noise on the weights of its layers."""
+    model, drawn = compile_machine(machine, form="cascade"), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if name.startswith("layers"):
+                weight += noise * weight.abs().max() * torch.randn(weight.shape, generator=drawn)
+    return model
+
+
+def measured(model: LRNN, machine: MooreMachine) -> dict[str, Any]:
+    """Return the row of one model."""
+    goal, begun = specification_of(model, machine, "lacked"), time.process_time()
+    certified = explore(model, goal, lambda steps: steps <= STEPS)
+    verdict = falsify(model, machine, ignore="lacked")
+    row: dict[str, Any] = {
+        "layers": [list(layer.block_sizes) for layer in model.recurrences],
+        "certified": certified.length,
+        "closed": certified.is_closed,
+        "counterexample": len(verdict.word) if isinstance(verdict, Refuted) else None,
+        "seconds_before": round(time.process_time() - begun, 1),
+    }
+    begun = time.process_time()
+    try:
+        repaired = repair(model, machine, mode="dyadic", ignore="lacked")
+    except (NotExact, NotExpressible) as error:
+        return {**row, "refused": str(error), "seconds": round(time.process_time() - begun, 1)}
+    proof = prove_equivalent(repaired.model, machine, empty_word=False, ignore="lacked")
+    return {
+        **row,
+        "refused": None,
+        "joint_states": proof.pairs if isinstance(proof, Proved) else None,
+        "classes": [[int(classes.max()) + 1 for classes in layer] for layer in repaired.layers],
+        "change": repaired.change._asdict(),
+        "seconds": round(time.process_time() - begun, 1),
+    }
+
+
+if __name__ == "__main__":
+    script.run(main)

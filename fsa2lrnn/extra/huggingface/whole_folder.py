@@ -1,0 +1,51 @@
+"""Atomic writes of folders: a crash leaves the old content unchanged, or no mixture with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask
+
+
+@contextmanager
+def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
+    """Yield an empty folder to write into, and move its files to `path` when the block ends without an error.
+
+    Until then `path` is unchanged; files of other names in it stay. `mark` is the file that makes `path` a folder of
+    its kind: it is removed first and written last, so that a process killed in between leaves no mixture with the old
+    files.
+    """
+    check_folder(path)
+    path = path.absolute()
+    # Inside a folder that exists, which may be the root of a disk; else in the folder where it will be made.
+    place = next(folder for folder in (path, *path.parents) if folder.exists())
+    remove_leftovers(place, path.name)
+    with ExitStack() as stack:
+        handle, temporary = begin(place / path.name, _make_folder)
+        stack.callback(os.close, handle)
+        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+        yield temporary
+        for file in temporary.iterdir():
+            with file.open("r+b") as content:
+                os.fsync(content.fileno())
+        if path.exists():
+            (path / mark).unlink(missing_ok=True)
+            for file in sorted(temporary.iterdir(), key=lambda file: file.name == mark):
+                file.replace(path / file.name)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.chmod(0o777 & ~umask())  # mkdtemp makes folders that only their owner reads
+            temporary.replace(path)
+
+
+def _make_folder(**names: Any) -> tuple[int, str]:
+    while True:
+        folder = tempfile.mkdtemp(**names)
+        with suppress(FileNotFoundError):  # it was taken for a leftover at once
+            return os.open(folder, os.O_RDONLY), folder

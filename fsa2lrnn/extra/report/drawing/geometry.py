@@ -1,0 +1,140 @@
+"""Curves and labels of a drawing, y downwards: a curve is a cubic Bézier curve, float (4, 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+Edge = tuple[int, int]
+
+_HEAD = 5.0  # that an arrow ends before its circle, for the head
+_T = np.linspace(0, 1, 41)[:, None]
+_BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * (1 - _T) ** 2 * _T, 3 * (1 - _T) * _T**2, _T**3])
+_BENDS = (0.0, 0.12, 0.25, 0.4, 0.55, 0.7)  # shares of its length that an arrow may be bent, the first by preference
+_APART = 16.0  # pixels that an arrow is bent at the least, where another one leads back
+_CLEAR = 4.0  # pixels between an arrow and the circles that it passes
+
+HEIGHT = 14.0  # of a line of text
+_SHARES = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78, 0.15, 0.85)  # of the way along the arrow, by preference
+_NEAR = (0.3, 0.26, 0.34, 0.22, 0.38, 0.42, 0.5, 0.58, 0.66, 0.15, 0.74)
+_GAPS = (3.0, 7.0, 12.0)  # between the arrow and its label
+_FURTHER, _RIGHT = 4.0, 1.5  # costs of each wider gap, and of the right side
+_CROSSED = 25.0  # cost of a label on an arrow: more than that of any other place along its own
+
+
+def points_of(curves: np.ndarray) -> np.ndarray:
+    """Return points of curves at equal steps of their parameter, including both ends: (…, 4, 2) -> (…, 41, 2)."""
+    return _BERNSTEIN @ curves
+
+
+def arrow(q: int, then: int, places: np.ndarray, radius: float, is_mutual: bool) -> np.ndarray:
+    """Return the curve from circle to circle, of several with different bends that which meets the fewest others.
+
+    With `is_mutual` an arrow leads back too: both are bent to their left, so that they are apart.
+    """
+    length = float(np.linalg.norm(places[then] - places[q])) or 1.0
+    bends = [max(bend, 0.14, _APART / length) for bend in _BENDS] if is_mutual else [*_BENDS, *(-b for b in _BENDS)]
+    curves = np.stack([_arc(places[q], places[then], bend, radius) for bend in sorted(bends, key=abs)])
+    others = np.delete(places, [q, then], axis=0)
+    gaps = np.linalg.norm(points_of(curves)[:, :, None] - others, axis=-1)
+    return curves[(gaps < radius + _CLEAR).sum((1, 2)).argmin()]
+
+
+def _arc(a: np.ndarray, b: np.ndarray, bend: float, radius: float) -> np.ndarray:
+    middle = (a + b) / 2 + bend * (b - a)[::-1] * (1, -1)
+    start, end = _towards(a, middle, radius), _towards(b, middle, radius + _HEAD)
+    return np.stack([start, (start + 2 * middle) / 3, (end + 2 * middle) / 3, end])
+
+
+def loop(a: np.ndarray, radius: float, angle: float) -> np.ndarray:
+    """Return the curve from a circle back to itself, in the direction `angle`."""
+    sizes, turns = np.array([radius, radius + 30, radius + 30, radius + _HEAD]), np.array([-0.42, -0.52, 0.52, 0.42])
+    return a + sizes[:, None] * _directions(angle + turns)
+
+
+def entry(a: np.ndarray, radius: float, angle: float) -> np.ndarray:
+    """Return the curve that leads straight to a circle, from the direction `angle`."""
+    return a + np.linspace(radius + 30, radius + _HEAD, 4)[:, None] * _directions(np.array([angle]))
+
+
+def head(curve: np.ndarray, size: float = 7.0) -> np.ndarray:
+    """Return the corners of the arrowhead at the end of a curve, the tip first, (3, 2)."""
+    turn = math.atan2(*(curve[-1] - curve[-2])[::-1])
+    tip = curve[-1] + 4 * _directions(np.array([turn]))
+    return np.concatenate([tip, tip - size * _directions(turn + np.array([-0.42, 0.42]))])
+
+
+def free_direction(angles: Sequence[float], preferred: float) -> float:
+    """Return the direction, of twelve, that is farthest from given ones; among equals the nearest to `preferred`.
+
+    >>> free_direction([0.0, 1.0, 2.0], -math.pi / 2), free_direction([], 0.5)
+    (-1.5707963267948966, 0.5)
+    """
+    options = [preferred + side * step * math.pi / 6 for step in range(7) for side in (1, -1)]
+    # From half a turn to 1.2 radians all are equally good.
+    return max(
+        options, key=lambda angle: min([1.2, *(abs(math.remainder(angle - other, math.tau)) for other in angles)])
+    )
+
+
+def _directions(angles: np.ndarray) -> np.ndarray:
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+
+def _towards(a: np.ndarray, b: np.ndarray, r: float) -> np.ndarray:
+    return a + (b - a) * (r / (np.linalg.norm(b - a) or 1.0))
+
+
+def boxes_around(middles: np.ndarray, widths: np.ndarray | float, heights: np.ndarray | float) -> np.ndarray:
+    """Return boxes (left, top, right, bottom) of these sizes around points: (…, 2) -> (…, 4)."""
+    half = np.stack(np.broadcast_arrays(np.asarray(widths) / 2, np.asarray(heights) / 2), axis=-1)
+    return np.concatenate(np.broadcast_arrays(middles - half, middles + half), axis=-1)
+
+
+def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return which boxes have more than a border in common: (n, 4), (m, 4) -> bool (n, m)."""
+    mine, theirs = boxes[:, None], others[None]
+    begins_before = np.concatenate([mine[..., :2] < theirs[..., 2:], theirs[..., :2] < mine[..., 2:]], axis=-1)
+    return np.asarray(begins_before.all(axis=-1))
+
+
+def place_labels(
+    curves: Mapping[Edge, np.ndarray], widths: Mapping[Edge, float], taken: np.ndarray, near: bool = False
+) -> dict[Edge, np.ndarray]:
+    """Return the centres of the labels of curves that have a free place; long labels are placed first.
+
+    Labels are at the middle of their arrows, or `near` their beginnings, next to them and on no box of `taken`, (m, 4).
+
+    >>> straight = np.array([[0.0, 0.0], [33, 0], [67, 0], [100, 0]])
+    >>> place_labels({(0, 1): straight}, {(0, 1): 10.0}, np.empty((0, 4)))[0, 1].round(6).tolist()
+    [50.0, -10.0]
+    """
+    found: dict[Edge, np.ndarray] = {}
+    if not curves:
+        return found
+    crossed = points_of(np.stack(list(curves.values()))).reshape(-1, 2)
+    for edge in sorted(curves, key=lambda edge: -widths[edge]):
+        middles, costs = _candidates(points_of(curves[edge]), widths[edge], _NEAR if near else _SHARES)
+        boxes = boxes_around(middles, widths[edge], HEIGHT)
+        on = ((crossed > boxes[:, None, :2]) & (crossed < boxes[:, None, 2:])).all(-1).sum(1)  # its own arrow too
+        costs = costs + on + _CROSSED * (on > 0)
+        costs[overlap(boxes, taken).any(1)] = np.inf
+        if np.isfinite(costs[best := costs.argmin()]):
+            found[edge] = middles[best]
+            taken = np.concatenate([taken, boxes[[best]]])
+    return found
+
+
+def _candidates(points: np.ndarray, width: float, shares: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
+    middles, costs = [], []
+    for i, share in enumerate(shares):
+        k = round(share * (len(points) - 1))
+        along = points[k + 1] - points[k - 1]
+        across = along[::-1] * (1, -1) / (np.linalg.norm(along) or 1.0)
+        for j, gap in enumerate(_GAPS):
+            away = np.abs(across) @ (width / 2, HEIGHT / 2) + gap
+            middles += [points[k] + away * across, points[k] - away * across]
+            costs += [i + _FURTHER * j, i + _FURTHER * j + _RIGHT]
+    return np.array(middles), np.array(costs)

@@ -1,0 +1,44 @@
+"""Pages from the templates of `pages/`."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import markupsafe
+
+from fsa2lrnn.display.markup import Markup, visible
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a page from a template; what is not markup already is escaped, also invisible characters."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fsa2lrnn.extra.report", "pages"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["source"] = source
+    return environment
+
+
+def source(name: str) -> markupsafe.Markup:
+    """Return a style sheet or a program of `pages/` as it is."""
+    return markupsafe.Markup(files("fsa2lrnn.extra.report").joinpath("pages", name).read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Markup):
+        return markupsafe.Markup(value)
+    if isinstance(value, float):  # and those of numpy
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return value if hasattr(value, "__html__") else "" if value is None else visible(str(value))

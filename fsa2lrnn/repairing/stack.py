@@ -1,0 +1,498 @@
+"""Repair of several layers, from the lowest up: finitely many exact states in each, near those that it has learned.
+
+Above exact layers, a layer reads finitely many inputs. Each of its blocks separates some states of the machine
+(`partition`); it becomes a dead-beat block that carries these classes exactly, and whose state, for each input and each
+class before it, is near the mean of what the trained model has there. Its gates look up the tables of each input
+(`lookups`). The state of the stack is then a function of the last input and the classes, and the read-out changes as
+little as it takes to read the machine's output from it (docs/theory.md, §8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extraction import ModelSystem, output_numbers
+from fsa2lrnn.extraction.walk import FrontierSuccessors, Interner
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.repairing.columns import column_norm
+from fsa2lrnn.repairing.dyadic import PLACES, DeadbeatBlock, ridge, round_near
+from fsa2lrnn.repairing.lookups import LookUp
+from fsa2lrnn.repairing.observed import RepairStates, times_met
+from fsa2lrnn.repairing.partition import held_partitions
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
+from fsa2lrnn.repairing.representation import Representation
+from fsa2lrnn.repairing.result import Change, Repaired
+from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.specification import Specification
+from fsa2lrnn.verification.walk import JointWalk
+
+_ATTEMPTS = ((3.0, 0.8), (2.0, 2.0))  # deviations between classes, and how far the states of a block may move
+_DETAILS = ("input and class before", "input and class after", "class after")  # what the state of a block depends on
+_WORDS, _LETTERS, _AT_ONCE = 2_000, 32, 128
+_MOST = 100_000  # states of a repaired stack, with the machine's
+_UNIT = 2.0**-6  # of the embedding, and of blocks without classes
+_AMPLITUDE = 0.3  # of classes that a block does not write itself, relative to the largest that it does
+_LEAD = 0.05  # of the expected logit over the others, relative to their mean range
+_READOUT_STEPS, _READOUT_DAMPING = 2_000, 1e-3
+
+
+class StackObservations(NamedTuple):
+    """A trained model along words, up to its first mistake in each.
+
+    Args:
+        tokens: int64 (B, T).
+        states: int64 (B, T + 1), the machine's, from the initial one.
+        u, x: for each layer what it reads (B, T, d) and its state (B, T, width), float64.
+        right: bool (B, T), the positions before the model's first mistake.
+    """
+
+    tokens: np.ndarray
+    states: np.ndarray
+    u: list[np.ndarray]
+    x: list[np.ndarray]
+    right: np.ndarray
+
+
+class LayerInputs(NamedTuple):
+    """The inputs of a layer above exact layers.
+
+    Args:
+        look_up: of the numbers that it reads.
+        delta: int64 (|S|, n + 1), the machine's state after an input that follows a state, −1 where it never does.
+        numbers: int64 (N,), the input at each observed position before the model's first mistake.
+    """
+
+    look_up: LookUp
+    delta: np.ndarray
+    numbers: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ExactLayer:
+    """A repaired layer.
+
+    Args:
+        inputs: its inputs; A (|S|, H, b, b) and v (|S|, H, b): the tables of each; x0: (H, b).
+        classes: for each block the class of every state of the machine.
+        learned: A, v and x0 of the trained model, at the mean of what it reads at the positions of each input.
+    """
+
+    inputs: LookUp
+    A: np.ndarray
+    v: np.ndarray
+    x0: np.ndarray
+    classes: tuple[np.ndarray, ...]
+    learned: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+def repair_stack(
+    model: LRNN, machine: MooreMachine, goal: Specification, states: RepairStates, deadline: Deadline
+) -> Repaired:
+    """Return a repaired model of several layers, proved on all words but the empty one.
+
+    Raises:
+        UnsupportedFormat: for layers without tables, or an embedding or a read-out that are not a table and a gate.
+        NotExpressible: naming two words that the layers lead to one state although the machine's outputs differ.
+        NotExact: if the proof fails.
+    """
+    observed, faults = observe_stack(model, states), list[NotExact | NotExpressible]()
+    for separation, tolerance in _ATTEMPTS:
+        work = StackRepair(model, states, separation, tolerance, deadline)
+        try:
+            repaired = work.run(observed)
+        except (NotExact, NotExpressible) as error:
+            faults.append(error)
+            continue
+        verdict = prove_equivalent(repaired, machine, _MOST, False, goal.ignored, deadline)
+        if isinstance(verdict, Proved):
+            return work.report(repaired, goal)
+        faults.append(NotExact(f"the verdict on the repaired layers is {verdict}"))
+    raise type(faults[0])("; and at another attempt: ".join(dict.fromkeys(map(str, faults))))
+
+
+class _Choice(NamedTuple):
+    """Classes that a block may carry, the block with them, and how far its states move for that."""
+
+    head: int
+    labels: np.ndarray
+    block: Block
+    moved: float
+
+
+def observe_stack(model: LRNN, states: RepairStates, seed: int = 0) -> StackObservations:
+    """Run a model in float64 along random words of letters that lead on to outputs that count.
+
+    Raises `NotExact` naming the states that no word reaches without a mistake before it.
+    """
+    if not (model.has_plain_ends and all(layer.has_tables for layer in model.recurrences)):
+        raise UnsupportedFormat("only layers with tables, between an embedding and a gate as read-out, are repaired")
+    model = in_float64(model)
+    tokens = states.random_words(np.random.default_rng(seed), _WORDS, _LETTERS)
+    path = np.column_stack([np.full(len(tokens), states.initial), states.path(tokens)])
+    pieces, outputs = [], []
+    with torch.no_grad():
+        for part in torch.from_numpy(tokens).split(_AT_ONCE):
+            pieces.append(model.trace(part, model.initial_state(len(part))))
+            outputs.append(output_numbers(pieces[-1][-1][1]))
+    u, x = ([np.concatenate([p[i][j].numpy() for p in pieces]) for i in range(len(model.layers))] for j in (0, 1))
+    wrong = states.is_wrong(np.concatenate(outputs), path[:, 1:]) | ~states.coaccessible[path[:, 1:]]
+    right = ~np.logical_or.accumulate(wrong, axis=1)
+    times_met(states, path[:, 1:][right], states.coaccessible)
+    return StackObservations(tokens, path, u, x, right)
+
+
+class StackRepair:
+    """A repair of several layers in progress: `layers` are repaired, those above them not yet."""
+
+    def __init__(
+        self, model: LRNN, states: RepairStates, separation: float, tolerance: float, deadline: Deadline = NEVER
+    ) -> None:
+        self._dtype, self._digits = model.dtype, -int(np.log2(torch.finfo(model.dtype).eps)) + 1
+        self._model, self._states, self._deadline = in_float64(model), states, deadline
+        self._separation, self._tolerance = separation, tolerance
+        self.layers: list[ExactLayer] = []
+
+    def run(self, observed: StackObservations) -> LRNN:
+        """Return the repaired model, whose read-out may still be wrong somewhere."""
+        inputs = self._inputs(0, observed)
+        for i in range(len(self._model.layers) - 1):
+            for detail in _DETAILS:  # the fewer states, the less likely one lies among the others
+                exact = self._layer(i, inputs, observed, detail)
+                try:
+                    inputs = self._inputs(i + 1, observed, exact)
+                    break
+                except NotExpressible:
+                    if detail == _DETAILS[-1]:
+                        raise
+        last = self._layer(-1, inputs, observed, _DETAILS[0])
+        self.layers.append(last)
+        model = self._build()
+        self._read_out(model)
+        return model
+
+    def report(self, repaired: LRNN, goal: Specification) -> Repaired:
+        """Return the result, with the change of all tables together."""
+        exact = [(layer.A, layer.v, layer.x0) for layer in self.layers]
+        learned = [layer.learned for layer in self.layers]
+        after, before = (
+            [np.concatenate([part.ravel() for part in parts]) for parts in zip(*side, strict=True)]
+            for side in (exact, learned)
+        )
+        p = self._model.config.p
+        return Repaired(
+            repaired,
+            "dyadic",
+            "keep",
+            (),
+            self._states.numbers,
+            goal.scope,
+            Change(
+                *(float(np.linalg.norm(a - b) / (np.linalg.norm(b) or 1.0)) for a, b in zip(after, before, strict=True))
+            ),
+            p,
+            max(column_norm(A, p) for A, _, _ in learned),
+            max(column_norm(A, p) for A, _, _ in exact),
+            None,
+            tuple(layer.classes for layer in self.layers),
+        )
+
+    def _build(self) -> LRNN:
+        """Return the model with the layers repaired so far; those above are zero."""
+        config, dtype = self._model.config, self._dtype
+        sizes = [layer.block_sizes for layer in self._model.recurrences]
+        counts = [len(layer.A) for layer in self.layers] + [1] * (len(sizes) - len(self.layers))
+        kinds = tuple(BlockLayerConfig(size, count, count) for size, count in zip(sizes, counts, strict=True))
+        norm = "readout" if config.layer_norm else False
+        model = like(self._model, replace(config, layers=kinds, normalisation="none", layer_norm=norm), dtype)
+        parts = [
+            (
+                torch.from_numpy(layer.x0),
+                {"transition": layer.inputs.gate(layer.A, dtype), "value": layer.inputs.gate(layer.v, dtype)},
+            )
+            for layer in self.layers
+        ]
+        parts += [(torch.zeros(len(size), max(size)), {}) for size in sizes[len(parts) :]]
+        embedding = self._model.embedding.get_parameter("weight").detach()
+        model.write((embedding / _UNIT).round() * _UNIT, parts, cast("Gate", self._model.readout).weights._asdict())
+        if model.norms:
+            model.norms[-1].load_state_dict(self._model.norms[-1].state_dict())
+        return model
+
+    def _inputs(self, i: int, observed: StackObservations, below: ExactLayer | None = None) -> LayerInputs:
+        self.layers[i - 1 :] = [] if below is None else [below]
+        model, interner, rows, moves = self._build(), Interner(), [], []
+        for _, _, before, after, u in self._reached(model, i):
+            numbers, new = interner.new(_bytes(u))
+            rows.append(u[new])
+            moves.append(np.column_stack([numbers, before, after]))
+        number, source, target = np.concatenate(moves).T
+        delta = np.full((len(interner), self._states.delta.shape[1]), -1)
+        delta[number, source] = target
+        at = []
+        with torch.no_grad():
+            for words in torch.from_numpy(observed.tokens).split(_AT_ONCE):
+                u = model.trace(words, model.initial_state(len(words)))[i][0].double().numpy()
+                at.append(u[observed.right[len(at) * _AT_ONCE :][: len(words)]])
+        numbers = interner.number(_bytes(np.concatenate(at)))
+        if len(interner) > len(delta):
+            raise NotExact(f"layer {i} reads other numbers in batches than letter by letter: the layers below round")
+        return LayerInputs(LookUp.of(np.concatenate(rows)), delta, numbers)
+
+    def _layer(self, i: int, inputs: LayerInputs, observed: StackObservations, detail: str) -> ExactLayer:
+        self.layers = self.layers[: i if i >= 0 else len(self._model.layers) - 1]
+        layer, right, n = self._model.recurrences[i], observed.right, len(inputs.delta)
+        x0 = layer.initial_state(1)[0].detach().numpy()
+        b = x0.shape[1]
+        u = _means(observed.u[i][right], inputs.numbers, np.zeros_like(inputs.numbers), (n, 1))[:, 0]
+        with torch.no_grad():
+            A, v = (table.numpy() for table in layer.tables(torch.from_numpy(u)))
+        before, after = observed.states[:, :-1][right], observed.states[:, 1:][right]
+        alike = np.flatnonzero(self._states.numbers[:-1] == self._states.numbers[-1])
+        twin = int(alike[0]) if len(alike) else self._states.initial
+        states = np.append(after, twin)
+        exact = ExactLayer(inputs.look_up, np.zeros_like(A), np.zeros_like(v), np.zeros_like(x0), (), (A, v, x0))
+        parts = [observed.x[i][:, :, h * b : h * b + size][right] for h, size in enumerate(layer.block_sizes)]
+        choices: list[_Choice] = []
+        for h, x in enumerate(parts):
+            start = x0[h, : x.shape[1]]
+            sizes = sorted({max(x.shape[1], 2), x.shape[1] // 2 + 1}, reverse=True)
+            # What depends on the input alone can be shifted: without it, classes after unlike inputs are comparable.
+            for shift in (0 * x, _input_means(x, inputs, after)):
+                along = np.vstack([x - shift, start - shift.mean(0)])
+                for labels in held_partitions(along, states, inputs.delta, sizes, self._separation, self._deadline):
+                    labels[self._states.initial] = labels[twin]
+                    block = self._block(x, before if detail == _DETAILS[0] else after, labels, inputs, start, detail)
+                    if block is not None:
+                        choices.append(_Choice(h, labels, *block))
+        nothing = np.zeros(self._states.delta.shape[1], np.int64)
+        chosen, classes = {choice.head: choice for choice in self._needed(choices, nothing)}, []
+        for h, x in enumerate(parts):
+            size = x.shape[1]
+            block = chosen[h].block if h in chosen else self._forgetting(x, inputs, x0[h, :size], detail)
+            classes.append(chosen[h].labels if h in chosen else nothing)
+            exact.A[:, h, :size, :size], exact.v[:, h, :size], exact.x0[h, :size] = block.A, block.v, block.x0
+        return replace(exact, classes=tuple(classes))
+
+    def _needed(self, choices: list[_Choice], nothing: np.ndarray) -> list[_Choice]:
+        """Return choices for few blocks that together separate all that any choice does and lower layers do not."""
+        carried = _meet([nothing, *(labels for layer in self.layers for labels in layer.classes)])
+        chosen: list[_Choice] = []
+        while choices:
+            gains = [int(_meet([carried, choice.labels]).max() - carried.max()) for choice in choices]
+            best = max(range(len(choices)), key=lambda i: gains[i] / (0.1 + choices[i].moved))
+            if gains[best] == 0:
+                break
+            chosen.append(choices[best])
+            carried = _meet([carried, choices[best].labels])
+            choices = [choice for choice in choices if choice.head != chosen[-1].head]
+        return chosen
+
+    def _forgetting(self, x: np.ndarray, inputs: LayerInputs, x0: np.ndarray, detail: str) -> Block:
+        """Return a block without classes: its state depends on the last input only, or is constant."""
+        means = _means(x, inputs.numbers, np.zeros_like(inputs.numbers), (len(inputs.delta), 1))[:, 0]
+        if detail == _DETAILS[-1]:
+            means[:] = x.mean(0)
+        v, start = (np.round(part / _UNIT) * _UNIT for part in (means, x0))
+        return Block(np.zeros((*v.shape, len(x0))), v, start)
+
+    def _block(
+        self, x: np.ndarray, at: np.ndarray, labels: np.ndarray, inputs: LayerInputs, x0: np.ndarray, detail: str
+    ) -> tuple[Block, float] | None:
+        """Return a dead-beat block that carries these classes without rounding, and how far its states have moved.
+
+        The distance is relative to their deviation; None if no such block within the tolerance was found.
+        """
+        k, initial = int(labels.max()) + 1, int(labels[self._states.initial])
+        delta = np.tile(np.arange(k), (len(inputs.delta), 1))  # of classes; where an input never follows one, any
+        is_met = np.zeros(delta.shape, bool)
+        number, source = np.nonzero(inputs.delta >= 0)
+        delta[number, labels[source]] = labels[inputs.delta[number, source]]
+        is_met[number, labels[source]] = True
+        X = _means(x, inputs.numbers, labels[at], delta.shape)
+        if detail != _DETAILS[0]:
+            X = np.take_along_axis(X, delta[:, :, None], axis=1)
+        if detail == _DETAILS[-1]:
+            X = _centres(X[is_met], delta[is_met], k)[delta]
+        if len(x0) == 1:
+            return _lane(X[is_met, 0], delta, delta[is_met], initial), 0.0
+        X, codes = _widen(X, delta, is_met), np.eye(k)[:, :-1]
+        along, classes = np.vstack([X[is_met], x0]), np.append(delta[is_met], initial)
+        probe = _probe(along, classes, codes)
+        codes, probe = _in_scale(codes, probe)
+        u = codes[delta[:, -1]]
+        B = ((codes[delta[:, :-1]] - u[:, None]) / codes.max()).swapaxes(1, 2)
+        image = Representation(np.vstack([codes, codes[initial]]), B, u, np.column_stack([delta, delta[:, initial]]))
+        W = ((X[:, :-1] - X[:, -1:]) / codes.max()).swapaxes(1, 2)
+        beat = DeadbeatBlock(W, X[:, -1], x0, probe)
+        deviation = np.linalg.norm(X[is_met] - X[is_met].mean(0))
+        best, least = None, self._tolerance
+        for places in PLACES:
+            try:
+                rounded = round_near(beat, image, places)
+            except NotExpressible:
+                continue
+            moved = float(np.linalg.norm((rounded.beat.states(image)[:, :-1] - X)[is_met]) / deviation)
+            if rounded.bits <= self._digits and moved < least:
+                best, least = (rounded.block, moved), moved
+        return best
+
+    def _read_out(self, model: LRNN) -> None:
+        """Change the read-out's second map by little, so that the expected logit leads in every reachable state."""
+        gate, first = cast("Gate", model.readout), {}
+        for walk, ahead, _, after, u in self._reached(model, len(model.layers)):
+            for place in np.flatnonzero(self._states.counts[after]).tolist():
+                q, (other, word, _) = (
+                    int(after[place]),
+                    first.setdefault(u[place].tobytes(), (int(after[place]), walk.word(ahead, place), u[place])),
+                )
+                if self._states.wanted[q] != self._states.wanted[other]:
+                    raise NotExpressible(self._lacking(word, walk.word(ahead, place), other, q))
+        rows = torch.from_numpy(np.stack([u for _, _, u in first.values()])).to(model.dtype)
+        wanted = self._states.wanted[[q for q, _, _ in first.values()]]
+        with torch.no_grad():
+            hidden = gate.hidden(rows).double().numpy()
+        weights = gate.weights
+        W, b = lead(hidden, wanted, weights.W2.detach().double().numpy(), weights.b2.detach().double().numpy())
+        gate.set({**weights._asdict(), "W2": torch.from_numpy(W), "b2": torch.from_numpy(b)})
+
+    def _lacking(self, first: np.ndarray, second: np.ndarray, q: int, other: int) -> str:
+        """Return what is missing: two words that lead all layers to one state, but the machine to two."""
+        words = [tuple(self._model.alphabet[a] for a in word.tolist()) for word in (first, second)]
+        states = [int(self._states.numbers[state]) for state in (q, other)]
+        outputs = [self._states.outputs[self._states.wanted[state]] for state in (q, other)]
+        return (
+            f"the layers carry too little: {words[0]} and {words[1]} lead all of them to one state, but the minimal "
+            f"machine to states {states[0]} and {states[1]} with the outputs {outputs[0]!r} and {outputs[1]!r}, so "
+            f"that no read-out is right: their blocks separate too few states by {self._separation} deviations"
+        )
+
+    def _reached(
+        self, model: LRNN, at: int
+    ) -> Iterator[tuple[JointWalk[np.ndarray, np.ndarray], FrontierSuccessors, np.ndarray, np.ndarray, np.ndarray]]:
+        """Yield the joint states one letter further, the machine's before and after it, and what layer `at` reads."""
+        system = ModelSystem(model, deadline=self._deadline)
+        walk = JointWalk(system, self._states)
+        while len(walk):
+            ahead, after = walk.look()
+            if len(after):
+                state = system.state_of(walk.states[ahead.parents])
+                with torch.no_grad():
+                    u = model.trace(torch.from_numpy(ahead.letters)[:, None], state)[at][0][:, 0].double().numpy()
+                yield walk, ahead, walk.tags[ahead.parents], after, u
+            walk.keep_new(ahead, after)
+            if walk.seen > _MOST:
+                raise NotExpressible(f"the repaired layers reach more than {_MOST:,} states: their steps round")
+
+
+def lead(hidden: np.ndarray, wanted: np.ndarray, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return W and b near the given ones for which the wanted logit leads at every point, or the last ones tried.
+
+    Each step adds a damped least-squares change that gives wanted logits the lead that they lack.
+    """
+    wide, joint, at = np.hstack([hidden, np.ones((len(hidden), 1))]), np.hstack([W, b[:, None]]), np.arange(len(wanted))
+    gram = wide.T @ wide
+    back = np.linalg.solve(gram + _READOUT_DAMPING * np.trace(gram) / len(gram) * np.eye(len(gram)), wide.T)
+    needed = _LEAD * float(np.ptp(wide @ joint.T, axis=1).mean())
+    for _ in range(_READOUT_STEPS):
+        logits = wide @ joint.T
+        lacking = np.maximum(needed - (logits[at, wanted][:, None] - logits), 0)
+        lacking[at, wanted] = 0
+        if not lacking.any():
+            break
+        step = -lacking / 2
+        step[at, wanted] = lacking.max(1) / 2
+        joint = joint + 1.5 * (back @ step).T
+    return joint[:, :-1], joint[:, -1]
+
+
+def in_float64(model: LRNN) -> LRNN:
+    """Return a copy of a model in float64."""
+    copied = like(model, model.config, torch.float64)
+    copied.load_state_dict(model.state_dict())
+    return copied
+
+
+def like(model: LRNN, config: LRNNConfig, dtype: torch.dtype) -> LRNN:
+    """Return a new model of the class of another one."""
+    return type(model)(config).to(dtype)
+
+
+def _bytes(rows: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(rows + 0.0).view(np.uint8).reshape(len(rows), -1)  # −0 and 0 are one number
+
+
+def _means(x: np.ndarray, numbers: np.ndarray, classes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """Return the mean vector of each input and class, that of the input where the two never met: (|S|, k, b)."""
+    total, count = np.zeros((*shape, x.shape[1])), np.zeros((*shape, 1))
+    np.add.at(total, (numbers, classes), x)
+    np.add.at(count, (numbers, classes), 1)
+    of_input = np.where(count.sum(1) > 0, total.sum(1) / np.maximum(count.sum(1), 1), x.mean(0))
+    return np.where(count > 0, total / np.maximum(count, 1), of_input[:, None])
+
+
+def _meet(partitions: list[np.ndarray]) -> np.ndarray:
+    """Return the coarsest partition that is finer than all of these."""
+    return np.unique(np.stack(partitions, axis=1), axis=0, return_inverse=True)[1].ravel()
+
+
+def _input_means(x: np.ndarray, inputs: LayerInputs, states: np.ndarray) -> np.ndarray:
+    """Return for each vector the mean of those after the same input, every state after it counting equally."""
+    n = inputs.delta.shape[1]
+    _, cell, count = np.unique(inputs.numbers * n + states, return_inverse=True, return_counts=True)
+    weights = 1 / count[cell.ravel()]
+    total, weight = np.zeros((len(inputs.delta), x.shape[1])), np.bincount(inputs.numbers, weights)
+    np.add.at(total, inputs.numbers, x * weights[:, None])
+    return total[inputs.numbers] / weight[inputs.numbers, None]
+
+
+def _probe(x: np.ndarray, classes: np.ndarray, codes: np.ndarray) -> ReadoutProbe:
+    """Return U x + c that gives the code of each class at the mean of its vectors and varies least within classes."""
+    read = ridge(x, codes[classes])
+    centres = _centres(x, classes, len(codes))
+    wide = np.hstack([centres @ read[:-1] + read[-1], np.ones((len(codes), 1))])  # (k, k), shrunken codes
+    straight = np.linalg.lstsq(wide, codes, rcond=1e-6)[0]
+    return ReadoutProbe((read[:-1] @ straight[:-1]).T, read[-1] @ straight[:-1] + straight[-1])
+
+
+def _in_scale(codes: np.ndarray, probe: ReadoutProbe) -> tuple[np.ndarray, ReadoutProbe]:
+    """Return codes times a power of two, with which the entries of U are about 1, and U and c for them."""
+    unit = 2.0 ** -np.round(np.log2(np.abs(probe.U).max()))
+    return codes * unit, ReadoutProbe(probe.U * unit, probe.c * unit)
+
+
+def _centres(x: np.ndarray, classes: np.ndarray, k: int) -> np.ndarray:
+    """Return the mean of each class, of all where a class has no vector: (k, b)."""
+    return np.stack([x[classes == c].mean(0) if (classes == c).any() else x.mean(0) for c in range(k)])
+
+
+def _lane(x: np.ndarray, delta: np.ndarray, targets: np.ndarray, initial: int) -> Block:
+    """Return a block of size 1 with one number for each of two classes, a power of two apart."""
+    low, high = _centres(x[:, None], targets, 2)[:, 0]
+    apart = np.copysign(2.0 ** np.round(np.log2(max(abs(high - low), _UNIT))), high - low)
+    values = np.round(low / _UNIT) * _UNIT + np.array([0.0, apart])
+    A = (delta[:, 1] - delta[:, 0]).astype(np.float64)
+    return Block(A[:, None, None], (values[delta[:, 0]] - A * values[0])[:, None], values[[initial]])
+
+
+def _widen(X: np.ndarray, delta: np.ndarray, is_met: np.ndarray) -> np.ndarray:
+    """Return vectors whose classes are affinely independent: what they lack is written where they vary least."""
+    k, met, targets = X.shape[1], X[is_met], delta[is_met]
+    centres = _centres(met, targets, k)
+    left, sizes, right = np.linalg.svd(centres - centres.mean(0))
+    strong = int((sizes[: k - 1] > _AMPLITUDE * max(sizes[0], _UNIT)).sum())
+    lacking = np.linalg.qr(np.column_stack([np.ones(k), left[:, :strong], np.eye(k)]))[0][:, 1 + strong : k]
+    unread = right[strong:].T
+    quiet = np.linalg.eigh(np.cov((met @ unread).T).reshape(unread.shape[1], -1))[1][:, : k - 1 - strong]
+    return X + max(sizes[0], _UNIT) * _AMPLITUDE * lacking[delta] @ (unread @ quiet).T
