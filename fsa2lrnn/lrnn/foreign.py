@@ -102,7 +102,7 @@ class ForeignWeights:
         readout = tables.readout
         if not (tables.A.isfinite().all() and tables.v.isfinite().all()):
             raise CheckpointError(
-                "the tables hold numbers that are not finite, and a look-up would spread them: mend them"
+                "the tables hold numbers that are not finite, and a look-up would spread them: repair them"
             )
         config = LRNNConfig(
             alphabet=tables.alphabet,

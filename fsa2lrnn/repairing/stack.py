@@ -122,7 +122,7 @@ def repair_stack(
     raise type(faults[0])("; and at another attempt: ".join(dict.fromkeys(map(str, faults))))
 
 
-class _Choice(NamedTuple):
+class _BlockCandidate(NamedTuple):
     """Classes that a block may carry, the block with them, and how far its states move for that."""
 
     head: int
@@ -264,7 +264,7 @@ class StackRepair:
         states = np.append(after, twin)
         exact = ExactLayer(inputs.look_up, np.zeros_like(A), np.zeros_like(v), np.zeros_like(x0), (), (A, v, x0))
         parts = [observed.x[i][:, :, h * b : h * b + size][right] for h, size in enumerate(layer.block_sizes)]
-        choices: list[_Choice] = []
+        choices: list[_BlockCandidate] = []
         for h, x in enumerate(parts):
             start = x0[h, : x.shape[1]]
             sizes = sorted({max(x.shape[1], 2), x.shape[1] // 2 + 1}, reverse=True)
@@ -275,7 +275,7 @@ class StackRepair:
                     labels[self._states.initial] = labels[twin]
                     block = self._block(x, before if detail == _DETAILS[0] else after, labels, inputs, start, detail)
                     if block is not None:
-                        choices.append(_Choice(h, labels, *block))
+                        choices.append(_BlockCandidate(h, labels, *block))
         nothing = np.zeros(self._states.delta.shape[1], np.int64)
         chosen, classes = {choice.head: choice for choice in self._needed(choices, nothing)}, []
         for h, x in enumerate(parts):
@@ -285,10 +285,10 @@ class StackRepair:
             exact.A[:, h, :size, :size], exact.v[:, h, :size], exact.x0[h, :size] = block.A, block.v, block.x0
         return replace(exact, classes=tuple(classes))
 
-    def _needed(self, choices: list[_Choice], nothing: np.ndarray) -> list[_Choice]:
+    def _needed(self, choices: list[_BlockCandidate], nothing: np.ndarray) -> list[_BlockCandidate]:
         """Return choices for few blocks that together separate all that any choice does and lower layers do not."""
         carried = _meet([nothing, *(labels for layer in self.layers for labels in layer.classes)])
-        chosen: list[_Choice] = []
+        chosen: list[_BlockCandidate] = []
         while choices:
             gains = [int(_meet([carried, choice.labels]).max() - carried.max()) for choice in choices]
             best = max(range(len(choices)), key=lambda i: gains[i] / (0.1 + choices[i].moved))
