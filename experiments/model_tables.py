@@ -118,6 +118,33 @@ def certified_gap() -> str:
     )
 
 
+def joint_directions() -> str:
+    """Return, per model measured, what joint directions without loss could add, as shares of the counterexample."""
+    rows = results_io.read("joint_directions")["results"]["models"]
+    names = ("sets", "carried", "units", "functions")
+    header = [
+        "model",
+        "memory",
+        "sets",
+        "carried without loss",
+        "and hidden units",
+        "and final functions",
+        "scale",
+        "turn",
+    ]
+    lines = [
+        [
+            row["model"],
+            str(row["memory"]),
+            *(f"{row[name] / row['counterexample']:.2f}" for name in names),
+            f"{row['scale']:.2f}",
+            f"{row['turn']:.2f}",
+        ]
+        for row in sorted(rows, key=lambda row: row["model"])
+    ]
+    return markdown(header, lines)
+
+
 def several_layers() -> str:
     """Return certified lengths, counterexamples and repairs of models of several layers."""
     document = results_io.read("several_layers")

@@ -14,6 +14,7 @@ from experiments.studies import block_sizes, certified_gap
 from experiments.studies import certified_twice as twice
 from experiments.studies.certified_gap import Words, gap, linear_margin
 from experiments.studies.certified_twice import are_alike
+from experiments.studies.joint_directions import reach
 from experiments.studies.keep_models import MODELS, keep
 from experiments.studies.keep_models import main as main_of_keep_models
 from fsa2lrnn import zoo
@@ -47,6 +48,15 @@ def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_
     assert row["memory"] == 2
     assert 0 < row["sets"] <= row["sets_without_rounding"] < row["hull"] <= row["linear"] <= row["samples"] <= 571
     assert 0 < row["growth"]["balls"] < row["growth"]["per_letter"]
+
+
+def test_directions_that_are_carried_without_loss_reach_further_than_the_sets_as_they_are():
+    affine = switched(load(MODELS / "sum2/seed-2.safetensors"))
+    tables, target = checked(affine), specification_of(affine, zoo.sum_mod(2)).target
+    row = reach(tables, target, 571, most_sets=8)
+    assert row["memory"] == 2
+    assert 0 < row["sets"] < row["carried"] <= row["units"] <= row["functions"] < 571
+    assert row["turn"] > 0
 
 
 def test_company_computes_until_it_is_no_longer_wanted():
