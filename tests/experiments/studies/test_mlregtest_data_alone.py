@@ -6,7 +6,6 @@ from random import Random
 
 import numpy as np
 import pytest
-from experiments.studies.mlregtest.networks import by_layer
 
 from experiments.studies.mlregtest.counters import counter
 from experiments.studies.mlregtest.data_alone import agrees_from, spread, wrong_words
@@ -14,6 +13,7 @@ from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Ru
 from experiments.studies.mlregtest.hierarchy import by_hierarchy
 from experiments.studies.mlregtest.letter_classes import letter_classes
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
+from experiments.studies.mlregtest.networks import by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.state_search import complexity, search, simplified
 from experiments.studies.mlregtest.words import LanguageWords, data
