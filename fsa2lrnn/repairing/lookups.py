@@ -26,11 +26,7 @@ class LookUp(NamedTuple):
 
     @classmethod
     def of(cls, points: np.ndarray) -> LookUp:
-<<<<<<< HEAD
-        """Return the hidden units of points (N, d); raise `NotExpressible` if one lies among the others, or nearly.
-=======
         """Return the look-up of points (N, d); raise `NotExpressible` if one lies among the others, or nearly.
->>>>>>> several
 
         >>> at = LookUp.of(np.array([[0.0, 0.5], [1.0, 0.0]])).gate(np.array([[3.0], [5.0]]), torch.float64)
         >>> ((torch.tensor([0.0, 0.5]).double() @ at["W1"].T + at["b1"]).relu() @ at["W2"].T).tolist()
