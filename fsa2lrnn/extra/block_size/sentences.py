@@ -153,13 +153,15 @@ class BlockNeeds:
 
 
 def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNeeds | str:
-    """Return what blocks need, with the certificates checked, or why a machine is too large for the search.
+    """Return what blocks need, with the certificates checked, or why there was no search.
 
     Each question has at most a tenth of the seconds that remain until the deadline.
     """
     if reason := too_large(minimise(machine)):
         return reason
-    answers = needs(machine, min(BUDGET, max(deadline.share(0.1).seconds, 0.0)))
+    if deadline.left() <= 0:
+        return "the time limit has passed: give more seconds"
+    answers = needs(machine, min(BUDGET, deadline.share(0.1).seconds))
     for answer in answers.blocks.values():
         answer.check()
     if answers.factors.impossible is not None:
