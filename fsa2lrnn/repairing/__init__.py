@@ -74,6 +74,8 @@ def repair(
     (True, 3)
     """
     _check_options(columns, mode)
+    if not isinstance(model, LRNN):
+        raise UnsupportedFormat(f"cannot repair a {type(model).__name__}: only an LRNN exposes its recurrence")
     if len(model.layers) > 1 and mode != "dyadic":
         raise UnsupportedFormat(f"the model has {len(model.layers)} layers: only mode='dyadic' repairs several layers")
     deadline = Deadline.of(seconds)

@@ -123,7 +123,8 @@ def to_openfst(machine: MooreMachine) -> tuple[str, str]:
     if not machine.is_acceptor:
         raise UnsupportedFormat(
             "OpenFst has acceptors and transducers, and a transducer writes nothing before the first letter, where "
-            f"this machine has the output {machine.outputs[machine.start]!r}: write JSON, DOT or JFLAP"
+            f"this machine has the output {machine.outputs[machine.start]!r}: write JSON, DOT or JFLAP, or give an "
+            "acceptor's outputs as the booleans true and false"
         )
     letters = text_letters(machine, "OpenFst")
     if bad := [letter for letter in letters if letter.split() != [letter] or letter in _EPSILONS]:

@@ -191,14 +191,14 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
             faults.append(f"line 1: the columns are {', '.join(header) or 'none'}, not word,output or word,outputs")
             return []
         entries: list[_Entry] = []
-        for row in rows:
-            line = rows.line_num
-            if not row:
-                continue
+        numbered = [(rows.line_num, row) for row in rows if row]
+        # One rule per file: were it one per word, a word of a single long letter would fall apart.
+        has_spaces = any(" " in row[0].strip() for _, row in numbered)
+        for line, row in numbered:
             if len(row) != 2:
                 faults.append(f"line {line}: {len(row)} columns, not 2")
                 continue
-            word = tuple(row[0].split() if " " in row[0].strip() else row[0].strip())
+            word = tuple(row[0].split() if has_spaces else row[0].strip())
             try:
                 if header[1] == "output":
                     entries.append(_Entry(line, word, (*[_NONE] * len(word), row[1].strip())))

@@ -147,7 +147,7 @@ def _imported(name: str) -> type[Layer]:
     sys.path.append(here)
     try:
         return getattr(import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
         raise UnsupportedFormat(
             f"layer {name!r} can't be had ({error}): give module:Class, the module being one that Python finds here"
         ) from error

@@ -107,15 +107,15 @@ def _of_embedding(model: LRNN) -> int:
 
 
 def _of_tables(model: LRNN) -> int:
-    layer = model.recurrences[0]
-    n_heads, b = layer.n_heads, max(layer.block_sizes)
+    _, n_heads, b = model.recurrences[0].initial_state(1).shape
     return len(model.alphabet) * n_heads * b * (b + 1) + n_heads * b
 
 
 def _layer(model: LRNN, i: int, norm: dict[str, Any] | None) -> dict[str, Any]:
     layer = model.recurrences[i]
     start = layer.initial_state(1)[0]
-    common = {"sizes": list(layer.block_sizes), "x0": array(start), "norm": norm}
+    sizes = list(layer.block_sizes) or [start.shape[1]] * len(start)  # a user's layer may declare none
+    common = {"sizes": sizes, "x0": array(start), "norm": norm}
     if _by_letter(model, i):
         A, v = layer.tables(model.first_inputs())
         return {**common, "kind": "tables", "A": array(A), "v": array(v)}
