@@ -27,8 +27,7 @@ from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.falsify import falsify
 from fsa2lrnn.verification.specification import specification_of
 
-NAME = "several_layers"
-COMMAND = f"python -m experiments.studies.{NAME}"
+COMMAND = "python -m experiments.studies.several_layers"
 STEPS = 3_000
 KEPT = "arith5/seed-0"
 CASCADES = ("subtraction(3)", "subtraction(5)", "group(Q8)", "cycle_navigation(8)")
@@ -46,7 +45,7 @@ def main() -> None:
         rows.append({"model": f"{task}, noise {noise:g}" if noise else KEPT, **measured(model, machine)})
         if not noise:
             rows[-1] |= {"certified": learned["certified"], "counterexample": learned["failure"]["length"]}
-        results_io.write(NAME, {"models": rows, "steps": STEPS}, COMMAND)
+        results_io.write("several_layers", {"models": rows, "steps": STEPS}, COMMAND)
 
 
 def disturbed(machine: MooreMachine, noise: float) -> LRNN:

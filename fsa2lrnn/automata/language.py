@@ -31,23 +31,24 @@ def explore(
     3
     """
     letters = tuple(alphabet)
-    states, delta = enumerate_states(start, lambda state: (step(state, a) for a in letters), max_states)
+    nothing = object()  # None may be a state
+    states, delta = enumerate_states(start, lambda state: (step(state, a) for a in letters), max_states, nothing)
     return MooreMachine(delta, [output(state) for state in states], 0, letters, labels=states)
 
 
 def enumerate_states(
-    start: State, successors: Callable[[State], Iterable[State | None]], max_states: int
+    start: State, successors: Callable[[State], Iterable[State | None]], max_states: int, missing: Hashable = None
 ) -> tuple[list[State], np.ndarray]:
     """Return the states reachable from `start`, breadth first, and the numbers of their successors, int64 (k, N).
 
-    `successors` gives k states, with None for a missing one, whose number is −1. More than `max_states` reachable
-    states raise `BudgetExceeded`.
+    `successors` gives k states, with `missing` for one that does not exist, whose number is −1. More than `max_states`
+    reachable states raise `BudgetExceeded`.
 
     >>> enumerate_states(0, lambda q: [(q + 2) % 6, None], max_states=3)[1].tolist()
     [[1, 2, 0], [-1, -1, -1]]
     """
     states: list[State] = [start]
-    number: dict[State | None, int] = {None: MISSING, start: 0}
+    number: dict[Hashable, int] = {missing: MISSING, start: 0}
     table = array("q")
     for state in states:
         for target in successors(state):

@@ -90,7 +90,7 @@ def read_tables(path: Path) -> Tables:
     alphabet, outputs, layers, rule, connection, norm, shift = values
     layer: Any = layers[0] if len(as_list(layers)) == 1 and type(layers[0]) is dict else {}
     is_plain = layer.get("kind") == "block" and {"block_sizes"} <= set(layer) <= _LAYER and connection == "chain"
-    require(is_plain and shift is False and norm in (False, "readout"), "only models as as_tables(model) gives are read")
+    require(is_plain and shift is False and norm in (False, "readout"), "only models of as_tables(model) are read")
     sizes: list[Any] = as_list(layer["block_sizes"])
     require(all(type(b) is int and 0 < b <= 1024 for b in sizes) and len(set(sizes)) == 1, "blocks have several sizes")
     H, b, letters, n = len(sizes), sizes[0], len(as_list(alphabet)), len(as_list(outputs))

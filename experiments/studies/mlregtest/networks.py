@@ -46,11 +46,11 @@ def by_layer(words: Data, arm: str, steps: int = PROTOCOL["steps"], seed: int = 
     settings = preset("quick", "task:parity", seed=seed, **PROTOCOL | {"steps": steps}, **changes)
     torch.manual_seed(seed)
     model = LRNN(settings.network(words.alphabet, words.outputs))
-    hints, groups = parameter_groups(model, settings)
-    optimiser = OPTIMISERS[settings.optimiser](groups, settings.learning_rate, (0.9, settings.beta2))
+    groups = parameter_groups(model, settings)
+    optimiser = OPTIMISERS[settings.optimiser](list(groups.values()), settings.learning_rate, (0.9, settings.beta2))
     for step in range(settings.steps):
         chosen = torch.randint(len(words.tokens), (settings.batch,))
-        for group, hint in zip(optimiser.param_groups, hints, strict=True):
+        for group, hint in zip(optimiser.param_groups, groups, strict=True):
             group["lr"] = settings.rate(step, hint)
         optimiser.zero_grad()
         mean_loss(model(words.tokens[chosen]), words.labels[chosen, 1:]).backward()

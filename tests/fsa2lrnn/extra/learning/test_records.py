@@ -106,8 +106,10 @@ def test_files_of_words_are_json_lines_and_csv(tmp_path):
         [UNCOUNTED, 0, UNCOUNTED],
         [1, 0, UNCOUNTED],
     ]
-    data = read_words(written(tmp_path, "word,output\nab,yes\ngo stop,no\n", "words.csv"))
-    assert (data.alphabet, data.outputs) == (("a", "b", "go", "stop"), ("yes", "no"))
+    data = read_words(written(tmp_path, "word,output\nab,yes\nba,no\n", "words.csv"))
+    assert (data.alphabet, data.outputs) == (("a", "b"), ("yes", "no"))
+    data = read_words(written(tmp_path, "word,output\nstop,yes\ngo stop,no\n", "words.csv"))
+    assert data.alphabet == ("stop", "go")
     dense = read_words(written(tmp_path, "word,outputs\nab,x y\n", "words.csv"))
     assert dense.labels.tolist() == [[UNCOUNTED, 0, 1]]
     data = read_words(written(tmp_path, '[["\u2028", "b"], 1]\n["b", 0]\n'))
