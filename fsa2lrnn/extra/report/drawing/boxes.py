@@ -60,11 +60,14 @@ def boxes(
 
 
 def _curve(points: np.ndarray, high: float) -> np.ndarray:
-    """Return a chain of curves that are upright at the points, from the top of a box to the bottom of another."""
-    points[0, 1] -= high / 2
-    points[-1, 1] += high / 2 + 5
-    curve = [points[:1]]
-    for a, b in pairwise(points):
+    """Return a chain of curves from the top of a box to the bottom of another, upright beside the boxes in between."""
+    half = np.array([0, high / 2])
+    stops = [points[0] - half]
+    for passed in points[1:-1]:
+        stops += [passed + half, passed - half]
+    stops.append(points[-1] + half + (0, 5))
+    curve = [stops[0][None]]
+    for a, b in pairwise(stops):
         reach = np.array([0, (a[1] - b[1]) * 0.45])
         curve.append(np.stack([a - reach, b + reach, b]))
     return np.concatenate(curve)
