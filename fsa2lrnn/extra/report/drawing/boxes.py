@@ -60,7 +60,7 @@ def boxes(
 
 
 def _curve(points: np.ndarray, high: float) -> np.ndarray:
-    """Return a chain of curves from the top of a box to the bottom of another, upright beside the boxes in between."""
+    """Return a chain of curves from the top of a box to the bottom of another, upright along the boxes in between."""
     half = np.array([0, high / 2])
     stops = [points[0] - half]
     for passed in points[1:-1]:
