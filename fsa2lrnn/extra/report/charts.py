@@ -160,7 +160,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
             _shade(block, left, top, cell, full, shades)
             left += b * cell + _GAP
     painted = [tag("path", d="".join(paths), class_=shade) for shade, paths in sorted(shades.items())]
-    said = f"Transition blocks of {model.name}, for each letter a block a head; full colour is {full:.2f}"
+    said = f"Transition blocks of {model.name}, for each letter one block per head; full colour is {full:.2f}"
     rows = -(-len(tables) // abreast)
     return picture(_WIDTH, _HEAD + high * rows, said, *painted, *drawn)
 
