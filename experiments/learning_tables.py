@@ -97,8 +97,8 @@ def hard_families() -> str:
     note = (
         f"How many trained networks were proved, read-out and all, within {found['limit']:g} s of a processor; "
         f"{asked - runs} of {asked} runs were not done. Beside it, whether the family represents the machine with one "
-        "vector a state (T3, T7, T36), and what `learn` foresees (for lanes, of any number of vectors: T51); seconds "
-        "and steps are medians of proved runs"
+        "vector a state (T3, T7, T36), and what `learn` foresees (for channels, of any number of vectors: T51); "
+        "seconds and steps are medians of proved runs"
     )
     heads = ["layer", "task", "states", "one vector a state", "foreseen", "proved", "seconds", "steps"]
     return markdown(heads, rows) + facts(document, note)
@@ -190,7 +190,7 @@ def sooner() -> str:
         ]
         for row in document["results"]["tasks"]
     ]
-    heads = ["task", "seeds with both", "proved after, s", "released rule, s", "ratio", "least"]
+    heads = ["task", "seeds with both", "proved after, s", "paper rule, s", "ratio", "least"]
     note = "Medians over seeds; processor time on one thread"
     return markdown(heads, rows) + facts(document, note)
 

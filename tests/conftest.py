@@ -53,7 +53,7 @@ def stack(request, stacks):
 
 
 def _counter():
-    """Ones modulo 4, from 1, without token shift: a lane for the low digit, one for the high that reads it at k."""
+    """Ones modulo 4, from 1, without token shift: a channel for the low digit, one for the high that reads it at k."""
 
     def step(state, letter):
         low, high = state
@@ -91,7 +91,8 @@ def _registers():
 
 def _repeats():
     """Whether an odd number of letters were equal to the one before, and the number of a's modulo 3: unequal blocks
-    in a layer. Two lanes hold the last letter ("b", "c", or neither for "a"; "b" at the start), a block of 3 counts."""
+    in a layer. Two channels hold the last letter ("b", "c", or neither for "a"; "b" at the start); a block of 3
+    counts."""
 
     def step(state, letter):
         last, count, odd = state

@@ -107,7 +107,7 @@ def random_machine_for_cascades(seed):
 
 
 def columns_of(model, n_inputs):
-    """Watches a model's layers: each block's columns have norm 1 or, of a reset, 0; each lane has |a| ≤ 1."""
+    """Watches a model's layers: each block's columns have norm 1 or, of a reset, 0; each channel has |a| ≤ 1."""
 
     def check(layer, inputs):
         u = inputs[0].detach().flatten(0, -2)

@@ -83,7 +83,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 ROOMS_OF_PROSE = "fsa2lrnn|verify|experiments|tests|docs"
-# From the root; or in backticks, from any folder, as in `families/lanes.py`.
+# From the root; or in backticks, from any folder, as in `families/channels.py`.
 ROOTED = re.compile(rf"(?<![\w/.])(?:{ROOMS_OF_PROSE})/[\w./*-]*[\w/*]")
 NAMED = re.compile(r"`([\w./-]+(?:/|\.(?:py|md|toml|json|cff)))`")
 DOTTED = re.compile(r"(?<![\w./])(?:fsa2lrnn|verify|experiments)(?:\.\w+)+")
@@ -143,7 +143,7 @@ def test_what_is_not_there_is_named():
         "fsa2lrnn.extra.distributed.grid.FAMILIES",
         "docs/*.rst",
     ]
-    there = "`families/lanes.py`, fsa2lrnn.training.data.TaskWords, `python -m verify`, docs/theory.md, tests/*.py"
+    there = "`families/channels.py`, fsa2lrnn.training.data.TaskWords, `python -m verify`, docs/theory.md, tests/*.py"
     assert list(missing(there + "".join(f" ({name})." for name in gone))) == [*gone[:2], gone[3], gone[2]]
     assert list(missing("`families/replay.py` and `fsa2lrnn/gates/`")) == ["families/replay.py"]
     assert list(missing("Code: `bound`, `refine.fibre_code`, `refine.fibre` (`x`).\nTests: `y`")) == ["refine.fibre"]

@@ -96,7 +96,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Proposition 2",
         "A diagonal input-dependent LRNN is inconsistent in representing subtraction.",
         "sharpened",
-        "it needs 0−1 ≠ 1−0: modulo 2 two lanes do it on legal strings; with that hypothesis it holds",
+        "it needs 0−1 ≠ 1−0: modulo 2 two channels do it on legal strings; with that hypothesis it holds",
         ("prop-2-words", "prop-1-2-integers", "prop-2-T3", "prop-2-modulo-2"),
     ),
     Claim(

@@ -24,8 +24,8 @@ from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import Verdict, Witness, represent
+from fsa2lrnn.families.channels import Affine
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.lanes import Affine
 
 _ROUNDING = 1e-9  # allowed to rotations, which are no dyadic numbers
 
@@ -189,8 +189,8 @@ def as_layer(witness: Witness) -> Layers:
         d = form.dimension
         dense = np.broadcast_to(np.reshape(form.A, (1, 1, d, d)), (1, n_letters, d, d)).astype(float)
         return Layers(dense, np.reshape(form.shifts, (1, n_letters, d)).astype(float), np.zeros((1, d)))
-    multipliers = [[lane.multiplier(a) for lane in form] for a in range(n_letters)]
-    shifts = [[lane.number(lane.shifts[a]) for lane in form] for a in range(n_letters)]
+    multipliers = [[channel.multiplier(a) for channel in form] for a in range(n_letters)]
+    shifts = [[channel.number(channel.shifts[a]) for channel in form] for a in range(n_letters)]
     A = np.array([[np.diag(row) for row in multipliers]], complex).reshape(1, n_letters, len(form), len(form))
     return Layers(A, np.array([shifts], complex).reshape(1, n_letters, len(form)), np.zeros((1, len(form))))
 

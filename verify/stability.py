@@ -79,10 +79,10 @@ def measured_overflow(
 ) -> int | None:
     """Return the first k at which x_k = A x_{k−1} is not finite in `dtype`; None if all `longest` steps are finite.
 
-    A is the witness, centred for the rule "released", after that rule; x₀ is the vector that it stretches. Every step
+    A is the witness, centred for the rule "paper", after that rule; x₀ is the vector that it stretches. Every step
     rounds, so in formats of few digits the length may differ from `overflow_length`.
     """
-    A, s = witness(b, p, centred=rule == "released")
+    A, s = witness(b, p, centred=rule == "paper")
     block = normalise(A.to(dtype), rule, p)
     x0 = s.to(dtype)[None]  # (1, b)
     x = scan(block.expand(1, longest, 1, b, b), torch.zeros(1, longest, 1, b, dtype=dtype), x0, method)

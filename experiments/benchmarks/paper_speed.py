@@ -82,7 +82,7 @@ def _table(rows: list[dict[str, Any]]) -> Table:
 
 def measure(what: str, length: int, block: int, heads: int, device: str = "cpu", **changes: Any) -> dict[str, Any]:
     """Return median milliseconds per batch of each network, and ratios; `changes` override settings."""
-    rule = "released" if block > 1 else "clip"  # the released rule divides a block of 1 by zero
+    rule = "paper" if block > 1 else "clip"  # the paper rule divides a block of 1 by zero
     settings = preset(
         "paper", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=length, **changes
     )

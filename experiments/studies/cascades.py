@@ -71,7 +71,7 @@ MAX_MONOID = 100_000
 OPERANDS = 4  # all expressions of at most so many digits are evaluated
 LENGTHS = {499: 64, 99_999: 1}  # random expressions of so many letters, and how many of them
 NOTES = {
-    "cost": "Σ b³ over the true blocks, b = 1 for a lane, + gate units + 256 a layer: decomposition/cascade.py",
+    "cost": "Σ b³ over the true blocks, b = 1 for a channel, + gate units + 256 a layer: decomposition/cascade.py",
     "scan_padded": "Σ b³ as the module computes it: it pads the blocks of a layer to the largest among them",
     "bound": "the largest prime found to divide the order of a group in the machine: some component moves so many "
     "states round a cycle in every cascade",

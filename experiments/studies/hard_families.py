@@ -1,4 +1,4 @@
-"""Hard lanes and hard reflections: learned, then proved as the trained network itself, or refused before training.
+"""Hard scalar channels and hard reflections: learned and proved as the trained network itself, or refused before.
 
     python -m experiments.studies.hard_families --seeds 5
 
@@ -24,7 +24,7 @@ from fsa2lrnn.families import represent
 from fsa2lrnn.families.verdicts import Impossibility
 
 COMMAND = "python -m experiments.studies.hard_families"
-FAMILIES = {"hard_lanes": "diagonal[-1,1]", "hard_reflections": "householder"}
+FAMILIES = {"hard_channels": "diagonal[-1,1]", "hard_reflections": "householder"}
 TASKS = (
     "parity", "sum_mod(2)", "flip_flop", "tomita(1)", "tomita(5)", "group(Z2xZ2)", "cycle_navigation(2)", "sum_mod(3)",
     "ab_star", "shift_register(2)", "group(S3)", "group(S3, transpositions)",
@@ -44,7 +44,7 @@ def main(
 ) -> None:
     """Learn every task in either layer and write experiments/results/hard_families.json."""
     torch.set_num_threads(1)
-    learn("task:parity", layer="hard_lanes")  # compiles what is compiled once
+    learn("task:parity", layer="hard_channels")  # compiles what is compiled once
     plan = [(layer, task, seed) for seed in range(seeds) for layer in FAMILIES for task in TASKS]
     asked, known = dict(Counter(f"{layer} {task}" for layer, task, _ in plan)), known_rows("hard_families")
 

@@ -31,7 +31,11 @@ _RENAMED = (
     ("--against", "", "compare report"),
     ("--against", "--models-only", "draw"),
 )
-_PRESET = ("--preset", "released")  # an earlier name of the preset "paper"
+_EARLIER_VALUES = {
+    ("--preset", "released"): "paper",
+    ("--normalisation", "released"): "paper",
+    ("--layer", "hard_lanes"): "hard_channels",
+}
 RENAMED = {command: {old: new for old, new, used in _RENAMED if command in used.split()}
            for _, _, commands in _RENAMED for command in commands.split()}  # fmt: skip
 _SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
@@ -74,9 +78,10 @@ def renamed(command: str, arguments: list[str]) -> list[str]:
         if argument == "--":
             return result + arguments[position:]
         name, sign, value = argument.partition("=")
-        if _PRESET in ((name, value), (before, argument)):
-            warnings.warn("released is an earlier name of the preset: write --preset paper", stacklevel=2)
-            argument = argument.removesuffix("released") + "paper"
+        for option, earlier in _EARLIER_VALUES.keys() & {(name, value), (before, argument)}:
+            new = _EARLIER_VALUES[option, earlier]
+            warnings.warn(f"{earlier} is an earlier value of {option}: write {option} {new}", stacklevel=2)
+            argument = argument.removesuffix(earlier) + new
         if name not in names:
             result.append(argument)
             continue

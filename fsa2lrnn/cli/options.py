@@ -22,7 +22,7 @@ ExtractMethod = Literal["closure", "suffixes", "lstar"]
 Form = Literal["onehot", "cascade", "auto"]
 Init = Literal["random", "compiled"]
 Layout = Literal["auto", "dense", "index"]
-Normalisation = Literal["clip", "released", "none", "onehot"]
+Normalisation = Literal["clip", "paper", "none", "onehot"]
 Preset = Literal["paper", "quick"]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
@@ -31,7 +31,7 @@ Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "tr
 LAYERS = (
     "block",
     "householder",
-    "hard_lanes",
+    "hard_channels",
     "hard_reflections",
     *registry.available("layers"),
 )  # that can be trained

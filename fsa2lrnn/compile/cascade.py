@@ -77,12 +77,12 @@ class _Blocks:
     @property
     def coordinate(self) -> Coordinate:
         """The encoding of its state as a gate's input."""
-        return Coordinate(self.component.n_states, self.component.is_lanes)
+        return Coordinate(self.component.n_states, self.component.is_diagonal)
 
     @property
     def own(self) -> np.ndarray:
         """The positions of its features in its layer's state."""
-        if self.component.is_lanes:
+        if self.component.is_diagonal:
             return (self.first + np.arange(self.component.n_states - 1)) * self.b
         return self.first * self.b + np.arange(self.component.n_states)
 
@@ -94,7 +94,7 @@ class _Blocks:
     def tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the entries of A and v that can be non-zero, for each of its maps: (R, ·) and (R, ·)."""
         maps, m = self.component.maps.astype(np.int64), self.component.n_states
-        if not self.component.is_lanes:
+        if not self.component.is_diagonal:
             A = maps[:, None, :] == np.arange(m)[:, None]  # A[i, j] = 1 where f(j) = i
             return A.reshape(len(maps), m * m).astype(np.int64), np.zeros((len(maps), m), np.int64)
         if m == 2:
@@ -107,7 +107,7 @@ class _Blocks:
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the positions of those entries in the flattened A and the flattened v."""
-        if self.component.is_lanes:
+        if self.component.is_diagonal:
             heads = self.first + np.arange(max(1, self.component.n_states - 1))
             return heads * self.b**2, heads * self.b
         i = np.arange(self.component.n_states)
@@ -162,7 +162,7 @@ def _layer(plan: _Plan, number: int) -> GatedLayer:
             coordinates, columns = plan.gate_input(component)
             for part, table, entries in zip((transitions, values), blocks.tables(), blocks.entries(), strict=True):
                 part.append(_PlacedGate(synthesise(keys, table[rows], coordinates), columns, entries))
-            x0[blocks.own] = np.arange(component.is_lanes, component.n_states) == component.start
+            x0[blocks.own] = np.arange(component.is_diagonal, component.n_states) == component.start
     width = plan.width_in(number)
     transition, value = _together(transitions, width, n_heads * b * b), _together(values, width, n_heads * b)
     return GatedLayer(transition, value, x0.reshape(n_heads, b), sizes)

@@ -71,14 +71,14 @@ class Component(Brief):
         return kind_of(self.maps)
 
     @property
-    def is_lanes(self) -> bool:
+    def is_diagonal(self) -> bool:
         """Whether diagonal entries x = a x + v suffice: only resets and the identity, or two states."""
         return self.n_states <= 2 or self.kind == "reset"
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
         """The sizes of its blocks in the network: 1 for every state but the first, or one one-hot block."""
-        return (1,) * max(1, self.n_states - 1) if self.is_lanes else (self.n_states,)
+        return (1,) * max(1, self.n_states - 1) if self.is_diagonal else (self.n_states,)
 
 
 def kind_of(maps: np.ndarray) -> str:

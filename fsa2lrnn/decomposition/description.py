@@ -16,7 +16,7 @@ def describe(cascade: Cascade) -> list[tuple[str, str]]:
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     >>> flip = Component(2, 0, (), 0, np.array([[0], [1]]), np.array([[0, 1], [1, 0]]))
     >>> describe(Cascade(parity, (flip,)))
-    [('layer 1, component 1', '2 states, permutation: a signed lane; reads the letter')]
+    [('layer 1, component 1', '2 states, permutation: a signed channel; reads the letter')]
     """
     return [
         (
@@ -29,13 +29,13 @@ def describe(cascade: Cascade) -> list[tuple[str, str]]:
 
 def blocks_of(component: Component) -> str:
     """Return the form of a component in the network."""
-    if not component.is_lanes:
+    if not component.is_diagonal:
         return f"a one-hot block of {component.n_states}"
     if component.kind == "trivial":
-        return "a lane that stays 0"
+        return "a channel that stays 0"
     if component.kind == "reset":
-        return "a diagonal lane" if component.n_states == 2 else f"{component.n_states - 1} diagonal lanes"
-    return "a signed lane"
+        return "a diagonal channel" if component.n_states == 2 else f"{component.n_states - 1} diagonal channels"
+    return "a signed channel"
 
 
 def reads_of(cascade: Cascade, i: int) -> str:

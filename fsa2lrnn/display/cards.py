@@ -91,12 +91,12 @@ def failing(failure: CounterexampleTrace) -> Markup:
 
 
 def blocks_text(sizes: Iterable[int]) -> str:
-    """Return the block sizes as text, those of size 1 as lanes.
+    """Return the block sizes as text, those of size 1 as channels.
 
     >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
-    ('2 blocks of 5, 4 and 2 lanes', '2 lanes')
+    ('2 blocks of 5, 4 and 2 channels', '2 channels')
     """
     sizes = list(sizes)
-    blocks, lanes = [size for size in sizes if size > 1], sizes.count(1)
+    blocks, channels = [size for size in sizes if size > 1], sizes.count(1)
     parts = [f"{len(blocks)} block{'s' if len(blocks) > 1 else ''} of {', '.join(map(str, blocks))}"] if blocks else []
-    return " and ".join([*parts, *([f"{lanes} lane{'s' if lanes > 1 else ''}"] if lanes else [])])
+    return " and ".join([*parts, *([f"{channels} channel{'s' if channels > 1 else ''}"] if channels else [])])

@@ -23,12 +23,12 @@ from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockWitness, blocks_of_size
+from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
 from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pivot_columns
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
-from fsa2lrnn.families.lanes import Affine, integer_affine, separating_lanes
-from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
+from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
@@ -92,7 +92,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
     Raises:
         UnsupportedFormat: for an unknown family.
-        BudgetExceeded: for a witness with roots of unity of an order beyond `lanes.MAX_ORDER`.
+        BudgetExceeded: for a witness with roots of unity of an order beyond `channels.MAX_ORDER`.
     """
     family = LAYER_NAMES.get(family, family) if isinstance(family, str) else family
     if isinstance(family, Family):
@@ -120,7 +120,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
     if family == "liquid-s4-diagonal":
         diagonal = _decide(minimal, FORCED["diagonal-complex"], short_words)
         if isinstance(diagonal, Witness) and not isinstance(diagonal.form, Affine):
-            return tie_lanes(diagonal.form, minimal)
+            return tie_channels(diagonal.form, minimal)
         return replace(diagonal, family=family)
     return _decide(minimal, FORCED[family], short_words)
 
@@ -134,7 +134,9 @@ def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
     if form.name == "lti":
         return Witness(minimal, form.name, integer_affine(space.functions, minimal.delta, minimal.start), sizes)
     if form.letters in ("input-independent", "commuting") and form.eigenvalues:
-        return Witness(minimal, form.name, separating_lanes(space.functions, minimal.delta, minimal.start, form), sizes)
+        return Witness(
+            minimal, form.name, separating_channels(space.functions, minimal.delta, minimal.start, form), sizes
+        )
     if form.letters == "paracontracting":
         return replace(_products(minimal, HouseholderProducts(beta=(0, 1)), short_words), family=form.name)
     diagonal = _decide(minimal, Family("commuting", form.eigenvalues or "complex"), short_words=False)

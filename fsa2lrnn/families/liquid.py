@@ -15,8 +15,8 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.channels import ScalarChannel
 from fsa2lrnn.families.closure import fractions_of, left_kernel
-from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, CertifiedAnswer, Unknown, certificate_header
 
 _EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
@@ -67,7 +67,7 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
         return {**certificate_header(self.machine, self.family, "representable"), **tables}
 
 
-def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness | Unknown:
+def tie_channels(channels: tuple[ScalarChannel, ...], machine: MooreMachine) -> LiquidWitness | Unknown:
     """Return a diagonal Liquid-S4 layer from the entries of a diagonal layer, if each entry can be tied.
 
     An entry f with multiplier χ and shift v, moved to f + t, has shift v(a) + t (1 − χ(a)). It is tied when that equals
@@ -75,21 +75,23 @@ def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness |
     """
     family = "liquid-s4-diagonal"
     tied: list[tuple[Fraction, list[Fraction], list[Fraction]]] = []
-    for lane in lanes:
-        if lane.order > 2:
+    for channel in channels:
+        if channel.order > 2:
             reason = (
-                "the diagonal witness has rotations, and whether a lane of another field can be tied was not decided"
+                "the diagonal witness has rotations, and whether a channel of another field can be tied was not decided"
             )
             return Unknown(machine, family, reason)
-        chi = [Fraction(int(lane.multiplier(a).real)) for a in range(len(machine.alphabet))]
-        v = [Fraction(shift[0]) for shift in lane.shifts]
+        chi = [Fraction(int(channel.multiplier(a).real)) for a in range(len(machine.alphabet))]
+        v = [Fraction(shift[0]) for shift in channel.shifts]
         line = _line_through(chi, v)
         if line is None:
-            reason = "a lane of the diagonal witness has letters of one multiplier and unlike shifts: it can't be tied"
+            reason = (
+                "a channel of the diagonal witness has letters of one multiplier and unlike shifts: it cannot be tied"
+            )
             return Unknown(machine, family, reason)
         c1, c0 = line
         alpha = 1 - c1 - c0
-        tied.append((alpha, [x - alpha for x in chi], [value[0] + c1 - 1 for value in lane.values]))
+        tied.append((alpha, [x - alpha for x in chi], [value[0] + c1 - 1 for value in channel.values]))
     if not tied:  # a single state needs no entry, and a layer needs one
         zeros = [Fraction(0)] * len(machine.alphabet)
         tied.append((Fraction(0), zeros, [Fraction(0)]))
@@ -98,8 +100,8 @@ def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness |
         machine,
         family,
         tuple(tuple(tied[i][0] if i == j else Fraction(0) for j in range(d)) for i in range(d)),
-        tuple(tuple(lane[1][a] for lane in tied) for a in range(len(machine.alphabet))),
-        tuple(tuple(Fraction(lane[2][q]) for lane in tied) for q in range(machine.n_states)),
+        tuple(tuple(channel[1][a] for channel in tied) for a in range(len(machine.alphabet))),
+        tuple(tuple(Fraction(channel[2][q]) for channel in tied) for q in range(machine.n_states)),
     )
 
 

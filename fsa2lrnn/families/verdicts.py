@@ -18,9 +18,9 @@ from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
+from fsa2lrnn.families.channels import Affine, ScalarChannel
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord
-from fsa2lrnn.families.lanes import Affine, Lane
 from fsa2lrnn.families.recheck import recheck
 
 FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
@@ -194,25 +194,25 @@ class Witness(CertifiedAnswer):
     """
 
     answer: ClassVar[str] = "yes"
-    form: tuple[Lane, ...] | Affine
+    form: tuple[ScalarChannel, ...] | Affine
     obstruction: tuple[int, int]
 
     @property
     def dimension(self) -> int:
         """The number of real dimensions of the state."""
-        return self.form.dimension if isinstance(self.form, Affine) else sum(lane.dimension for lane in self.form)
+        return self.form.dimension if isinstance(self.form, Affine) else sum(channel.dimension for channel in self.form)
 
     @property
     def is_exact(self) -> bool:
         """Whether the weights are integers, so all operations are exact in floating point; else there are rotations."""
-        return isinstance(self.form, Affine) or all(lane.is_integer for lane in self.form)
+        return isinstance(self.form, Affine) or all(channel.is_integer for channel in self.form)
 
     def explain(self) -> str:
         if isinstance(self.form, Affine):
             return f"An integer matrix of {self.form.dimension} dimensions, the same for every letter."
-        orders = sorted(lane.order for lane in self.form)
+        orders = sorted(channel.order for channel in self.form)
         rotations = [f"1/{order} turn" for order in orders if order > 2]
-        parts = [f"{real} real lane{'s' if real > 1 else ''}"] if (real := len(orders) - len(rotations)) else []
+        parts = [f"{real} real channel{'s' if real > 1 else ''}"] if (real := len(orders) - len(rotations)) else []
         parts += [f"{len(rotations)} rotating by multiples of {', '.join(rotations)}"] if rotations else []
         size = f"{self.dimension} real dimension{'' if self.dimension == 1 else 's'}"
         return f"{size}: {' and '.join(parts) or 'a single state needs none'}."
@@ -222,16 +222,16 @@ class Witness(CertifiedAnswer):
         if isinstance(self.form, Affine):
             parts = {"matrix": self.form.A, "vectors": self.form.vectors, "shifts": self.form.shifts}
             return {**header, **{name: [[str(x) for x in row] for row in rows] for name, rows in parts.items()}}
-        lanes = [
+        channels = [
             {
-                "order": lane.order,
-                "exponents": list(lane.exponents),
-                "values": [[str(c) for c in value] for value in lane.values],
-                "shifts": [[str(c) for c in shift] for shift in lane.shifts],
+                "order": channel.order,
+                "exponents": list(channel.exponents),
+                "values": [[str(c) for c in value] for value in channel.values],
+                "shifts": [[str(c) for c in shift] for shift in channel.shifts],
             }
-            for lane in self.form
+            for channel in self.form
         ]
-        return {**header, "lanes": lanes}
+        return {**header, "channels": channels}
 
 
 @dataclass(frozen=True)

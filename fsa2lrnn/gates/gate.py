@@ -122,25 +122,25 @@ _ROWS = 65_536  # keys per batch of the check
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A coordinate of a gate's input with `n_values` values: one-hot, with `lanes` without the feature of value 0."""
+    """A coordinate of a gate's input with `n_values` values, one-hot; `omits_zero` drops the feature of value 0."""
 
     n_values: int
-    lanes: bool = False
+    omits_zero: bool = False
 
     @property
     def width(self) -> int:
         """The number of features."""
-        return self.n_values - self.lanes
+        return self.n_values - self.omits_zero
 
 
 def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
     """Return the 0/1 features of rows of values, coordinates in order: int (R, J) -> int8 (R, D).
 
-    >>> features(np.array([[1, 2], [0, 0]]), [Coordinate(2), Coordinate(3, lanes=True)]).tolist()
+    >>> features(np.array([[1, 2], [0, 0]]), [Coordinate(2), Coordinate(3, omits_zero=True)]).tolist()
     [[0, 1, 0, 1], [1, 0, 0, 0]]
     """
     parts = [
-        (column[:, None] == np.arange(coordinate.lanes, coordinate.n_values))
+        (column[:, None] == np.arange(coordinate.omits_zero, coordinate.n_values))
         for column, coordinate in zip(keys.T, coordinates, strict=True)
     ]
     return np.concatenate(parts, axis=1).astype(np.int8)
@@ -187,11 +187,11 @@ def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarra
         if inside is not None:
             bias -= 1
             outside = set(range(coordinate.n_values)) - inside
-            if coordinate.lanes and 0 in inside:
+            if coordinate.omits_zero and 0 in inside:
                 bias += 1
                 w[[i - 1 for i in outside]] = -1
             else:
-                w[[i - coordinate.lanes for i in inside]] = 1
+                w[[i - coordinate.omits_zero for i in inside]] = 1
         weights.append(w)
     return np.concatenate(weights), bias
 

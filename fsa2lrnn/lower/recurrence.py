@@ -13,7 +13,7 @@ from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Values, look_up
 from fsa2lrnn.lrnn.layers import BlockLayerConfig, IndexLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise import released_scale
+from fsa2lrnn.lrnn.normalise import paper_rule_scale
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexTables, Recurrence, StateReadout
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
@@ -44,7 +44,7 @@ def compile_machine(
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.
         layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states per block).
         normalisation: the column rule of the model, "clip" or "none", for one-hot forms without scalar channels also
-            "onehot"; blocks under "released" cannot have one-hot columns.
+            "onehot"; blocks under "paper" cannot have one-hot columns.
         p: the order of the column norm.
         dense_memory: the bytes that dense weights (float32) may take.
 
@@ -52,7 +52,7 @@ def compile_machine(
         An `LRNN` of the class that is trained, its weights set. An index layout has no weights to train.
 
     Raises:
-        NotExpressible: if blocks of at most `max_block` do not suffice, for `normalisation="released"`, or for resets
+        NotExpressible: if blocks of at most `max_block` do not suffice, for `normalisation="paper"`, or for resets
             under "onehot".
         NotExact: if a cascade's gates need integers that `dtype` does not hold.
         BudgetExceeded: if dense weights are requested and do not fit.
@@ -84,7 +84,7 @@ def lower(
         if isinstance(tables, IndexTables) and isinstance(readout, StateReadout):
             return _lower_index(recurrence, tables, readout).to(dtype)
         if not isinstance(tables, IndexTables) and isinstance(readout, DenseReadout):
-            if normalisation == "released":
+            if normalisation == "paper":
                 raise NotExpressible(_why_not_paper_rule(max(tables.block_sizes), p))
             if isinstance(tables, DenseTables):
                 return _lower_dense(recurrence, tables, readout, normalisation, p).to(dtype)
@@ -170,7 +170,7 @@ def _check_maps(has_resets: bool) -> None:
     if has_resets:
         raise NotExpressible(
             "under the column rule 'onehot' every block moves by one-hot columns and v = 0, but this form has resets "
-            "or lanes: compile with form='onehot', or with normalisation='clip' or 'none'"
+            "or channels: compile with form='onehot', or with normalisation='clip' or 'none'"
         )
 
 
@@ -243,12 +243,12 @@ def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: StateReado
 def _why_not_paper_rule(b: int, p: float) -> str:
     if b == 1:
         return (
-            "the released normalisation centres a block of size 1 to 0 and divides 0 by 0: "
+            "the column rule paper centres a block of size 1 to 0 and divides 0 by 0: "
             "compile with normalisation='clip' (the paper's Eq. 6)"
         )
     return (
-        "the released normalisation (centre each column, divide the block by its largest column "
+        "the column rule paper (centre each column, divide the block by its largest column "
         f"{p}-norm) can't hold one-hot columns: at block size {b} a permutation is scaled by "
-        f"{released_scale(b, p):.4f} a step, so states fade or grow with time, and a block of zeros gives 0/0: "
+        f"{paper_rule_scale(b, p):.4f} a step, so states fade or grow with time, and a block of zeros gives 0/0: "
         "compile with normalisation='clip' (the paper's Eq. 6) or 'none'"
     )

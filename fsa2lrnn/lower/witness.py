@@ -17,8 +17,8 @@ from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockWitness
+from fsa2lrnn.families.channels import Affine, ScalarChannel
 from fsa2lrnn.families.householder import HouseholderWitness
-from fsa2lrnn.families.lanes import Affine, Lane
 from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.lower.recurrence import lower
 from fsa2lrnn.lrnn.config import LRNNConfig
@@ -223,7 +223,7 @@ def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
     return AffineTables(np.tile(A, (n_letters, 1, 1, 1)), np.pad(v, fill), np.pad(x, fill), (d,))
 
 
-def _channel_tables(channels: Sequence[Lane], machine: MooreMachine) -> AffineTables:
+def _channel_tables(channels: Sequence[ScalarChannel], machine: MooreMachine) -> AffineTables:
     sizes = tuple(channel.dimension for channel in channels) or (1,)
     n_letters, b = len(machine.alphabet), max(sizes)
     A = np.zeros((n_letters, len(sizes), b, b))

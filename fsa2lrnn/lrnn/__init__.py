@@ -7,7 +7,7 @@ from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layer_checks import FalseDeclaration, check_layers
 from fsa2lrnn.lrnn.layers import (
     BlockLayerConfig,
-    HardLanesConfig,
+    HardChannelsConfig,
     HardReflectionsConfig,
     HouseholderLayerConfig,
     IndexLayerConfig,
@@ -28,7 +28,7 @@ __all__ = [
     "check_layers",
     "BlockLayerConfig",
     "Gate",
-    "HardLanesConfig",
+    "HardChannelsConfig",
     "HardReflectionsConfig",
     "HouseholderLayerConfig",
     "IndexLayerConfig",

@@ -12,7 +12,7 @@ from torch import Tensor
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers import Columns, LayerConfig, layer_in_file, name_of
-from fsa2lrnn.lrnn.normalise import RULES
+from fsa2lrnn.lrnn.normalise import EARLIER_RULES, RULES
 from fsa2lrnn.reading import read
 
 MAX_LAYERS = 256  # to bound what a small file can allocate
@@ -28,7 +28,7 @@ class LRNNConfig:
         layers: from input to output, configurations of `fsa2lrnn.lrnn.layers` or user-defined ones.
         embedding_dim: the width of the token embedding (unused if a layer reads letters directly).
         readout_hidden: the hidden width of the read-out MLP (unused if a layer reads letters directly).
-        normalisation: "clip", "released", "none" or "onehot" (`normalise.normalise`).
+        normalisation: "clip", "paper", "none" or "onehot" (`normalise.normalise`).
         p: the order of the column norm, at least 1 and finite.
         connection: "chain", each layer reads the one below; "residual", all layers except the last add to a stream of
             width `embedding_dim`, as in the paper's code; "full-residual", all layers do; "concat", each layer reads
@@ -52,6 +52,8 @@ class LRNNConfig:
     token_shift: bool = False
 
     def __post_init__(self) -> None:
+        if isinstance(self.normalisation, str):
+            object.__setattr__(self, "normalisation", EARLIER_RULES.get(self.normalisation, self.normalisation))
         if not self.alphabet or not self.outputs or not self.layers:
             raise UnsupportedFormat("alphabet, outputs and layers must each have at least one entry")
         if len(self.layers) > MAX_LAYERS:

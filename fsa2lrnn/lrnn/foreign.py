@@ -27,7 +27,7 @@ class ForeignWeights:
     """Alternative constructors of `LRNN`, as class methods so that this module need not import the class."""
 
     @classmethod
-    def from_released(
+    def from_paper_weights(
         cls,
         state_dict: Mapping[str, Tensor],
         alphabet: Sequence[Hashable] | None = None,
@@ -36,7 +36,7 @@ class ForeignWeights:
     ) -> Self:
         """Return the model with weights in the format of the code published with the paper.
 
-        That code centres each block's columns and divides the block by its largest column p-norm (rule "released"); all
+        That code centres each block's columns and divides the block by its largest column p-norm (rule "paper"); all
         layers except the last add to their input (connection "residual"), and a LayerNorm precedes each layer and the
         read-out.
 
@@ -52,7 +52,11 @@ class ForeignWeights:
         """
         layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", str(name)))}
         ours = _names(max(1, len(layers)))
-        faults = [f"{shown(name)[1:-1]} is no weight of the released code" for name in state_dict if name not in ours]
+        faults = [
+            f"{shown(name)[1:-1]} is not a weight of the code published with the paper"
+            for name in state_dict
+            if name not in ours
+        ]
         _refuse(faults + [f"{name} is missing" for name in ours if name not in state_dict])
         _refuse([fault for name in ours if (fault := _fault_of(name, state_dict[name]))])
         config = _config(state_dict, max(1, len(layers)), alphabet, outputs, p)
@@ -183,7 +187,7 @@ def _config(
         layers=tuple(layers),
         embedding_dim=shapes["embedding.weight"][1],
         readout_hidden=shapes["Wo1.bias"][0],
-        normalisation="released",
+        normalisation="paper",
         p=p,
         connection="residual",
         layer_norm=True,
@@ -192,7 +196,7 @@ def _config(
 
 def _fault_of(name: str, weight: object) -> str | None:
     if not isinstance(weight, Tensor):
-        return f"{name} is a {type(weight).__name__}, no tensor"
+        return f"{name} is a {type(weight).__name__}, not a tensor"
     if weight.layout != torch.strided or weight.device.type == "meta":
         return f"{name} is a tensor of layout {weight.layout} on {weight.device}, without entries"
     if weight.untyped_storage().nbytes() < weight.numel() * weight.element_size():

@@ -326,7 +326,7 @@ class StackRepair:
         if detail == _DETAILS[-1]:
             X = _centres(X[is_met], delta[is_met], k)[delta]
         if len(x0) == 1:
-            return _lane(X[is_met, 0], delta, delta[is_met], initial), 0.0
+            return _channel(X[is_met, 0], delta, delta[is_met], initial), 0.0
         X, codes = _widen(X, delta, is_met), np.eye(k)[:, :-1]
         along, classes = np.vstack([X[is_met], x0]), np.append(delta[is_met], initial)
         probe = _probe(along, classes, codes)
@@ -477,7 +477,7 @@ def _centres(x: np.ndarray, classes: np.ndarray, k: int) -> np.ndarray:
     return np.stack([x[classes == c].mean(0) if (classes == c).any() else x.mean(0) for c in range(k)])
 
 
-def _lane(x: np.ndarray, delta: np.ndarray, targets: np.ndarray, initial: int) -> Block:
+def _channel(x: np.ndarray, delta: np.ndarray, targets: np.ndarray, initial: int) -> Block:
     """Return a block of size 1 with one number for each of two classes, a power of two apart."""
     low, high = _centres(x[:, None], targets, 2)[:, 0]
     apart = np.copysign(2.0 ** np.round(np.log2(max(abs(high - low), _UNIT))), high - low)

@@ -176,7 +176,7 @@ def unclipped_rule(A: Tensor, rule: str, p: float) -> Tensor:
 
 def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
     """Return `normalise` with the clip in place of the centred rule of the paper's code."""
-    return normalise(A, "clip" if rule == "released" else rule, p)
+    return normalise(A, "clip" if rule == "paper" else rule, p)
 
 
 def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, int]:

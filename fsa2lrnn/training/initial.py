@@ -37,7 +37,7 @@ def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> 
         noise: the standard deviation, drawn from the settings' seed.
 
     Raises:
-        NotExpressible: if the column rule is "released", or the network is too small or its connection unsuitable.
+        NotExpressible: if the column rule is "paper", or the network is too small or its connection unsuitable.
 
     >>> from fsa2lrnn.training.data import make_sampler, words
     >>> settings = Settings("task:parity", normalisation="clip", block=2, heads=2, embedding_dim=4)
@@ -64,9 +64,9 @@ def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> 
 
 
 def _one_hot_recurrence(machine: MooreMachine, settings: Settings) -> Recurrence:
-    if settings.normalisation == "released":
+    if settings.normalisation == "paper":
         raise NotExpressible(
-            'the rule "released" takes one-hot columns apart (it centres and rescales each block): start from compiled '
+            'the rule "paper" takes one-hot columns apart (it centres and rescales each block): start from compiled '
             'weights with normalisation="clip" or "none"'
         )
     if not settings.kind.holds_maps:

@@ -14,8 +14,9 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
-from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
+from fsa2lrnn.lrnn.layers import EARLIER_NAMES, LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.lrnn.layers.base import MAX_WIDTH, Hint
+from fsa2lrnn.lrnn.normalise import EARLIER_RULES
 from fsa2lrnn.reading import Allowed, check_fields, one_of, parse_json, shown, whole
 from fsa2lrnn.training.data import SAMPLERS
 
@@ -78,7 +79,7 @@ class Settings:
     layer: str = "block"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     p: Annotated[float, Allowed("a number of at least 1", lambda x: x >= 1)] = 1.2
-    normalisation: str = "released"
+    normalisation: str = "paper"
     connection: str = "residual"
     layer_norm: Annotated[
         bool | str, Allowed('true or false, or "readout"', lambda x: isinstance(x, bool) or x == "readout")
@@ -111,6 +112,9 @@ class Settings:
     threads: Annotated[int, whole(1, 1 << 10)] = 1
 
     def __post_init__(self) -> None:
+        for name, earlier in (("normalisation", EARLIER_RULES), ("layer", EARLIER_NAMES)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, earlier.get(value, value) if isinstance(value, str) else value)
         check_fields(self, "settings do not fit")
         faults = self._faults_of_layer()
         if self.cuda_graph and self.device == "cpu":

@@ -256,9 +256,9 @@ def test_the_witness_has_unit_columns_and_attains_the_bound(b, p):
 
 
 @pytest.mark.parametrize("b", [2, 6, 8])
-def test_the_centred_witness_is_left_alone_by_the_released_rule(b):
+def test_the_centred_witness_is_left_alone_by_the_paper_rule(b):
     A, s = witness(b, 1.2, centred=True)
-    torch.testing.assert_close(normalise(A, "released", 1.2), A)
+    torch.testing.assert_close(normalise(A, "paper", 1.2), A)
     torch.testing.assert_close(A @ s, growth_bound(b, 1.2) * s)
 
 
@@ -297,7 +297,7 @@ def test_the_length_is_the_first_power_beyond_the_threshold(b, p):
         assert k - 1 - 1e-9 < steps <= k + 1e-9
 
 
-@pytest.mark.parametrize("rule", ["clip", "released"])
+@pytest.mark.parametrize("rule", ["clip", "paper"])
 @pytest.mark.parametrize("b", [2, 8, 64])
 def test_running_the_recurrence_overflows_when_the_integers_say(b, rule):
     for name in ("float16", "float32"):

@@ -30,7 +30,7 @@ from verify.propositions.registry import Answer, Effort, Proposition, Proved, Re
 Compiler = Callable[..., LRNN]
 Sizes = Callable[[np.ndarray, np.ndarray, np.ndarray], int]
 
-# Each with the block size allowed: between them lanes, signed lanes, groups, registers and a holonomy decomposition.
+# Each with the block size allowed: channels, signed channels, groups, registers and a holonomy decomposition.
 EXACT = {
     "parity": None,
     "even_pair(5)": None,
@@ -195,7 +195,7 @@ PROPOSITIONS = (
     _proposition(
         "cascade-context",
         "A finer context never raises the block size of a congruence's component.",
-        "blocks as compiled: signed and diagonal lanes count 1",
+        "blocks as compiled: signed and diagonal channels count 1",
         finer_contexts_cost_no_more,
         Tested,
     ),

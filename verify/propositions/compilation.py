@@ -17,7 +17,7 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise import normalise, released_scale
+from fsa2lrnn.lrnn.normalise import normalise, paper_rule_scale
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import DenseTables, GatedStack, Recurrence
 from fsa2lrnn.testing.strategies import every_machine, machines, recurrences, words
@@ -119,31 +119,31 @@ def clip_leaves_compiled_weights(
     return Proved(how, len(cases))
 
 
-def released_rule_excludes(effort: Effort, compiler: Compiler = compile_machine, apply: Rule = normalise) -> Answer:
+def paper_rule_excludes(effort: Effort, compiler: Compiler = compile_machine, apply: Rule = normalise) -> Answer:
     """Apply the published rule to permutations and resets; check that the compiler refuses it with the factors."""
     for b, wanted in effort.track(list(_RELEASED.items())):
         cycle = torch.eye(b, dtype=torch.float64).roll(1, 0)
         x = torch.arange(b, dtype=torch.float64)
         x = x - x.mean()
-        moved = apply(cycle, "released", 1.2) @ x
+        moved = apply(cycle, "paper", 1.2) @ x
         factor = float(moved @ moved / (x @ x)) ** 0.5
-        if round(factor, 2) != wanted or abs(factor - released_scale(b, 1.2)) > 1e-12:
+        if round(factor, 2) != wanted or abs(factor - paper_rule_scale(b, 1.2)) > 1e-12:
             return refuted(f"b = {b}: a permutation is scaled by {factor}, not by {wanted}", b=b, factor=factor)
         reset = torch.zeros(b, b, dtype=torch.float64)
         reset[0] = 1
-        equal_columns = apply(reset, "released", 1.2)
+        equal_columns = apply(reset, "paper", 1.2)
         if not bool(torch.isfinite(equal_columns).all()) or torch.equal(equal_columns, reset):
             return refuted(f"b = {b}: a block with all its ones in one row becomes {equal_columns}", b=b)
-        constant = apply(torch.ones(b, b, dtype=torch.float64), "released", 1.2)
+        constant = apply(torch.ones(b, b, dtype=torch.float64), "paper", 1.2)
         if not bool(constant.isnan().all()):
             return refuted(f"b = {b}: constant columns become {constant}, not 0/0", b=b)
         try:
-            compiler(zoo.length_mod(b), normalisation="released")
+            compiler(zoo.length_mod(b), normalisation="paper")
         except NotExpressible as error:
-            if f"{released_scale(b, 1.2):.4f}" not in str(error):
+            if f"{paper_rule_scale(b, 1.2):.4f}" not in str(error):
                 return refuted(f"b = {b}: the refusal lacks the number: {error}", b=b)
         else:
-            return refuted(f"b = {b}: a one-hot machine is compiled into the released rule", b=b)
+            return refuted(f"b = {b}: a one-hot machine is compiled into the paper rule", b=b)
     factors = ", ".join(f"×{factor} for b = {b}" for b, factor in _RELEASED.items())
     return Proved(f"a permutation is scaled by {factors} a step; compiling into the rule is refused with the number", 3)
 
@@ -292,11 +292,11 @@ PROPOSITIONS = (
     ),
     Proposition(
         "T2-released",
-        "The released normalisation holds no one-hot permutation: it scales one by 0.74 (b = 8), 0.78 (b = 5) or 1.12 "
-        "(b = 2) a step; where every column is constant, A = 0 among them, it gives 0/0.",
+        "The rule of the paper's code holds no one-hot permutation: it scales one by 0.74 (b = 8), 0.78 (b = 5) or "
+        "1.12 (b = 2) per step; where every column is constant, A = 0 among them, it gives 0/0.",
         "p = 1.2; one-hot blocks, not every embedding of a machine",
         "the code released with the paper; docs/theory.md, T2",
-        released_rule_excludes,
+        paper_rule_excludes,
         Proved,
     ),
 )

@@ -341,8 +341,8 @@ PROPOSITIONS = (
         "the paper, Proposition 2, without its hypothesis 0−1 ≠ 1−0",
         modulo_2_diagonal,
         Refuted,
-        instead="for M = 2 subtraction is addition, and two lanes with entries ±1 do it on legal strings; with illegal "
-        "strings complete as in the zoo, prop-2-T3 holds for M = 2 as well",
+        instead="for M = 2 subtraction is addition, and two channels with entries ±1 do it on legal strings; with "
+        "illegal strings complete as in the zoo, prop-2-T3 holds for M = 2 as well",
     ),
     Proposition(
         "block-diagonal",

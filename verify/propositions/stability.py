@@ -122,7 +122,7 @@ def no_state_grows(
     `Refuted` if there is one, with the length at which each float format overflows; `Undecided` if none was found.
     """
     for b in effort.track([8, 5, 2, 64] if rule == "clip" else [8, 2, 64]):
-        A, s = block(b, p, rule == "released")
+        A, s = block(b, p, rule == "paper")
         kept = apply(A, rule, p)
         growth = _norm(kept @ s, p) / _norm(s, p)
         if not torch.allclose(kept, A, rtol=ROUNDING, atol=0) or growth <= 1 + ROUNDING:
@@ -130,7 +130,7 @@ def no_state_grows(
         lengths = {name: overflow_length(b, p, dtype) for name, dtype in FORMATS.items()}
         measured = {name: measured_overflow(b, p, dtype, rule) for name, dtype in FORMATS.items()}
         shown = ", ".join(f"{name} {lengths[name]} (measured {measured[name]})" for name in FORMATS)
-        kind = "b^{−1/p} s sᵀ with half of s = −1" if rule == "released" else "b^{−1/p} 11ᵀ"
+        kind = "b^{−1/p} s sᵀ with half of s = −1" if rule == "paper" else "b^{−1/p} 11ᵀ"
         return refuted(
             f"A = {kind}, b = {b}: columns of {p}-norm 1, yet a state grows by b^(1−1/p) = {growth:.4f} a step and "
             f"overflows after {shown} steps; the paper tests at length {TEST_LENGTH}",
@@ -147,7 +147,7 @@ def no_state_grows_when_centred(
     effort: Effort, p: float = 1.2, apply: Rule = normalise, block: Block = witness
 ) -> Answer:
     """Search for such a block under the rule of the published code."""
-    return no_state_grows(effort, p, "released", apply, block)
+    return no_state_grows(effort, p, "paper", apply, block)
 
 
 def norms_fall_with_p(effort: Effort, norm: Callable[[Tensor, float], float] | None = None) -> Answer:

@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNCo
 from fsa2lrnn.lrnn.gate import Values
 from fsa2lrnn.lrnn.layers import LayerConfig
 
-RULES = ("none", "clip", "released", "householder", "unit keys")
+RULES = ("none", "clip", "paper", "householder", "unit keys")
 _NOISE = 24  # hidden units that cancel
 
 
@@ -56,7 +56,7 @@ def model(drawn: Drawn, machine: MooreMachine) -> LRNN:
     layer: LayerConfig = BlockLayerConfig((b,), hidden, hidden)
     if drawn.rule in ("householder", "unit keys"):
         layer = HouseholderLayerConfig(b, written["rate"].shape[1], hidden, hidden, 1, drawn.rule == "unit keys")
-    column_rule = drawn.rule if drawn.rule in ("none", "clip", "released") else "none"
+    column_rule = drawn.rule if drawn.rule in ("none", "clip", "paper") else "none"
     config = LRNNConfig(
         machine.alphabet, outputs, (layer,), letters, 2 * len(outputs), column_rule, 1.2,
         layer_norm="readout" if drawn.layer_norm else False,
@@ -91,7 +91,7 @@ def _gate(table: np.ndarray, drawn: Drawn, rng: np.random.Generator) -> Values:
     W1, b1 = rng.normal(size=(_NOISE, letters)), rng.normal(size=_NOISE)
     size = np.exp(rng.uniform(0, 1, _NOISE) * np.log(drawn.weight))
     W2 = rng.normal(size=(table.shape[1], _NOISE)) * size
-    b2 = rng.choice([0, drawn.weight]) * np.ones(table.shape[1])  # the released rule takes a constant away again
+    b2 = rng.choice([0, drawn.weight]) * np.ones(table.shape[1])  # the paper rule takes a constant away again
     added = np.maximum(W1 + b1[:, None], 0).T @ W2.T + b2  # (|Σ|, n)
     values = {
         "W1": np.concatenate([np.eye(letters), W1]),
@@ -178,7 +178,7 @@ def _exchanges(row: list[int]) -> list[tuple[int, int]]:
 _PARTS: dict[str, Callable[[MooreMachine, np.random.Generator], _Parts]] = {
     "none": _blocks,
     "clip": _clipped,
-    "released": _released,
+    "paper": _released,
     "householder": _householder(False),
     "unit keys": _householder(True),
 }

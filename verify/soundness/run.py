@@ -36,7 +36,7 @@ THREADS = (1, 2)
 _WORDS, _LONGEST = 64, 48
 _STATES = 400  # joint states of a proof
 _WORK = 1e6  # of a search for sets
-_PERMUTING = ("released", "householder", "unit keys")
+_PERMUTING = ("paper", "householder", "unit keys")
 
 
 def drawn(seed: int) -> tuple[Drawn, MooreMachine]:

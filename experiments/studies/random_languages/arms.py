@@ -89,7 +89,7 @@ def _householder(factors: int) -> Mapping[str, Any]:
 
 ARMS: dict[str, Arm] = {
     "onehot": Arm("one-hot columns, by `learn`", None, _one_hot),
-    "released": Arm("blocks of 8, released rule", {"block": BLOCK, "heads": HEADS}, _released),
+    "released": Arm("blocks of 8, paper rule", {"block": BLOCK, "heads": HEADS}, _released),
     "clip": Arm(
         "blocks of 8, clipped, p = 1",
         {"block": BLOCK, "heads": HEADS, "normalisation": "clip", "p": 1.0},

@@ -77,7 +77,9 @@ class Trial:
     @cached_property
     def folder(self) -> str:
         """The name of its folder: unique, and independent of the other trials of the sweep."""
-        digest = hashlib.sha256(self.settings.to_json().encode()).hexdigest()[:8]
+        # Folders of version 0.1 were named when the rule "paper" was "released".
+        text = self.settings.to_json().replace('"normalisation": "paper"', '"normalisation": "released"')
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         names = (self.task, self.network, self.setting, str(self.settings.seed))
         return "-".join([*(re.sub(r"[^\w.]+", "_", name).strip("_")[:40] for name in names), digest])
 

@@ -226,7 +226,7 @@ def _predicted(
     if prediction is None:
         return replace(recipe, block=recipe.block or min(_LARGEST, specification.n_states)), None
     if prediction.answer == "no" and not recipe.anyway:
-        how = "" if recipe.layer == "hard_lanes" else " with one vector a state"
+        how = "" if recipe.layer == "hard_channels" else " with one vector a state"
         raise NotExpressible(
             f"no {recipe.layer} layer can be this machine{how}, so it is not trained: {prediction.says}; take "
             "layer='block', which can be any machine, or anyway=True to see for yourself"

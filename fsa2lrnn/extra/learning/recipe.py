@@ -144,7 +144,7 @@ class Recipe:
 def is_automaton(layer: str) -> bool:
     """Return whether this kind of layer is an automaton for all weights, under every column rule.
 
-    >>> is_automaton("hard_lanes"), is_automaton("block"), is_automaton("index")
+    >>> is_automaton("hard_channels"), is_automaton("block"), is_automaton("index")
     (True, False, False)
     """
     return layer in LAYERS and LAYERS[layer].is_finite("none") and not LAYERS[layer].Config.reads_letters

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.families.channel_covers import IndistinguishableWords, alike_to_channels
 from fsa2lrnn.families.householder import BUDGET, HouseholderWitness, householder
-from fsa2lrnn.families.lane_covers import IndistinguishableWords, alike_to_lanes
 
 
 class LearnabilityPrediction(NamedTuple):
@@ -25,21 +25,21 @@ def foresee(
 ) -> LearnabilityPrediction | None:
     """Return the prediction of theory for a hard layer and a minimal machine, or None for layers without a theorem.
 
-    T51: `hard_lanes` compute a machine if and only if it has one output on all words that are alike to them. For
+    T51: `hard_channels` compute a machine if and only if it has one output on all words that are alike to them. For
     reflections the answer assumes one vector per state (T7, T36), so "no" leaves several vectors per state open.
     Outputs in `ignore` do not count; reflections then never give "no", since T7 and T36 assume that every output does.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> foresee(zoo.flip_flop(), "hard_lanes").answer, foresee(zoo.ab_star(), "hard_lanes").answer
+    >>> foresee(zoo.flip_flop(), "hard_channels").answer, foresee(zoo.ab_star(), "hard_channels").answer
     ('yes', 'no')
     """
-    if layer == "hard_lanes":
-        alike = alike_to_lanes(machine, ignore=ignore)
+    if layer == "hard_channels":
+        alike = alike_to_channels(machine, ignore=ignore)
         if isinstance(alike, IndistinguishableWords):
             return LearnabilityPrediction("no", alike.explain())
         if alike is None:
-            return LearnabilityPrediction("unknown", "too many letters to say what lanes can know of a word")
-        return LearnabilityPrediction("yes", "the machine puts out alike on all words that are alike to lanes")
+            return LearnabilityPrediction("unknown", "too many letters to say what channels can know of a word")
+        return LearnabilityPrediction("yes", "the machine puts out alike on all words that are alike to channels")
     if layer == "hard_reflections":
         verdict = householder(machine, budget=min(Deadline(BUDGET), deadline, key=Deadline.left))
         if isinstance(verdict, HouseholderWitness):

@@ -10,9 +10,9 @@ It relies on docs/theory.md §4, T31 to T36, T55, T56 and T58; each file is one 
     (`must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and the same after any further word w.
     The certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word
     separates.
-`witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one per lane, or vectors x_q
-    with x_{δ(q,a)} = A x_q + v(a); together they separate all states. χ(a) is 0 or a root of unity, a power of
-    ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
+`witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one per channel, or
+    vectors x_q with x_{δ(q,a)} = A x_q + v(a); together they separate all states. χ(a) is 0 or a root of unity, a
+    power of ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
     their factors I − k kᵀ, integers, applied in order to unit vectors.

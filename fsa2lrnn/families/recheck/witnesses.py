@@ -1,4 +1,4 @@
-"""The checker of witnesses: lanes, a matrix, or the keys of Householder factors (docs/theory.md §4)."""
+"""The checker of witnesses: channels, a matrix, or the keys of Householder factors (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
         return _check_affine(certificate, machine, certificate["family"])
     if "keys" in certificate:
         return _check_householder(certificate, machine, form)
-    fields(certificate, *HEADER, "lanes")
-    lanes = as_list(certificate["lanes"])
-    codes = zip(*(_check_lane(lane, machine, form) for lane in lanes), strict=True) if lanes else [()]
+    key = "lanes" if "lanes" in certificate else "channels"  # "lanes" in files of version 0.1
+    fields(certificate, *HEADER, key)
+    channels = as_list(certificate[key])
+    codes = zip(*(_check_channel(channel, machine, form) for channel in channels), strict=True) if channels else [()]
     require(len(set(codes)) == machine.n, "two states have the same vector")
-    return sum(1 if lane["order"] <= 2 else 2 for lane in lanes)
+    return sum(1 if channel["order"] <= 2 else 2 for channel in channels)
 
 
-def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
-    order, exponents, values, shifts = fields(lane, "order", "exponents", "values", "shifts")
+def _check_channel(channel: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
+    order, exponents, values, shifts = fields(channel, "order", "exponents", "values", "shifts")
     largest = ORDERS.get(form.eigenvalues or "")
-    if form.beta is not None:  # a lane is a head of one dimension with the factor 1 - beta
+    if form.beta is not None:  # a channel is a head of one dimension with the factor 1 - beta
         largest = 1 if form.beta < 2 else 2
     require(type(order) is int and 1 <= order <= MAX_ORDER, f"{order} is no order of a root of unity, or beyond 5000")
     require(largest is None or order <= largest, f"a multiplier of order {order} is outside the family")
@@ -37,7 +38,7 @@ def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> l
     require(is_one or form.letters != "input-independent", "the multiplier depends on the letter")
     rows = [as_list(row) for row in (*as_list(values), *as_list(shifts))]
     is_whole = len(values) == machine.n and len(shifts) == len(exponents) == len(machine.delta)
-    require(is_whole, "a lane has values for other states or letters")
+    require(is_whole, "a channel has values for other states or letters")
     primes, degree = prime_factors(order)
     require(all(len(row) <= degree for row in rows), f"a number has more than φ({order}) = {degree} coefficients")
     _, numbers = integers([text for row in rows for text in row])
@@ -47,7 +48,7 @@ def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> l
         for q, target in enumerate(row):
             turn = exponents[a]
             moved = {} if turn is None else {(i + turn) % order: x for i, x in f[q].items()}
-            fault = f"a lane does not follow state {q} under letter {a}"
+            fault = f"a channel does not follow state {q} under letter {a}"
             require(_is_zero([(moved, 1), (v[a], 1), (f[target], -1)], order, primes), fault)
     return [tuple(sorted(value.items())) for value in f]
 

@@ -1,7 +1,7 @@
 """The registry of layers by name. A user-defined layer is named by its import path, "my_module:MyLayer".
 
 >>> sorted(name for name in LAYERS if LAYERS[name].__module__.startswith("fsa2lrnn.lrnn."))  # without optional packages
-['block', 'hard_lanes', 'hard_reflections', 'householder', 'index']
+['block', 'hard_channels', 'hard_reflections', 'householder', 'index']
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fsa2lrnn import registry
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
-from fsa2lrnn.lrnn.layers.hard import HardLanesConfig, HardLanesLayer, HardReflectionsConfig, HardReflectionsLayer
+from fsa2lrnn.lrnn.layers.hard import HardChannelsConfig, HardChannelsLayer, HardReflectionsConfig, HardReflectionsLayer
 from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
 
 OURS: set[type[Layer]] = {
-    BlockLayer, HouseholderLayer, HardLanesLayer, HardReflectionsLayer, IndexLayer,
+    BlockLayer, HouseholderLayer, HardChannelsLayer, HardReflectionsLayer, IndexLayer,
 }  # fmt: skip
 """The layers that the verifiers model. Declarations of other layers are tested on random inputs (`layer_checks`)."""
 
@@ -59,12 +59,14 @@ LAYERS = LayerTable(
     {
         "block": BlockLayer,
         "householder": HouseholderLayer,
-        "hard_lanes": HardLanesLayer,
+        "hard_channels": HardChannelsLayer,
         "hard_reflections": HardReflectionsLayer,
         "index": IndexLayer,
     }
 )
 """The layers by name."""
+EARLIER_NAMES = {"hard_lanes": "hard_channels"}
+"""Earlier names of layers, in files and programs of version 0.1."""
 _REQUIRED = ("forward", "initial_state", "emit")
 
 
@@ -74,6 +76,7 @@ def layer_named(name: str) -> type[Layer]:
     Raises:
         UnsupportedFormat: for an unknown name, a module that cannot be imported, or a class that is not a layer.
     """
+    name = EARLIER_NAMES.get(name, name)
     if name not in LAYERS and ":" in name:
         register(name, _imported(name))
     if name not in LAYERS:
@@ -89,6 +92,7 @@ def layer_in_file(name: object) -> type[Layer]:
 
     Raises `UnsupportedFormat` for any other name, with how to register a user-defined layer.
     """
+    name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in LAYERS:
         check_is_installed(name)
         fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"
@@ -161,8 +165,8 @@ __all__ = [
     "BlockLayer",
     "BlockLayerConfig",
     "Columns",
-    "HardLanesConfig",
-    "HardLanesLayer",
+    "HardChannelsConfig",
+    "HardChannelsLayer",
     "HardReflectionsConfig",
     "HardReflectionsLayer",
     "HouseholderLayer",

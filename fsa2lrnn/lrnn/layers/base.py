@@ -302,7 +302,7 @@ class Layer(nn.Module):
 def starts_closed(x0: Tensor, mask: Tensor) -> bool:
     """Return whether x₀ (H, b) is one-hot in each block, or 0 or 1 in one of size 1; `mask` (H, b) excludes padding."""
     is_zero = (x0 == 0).all(-1)
-    return bool((is_one_hot(x0) | (is_zero & is_lane(mask))).all())
+    return bool((is_one_hot(x0) | (is_zero & is_scalar_channel(mask))).all())
 
 
 def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
@@ -316,8 +316,8 @@ def maps_closed(A: Tensor, v: Tensor, mask: Tensor) -> bool:
     is_map = (is_one_hot(A.mT) | ~mask).all(-1) & (v == 0).all(-1)
     is_reset = is_zero & is_one_hot(v)
     a, c = A[..., 0, 0], v[..., 0]
-    is_lane_map = is_lane(mask) & (((a == -1) & (c == 1)) | ((a == 0) & (c == 0)))
-    return bool((is_map | is_reset | is_lane_map).all())
+    is_channel_map = is_scalar_channel(mask) & (((a == -1) & (c == 1)) | ((a == 0) & (c == 0)))
+    return bool((is_map | is_reset | is_channel_map).all())
 
 
 def exchanges_closed(A: Tensor, v: Tensor) -> bool:
@@ -345,7 +345,7 @@ def is_signed(x: Tensor) -> bool:
     return bool(((x == 0) | (x == 1) | (x == -1)).all())
 
 
-def is_lane(mask: Tensor) -> Tensor:
+def is_scalar_channel(mask: Tensor) -> Tensor:
     """Return which blocks have size 1: (H, b) -> (H,)."""
     return mask.sum(-1) == 1
 

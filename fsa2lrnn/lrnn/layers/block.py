@@ -62,9 +62,9 @@ class BlockLayerConfig(LayerConfig):
         return max(self.width * max(self.block_sizes), self.transition_hidden, self.value_hidden)
 
     def check_columns(self, columns: Columns) -> None:
-        """Raise `UnsupportedFormat` for blocks of several sizes under the rule "released"."""
-        if columns.rule == "released" and len(set(self.block_sizes)) > 1:
-            raise UnsupportedFormat(f"block_sizes = {self.block_sizes}: the released rule takes blocks of one size")
+        """Raise `UnsupportedFormat` for blocks of several sizes under the rule "paper"."""
+        if columns.rule == "paper" and len(set(self.block_sizes)) > 1:
+            raise UnsupportedFormat(f"block_sizes = {self.block_sizes}: the paper rule takes blocks of one size")
 
     @classmethod
     def options(cls) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Layers whose largest logit chooses one of finitely many transitions, with the gradient of a softmax (T51).
 
 The rule is that of one-hot columns (`normalise.one_hot_rows`): forward the numbers of the largest logit, in training as
-in evaluation; backward those that softmax(logits/τ) gives on average. Hard lanes are what diagonal layers can
+in evaluation; backward those that softmax(logits/τ) gives on average. Hard scalar channels are what diagonal layers can
 represent; hard reflections are products of factors I − k kᵀ, where k = e_i − e_j exchanges two numbers, k = e_i erases
 one and k = 0 does nothing. An erased number can be written.
 """
@@ -142,12 +142,12 @@ class HardLayer(AffineLayer):
 
 
 MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
-"""a and v of the maps that a lane chooses from: keep, change sign, write −1, 0 or 1."""
+"""a and v of the maps that a channel chooses from: keep, change sign, write −1, 0 or 1."""
 STARTS = (-1, 0, 1)
 
 
 @dataclass(frozen=True)
-class HardLanesConfig(HardConfig):
+class HardChannelsConfig(HardConfig):
     """`heads` blocks of size 1. The model's column rule does not apply, because no gate outputs the entries of A."""
 
     @property
@@ -156,12 +156,12 @@ class HardLanesConfig(HardConfig):
         return len(MAPS)
 
 
-class HardLanesLayer(HardLayer):
+class HardChannelsLayer(HardLayer):
     """Blocks of size 1: the largest of five logits chooses one of `MAPS`, the largest of three, `x0` (H, 3), x₀."""
 
-    Config = HardLanesConfig
+    Config = HardChannelsConfig
 
-    def __init__(self, width_in: int, config: HardLanesConfig) -> None:
+    def __init__(self, width_in: int, config: HardChannelsConfig) -> None:
         super().__init__(width_in, config)
         self.x0 = nn.Parameter(torch.randn(config.heads, len(STARTS)))
 

@@ -14,8 +14,10 @@ from fsa2lrnn.lrnn.normalise.column_kernels import fused, takes
 from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, one_hot_columns, reference
 from fsa2lrnn.lrnn.normalise.reference import one_hot_rows as one_hot_rows
 
-RULES = ("clip", "released", "none", "onehot")
+RULES = ("clip", "paper", "none", "onehot")
 """The column rules by name."""
+EARLIER_RULES = {"released": "paper"}
+"""Earlier names, in files and programs of version 0.1."""
 METHODS = {"reference": reference, "fused": fused}
 """The ways to compute them: plain torch, and compiled kernels."""
 
@@ -26,7 +28,7 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature:
     """Return blocks with bounded columns: (…, b, b) -> (…, b, b).
 
     - "clip": v ↦ v / max(1, ‖v‖_p) for each column v (Eq. 6). One-hot columns have norm 1 for every p: no change.
-    - "released": the rule of the paper's code: subtract each column's mean, then divide the block by its largest column
+    - "paper": the rule of the paper's code: subtract each column's mean, then divide the block by its largest column
       p-norm. If all columns are constant, the result is 0/0 = NaN, as it is there.
     - "none": no change.
     - "onehot": each column becomes one-hot at its largest entry; the backward pass uses a softmax at `temperature`
@@ -45,6 +47,7 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature:
     >>> normalise(torch.tensor([[3.0, 0.5], [1.0, 0.0]]), "clip", 1).tolist()
     [[0.75, 0.5], [0.25, 0.0]]
     """
+    rule = EARLIER_RULES.get(rule, rule)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ValueError(f"shape {tuple(A.shape)} does not fit: give blocks (…, b, b)")
     if rule not in RULES:
@@ -63,10 +66,10 @@ def keeps(A: Tensor, rule: str) -> bool:
 
     This holds for "none"; for "clip" if each column has at most one non-zero entry, which is 1 or −1 (T2 of
     docs/theory.md: such columns have norm 0 or 1 in exact arithmetic, for all methods and sizes); and for "onehot" if
-    the columns are one-hot. No such argument is made for "released".
+    the columns are one-hot. No such argument is made for "paper".
 
     >>> import torch
-    >>> keeps(torch.eye(3), "clip"), keeps(torch.eye(3) / 2, "clip"), keeps(torch.eye(3), "released")
+    >>> keeps(torch.eye(3), "clip"), keeps(torch.eye(3) / 2, "clip"), keeps(torch.eye(3), "paper")
     (True, False, False)
     """
     if rule == "onehot":
@@ -87,12 +90,12 @@ def choose_method(A: Tensor) -> str:
     return "fused" if takes(A) and A.numel() >= _WORTH_COMPILING else "reference"
 
 
-def released_scale(b: int, p: float) -> float:
-    """Return the factor per step of a one-hot permutation of size b under the rule "released", on zero-sum vectors.
+def paper_rule_scale(b: int, p: float) -> float:
+    """Return the factor per step of a one-hot permutation of size b under the rule "paper", on zero-sum vectors.
 
     A centred one-hot column has one entry 1 − 1/b and b − 1 entries −1/b; the block is divided by its p-norm.
 
-    >>> round(released_scale(8, 1.2), 2), round(released_scale(2, 1.2), 2)
+    >>> round(paper_rule_scale(8, 1.2), 2), round(paper_rule_scale(2, 1.2), 2)
     (0.74, 1.12)
     """
     if b == 1:

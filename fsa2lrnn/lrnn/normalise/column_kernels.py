@@ -1,6 +1,6 @@
 """Compiled CPU kernels of the column rules and of their gradients, on flat arrays, and their use on tensors.
 
-With c the columns before the division (centred under "released") and d what they are divided by, y = c / d results.
+With c the columns before the division (centred under "paper") and d what they are divided by, y = c / d results.
 Where d is the norm n of a column, ∂n/∂c_i = sgn(c_i)|c_i|^(p−1) / n^(p−1) = sgn(y_i)|y_i|^(p−1). So the gradient needs
 y and n, not c; and of all powers only |·|^(p−1), since |c|^p = |c|·|c|^(p−1). Numbers below the least normal one count
 as 0 in norms.
@@ -231,8 +231,8 @@ class ColumnKernels(NamedTuple):
 
 @lru_cache
 def kernels(rule: str, width: int) -> ColumnKernels:
-    """Return the kernels for the rule "clip" or "released" and blocks of size `width`, at most `WIDEST`."""
-    centring = rule == "released"  # a constant to the compiler, which drops the branch that is not taken
+    """Return the kernels for the rule "clip" or "paper" and blocks of size `width`, at most `WIDEST`."""
+    centring = rule == "paper"  # a constant to the compiler, which drops the branch that is not taken
 
     @kernel(Powers)
     def forward(A, powers, y, norms, part):

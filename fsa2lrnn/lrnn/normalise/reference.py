@@ -34,7 +34,7 @@ def reference(A: Tensor, rule: str, p: float) -> Tensor:
     p = bounded(p)
     if rule == "clip":
         return A / vector_norm(A, ord=p, dim=-2, keepdim=True).clamp(min=1)
-    if rule == "released":
+    if rule == "paper":
         centred = A - A.mean(dim=-2, keepdim=True)
         return centred / vector_norm(centred, ord=p, dim=-2, keepdim=True).amax(dim=-1, keepdim=True)
     return A

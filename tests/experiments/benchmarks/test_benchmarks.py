@@ -81,7 +81,7 @@ def test_streams_and_machines_are_the_same_each_time():
 
 @pytest.mark.parametrize(("block", "heads"), BLOCKS)
 def test_the_networks_are_one_function(block, heads):
-    rule = "released" if block > 1 else "clip"
+    rule = "paper" if block > 1 else "clip"
     settings = preset("paper", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=9, batch=2)
     model, batch = prepare(settings)
     model.double()

@@ -268,10 +268,10 @@ def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():
             cascade_table.compare(parity, missed)
     with pytest.raises(SystemExit, match="no cascade for parity: too many"):
         cascade_table.compare({"limit": "too many"}, reference)
-    proved = run_one_of_hard_families("hard_lanes", "parity", 0, 20)
+    proved = run_one_of_hard_families("hard_channels", "parity", 0, 20)
     assert (proved["theory"], proved["one_vector"], proved["end"]) == ("yes", "yes", "proved")
     assert proved["steps"] > 0
-    refused = run_one_of_hard_families("hard_lanes", "ab_star", 0, 20)
+    refused = run_one_of_hard_families("hard_channels", "ab_star", 0, 20)
     assert (refused["theory"], refused["one_vector"], refused["end"]) == ("no", "no", "refused")
     assert "however many" in refused["why"]
     assert run_one_of_hard_families("hard_reflections", "group(S4)", 0, 1e-3)["end"] == "out of time"

@@ -121,7 +121,7 @@ def kept(accuracy):
     return {"seed": 1, "paper_protocol": {"accuracy": accuracy, "step": 4_000}}
 
 
-def test_the_released_rules_time_is_its_steps_times_that_of_a_step(monkeypatch):
+def test_the_paper_rules_time_is_its_steps_times_that_of_a_step(monkeypatch):
     monkeypatch.setattr(sooner, "STEPS", {1: 2})
     found = row("task:parity", "quick", kept(1.0))
     assert found["released_seconds"] == pytest.approx(4 * found["milliseconds_a_step"])
@@ -189,7 +189,9 @@ def test_a_network_that_is_wrong_stops_the_table():
     for source, family in [("parity", "diagonal[-1,1]"), ("sum_mod(3)", "diagonal-complex")]:
         witness = represent(zoo.from_task(source), family)
         machine = minimise(zoo.from_task(source))
-        flipped = replace(witness, form=tuple(replace(lane, shifts=lane.shifts[::-1]) for lane in witness.form))
+        flipped = replace(
+            witness, form=tuple(replace(channel, shifts=channel.shifts[::-1]) for channel in witness.form)
+        )
         assert families_table.running(witness).startswith("equal on")
         assert machine == witness.machine
         with pytest.raises(SystemExit, match="is wrong"):

@@ -41,9 +41,9 @@ def test_earlier_names_are_accepted_with_a_warning(command):
             assert renamed(command, [f"{old}=3"]) == [*([new] if new else []), "3"]
 
 
-@pytest.mark.parametrize("typed", [["--preset", "released"], ["--preset=released"]])
-def test_the_earlier_name_of_a_preset_is_accepted_with_a_warning(typed):
-    with pytest.warns(UserWarning, match="released is an earlier name of the preset: write --preset paper"):
+@pytest.mark.parametrize("typed", [["--preset", "released"], ["--preset=released"], ["--normalisation", "released"]])
+def test_earlier_values_of_options_are_accepted_with_a_warning(typed):
+    with pytest.warns(UserWarning, match="released is an earlier value of (--preset|--normalisation): write"):
         found = renamed("train", ["a", *typed, "--", "--preset", "released"])
     assert found == ["a", *(part.replace("released", "paper") for part in typed), "--", "--preset", "released"]
 

@@ -43,7 +43,7 @@ def proved(cascade):
 
 
 def check_transitions(tables):
-    """In every state that is reached the lanes have a ∈ {−1, 0, 1}, and all columns of larger blocks are one-hot."""
+    """In every state that is reached the channels have a ∈ {−1, 0, 1}, and all columns of larger blocks are one-hot."""
     states = {tables.initial().tobytes(): tables.initial()}
     pending = list(states.values())
     for x in pending:

@@ -145,7 +145,7 @@ def test_cascades_in_words():
     assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
     still = MooreMachine([[0]], [True])
     assert describe(decompose(still).cascade) == [
-        ("layer 1, component 1", "1 state, trivial: a lane that stays 0; reads the letter")
+        ("layer 1, component 1", "1 state, trivial: a channel that stays 0; reads the letter")
     ]
     cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
     assert any(" of the 9 components below" in what for _, what in describe(cascade))

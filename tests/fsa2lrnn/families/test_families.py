@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, classify, product, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.families import FAMILIES, Impossibility, Witness, in_use, lanes, represent
+from fsa2lrnn.families import FAMILIES, Impossibility, Witness, channels, in_use, represent
 from fsa2lrnn.families.identities import FORCED, Family
 from fsa2lrnn.families.in_use import IN_USE, Decision, carried, contradictions, decide
 from fsa2lrnn.families.named import NAMED, NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
@@ -139,7 +139,7 @@ def test_unknown_families_are_named(family):
 
 
 def test_a_root_of_unity_beyond_the_budget_is_said(monkeypatch):
-    monkeypatch.setattr(lanes, "MAX_ORDER", 4)
+    monkeypatch.setattr(channels, "MAX_ORDER", 4)
     assert represent(zoo.sum_mod(4), COMPLEX).check()
     with pytest.raises(BudgetExceeded, match=r"a root of unity of order 5, more than 4: the family does represent"):
         represent(zoo.sum_mod(5), COMPLEX)
@@ -151,7 +151,7 @@ LAST_IS_1 = MooreMachine([[0, 0], [1, 1]], [0, 1])  # the state is the last lett
 @pytest.mark.extra("baselines")
 def test_names_are_those_of_layers_and_of_families():
     ours = {name for name in LAYERS if ":" not in name}
-    hard = {"hard_lanes", "hard_reflections"}  # several vectors per state come of training: T51 treats them
+    hard = {"hard_channels", "hard_reflections"}  # several vectors per state come of training: T51 treats them
     selective = {name for name in ours if LAYERS[name].__module__.startswith("fsa2lrnn.extra.selective")}
     assert {name.partition(":")[0] for name in NAMED} == ours - hard - selective - {"householder", "index"}
     assert {named.family for named in NAMED.values()} - {None} <= set(FAMILIES)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import closure, represent
+from fsa2lrnn.families.channels import Affine
 from fsa2lrnn.families.closure import obstruction, primitive
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.identities import FORCED, cycle_lengths, exponent, identities, power_of
-from fsa2lrnn.families.lanes import Affine
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines
 
@@ -73,12 +73,12 @@ def test_the_words_have_equal_linear_parts_in_every_witness(machine, family):
             lengths = [sum(repetitions for _, repetitions in word) for word in identity.words]
             assert lengths[0] == lengths[1]
             continue
-        for lane in witness.form:
+        for channel in witness.form:
             parts = []
             for word in identity.words:
-                used = [(lane.exponents[a], repetitions) for a, repetitions in word]
+                used = [(channel.exponents[a], repetitions) for a, repetitions in word]
                 vanishes = any(k is None for k, _ in used)
-                parts.append(None if vanishes else sum(k * repetitions for k, repetitions in used) % lane.order)
+                parts.append(None if vanishes else sum(k * repetitions for k, repetitions in used) % channel.order)
             assert parts[0] == parts[1]
 
 

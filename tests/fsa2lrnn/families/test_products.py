@@ -173,7 +173,7 @@ def check_by_hand(witness, family):
         largest = {"[0,1]": 1, "[-1,1]": 2}.get(getattr(family, "eigenvalues", None))
         if isinstance(family, HouseholderProducts) or family.letters == "paracontracting":
             largest = 2 if getattr(family, "beta", (0, 1))[1] == 2 else 1
-        assert largest is None or all(lane.order <= largest for lane in witness.form)
+        assert largest is None or all(channel.order <= largest for channel in witness.form)
         return
     assert isinstance(witness, HouseholderWitness)
     assert family.factors is None or witness.n_factors <= family.factors

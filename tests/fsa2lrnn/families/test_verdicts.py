@@ -43,12 +43,15 @@ def test_impossibilities_in_words():
     assert Unknown(zoo.parity(), "householder", "for want of time").explain() == "for want of time"
 
 
-def test_a_witness_is_told_by_its_lanes_and_integer_weights_are_exact():
+def test_a_witness_is_told_by_its_channels_and_integer_weights_are_exact():
     told = {
         ("sum_mod(5)", "diagonal-complex"): "2 real dimensions: 1 rotating by multiples of 1/5 turn.",
-        ("parity", "diagonal[-1,1]"): "1 real dimension: 1 real lane.",
-        ("group(Z2xZ2)", "diagonal[-1,1]"): "2 real dimensions: 2 real lanes.",
-        ("sum_mod(6)", "diagonal-complex"): "3 real dimensions: 1 real lane and 1 rotating by multiples of 1/3 turn.",
+        ("parity", "diagonal[-1,1]"): "1 real dimension: 1 real channel.",
+        ("group(Z2xZ2)", "diagonal[-1,1]"): "2 real dimensions: 2 real channels.",
+        (
+            "sum_mod(6)",
+            "diagonal-complex",
+        ): ("3 real dimensions: 1 real channel and 1 rotating by multiples of 1/3 turn."),
         ("shift_register(3)", "lti"): "An integer matrix of 3 dimensions, the same for every letter.",
     }
     assert {case: represent(zoo.from_task(case[0]), case[1]).explain() for case in told} == told
@@ -75,9 +78,9 @@ def test_a_witness_with_two_states_at_one_place_fails_its_check(machine, family,
     if not isinstance(verdict, Witness) or verdict.machine.n_states == 1:
         return
     p = data.draw(st.integers(1, verdict.machine.n_states - 1))
-    lanes = tuple(replace(lane, values=(lane.values[p], *lane.values[1:])) for lane in verdict.form)
+    channels = tuple(replace(channel, values=(channel.values[p], *channel.values[1:])) for channel in verdict.form)
     with pytest.raises(RejectedCertificate, match=r"does not follow|the same vector"):
-        replace(verdict, form=lanes).check()
+        replace(verdict, form=channels).check()
 
 
 @pytest.mark.parametrize(

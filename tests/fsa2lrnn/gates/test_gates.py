@@ -170,22 +170,22 @@ def test_sums_are_bounded_and_the_largest_counts_both_signs():
 @given(st.data())
 def test_a_gate_gives_each_key_its_target(data):
     keys, labels = data.draw(labelled_tables())
-    lanes = data.draw(st.tuples(*(st.booleans() for _ in keys.T)))
-    coordinates = [Coordinate(int(m) + 1, lane) for m, lane in zip(keys.max(0), lanes, strict=True)]
+    omits = data.draw(st.tuples(*(st.booleans() for _ in keys.T)))
+    coordinates = [Coordinate(int(m) + 1, omits_zero) for m, omits_zero in zip(keys.max(0), omits, strict=True)]
     targets = np.array([[0, 1], [2, -1], [-3, 1]])[labels]
     gate = synthesise(keys, targets, coordinates)
     assert np.array_equal(gate(features(keys, coordinates)), targets)
     assert set(np.unique(gate.W1)) <= {-1, 0, 1}
 
 
-def test_few_units_for_lanes_and_equal_targets():
+def test_few_units_without_zero_features_and_for_equal_targets():
     keys = np.arange(4)[:, None]
-    gate = synthesise(keys, np.array([[1], [0], [1], [0]]), [Coordinate(4, lanes=True)])
+    gate = synthesise(keys, np.array([[1], [0], [1], [0]]), [Coordinate(4, omits_zero=True)])
     assert gate.n_units == 1
-    assert sorted(gate(features(keys, [Coordinate(4, lanes=True)])).ravel().tolist()) == [0, 0, 1, 1]
+    assert sorted(gate(features(keys, [Coordinate(4, omits_zero=True)])).ravel().tolist()) == [0, 0, 1, 1]
     gate = synthesise(np.array([[0], [1]]), np.array([[3, 4], [3, 4]]), [Coordinate(2)])
     assert (gate.n_units, gate.b2.tolist()) == (0, [3, 4])
-    coordinates = [Coordinate(3, lanes=True), Coordinate(1, lanes=True), Coordinate(2)]
+    coordinates = [Coordinate(3, omits_zero=True), Coordinate(1, omits_zero=True), Coordinate(2)]
     assert [coordinate.width for coordinate in coordinates] == [2, 0, 2]
     assert features(np.array([[0, 0, 1], [2, 0, 0]]), coordinates).tolist() == [[0, 0, 0, 1], [0, 1, 1, 0]]
 

@@ -50,9 +50,9 @@ def test_logits_are_one_hot(machine, data):
 @pytest.mark.parametrize(
     ("machine", "options", "message"),
     [
-        (zoo.sum_mod(5), {"normalisation": "released"}, r"at block size 5 a permutation is scaled by 0\.7812 a step"),
-        (zoo.parity(), {"normalisation": "released"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
-        (MooreMachine([[0]], [True]), {"normalisation": "released"}, "centres a block of size 1 to 0 and divides 0"),
+        (zoo.sum_mod(5), {"normalisation": "paper"}, r"at block size 5 a permutation is scaled by 0\.7812 a step"),
+        (zoo.parity(), {"normalisation": "paper"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
+        (MooreMachine([[0]], [True]), {"normalisation": "paper"}, "centres a block of size 1 to 0 and divides 0"),
         (zoo.parity(), {"normalisation": "batch"}, "normalisation 'batch' is not known"),
         (zoo.parity(), {"dtype": torch.int8}, r"is not offered: choose one of torch\.float64"),
         (zoo.parity(), {"dtype": torch.float8_e4m3fn}, r"is not offered: choose one of torch\.float64"),
@@ -62,19 +62,19 @@ def test_rules_and_dtypes_that_break_a_model_are_refused(stacks, machine, option
     with pytest.raises((NotExpressible, UnsupportedFormat), match=message):
         compile_machine(machine, **options)
     with pytest.raises(NotExpressible, match=r"at block size 5 a permutation is scaled by 0\.7812 a step"):
-        lower(stacks["registers"][0], normalisation="released")
+        lower(stacks["registers"][0], normalisation="paper")
 
 
-def test_the_released_rule_would_indeed_break_the_model():
-    """The refusal is no formality: with one-hot tables under the released rule, Sum(5) fades."""
+def test_the_paper_rule_would_indeed_break_the_model():
+    """The refusal is no formality: with one-hot tables under the paper rule, Sum(5) fades."""
     model = compile_machine(zoo.sum_mod(5), normalisation="none")
-    model.layers[0].rule = "released"
+    model.layers[0].rule = "paper"
     x, _ = model.layers[0](model.embedding(torch.ones(1, 50, dtype=torch.int64)), model.layers[0].initial_state(1))
     assert x[0, -1].abs().max() < 1e-4
 
 
 def feeding(columns, W1, W2, b1=None, b2=None):
-    """A recurrence of one lane on `columns` letters whose value is the gate and whose output says whether x > 0."""
+    """A recurrence of one channel on `columns` letters whose value is the gate and whose output says whether x > 0."""
     W1, W2 = np.array(W1), np.array(W2)
     b1, b2 = (np.zeros(len(W), np.int64) if b is None else np.array(b) for W, b in ((W1, b1), (W2, b2)))
     none = np.zeros((0, columns), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64)
@@ -145,7 +145,7 @@ def test_only_units_that_fire_together_are_added_up_and_what_a_gate_sees_of_the_
     recurrence = feeding(300, np.eye(300, dtype=np.int64), np.ones((1, 300), np.int64))
     assert lower(recurrence, torch.bfloat16).transduce([0, 299]) == [True, True]
     gate = ReluGate(np.array([[-1], [-1]]), np.array([1, 1]), np.array([[150, 150]]), np.array([0]))
-    with pytest.raises(NotExact, match="entry 0 of gate adds up weights of 300"):  # both fire while the lane is 0
+    with pytest.raises(NotExact, match="entry 0 of gate adds up weights of 300"):  # both fire while the channel is 0
         _check_exact("gate", gate, [np.array([0])], torch.bfloat16)
     recurrence, _ = stacks["registers"]
     first, second = recurrence.tables.layers
@@ -167,13 +167,13 @@ def test_each_dtype_holds_the_integers_that_it_should(dtype, bits):
 
 @given(st.data())
 def test_what_is_not_refused_adds_up_within_the_dtype(data):
-    """Brute force over all inputs of two one-hot parts and a lane, on gates whose sums lie around bfloat16's 256."""
+    """Brute force over all inputs of two one-hot parts and a channel, on gates whose sums lie around bfloat16's 256."""
     weights = arrays(np.int64, st.tuples(st.just(3), st.just(6)), elements=st.integers(-90, 90))
     rows = arrays(np.int64, (2, 3), elements=st.integers(-2, 2))
     gate = ReluGate(data.draw(weights), data.draw(weights)[:, 0], data.draw(rows), data.draw(rows)[:, 0].copy())
     parts = [np.arange(2), np.arange(2, 5), np.array([5])]
-    one, two, lane = np.eye(2, dtype=int), np.eye(3, dtype=int), np.array([[0], [1]])
-    inputs = np.array([np.concatenate(u) for u in itertools.product(one, two, lane)])
+    one, two, channel = np.eye(2, dtype=int), np.eye(3, dtype=int), np.array([[0], [1]])
+    inputs = np.array([np.concatenate(u) for u in itertools.product(one, two, channel)])
     hidden = np.abs(inputs) @ np.abs(gate.W1).T + np.abs(gate.b1)
     entries = np.maximum(inputs @ gate.W1.T + gate.b1, 0) @ np.abs(gate.W2).T + np.abs(gate.b2)
     largest = max(hidden.max(), entries.max())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
-from fsa2lrnn.families.lanes import Affine
+from fsa2lrnn.families.channels import Affine
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Proved, prove_equivalent
@@ -52,15 +52,17 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
     """States of the running module stay within the bound's own estimate of their true places."""
     machine = zoo.sum_mod(5)
     witness = represent(machine, "diagonal-complex")
-    (lane,) = witness.form
+    (channel,) = witness.form
     model = lower_witness(witness)
     word = np.random.default_rng(2).integers(5, size=20_000)
     with torch.no_grad():
         u = model.embedding(torch.from_numpy(word)[None])
         x, _ = model.layers[0](u, model.layers[0].initial_state(1))
-    places = np.array([[z.real, z.imag] for z in map(lane.number, lane.values)])
+    places = np.array([[z.real, z.imag] for z in map(channel.number, channel.values)])
     errors = np.linalg.norm(x[0].numpy() - places[np.cumsum(word) % 5], axis=1)
-    reach = max(sum(map(abs, value)) for value in lane.values) + max(sum(map(abs, shift)) for shift in lane.shifts)
+    reach = max(sum(map(abs, value)) for value in channel.values) + max(
+        sum(map(abs, shift)) for shift in channel.shifts
+    )
     assert 0 < errors.max() < 3 * len(word) * (4 + 12) * 2.0**-53 * reach
 
 

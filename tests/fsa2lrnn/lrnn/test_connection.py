@@ -130,8 +130,8 @@ GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "e
         ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
         ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
         (
-            {"normalisation": "released", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
-            "released rule takes blocks of one",
+            {"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
+            "paper rule takes blocks of one",
         ),
     ],
 )
@@ -159,12 +159,12 @@ def test_json_round_trip(config):
 
 
 def test_the_widest_step_counts_gates_and_streams_too():
-    """Memory is planned by it: lanes have few entries in A and may yet have wide gates."""
-    lanes = BlockLayerConfig((1, 1), 3, 3)
-    config = LRNNConfig("ab", (0, 1), (lanes, lanes), embedding_dim=5, readout_hidden=2, connection="concat")
+    """Memory is planned by it: channels have few entries in A and may yet have wide gates."""
+    channels = BlockLayerConfig((1, 1), 3, 3)
+    config = LRNNConfig("ab", (0, 1), (channels, channels), embedding_dim=5, readout_hidden=2, connection="concat")
     assert config.stream_widths == [5, 7, 4]
     assert config.entries_per_token == 7
     assert replace(config, token_shift=True).entries_per_token == 14
-    assert replace(config, layers=(BlockLayerConfig((1, 1), 3, 30), lanes)).entries_per_token == 30
-    assert replace(config, layers=(BlockLayerConfig((4, 1), 3, 3), lanes)).entries_per_token == 32
+    assert replace(config, layers=(BlockLayerConfig((1, 1), 3, 30), channels)).entries_per_token == 30
+    assert replace(config, layers=(BlockLayerConfig((4, 1), 3, 3), channels)).entries_per_token == 32
     assert replace(config, readout_hidden=50).entries_per_token == 50

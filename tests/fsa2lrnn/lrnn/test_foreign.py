@@ -71,7 +71,7 @@ def run_as_released(weights, n_layers, tokens, p=1.2):
 @pytest.mark.parametrize("p", [1.2, 2.0])
 def test_released_weights_compute_what_they_computed(n_layers, p):
     weights = released(n_layers)
-    model = LRNN.from_released(weights, alphabet="abcd", outputs=range(10, 15), p=p)
+    model = LRNN.from_paper_weights(weights, alphabet="abcd", outputs=range(10, 15), p=p)
     assert (model.alphabet, model.outputs) == (tuple("abcd"), (10, 11, 12, 13, 14))
     for length in (1, 2, 30):
         tokens = torch.randint(4, (3, length))
@@ -84,17 +84,17 @@ def test_released_weights_compute_what_they_computed(n_layers, p):
 def test_every_missing_and_unknown_weight_is_named():
     for name in released(2):
         with pytest.raises(CheckpointError, match=name.replace(".", r"\.") + " is missing"):
-            LRNN.from_released({old: tensor for old, tensor in released(2).items() if old != name})
+            LRNN.from_paper_weights({old: tensor for old, tensor in released(2).items() if old != name})
     weights = released(1)
     weights |= {"ln.1.weight": weights["ln.0.weight"], "head.weight": weights["ln.0.weight"]}
     with pytest.raises(CheckpointError, match=r"ln\.1\.weight is no weight .*; head\.weight is no weight of the rel"):
-        LRNN.from_released(weights)
+        LRNN.from_paper_weights(weights)
     with pytest.raises(CheckpointError, match=r"layers\.1\.a0 is missing"):
-        LRNN.from_released(
+        LRNN.from_paper_weights(
             {name.replace("layers.1", "layers.4"): t for name, t in released(2).items() if "4" not in name}
         )
     with pytest.raises(CheckpointError, match=r"embedding\.weight is missing"):
-        LRNN.from_released({})
+        LRNN.from_paper_weights({})
 
 
 @pytest.mark.parametrize("name", released(2))
@@ -102,25 +102,25 @@ def test_every_misshaped_weight_is_named(name):
     weights = released(2)
     if name != "embedding.weight":  # with more rows it has more letters
         with pytest.raises((CheckpointError, UnsupportedFormat), match=r"shape|wide"):
-            LRNN.from_released(weights | {name: torch.cat([weights[name]] * 2)})
+            LRNN.from_paper_weights(weights | {name: torch.cat([weights[name]] * 2)})
     with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
-        LRNN.from_released(weights | {name: weights[name][None]})
+        LRNN.from_paper_weights(weights | {name: weights[name][None]})
 
 
 def test_symbols_dtypes_names_and_sizes_that_do_not_fit(monkeypatch):
     weights = released(1)
     with pytest.raises(CheckpointError, match=r"embedding\.weight has 4 rows for 3 symbols; Wo2\.bias has 5 rows for"):
-        LRNN.from_released(weights, "abc", "xy")
+        LRNN.from_paper_weights(weights, "abc", "xy")
     with pytest.raises(CheckpointError, match=r"torch\.float32, torch\.float64, not one of floats"):
-        LRNN.from_released(weights | {"Wo1.bias": weights["Wo1.bias"].float()})
+        LRNN.from_paper_weights(weights | {"Wo1.bias": weights["Wo1.bias"].float()})
     with pytest.raises(CheckpointError, match=r"the dtypes are torch\.int64, not one of floats"):
-        LRNN.from_released({name: tensor.long() for name, tensor in weights.items()})
-    with pytest.raises(CheckpointError, match=r"x0 is no weight of the released code; .*; and 981 more. Expected"):
-        LRNN.from_released({**weights, 3: torch.zeros(1)} | {f"x{i}": torch.zeros(1) for i in range(1_000)})
+        LRNN.from_paper_weights({name: tensor.long() for name, tensor in weights.items()})
+    with pytest.raises(CheckpointError, match=r"x0 is not a weight of .*; and 981 more. Expected"):
+        LRNN.from_paper_weights({**weights, 3: torch.zeros(1)} | {f"x{i}": torch.zeros(1) for i in range(1_000)})
     monkeypatch.setattr("fsa2lrnn.lrnn.foreign._new", None)  # nothing is built
     other = torch.zeros(100_000, dtype=torch.float64)
     with pytest.raises(CheckpointError, match=r"Wo1.weight has shape .* the other weights ask for \(100000, 6"):
-        LRNN.from_released({**weights, "Wo1.bias": other})
+        LRNN.from_paper_weights({**weights, "Wo1.bias": other})
 
 
 @st.composite
@@ -182,7 +182,7 @@ def test_numbers_that_are_not_finite_are_refused(table, wrong):
 @pytest.mark.parametrize(
     ("name", "weight", "reason"),
     [
-        ("Wo1.bias", [1.0] * 9, "Wo1.bias is a list, no tensor"),
+        ("Wo1.bias", [1.0] * 9, "Wo1.bias is a list, not a tensor"),
         ("Wo1.bias", torch.zeros(9, device="meta"), "Wo1.bias is a tensor of layout torch.strided on meta, without"),
         ("Wo1.weight", torch.zeros(9, 6).to_sparse(), "Wo1.weight is a tensor of layout torch.sparse_coo"),
         ("embedding.weight", torch.zeros(1).expand(4, 10**9), "embedding.weight has .* entries are used twice"),
@@ -191,7 +191,7 @@ def test_numbers_that_are_not_finite_are_refused(table, wrong):
 )
 def test_released_weights_that_are_not_there_entry_by_entry_are_refused(name, weight, reason):
     with pytest.raises(CheckpointError, match=reason):
-        LRNN.from_released({**released(1), name: weight})
+        LRNN.from_paper_weights({**released(1), name: weight})
 
 
 class Sum(nn.Module):

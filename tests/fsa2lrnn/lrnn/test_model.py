@@ -26,7 +26,7 @@ def random_model(seed=0, sizes=((4, 4), (4, 4)), **options):
 
 OPTIONS = [
     dict(zip(("connection", "layer_norm", "token_shift", "normalisation"), values, strict=True))
-    for values in itertools.product(CONNECTIONS, (False, True), (False, True), ("clip", "released", "none"))
+    for values in itertools.product(CONNECTIONS, (False, True), (False, True), ("clip", "paper", "none"))
 ]
 
 
@@ -87,7 +87,7 @@ def test_letters_are_sequential_forward_and_backward(n_layers, token_shift, leng
     tokens = torch.randint(3, (5, length), generator=torch.Generator().manual_seed(3))
     found = []
     for method in ("letters", "sequential"):
-        model = random_model(sizes=((4, 4),) * n_layers, token_shift=token_shift, normalisation="released")
+        model = random_model(sizes=((4, 4),) * n_layers, token_shift=token_shift, normalisation="paper")
         assert model._has_few_inputs(tokens) == (length > 1)
         logits = model(tokens, method)
         logits.square().mean().backward()

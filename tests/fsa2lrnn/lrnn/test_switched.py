@@ -17,12 +17,12 @@ from fsa2lrnn.lrnn.switched import as_tables, switched, table_error
 def learned(**changes):
     torch.manual_seed(0)
     layers = (BlockLayerConfig((3, 3), 7, 5),) * changes.pop("n_layers", 1)
-    changes = {"embedding_dim": 6, "readout_hidden": 5, "normalisation": "released", **changes}
+    changes = {"embedding_dim": 6, "readout_hidden": 5, "normalisation": "paper", **changes}
     return LRNN(LRNNConfig(("a", "b", "c"), (False, True), layers, **changes))
 
 
 @pytest.mark.parametrize("layer_norm", [True, False, "readout"])
-@pytest.mark.parametrize("normalisation", ["released", "clip", "none"])
+@pytest.mark.parametrize("normalisation", ["paper", "clip", "none"])
 @pytest.mark.parametrize("connection", ["chain", "residual", "concat"])
 def test_the_tables_compute_what_the_model_computes(layer_norm, normalisation, connection):
     model = learned(layer_norm=layer_norm, normalisation=normalisation, connection=connection)
@@ -81,7 +81,7 @@ def householder(unit_keys):
 
 
 MODELS = {
-    **{rule: lambda rule=rule: learned(normalisation=rule, layer_norm=True) for rule in ("released", "clip", "none")},
+    **{rule: lambda rule=rule: learned(normalisation=rule, layer_norm=True) for rule in ("paper", "clip", "none")},
     "products": lambda: householder(False),
     "unit keys": lambda: householder(True),
 }

@@ -166,16 +166,16 @@ def constant(width_in, values):
     return ReluGate(np.zeros((0, width_in), int), np.zeros(0, int), np.zeros((len(values), 0), int), np.array(values))
 
 
-def lane(width_in, a=1, v=0):
+def channel(width_in, a=1, v=0):
     return GatedLayer(constant(width_in, [a]), constant(width_in, [v]), np.array([[1]]), (1,))
 
 
 def test_sizes_of_a_stack_and_states_that_grow_beyond_float64():
-    layers = (lane(2), GatedLayer(constant(3, [1] * 8), constant(3, [1] * 4), np.zeros((2, 2), int), (2, 2)))
+    layers = (channel(2), GatedLayer(constant(3, [1] * 8), constant(3, [1] * 4), np.zeros((2, 2), int), (2, 2)))
     stack = GatedStack(np.array([1, 0, 1]), layers, False)
     assert (stack.n_cells, stack.n_heads, stack.block_sizes, stack.width) == (2, 3, (1, 2, 2), 5)
     assert [layer.n_units for layer in layers] == [0, 0]
-    stack = GatedStack(np.array([0]), (lane(1, a=2**20),), False)
+    stack = GatedStack(np.array([0]), (channel(1, a=2**20),), False)
     x = stack.step(stack.step(stack.initial()[None])[0])[0]
     assert x.tolist() == [[2**40]]
     with pytest.raises(NotExact, match="states grow without bound"):
@@ -213,9 +213,9 @@ LOOKING = ReluGate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.
     ("cell", "layers", "token_shift", "message"),
     [
         ([0], (), False, "at least one layer"),
-        ([2], (lane(2),), False, r"give each letter one of the cells 0\.\.1"),
-        ([0], (lane(2), lane(4)), False, "layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"),
-        ([0], (lane(4), lane(3)), True, "twice for the token shift, are there"),
+        ([2], (channel(2),), False, r"give each letter one of the cells 0\.\.1"),
+        ([0], (channel(2), channel(4)), False, "layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"),
+        ([0], (channel(4), channel(3)), True, "twice for the token shift, are there"),
         ([0, 1], (GatedLayer(LOOKING, constant(4, [0]), np.array([[1]]), (1,)),), True, "looks at the letter before"),
     ],
 )

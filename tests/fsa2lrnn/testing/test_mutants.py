@@ -120,8 +120,8 @@ def test_broken_scans_schedules_and_rules_break_one_thing_each():
     torch.testing.assert_close(right[:, 0, 1], A[:, 2, 0] @ A[:, 1, 0])
     torch.testing.assert_close(wrong[:, 0, 1], A[:, 1, 0] @ A[:, 2, 0])
     A = 2 * torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for rule in ("clip", "released", "none"):
+    for rule in ("clip", "paper", "none"):
         right = normalise(A, rule, 1.2)
         assert not torch.equal(mutants.shrinking_rule(A, rule, 1.2), right)
         assert torch.equal(mutants.unclipped_rule(A, rule, 1.2), right) == (rule != "clip")
-        assert torch.equal(mutants.uncentred_rule(A, rule, 1.2), right) == (rule != "released")
+        assert torch.equal(mutants.uncentred_rule(A, rule, 1.2), right) == (rule != "paper")

@@ -35,7 +35,7 @@ def test_the_settings_of_the_paper():
     assert [s.weight_decay for s in (total, pair, arithmetic)] == [0, 0, 1e-4]
     for s in (total, pair, arithmetic):
         assert (s.block, s.heads, s.p, s.normalisation, s.connection, s.layer_norm) == (
-            8, 8, 1.2, "released", "residual", True,
+            8, 8, 1.2, "paper", "residual", True,
         )  # fmt: skip
         assert (s.batch, s.length, s.test_length, s.steps, s.evaluate_every) == (128, 40, 500, 40_000, 1_000)
         assert (s.optimiser, s.schedule, s.gradient_clip, s.stop_at) == ("adam", "constant", None, 1.0)
@@ -59,6 +59,8 @@ def test_schedules_presets_and_kinds_of_layers():
     settings = Settings("task:parity", batch=3, seed=1)
     assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
     assert preset("released", "task:mod_arith(5)") == preset("paper", "task:mod_arith(5)")  # the earlier name
+    earlier = preset("quick", "task:parity", layer="hard_lanes", normalisation="released")
+    assert (earlier.layer, earlier.normalisation) == ("hard_channels", "paper")
     assert all(preset(name, "regex:(ab)*").task == "regex:(ab)*" for name in PRESETS)
     assert preset("quick", "task:parity", steps=3).steps == 3
     with pytest.raises(UnsupportedFormat, match="preset 'slow' is not known: choose one of paper, quick"):

@@ -144,7 +144,7 @@ def test_stacks_are_proved_for_all_scans(stack, dtype):
 
 
 # The letter's weight in the low digit's transition: the clip takes a = 1 − 2·2 back to −1. Weights of the high digit's
-# value: its lane leaves {0, 1}, and the read-out does not mind.
+# value: its channel leaves {0, 1}, and the read-out does not mind.
 HARMLESS = {("transition", 0, 1), ("value", 1, 1), ("value", 1, 2)}
 
 
@@ -275,7 +275,7 @@ def test_letters_may_be_reordered_and_alphabets_must_agree():
         prove_equivalent(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(2))
 
 
-def test_lanes_that_the_rule_clips_are_proved_for_all_lengths_on_an_open_set_of_weights():
+def test_channels_that_the_rule_clips_are_proved_for_all_lengths_on_an_open_set_of_weights():
     """T22 of docs/theory.md says that a free table almost surely has no eigenvalue of modulus 1; under "clip" one that
     is written beyond 1 has it, whatever the weights are exactly."""
     machine, proved = zoo.parity(), {1.5: 0, 0.9: 0}

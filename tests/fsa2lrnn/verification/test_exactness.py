@@ -29,7 +29,7 @@ from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest
 from fsa2lrnn.verification.plain import slack_of
 from verify.soundness.models import Drawn, model
 
-LANE_MAPS = [(1, 0), (-1, 1), (0, 0), (0, 1)]  # x, 1 − x, 0, 1
+CHANNEL_MAPS = [(1, 0), (-1, 1), (0, 0), (0, 1)]  # x, 1 − x, 0, 1
 OTHERS = [(1, 1), (-1, 0), (0, 2), (2, 0)]
 
 
@@ -174,9 +174,9 @@ def test_the_products_of_each_head_count(key):
     assert is_exact_along(model, every_letter(model)) == (key == 11)
 
 
-def two_lanes(maps, start):
-    """A stack of two lanes on letters 0, 1: `maps[0:2]` are those of the lower lane by letter, `maps[2:]` those of the
-    upper one by letter and lower state at k, where that is 0 or 1."""
+def two_channels(maps, start):
+    """A stack of two channels on letters 0, 1: `maps[0:2]` are those of the lower channel by letter, `maps[2:]` of
+    the upper one by letter and lower state at k, where that is 0 or 1."""
     by_letter = np.eye(2, dtype=np.int64), np.zeros(2, np.int64)
     # One unit a letter and lower state: 1 for (c, 0) at e_c − x, and for (c, 1) at e_c + x − 1.
     W1 = np.array([[1, 0, -1], [1, 0, 1], [0, 1, -1], [0, 1, 1]])
@@ -190,12 +190,12 @@ def two_lanes(maps, start):
 
 
 @given(
-    st.lists(st.sampled_from(LANE_MAPS * 3 + OTHERS), min_size=6, max_size=6),
+    st.lists(st.sampled_from(CHANNEL_MAPS * 3 + OTHERS), min_size=6, max_size=6),
     st.tuples(st.integers(0, 1), st.integers(0, 1)),
     st.sampled_from(DTYPES),
 )
-def test_lanes_are_exact_if_all_maps_that_are_met_keep_0_and_1(maps, start, dtype):
-    recurrence, words = two_lanes(maps, start), list(itertools.product((0, 1), repeat=5))
+def test_channels_are_exact_if_all_maps_that_are_met_keep_0_and_1(maps, start, dtype):
+    recurrence, words = two_channels(maps, start), list(itertools.product((0, 1), repeat=5))
     model = lower(recurrence, dtype, "none")
     met = set()
     for word in words:
@@ -204,7 +204,7 @@ def test_lanes_are_exact_if_all_maps_that_are_met_keep_0_and_1(maps, start, dtyp
             a, v = maps[letter]
             low = a * low + v
             met |= {maps[letter], maps[2 + 2 * letter + low] if low in (0, 1) else OTHERS[0]}
-    expected = met <= set(LANE_MAPS)
+    expected = met <= set(CHANNEL_MAPS)
     event(f"exact: {expected}")
     assert is_exact_along(model, torch.tensor(words)) == expected
     if expected:
@@ -316,7 +316,7 @@ def apart(made):
     return (alone - tables.A).abs().double().numpy(), 16 * 2.0**-23 * float(tables.A.abs().max())
 
 
-@pytest.mark.parametrize("drawn", [CANCELLING, replace(CANCELLING, rule="released", seed=2)])
+@pytest.mark.parametrize("drawn", [CANCELLING, replace(CANCELLING, rule="paper", seed=2)])
 def test_what_gates_that_cancel_can_do_is_covered(drawn):
     """16 units in the last place of the largest entry, the old guess, was exceeded many times."""
     off, guess = apart(model(drawn, zoo.sum_mod(3)))
@@ -342,7 +342,7 @@ def test_slack_is_bounded_and_known_for_tables():
     with pytest.raises(CertificateRefused, match=r"the output may be wrong|is claimed"):
         check(of_tables, made)
     assert certify(made, zoo.sum_mod(3), 1).horizon == 0
-    made = model(replace(CANCELLING, rule="released", weight=1e6), zoo.sum_mod(3))
+    made = model(replace(CANCELLING, rule="paper", weight=1e6), zoo.sum_mod(3))
     with pytest.raises(UnsupportedFormat, match=r"nothing bounds .* LRNN\.from_affine\(switched\(model\)\)"):
         slack_of(made)
     for more in (-1.0, np.nan, np.inf):

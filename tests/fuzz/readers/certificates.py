@@ -187,7 +187,7 @@ def cycle(n: int) -> dict[str, Any]:
 
 
 def large_family_certificate(rng: random.Random) -> bytes:
-    """Machines of many states, and words, lanes, matrices, factors and numbers out of proportion to them."""
+    """Machines of many states, and words, channels, matrices, factors and numbers out of proportion to them."""
     n, k = rng.choice((2, 30, 300, 3_000, 10_000)), rng.choice((1, 10, 100, 1_000, 5_000))
     repetitions = rng.choice((1, n, 10**9, 10**300))
     word = [[0, repetitions]] * min(k, 500_000 // len(str(repetitions)))
@@ -204,9 +204,9 @@ def large_family_certificate(rng: random.Random) -> bytes:
             verdict = "impossible"
         case 1:
             order = rng.choice((1, 2, 4_620, 4_999, 5_000))
-            lane = {"order": order, "exponents": [1], "values": few * (d if n > d else n), "shifts": few}
-            lanes = [lane] * min(k, 1 + 1_000_000 // len(json.dumps(lane)))
-            value, verdict = {"family": "diagonal-complex", "lanes": lanes}, "representable"
+            channel = {"order": order, "exponents": [1], "values": few * (d if n > d else n), "shifts": few}
+            channels = [channel] * min(k, 1 + 1_000_000 // len(json.dumps(channel)))
+            value, verdict = {"family": "diagonal-complex", "channels": channels}, "representable"
         case 2:
             keys, shifts = [[[1] + [0] * (n - 1)] * min(k, 1 + 10_000 // n)], [[0] * n]
             value, verdict = {"family": "householder", "keys": keys, "shifts": shifts}, "representable"

@@ -142,7 +142,9 @@ KINDS = ["float64", "int64", "bool", "complex64", "meta", "sparse", "list", "non
 def read_released(path: Path) -> object:
     """What a specification says is made of one entry, or of little; what is no specification is refused."""
     specs = parse_json(path.read_bytes(), "specs")
-    return LRNN.from_released({name: of_spec(spec) for name, spec in specs.items()} if isinstance(specs, dict) else {})
+    return LRNN.from_paper_weights(
+        {name: of_spec(spec) for name, spec in specs.items()} if isinstance(specs, dict) else {}
+    )
 
 
 def of_specs() -> list[Any]:

@@ -161,7 +161,7 @@ def test_wrong_verdicts_and_witnesses_are_named():
         verdict = by_T3(machine, family)
         if not isinstance(verdict, Witness) or family != "diagonal[0,1]" or not verdict.form:
             return verdict
-        return replace(verdict, form=tuple(replace(lane, shifts=lane.shifts[::-1]) for lane in verdict.form))
+        return replace(verdict, form=tuple(replace(channel, shifts=channel.shifts[::-1]) for channel in verdict.form))
 
     answer = no_layer_of_a_grid_contradicts(TWO, decide)
     assert isinstance(answer, Refuted)

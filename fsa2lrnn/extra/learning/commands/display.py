@@ -46,7 +46,7 @@ def check_provable(settings: Settings) -> None:
     if not layer_named(settings.layer).is_finite(settings.normalisation):
         raise UnsupportedFormat(
             f"--then-prove with layer = {settings.layer!r}, normalisation = {settings.normalisation!r}: only layers "
-            "that are automata are proved, --set normalisation=onehot with blocks, or --layer hard_lanes or "
+            "that are automata are proved, --set normalisation=onehot with blocks, or --layer hard_channels or "
             "hard_reflections; `fsa2lrnn certify` looks at the others"
         )
 

@@ -110,7 +110,7 @@ class Model {
         for (let i = 0; i < b; i++) block[i * b + j] = i === best ? 1 : 0;
         continue;
       }
-      if (rule === "released") {
+      if (rule === "paper") {
         let mean = 0;
         for (let i = 0; i < b; i++) mean = f(mean + block[i * b + j]);
         mean = f(mean / b);

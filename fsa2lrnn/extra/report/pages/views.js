@@ -59,7 +59,7 @@ class Heat {
     const left = (h % this.columns) * tile.width, top = Math.floor(h / this.columns) * tile.height + 15;
     pen.fillStyle = this.colours.soft;
     pen.textAlign = "left";
-    pen.fillText(size === 1 ? `lane ${h + 1}` : `head ${h + 1}`, left, top - 4);
+    pen.fillText(size === 1 ? `channel ${h + 1}` : `head ${h + 1}`, left, top - 4);
     const mid = top + (cell * size) / 2 + 4;
     let x = left;
     this.column(pen, x, top, after, h * b, size, scale.x, true);

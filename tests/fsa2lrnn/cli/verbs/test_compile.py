@@ -29,7 +29,7 @@ def test_cascades_and_the_choice_of_a_form(call):
     arguments = ("compile", source, "--form", "cascade", "--no-token-shift", "--max-block", "8")
     code, out, _ = call(*arguments, "-o", "rooms.safetensors")
     assert code == 0
-    assert "1 block of 4 and 1 lane" in out
+    assert "1 block of 4 and 1 channel" in out
     assert "no: gates see this step alone" in out
     assert "chosen" not in out
     assert call("verify", "rooms.safetensors", source)[0] == 0
@@ -50,7 +50,7 @@ def test_letters_of_sources_and_what_can_not_be_expressed(call, tmp_path):
     assert "no transition for state 0 on '2', state 1 on '2': add them, or choose completion='sink'" in err
     facts = json.loads(call("compile", "task:sum_mod(2)", "--alphabet", "012", "--completion", "ignore", "--json")[1])
     assert (facts["machine"]["letters"], facts["machine"]["minimal_states"]) == (["0", "1", "2"], 2)
-    code, _, err = call("compile", "task:sum_mod(5)", "--normalisation", "released")
+    code, _, err = call("compile", "task:sum_mod(5)", "--normalisation", "paper")
     assert code == 1
     assert "at block size 5 a permutation is scaled by 0.7812" in err
     assert call("compile", "task:mod_arith(5)", "--max-block", "8")[0] == 1
@@ -139,14 +139,14 @@ def test_one_family_and_a_drawing(call, tmp_path):
     code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
     assert code == 0
     assert json.loads(out)["families"]["diagonal[-1,1]"]["answer"] == "yes"
-    assert "a signed lane" in (tmp_path / "parity.dot").read_text()
+    assert "a signed channel" in (tmp_path / "parity.dot").read_text()
     code, out, _ = call(
         "explain", "task:parity", "--family", "lti", "--draw", "again.svg", "--certificates", "new/folder"
     )
     assert code == 0
     assert "cascade drawn in again.svg" in out
     assert ET.fromstring((tmp_path / "again.svg").read_text()).tag.endswith("svg")
-    assert "signed lane" in (tmp_path / "again.svg").read_text()
+    assert "signed channel" in (tmp_path / "again.svg").read_text()
     assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["lti.json"]
 
 

@@ -119,7 +119,7 @@ def test_named_machines(task, sizes):
 
 
 @pytest.mark.parametrize("task", ["dyck(1,4)", "contains(abaab)", "elevator(6)", "ab_star"])
-def test_machines_without_groups_take_lanes(task):
+def test_machines_without_groups_take_channels(task):
     found = any_depth(zoo.from_task(task), "Q")
     assert (found.factors, found.value) == ((), 1)
 

@@ -61,14 +61,14 @@ def test_pencils_whose_roots_are_not_rational_are_not_overlooked(matrix, sizes):
         assert lower <= size <= upper
 
 
-def test_code_locks_single_lanes_and_indices_that_are_not_seen():
+def test_code_locks_single_channels_and_indices_that_are_not_seen():
     machine = code_lock([2, 1, 1, 2, 1, 0, 2, 0, 0, 2, 1], 3, 3)
     assert [proved(machine, field) for field in "CRQ"] == [(11, 11), (22, 22), (22, 22)]
     machine = metacyclic(5, 8, 2)
     for field, size in zip("CRQ", (4, 8, 16), strict=True):
         lower, upper = proved(machine, field)
         assert lower <= size <= upper
-    compare_with_lanes(random.Random(0), 40)
+    compare_with_channels(random.Random(0), 40)
 
 
 @pytest.mark.parametrize("name", ["Dic3", "Dic4", "SL(2,3)"])
@@ -78,11 +78,11 @@ def test_quaternionic_groups(name):
 
 
 @pytest.mark.slow
-def test_one_lane_is_what_diagonal_layers_have_on_many_machines():
-    compare_with_lanes(random.Random(1), 600)
+def test_one_channel_is_what_diagonal_layers_have_on_many_machines():
+    compare_with_channels(random.Random(1), 600)
 
 
-def compare_with_lanes(rng, count):
+def compare_with_channels(rng, count):
     for _ in range(count):
         machine = random_machine(rng, 7)
         for family, field in (("diagonal[-1,1]", "R"), ("diagonal-complex", "C")):

@@ -27,7 +27,7 @@ VALUES = {
     "tasks": ["task:parity"],
     "networks": {
         "tiny": {"embedding_dim": 4, "block": 2, "heads": 2},
-        "lanes": {"embedding_dim": 4, "block": 1, "heads": 4, "normalisation": "clip"},
+        "channels": {"embedding_dim": 4, "block": 1, "heads": 4, "normalisation": "clip"},
     },
     "settings": {"few": {k: v for k, v in FEW.items() if v is not None}},
     "seeds": [0, 1],
@@ -67,14 +67,14 @@ def test_a_line_a_run_and_a_summary_of_cells(tmp_path):
     assert (swept.failed, swept.interrupted) == (False, False)
     lines = records(out)
     assert [(x["network"], x["seed"], x["end"], x["failures"]) for x in lines] == [
-        (network, seed, "steps", []) for network in ("tiny", "lanes") for seed in (0, 1)
+        (network, seed, "steps", []) for network in ("tiny", "channels") for seed in (0, 1)
     ]
     assert all(x["settings"]["seed"] == x["seed"] and (out / x["folder"]).is_dir() for x in lines)
     cells = json.loads((out / SUMMARY).read_text())
     assert cells == swept.cells
     assert [(cell["network"], cell["seeds"], cell["ends"]) for cell in cells] == [
         ("tiny", 2, {"steps": 2}),
-        ("lanes", 2, {"steps": 2}),
+        ("channels", 2, {"steps": 2}),
     ]
     for cell, pair in zip(cells, (lines[:2], lines[2:]), strict=True):
         assert [line["length"] for line in cell["lengths"]] == [4, 9]
@@ -84,7 +84,7 @@ def test_a_line_a_run_and_a_summary_of_cells(tmp_path):
                 assert line[name] == {"mean": pytest.approx((a + b) / 2), "min": min(a, b), "max": max(a, b)}
     assert said[0] == "4 runs, 0 of them finished before"
     assert said[-1].startswith("[4/4, ")
-    assert "task:parity, lanes, few, seed 1: steps at step 4, last output right " in said[-1]
+    assert "task:parity, channels, few, seed 1: steps at step 4, last output right " in said[-1]
 
 
 def test_finished_runs_are_not_done_again(tmp_path, begun):

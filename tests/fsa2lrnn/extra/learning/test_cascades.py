@@ -50,8 +50,8 @@ def test_what_does_not_fit_is_said():
         distil_cascade("task:parity", layers=2, blocks=(2, 2), teacher=zoo.ab_star())
     with pytest.raises(UnsupportedFormat, match="start = 'zero' must be one of random, identity, permutations"):
         Recipe(start="zero")
-    with pytest.raises(UnsupportedFormat, match="layers = 2 of hard_lanes: several layers are of blocks"):
-        Recipe(layers=2, layer="hard_lanes")
+    with pytest.raises(UnsupportedFormat, match="layers = 2 of hard_channels: several layers are of blocks"):
+        Recipe(layers=2, layer="hard_channels")
 
 
 def test_cascades_of_two_are_taught_by_machines_that_are_right():
@@ -107,7 +107,7 @@ def test_as_few_layers_heads_and_states_as_the_components_need():
         with pytest.raises(NotExpressible, match=message):
             plan_cascade(machine, **changes)
     for changes, message in (
-        ({"layer": "hard_lanes"}, "layers of blocks"),
+        ({"layer": "hard_channels"}, "layers of blocks"),
         ({"noise": 0.1}, "none of them wrong"),
         ({"layers": 1}, "layers = 1: a cascade is taught to two or more"),
     ):

@@ -93,9 +93,9 @@ def test_every_transition_is_drawn_and_the_share_of_wrong_labels_is_as_asked_for
 def test_one_output_teaches_nothing_and_samplers_give_words():
     with pytest.raises(UnsupportedFormat, match=r"has the outputs \(1,\) and no other on these words"):
         FreshWords(MooreMachine([[0]], [1]))
-    with pytest.raises(NotExpressible, match="no hard_lanes layer can be this machine, so it is not trained"):
-        learn("regex:(ab)*", layer="hard_lanes")
-    assert learn("regex:(ab)*", sampler="live", layer="hard_lanes").is_proved
+    with pytest.raises(NotExpressible, match="no hard_channels layer can be this machine, so it is not trained"):
+        learn("regex:(ab)*", layer="hard_channels")
+    assert learn("regex:(ab)*", sampler="live", layer="hard_channels").is_proved
 
 
 # Head 0 counts modulo 2, head 1 modulo 3, head 2 does nothing, all over the letters 0 (stay) and 1 (on).
@@ -215,14 +215,14 @@ def test_an_end_that_is_asked_for_is_saved_first(tmp_path):
 
 def test_families_by_what_they_represent():
     assert foresee(zoo.ab_star(), "block") is None
-    assert foresee(zoo.parity(), "hard_lanes").answer == "yes"
-    assert foresee(zoo.sum_mod(3), "hard_lanes").answer == "no"
+    assert foresee(zoo.parity(), "hard_channels").answer == "yes"
+    assert foresee(zoo.sum_mod(3), "hard_channels").answer == "no"
     assert foresee(zoo.group("S3"), "hard_reflections")[2:] == (3, 2)
     assert foresee(zoo.group("S3", "transpositions"), "hard_reflections")[2:] == (3, 1)
     assert foresee(zoo.shift_register(3), "hard_reflections").answer == "unknown"
     marked = MooreMachine([[1, 2, 2], [2, 0, 2]], [True, False, "dead"], 0, "ab")
-    assert foresee(marked, "hard_lanes").answer == "no"
-    assert foresee(marked, "hard_lanes", ("dead",)).answer == "yes"
+    assert foresee(marked, "hard_channels").answer == "no"
+    assert foresee(marked, "hard_channels", ("dead",)).answer == "yes"
 
 
 @pytest.mark.extra("block_size")

@@ -89,7 +89,7 @@ def test_then_prove_judges_models_made_otherwise():
     wrong.load_state_dict(model.state_dict())
     wrong.recurrences[0].set_map(1, 0, torch.tensor([1, 2, 1]))
     assert isinstance(then_prove(wrong, "task:sum_mod(3)").verdict, Refuted)
-    found = learn("task:parity", layer="hard_lanes")
+    found = learn("task:parity", layer="hard_channels")
     again = then_prove(found.model, "task:parity")
     assert again.is_proved
     assert again.scope == "every word, the empty one excepted"
@@ -137,8 +137,8 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
 @pytest.mark.parametrize(
     ("layer", "source"),
     [
-        ("hard_lanes", "task:parity"),
-        ("hard_lanes", "task:flip_flop"),
+        ("hard_channels", "task:parity"),
+        ("hard_channels", "task:flip_flop"),
         ("hard_reflections", "task:sum_mod(2)"),
         pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
     ],
@@ -156,30 +156,30 @@ def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
 
 @pytest.mark.extra("block_size")
 def test_what_a_layer_cannot_be_is_said_before_it_is_trained():
-    with pytest.raises(NotExpressible, match=r'no hard_lanes layer .* in one state after "ab" and after "aaab"'):
-        learn("task:ab_star", layer="hard_lanes")
+    with pytest.raises(NotExpressible, match=r'no hard_channels layer .* in one state after "ab" and after "aaab"'):
+        learn("task:ab_star", layer="hard_channels")
     with pytest.raises(NotExpressible, match=r"no hard_reflections layer .* No number of factors does"):
         learn("task:tomita(4)", layer="hard_reflections")
 
 
 def test_what_is_trained_anyway_fails_on_a_word():
-    found = learn("task:ab_star", layer="hard_lanes", anyway=True, steps=40)
+    found = learn("task:ab_star", layer="hard_channels", anyway=True, steps=40)
     assert isinstance(found.verdict, Refuted)
-    found = learn("task:tomita(5)", layer="hard_lanes", first_length=1, length=2, threshold=0.5)
+    found = learn("task:tomita(5)", layer="hard_channels", first_length=1, length=2, threshold=0.5)
     refuted = [record["word"] for record in found.trail if record.get("event") == "refuted"]
     assert refuted
     assert found.is_proved
 
 
-def test_lanes_and_data_by_their_family():
+def test_channels_and_data_by_their_family():
     machine = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
     assert represent(machine, "diagonal[-1,1]").answer == "no"
-    found = learn(machine, layer="hard_lanes")
+    found = learn(machine, layer="hard_channels")
     assert found.is_proved
     assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
-    with pytest.raises(UnsupportedFormat, match="layer = 'hard_lanes' is proved as a whole, against a machine"):
-        learn([("ab", True), ("ba", False)], layer="hard_lanes")
-    with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_lanes, hard_reflections"):
+    with pytest.raises(UnsupportedFormat, match="layer = 'hard_channels' is proved as a whole, against a machine"):
+        learn([("ab", True), ("ba", False)], layer="hard_channels")
+    with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_channels, hard_reflections"):
         learn("task:parity", layer="lstm")
 
 
@@ -190,7 +190,7 @@ def test_a_time_limit_ends_theory_training_and_judgement():
 
 
 def test_heads_that_nothing_depends_on_stand_still_in_a_wide_network():
-    learned = learn("task:parity", layer="hard_lanes", heads=24)
+    learned = learn("task:parity", layer="hard_channels", heads=24)
     assert learned.is_proved
     (event,) = [record for record in learned.trail if record.get("event") == "fewer heads"][-1:]
     A, v = learned.network.recurrences[0].tables(learned.network.first_inputs())

@@ -133,7 +133,7 @@ def test_what_is_no_certificate_is_refused():
         ("parity diagonal[0,1]", ("machine", "outputs"), [float("nan")] * 2, "an output is not equal to itself"),
         ("parity lti", ("machine", "alphabet"), ["a", "a"], "a letter stands twice"),
         ("parity lti", ("machine", "alphabet"), [1, True], "a letter stands twice"),
-        ("parity diagonal[-1,1]", ("lanes", 0, "values", 1, 0), 0.5, "neither an integer nor a text"),
+        ("parity diagonal[-1,1]", ("channels", 0, "values", 1, 0), 0.5, "neither an integer nor a text"),
         ("parity diagonal[0,1]", ("terms", 0, "coefficient"), "1e9", "malformed"),
     ],
 )
@@ -149,7 +149,7 @@ def test_a_certificate_with_the_header_of_before_is_read():
 
 # A witness for two states that nothing tells apart: of their one class no layer is asked for two vectors.
 NOT_MINIMAL = {
-    "diagonal[0,1]": {"lanes": [{"order": 1, "exponents": [None], "values": [["0"], ["1"]], "shifts": [["1"]]}]},
+    "diagonal[0,1]": {"channels": [{"order": 1, "exponents": [None], "values": [["0"], ["1"]], "shifts": [["1"]]}]},
     "lti": {"matrix": [["0"]], "vectors": [["0"], ["1"]], "shifts": [["1"]]},
     "liquid-s4": {"A": [["-1"]], "vectors": [["0"], ["1"]], "B": [["1"]]},
     "householder": {"keys": [[[1, 0], [0, 1]]], "shifts": [[0, 1]]},
@@ -252,7 +252,9 @@ def test_whatever_is_added_is_refused(name):
             at_path(more, path)["claim"] = 1
             rejected(more, "'claim' is missing or too many")
         elif (
-            isinstance(value, list) and path[-1] not in ("then", "separator", "terms", "lanes") and "words" not in path
+            isinstance(value, list)
+            and path[-1] not in ("then", "separator", "terms", "channels")
+            and "words" not in path
         ):
             at_path(more, path).append(copy.deepcopy(value[-1]) if value else 0)
             assert not accepted(more), path

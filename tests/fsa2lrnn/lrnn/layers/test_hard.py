@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN, HardChannelsConfig, HardReflectionsConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers import Shape
 from fsa2lrnn.lrnn.layers.base import exchanges_closed
-from fsa2lrnn.lrnn.layers.hard import MAPS, STARTS, HardLanesLayer, HardReflectionsLayer
+from fsa2lrnn.lrnn.layers.hard import MAPS, STARTS, HardChannelsLayer, HardReflectionsLayer
 from fsa2lrnn.lrnn.rounding import FloatFormat, RoundedNumbers
 
 CONFIGS = [
-    HardLanesConfig(5, "table"),
+    HardChannelsConfig(5, "table"),
     HardReflectionsConfig(3, "table", size=4, factors=2),
-    HardLanesConfig(3, gate="relu", hidden=6),
+    HardChannelsConfig(3, gate="relu", hidden=6),
     HardReflectionsConfig(2, size=3, factors=3, gate="relu", hidden=6),
 ]
 
@@ -47,14 +47,14 @@ def test_no_scan_and_no_format_rounds(config):
 
 
 def test_a_choice_that_rounding_may_change_is_not_called_exact():
-    model = model_of(HardLanesConfig(2, "table"))
+    model = model_of(HardChannelsConfig(2, "table"))
     layer, u = model.layers[0], model.first_inputs()
     with torch.no_grad():
         layer.transition.table.fill_(1.0)  # all logits equal: of exact numbers the first is the largest
     assert layer.is_exact(u, 2**24)
     blurred = RoundedNumbers(u.double(), torch.full(u.shape, 1e-3).double(), FloatFormat.of(torch.float32))
     with torch.no_grad():
-        layer.transition.table.view(2, len(MAPS), 3)[0, 1] = 2.0  # lane 0 now leads by far
+        layer.transition.table.view(2, len(MAPS), 3)[0, 1] = 2.0  # channel 0 now leads by far
         A, v = layer.rounded_tables(blurred)
     assert not A.off[:, 0].any()
     assert A.off[:, 1].all()
@@ -63,7 +63,7 @@ def test_a_choice_that_rounding_may_change_is_not_called_exact():
 
 def test_what_a_training_run_says_of_its_shape():
     shape = Shape(3, 4)
-    assert HardLanesConfig.of_shape(shape, {}) == HardLanesConfig(3)
+    assert HardChannelsConfig.of_shape(shape, {}) == HardChannelsConfig(3)
     assert HardReflectionsConfig.of_shape(shape, {"factors": 2}) == HardReflectionsConfig(3, size=4, factors=2)
     with pytest.raises(UnsupportedFormat, match="size: no such option of HardReflectionsConfig"):
         HardReflectionsConfig.of_shape(shape, {"size": 2})
@@ -82,7 +82,7 @@ def test_what_does_not_fit_is_named(changes, fault):
     with pytest.raises(UnsupportedFormat, match=fault):
         HardReflectionsConfig(**{"heads": 2, **changes})
     with pytest.raises(UnsupportedFormat, match="embedding_dim = 5: a table gate reads 3 letters one-hot"):
-        LRNN(LRNNConfig(tuple("abc"), (0, 1), (HardLanesConfig(2, "table"),), embedding_dim=5))
+        LRNN(LRNNConfig(tuple("abc"), (0, 1), (HardChannelsConfig(2, "table"),), embedding_dim=5))
 
 
 def through(logits, temperature):
@@ -92,7 +92,7 @@ def through(logits, temperature):
     return hard + soft - soft.detach()
 
 
-def defined_lanes(layer, u, index):
+def defined_channels(layer, u, index):
     """x_k = a x_{k−1} + v, letter after letter, by einsum."""
     logits = torch.einsum("lm,nm->nl", layer.transition.table, u).unflatten(-1, (-1, len(MAPS)))
     maps = torch.einsum("nhm,mc->nhc", through(logits, layer.temperature), u.new_tensor(MAPS))
@@ -105,7 +105,7 @@ def defined_lanes(layer, u, index):
 
 
 def test_each_map_is_chosen_by_its_logit():
-    layer = HardLanesLayer(len(MAPS), HardLanesConfig(1, "table"))
+    layer = HardChannelsLayer(len(MAPS), HardChannelsConfig(1, "table"))
     with torch.no_grad():
         layer.transition.table.copy_(torch.eye(len(MAPS)))
     A, v = layer.tables(torch.eye(len(MAPS)))
@@ -148,7 +148,7 @@ def test_a_key_exchanges_or_erases_and_what_is_erased_is_written():
     assert layer.family == "householder"
 
 
-LANES = (HardLanesLayer, HardLanesConfig(4, "table", temperature=0.7), defined_lanes)
+CHANNELS = (HardChannelsLayer, HardChannelsConfig(4, "table", temperature=0.7), defined_channels)
 REFLECTIONS = [
     (HardReflectionsLayer, HardReflectionsConfig(3, "table", size=3, factors=n, temperature=0.7), defined_reflections)
     for n in (1, 2, 3)
@@ -156,7 +156,7 @@ REFLECTIONS = [
 
 
 @pytest.mark.parametrize("method", ["auto", "sequential", "pscan", "fused"])
-@pytest.mark.parametrize(("kind", "config", "defined"), [LANES, *REFLECTIONS])
+@pytest.mark.parametrize(("kind", "config", "defined"), [CHANNELS, *REFLECTIONS])
 def test_value_and_gradient_are_those_of_the_definition(method, kind, config, defined):
     torch.manual_seed(0)
     layer = kind(4, config).double()

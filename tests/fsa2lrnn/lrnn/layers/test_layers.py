@@ -185,7 +185,7 @@ def test_every_gate_is_declared(kind):
     assert {id(gate) for _, gate in layer.gates} == {id(m) for m in layer.modules() if isinstance(m, Gate)}
 
 
-MASK = torch.tensor([[True, True], [True, False]])  # a block of 2, a lane
+MASK = torch.tensor([[True, True], [True, False]])  # a block of 2, a channel
 EYE = torch.eye(2)
 SWAP, ZERO = EYE.flip(0), torch.zeros(2, 2)
 
@@ -198,7 +198,7 @@ def transition(block, reset, a, c):
 
 @pytest.mark.parametrize(("a", "c"), [(1.0, 0.0), (-1.0, 1.0), (0.0, 0.0), (0.0, 1.0)])
 @pytest.mark.parametrize(("block", "reset"), [(EYE, (0.0, 0.0)), (SWAP, (0.0, 0.0)), (ZERO, (0.0, 1.0))])
-def test_maps_resets_and_the_four_maps_of_a_lane(block, reset, a, c):
+def test_maps_resets_and_the_four_maps_of_a_channel(block, reset, a, c):
     assert maps_closed(*transition(block, reset, a, c), MASK)
 
 
@@ -210,7 +210,7 @@ def test_maps_resets_and_the_four_maps_of_a_lane(block, reset, a, c):
         transition(0.5 * EYE, (0.0, 0.0), 1.0, 0.0),
         transition(torch.ones(2, 2), (0.0, 0.0), 1.0, 0.0),
         transition(-SWAP, (0.0, 0.0), 1.0, 0.0),
-        transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a lane that leaves {0, 1}
+        transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a channel that leaves {0, 1}
         transition(EYE, (0.0, 0.0), 1.0, 1.0),
         transition(EYE, (0.0, 0.0), 0.0, 0.5),
     ],
@@ -232,7 +232,7 @@ def layer(sizes, rule="clip"):
     return BlockLayer(5, BlockLayerConfig(sizes, 7, 6), rule, 1.2).double()
 
 
-@pytest.mark.parametrize("rule", ["clip", "none", "released"])
+@pytest.mark.parametrize("rule", ["clip", "none", "paper"])
 def test_tables_are_the_gates_reshaped_and_normalised(rule):
     block, u = layer((3, 3), rule), torch.randn(4, 2, 5, dtype=torch.float64)
     A, v = block.tables(u)

@@ -9,7 +9,7 @@ from numba import njit
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction
-from fsa2lrnn.lrnn.normalise import METHODS, choose_method, keeps, normalise, released_scale
+from fsa2lrnn.lrnn.normalise import METHODS, choose_method, keeps, normalise, paper_rule_scale
 from fsa2lrnn.lrnn.normalise.column_kernels import Powers, _powers, kernels, takes
 from fsa2lrnn.lrnn.normalise.reference import one_hot_columns, one_hot_rows, reference
 
@@ -38,12 +38,12 @@ def test_clip_has_finite_gradients_at_zero_and_at_one_hot_columns(p):
     assert A.grad.isfinite().all()
 
 
-def test_the_released_rule_and_one_hot_columns():
+def test_the_paper_rule_and_one_hot_columns():
     A = torch.randn(10, 5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    out = reference(A, "released", 1.2)
+    out = reference(A, "paper", 1.2)
     assert out.mean(-2).abs().max() < 1e-15
     assert torch.linalg.vector_norm(out, ord=1.2, dim=-2).amax(-1).sub(1).abs().max() < 1e-12
-    assert [released_scale(5, p) for p in (1e4, 1e39, 1e308)] == pytest.approx([1.25] * 3)
+    assert [paper_rule_scale(5, p) for p in (1e4, 1e39, 1e308)] == pytest.approx([1.25] * 3)
     A = torch.tensor([[1.0, 3.0, 0.0], [1.0, 2.0, 5.0], [0.0, 3.0, -1.0]])
     assert one_hot_columns(A).tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert one_hot_rows(A).tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0]]
@@ -52,13 +52,13 @@ def test_the_released_rule_and_one_hot_columns():
 
 
 @pytest.mark.parametrize(("b", "scale"), [(8, 0.74), (5, 0.78), (2, 1.12)])
-def test_released_scales_a_permutation_by_the_stated_factor(b, scale):
+def test_paper_rule_scales_a_permutation_by_the_stated_factor(b, scale):
     P = torch.eye(b, dtype=torch.float64).roll(1, 0)
     x = torch.arange(b, dtype=torch.float64)
     x -= x.mean()
-    moved = reference(P, "released", 1.2) @ x
-    assert round(released_scale(b, 1.2), 2) == scale
-    torch.testing.assert_close(moved, released_scale(b, 1.2) * (P @ x))
+    moved = reference(P, "paper", 1.2) @ x
+    assert round(paper_rule_scale(b, 1.2), 2) == scale
+    torch.testing.assert_close(moved, paper_rule_scale(b, 1.2) * (P @ x))
 
 
 ORDERS = [1.0, 1 + 2.0**-52, 1.2, 2.0, 1e3, 1e38, 3.4e38, 1e39, 1e308]
@@ -109,7 +109,7 @@ def test_nothing_else_is_said_to_be_left_alone():
     A[0, 1] = -1
     assert not keeps(A, "clip")
     assert not torch.equal(normalise(A, "clip", 1.0), A)
-    assert not keeps(torch.eye(3), "released")
+    assert not keeps(torch.eye(3), "paper")
 
 
 def test_a_kernel_that_is_given_an_order_beyond_its_format_would_not_keep_them():
@@ -132,7 +132,7 @@ def test_the_gradient_is_that_of_the_softmax(dim):
     assert not torch.equal(hard, (A / 0.4).softmax(dim))
 
 
-RULES = ["clip", "released"]
+RULES = ["clip", "paper"]
 ORDERS_FUSED = [1.0, 1.2, 2.0, 7.5]
 SIZES = [3, 5, 8, WIDEST]
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 2e-5}
@@ -194,7 +194,7 @@ def test_clip_leaves_short_columns_and_their_gradients_bit_for_bit(b, p, dtype):
 def test_columns_that_are_largest_together_share_the_gradient(n_largest, p):
     A = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     A[:, :n_largest] = 3 * A[:, :1]  # equal columns: norms that are equal to the last bit
-    assert_close(results(A, "released", p, "fused"), results(A, "released", p, "reference"), 1e-13)
+    assert_close(results(A, "paper", p, "fused"), results(A, "paper", p, "reference"), 1e-13)
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -223,8 +223,8 @@ def test_auto_none_and_unknown_methods():
     assert choose_method(torch.empty(enough // 4 - 1, 2, 2)) == "reference"
     assert choose_method(torch.empty(128, 40, 8, 8, 8, dtype=torch.float64)) == "fused"
     A = torch.randn(128, 8, 8)
-    assert torch.equal(normalise(A, "released", 1.2), normalise(A, "released", 1.2, "fused"))
-    assert torch.equal(normalise(A[:3], "released", 1.2), reference(A[:3], "released", 1.2))
+    assert torch.equal(normalise(A, "paper", 1.2), normalise(A, "paper", 1.2, "fused"))
+    assert torch.equal(normalise(A[:3], "paper", 1.2), reference(A[:3], "paper", 1.2))
 
 
 def test_a_second_derivative_is_refused_not_wrong():

@@ -26,7 +26,7 @@ def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
     assert not prove_trained("task:sum_mod(3)", "task", [*results, {"end": "diverged"}])
     assert [result["learned"]["verdict"]["verdict"] for result in results] == ["proved", "refuted"]
     assert Path(tmp_path / "b" / "proved" / "machine.dot").exists()
-    for changes in ({"normalisation": "onehot"}, {"normalisation": "onehot", "layers": 2}, {"layer": "hard_lanes"}):
+    for changes in ({"normalisation": "onehot"}, {"normalisation": "onehot", "layers": 2}, {"layer": "hard_channels"}):
         check_provable(Settings("task:parity", **changes))
     for changes in ({"normalisation": "clip"}, {"layer": "householder", "options": {"factors": 1}}):
         with pytest.raises(UnsupportedFormat, match=f"--then-prove with .*{next(iter(changes))} = "):

@@ -115,7 +115,7 @@ def test_the_demo_tells_the_story(call):
         "bfloat16",
         "5. Three rooms.",
         "layer 3, accumulator",
-        "2 lanes · 1 block of 5 · 1 block of 5, and 39 hidden units, instead of a block of 75",
+        "2 channels · 1 block of 5 · 1 block of 5, and 39 hidden units, instead of a block of 75",
         "75 joint states, 600 transitions, closed",
         "6. And back.",
     ):

@@ -322,7 +322,7 @@ def test_stacks_under_every_rule_and_connection(run):
     compare(
         zoo.sum_mod(3),
         {
-            "released": stack("released", "residual", True, False),
+            "paper": stack("paper", "residual", True, False),
             "clip": stack("clip", "concat", "readout", True),
             "none": stack("clip", "chain", False, True).double(),
             "onehot": stack("onehot", "full-residual", True, False),

@@ -1,7 +1,7 @@
 """Coordinates for a representation: functions of the state on which each letter acts affinely (T3 of docs/theory.md).
 
 On the functions that vanish on W, f ↦ f ∘ δ_a are commuting, diagonalisable maps. A common eigenvector,
-f(δ(q,a)) = χ(a) f(q) + v(a) with χ(a) zero or a root of unity, is one diagonal entry of a layer (class `Lane`).
+f(δ(q,a)) = χ(a) f(q) + v(a) with χ(a) zero or a root of unity, is one diagonal entry of a layer (`ScalarChannel`).
 Everything is exact: integers, or integer polynomials in ζ = exp(2πi/m) modulo the m-th cyclotomic polynomial.
 """
 
@@ -26,7 +26,7 @@ MAX_ORDER = 5_000  # of a root of unity; polynomials in it have up to as many co
 
 
 @dataclass(frozen=True)
-class Lane:
+class ScalarChannel:
     """One complex coordinate of a diagonal layer; a rational one where `order` is 1 or 2.
 
     Args:
@@ -73,31 +73,33 @@ class Lane:
         return complex(parts @ np.cos(angles), parts @ np.sin(angles))
 
 
-def separating_lanes(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> tuple[Lane, ...]:
+def separating_channels(
+    functions: np.ndarray, delta: np.ndarray, start: int, family: Family
+) -> tuple[ScalarChannel, ...]:
     """Return diagonal entries that together separate all states, in increasing order and without redundant ones.
 
     `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and separate all states. Raises
     `BudgetExceeded` for roots of unity of an order beyond `MAX_ORDER`.
     """
-    chosen: list[Lane] = []
+    chosen: list[ScalarChannel] = []
     pieces = sorted(_pieces(basis_zero_at(functions, start), delta, start, family), key=lambda piece: piece.order)
     n = delta.shape[1]
-    for lane in (lane for piece in pieces for lane in _lanes_of(piece, delta, start)):  # low orders first
-        if _classes([*chosen, lane], n) > _classes(chosen, n):
-            chosen.append(lane)
+    for channel in (channel for piece in pieces for channel in _channels_of(piece, delta, start)):  # low orders first
+        if _classes([*chosen, channel], n) > _classes(chosen, n):
+            chosen.append(channel)
         if _classes(chosen, n) == n:
             break
     if _classes(chosen, n) != n:
-        raise NotExact("the lanes do not tell all states apart, though the functions do: please report this machine")
-    for lane in list(chosen):  # later entries may separate all that an earlier one does
-        rest = [other for other in chosen if other is not lane]
+        raise NotExact("the channels do not tell all states apart, though the functions do: please report this machine")
+    for channel in list(chosen):  # later entries may separate all that an earlier one does
+        rest = [other for other in chosen if other is not channel]
         if _classes(rest, n) == n:
             chosen = rest
     return tuple(chosen)
 
 
-def _classes(lanes: list[Lane], n: int) -> int:
-    return len(set(zip(*(lane.values for lane in lanes), strict=True))) if lanes else min(n, 1)
+def _classes(channels: list[ScalarChannel], n: int) -> int:
+    return len(set(zip(*(channel.values for channel in channels), strict=True))) if channels else min(n, 1)
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) 
         raise NotExact("a letter is not diagonalisable on the quotient, though the identities force it to be")
 
 
-def _lanes_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[Lane]:
+def _channels_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[ScalarChannel]:
     m = piece.order
     if m > MAX_ORDER:
         raise BudgetExceeded(
@@ -155,7 +157,9 @@ def _lanes_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[Lan
         for exponents, values in _characters(ring, piece.orders, delta, start, m):
             reduced = _reduced(values, m)
             moved = [reduced[step[start]] for step in delta]
-            yield Lane(m, exponents, tuple(map(tuple, reduced.tolist())), tuple(tuple(v.tolist()) for v in moved))
+            yield ScalarChannel(
+                m, exponents, tuple(map(tuple, reduced.tolist())), tuple(tuple(v.tolist()) for v in moved)
+            )
 
 
 def _characters(

@@ -1,7 +1,7 @@
 """Words that no number of hard diagonal entries separates, with any number of vectors per state (T51).
 
-The state of such an entry (a lane) after a word is the value of its last writing letter, with one change of sign for
-each later letter that changes signs. All lanes together determine exactly: the order of the last occurrences of the
+The state of such an entry (a channel) after a word is the value of its last writing letter, with one change of sign for
+each later letter that changes signs. All channels together determine exactly: the order of the last occurrences of the
 letters, and for each letter the parities of the numbers of other letters after its last occurrence, and overall.
 """
 
@@ -22,7 +22,7 @@ _Summary = tuple[tuple[int, ...], tuple[int, ...]]
 
 @dataclass(frozen=True)
 class IndistinguishableWords:
-    """Two words that lead every lane to the same state, and the machine's outputs after them, which differ."""
+    """Two words that lead every channel to the same state, and the machine's outputs after them, which differ."""
 
     words: tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
     outputs: tuple[Hashable, Hashable]
@@ -32,21 +32,21 @@ class IndistinguishableWords:
         """Return a sentence that names both words and outputs."""
         (u, v), (of_u, of_v) = [[word_text(word, self.alphabet) or "ε" for word in self.words], self.outputs]
         return (
-            f'lanes of x, −x, −1, 0 and 1, however many, are in one state after "{u}" and after "{v}", where the '
+            f'channels of x, −x, −1, 0 and 1, however many, are in one state after "{u}" and after "{v}", where the '
             f"machine puts out {of_u!r} and {of_v!r}"
         )
 
 
-def alike_to_lanes(
+def alike_to_channels(
     machine: MooreMachine, budget: int = BUDGET, ignore: Collection[Hashable] = ()
 ) -> IndistinguishableWords | bool | None:
-    """Return two words that the machine separates and no number of hard lanes does; the second is shortest possible.
+    """Return two words that the machine separates and no number of hard scalar channels does; the second is shortest.
 
-    Returns False if no such words exist, None if the budget is exhausted. Outputs in `ignore` do not count: lanes may
-    have any output instead.
+    Returns False if no such words exist, None if the budget is exhausted. Outputs in `ignore` do not count: channels
+    may have any output instead.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> alike_to_lanes(zoo.flip_flop()), alike_to_lanes(zoo.ab_star()).words
+    >>> alike_to_channels(zoo.flip_flop()), alike_to_channels(zoo.ab_star()).words
     (False, (('a', 'b'), ('a', 'a', 'a', 'b')))
     """
     n_letters = len(machine.alphabet)

@@ -1,4 +1,4 @@
-"""Sums of equations, lanes and matrices: a changed one is refused unless it still holds; the checker's arithmetic."""
+"""Sums of equations, channels and matrices: changed ones are refused unless they hold; the checker's arithmetic."""
 
 import cmath
 import copy
@@ -12,7 +12,7 @@ from flint import fmpq, fmpq_mat, fmpz, fmpz_poly
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fsa2lrnn.families import lanes
+from fsa2lrnn.families import channels
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.families.recheck.machine import CheckedMachine
 from fsa2lrnn.families.recheck.modules import _transposed, applied, rank_of, spun, state_functions, times
@@ -134,16 +134,16 @@ def works(certificate):
         )
         moves = all(np.allclose(A @ x[q] + v[a], x[delta[a][q]]) for a in range(len(delta)) for q in range(n))
         return moves and len(np.unique(x, axis=0)) == n
-    for lane in certificate["lanes"]:
-        zeta = cmath.exp(2j * cmath.pi / lane["order"])
+    for channel in certificate["channels"]:
+        zeta = cmath.exp(2j * cmath.pi / channel["order"])
         f, v = (
-            [sum(float(Fraction(c)) * zeta**i for i, c in enumerate(row)) for row in lane[name]]
+            [sum(float(Fraction(c)) * zeta**i for i, c in enumerate(row)) for row in channel[name]]
             for name in ("values", "shifts")
         )
-        chi = [0 if k is None else zeta ** (k % lane["order"]) for k in lane["exponents"]]
+        chi = [0 if k is None else zeta ** (k % channel["order"]) for k in channel["exponents"]]
         if any(abs(chi[a] * f[q] + v[a] - f[delta[a][q]]) > 1e-9 for a in range(len(delta)) for q in range(n)):
             return False
-        if FORCED[certificate["family"]].letters == "input-independent" and len(set(lane["exponents"])) > 1:
+        if FORCED[certificate["family"]].letters == "input-independent" and len(set(channel["exponents"])) > 1:
             return False
         points.append(f)
     return all(any(abs(f[p] - f[q]) > 1e-9 for f in points) for p, q in itertools.combinations(range(n), 2))
@@ -154,44 +154,45 @@ def test_a_changed_number_is_refused_unless_the_layer_still_works(certificate, d
     numbers = [
         path
         for path in leaves(certificate)
-        if path[0] in ("lanes", "matrix", "vectors", "shifts") and isinstance(parent(certificate, path)[path[-1]], str)
+        if path[0] in ("channels", "matrix", "vectors", "shifts")
+        and isinstance(parent(certificate, path)[path[-1]], str)
     ]
     by = data.draw(st.sampled_from([Fraction(1), Fraction(-1), Fraction(2), Fraction(1, 3)]))
     broken = changed(certificate, data.draw(st.sampled_from(numbers)), lambda text: str(Fraction(text) + by))
     assert accepted(broken) == works(broken)
 
 
-@given(certificates("representable").filter(lambda certificate: "lanes" in certificate), st.data())
+@given(certificates("representable").filter(lambda certificate: "channels" in certificate), st.data())
 def test_a_changed_exponent_is_refused_unless_the_layer_still_works(certificate, data):
-    i = data.draw(st.integers(0, len(certificate["lanes"]) - 1))
-    lane = certificate["lanes"][i]
-    a = data.draw(st.integers(0, len(lane["exponents"]) - 1))
-    lane["exponents"][a] = data.draw(st.none() | st.integers(-1, lane["order"]))
+    i = data.draw(st.integers(0, len(certificate["channels"]) - 1))
+    channel = certificate["channels"][i]
+    a = data.draw(st.integers(0, len(channel["exponents"]) - 1))
+    channel["exponents"][a] = data.draw(st.none() | st.integers(-1, channel["order"]))
     assert accepted(certificate) == works(certificate)
 
 
-@given(certificates("representable").filter(lambda certificate: "lanes" in certificate), st.data())
+@given(certificates("representable").filter(lambda certificate: "channels" in certificate), st.data())
 def test_a_changed_order_is_refused_unless_the_layer_still_works(certificate, data):
-    i = data.draw(st.integers(0, len(certificate["lanes"]) - 1))
-    certificate["lanes"][i]["order"] = data.draw(st.integers(1, 12))
+    i = data.draw(st.integers(0, len(certificate["channels"]) - 1))
+    certificate["channels"][i]["order"] = data.draw(st.integers(1, 12))
     if accepted(certificate):
         assert works(certificate)
 
 
-@given(certificates("representable").filter(lambda certificate: "lanes" in certificate), st.data())
-def test_a_dropped_lane_is_refused(certificate, data):
-    del certificate["lanes"][data.draw(st.integers(0, len(certificate["lanes"]) - 1))]
+@given(certificates("representable").filter(lambda certificate: "channels" in certificate), st.data())
+def test_a_dropped_channel_is_refused(certificate, data):
+    del certificate["channels"][data.draw(st.integers(0, len(certificate["channels"]) - 1))]
     rejected(certificate, "two states have the same vector")
 
 
-def test_orders_are_bounded_and_numbers_of_a_lane_are_written_in_one_way():
+def test_orders_are_bounded_and_numbers_of_a_channel_are_written_in_one_way():
     certificate = copy.deepcopy(CASES["sum_mod(3) diagonal-complex"])
     for order in (0, -3, 5_001, 10**9, 10**30):
-        broken = changed(certificate, ("lanes", 0, "order"), lambda _, order=order: order)
+        broken = changed(certificate, ("channels", 0, "order"), lambda _, order=order: order)
         rejected(broken, f"{order} is no order of a root of unity, or beyond 5000")
-    assert MAX_ORDER == lanes.MAX_ORDER
-    (lane,) = certificate["lanes"]
-    lane["values"] = [["0"], ["1"], ["0", "0", "0", "1"]]  # ζ³ is 1
+    assert MAX_ORDER == channels.MAX_ORDER
+    (channel,) = certificate["channels"]
+    channel["values"] = [["0"], ["1"], ["0", "0", "0", "1"]]  # ζ³ is 1
     rejected(certificate, r"a number has more than φ\(3\) = 2 coefficients")
 
 

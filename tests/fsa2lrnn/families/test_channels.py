@@ -1,4 +1,4 @@
-"""Lanes are followed by every letter and are the numbers they say; integer coordinates; what hard lanes compute."""
+"""Channels follow every letter and are the numbers they say; integer coordinates; what hard channels compute."""
 
 import cmath
 import itertools
@@ -14,9 +14,9 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import represent
+from fsa2lrnn.families.channel_covers import IndistinguishableWords, alike_to_channels
+from fsa2lrnn.families.channels import ScalarChannel, basis_zero_at
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.lane_covers import IndistinguishableWords, alike_to_lanes
-from fsa2lrnn.families.lanes import Lane, basis_zero_at
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 
@@ -24,66 +24,66 @@ DIAGONAL = [family for family, form in FORCED.items() if form.eigenvalues]
 LARGEST_ORDER = {"diagonal[0,1]": 1, "diagonal[-1,1]": 2}
 
 
-def numbers(lane):
-    """Multipliers, values and shifts of a lane as complex floats, by the definition."""
-    zeta = cmath.exp(2j * cmath.pi / lane.order)
+def numbers(channel):
+    """Multipliers, values and shifts of a channel as complex floats, by the definition."""
+    zeta = cmath.exp(2j * cmath.pi / channel.order)
 
     def value(coefficients):
         return sum(c * zeta**i for i, c in enumerate(coefficients))
 
-    multipliers = [0 if k is None else zeta**k for k in lane.exponents]
-    return multipliers, [value(f) for f in lane.values], [value(v) for v in lane.shifts]
+    multipliers = [0 if k is None else zeta**k for k in channel.exponents]
+    return multipliers, [value(f) for f in channel.values], [value(v) for v in channel.shifts]
 
 
-def check_lanes(witness):
+def check_channels(witness):
     delta = witness.machine.delta
-    for lane in witness.form:
-        multipliers, f, v = numbers(lane)
+    for channel in witness.form:
+        multipliers, f, v = numbers(channel)
         for a, q in itertools.product(range(len(delta)), range(delta.shape[1])):
             assert abs(multipliers[a] * f[q] + v[a] - f[delta[a, q]]) < 1e-9 * (1 + abs(f[q]))
         assert f[witness.machine.start] == 0
-        assert lane.order <= LARGEST_ORDER.get(witness.family, lane.order)
-        assert len(set(lane.exponents)) == 1 or FORCED[witness.family].letters == "commuting"
-    codes = list(zip(*(lane.values for lane in witness.form), strict=True))
+        assert channel.order <= LARGEST_ORDER.get(witness.family, channel.order)
+        assert len(set(channel.exponents)) == 1 or FORCED[witness.family].letters == "commuting"
+    codes = list(zip(*(channel.values for channel in witness.form), strict=True))
     assert len(set(codes)) == len(codes)
 
 
 @given(machines(5, 3), st.sampled_from(DIAGONAL))
-def test_every_letter_moves_a_lane_as_it_says(machine, family):
+def test_every_letter_moves_a_channel_as_it_says(machine, family):
     witness = represent(machine, family, short_words=False)
     if isinstance(witness, Witness) and witness.form:
-        check_lanes(witness)
+        check_channels(witness)
 
 
 @given(permutation_machines(6, 1), st.sampled_from(["lti-diagonalisable", "diagonal-complex"]))
 @example(zoo.sum_mod(12), "diagonal-complex")
 @example(zoo.group("Z4xZ2"), "diagonal-complex")
 @example(zoo.group("Z60"), "diagonal-complex")
-def test_a_permutation_turns_its_lanes(machine, family):
+def test_a_permutation_turns_its_channels(machine, family):
     witness = represent(machine, family)
     assert isinstance(witness, Witness)
     if witness.form:
-        check_lanes(witness)
+        check_channels(witness)
 
 
 @given(machines(4, 3), st.sampled_from(DIAGONAL))
-def test_no_lane_is_superfluous(machine, family):
+def test_no_channel_is_superfluous(machine, family):
     witness = represent(machine, family, short_words=False)
     if not isinstance(witness, Witness):
         return
     n = witness.machine.n_states
     for left_out in witness.form:
-        rest = [lane.values for lane in witness.form if lane is not left_out]
+        rest = [channel.values for channel in witness.form if channel is not left_out]
         assert len(set(zip(*rest, strict=True))) < n
     assert len(witness.form) < n
 
 
 @pytest.mark.parametrize("order", range(1, 25))
 def test_multipliers_are_roots_of_unity_and_exact_on_the_axes(order):
-    lane = Lane(order, (None, *range(order)), (), ())
-    assert lane.multiplier(0) == 0
+    channel = ScalarChannel(order, (None, *range(order)), (), ())
+    assert channel.multiplier(0) == 0
     for k in range(order):
-        found, expected = lane.multiplier(k + 1), cmath.exp(2j * cmath.pi * k / order)
+        found, expected = channel.multiplier(k + 1), cmath.exp(2j * cmath.pi * k / order)
         assert abs(found - expected) < 1e-15
         if 4 * k % order == 0:
             assert found == (1, 1j, -1, -1j)[4 * k // order]
@@ -132,17 +132,17 @@ def test_every_witness_has_integer_coordinates(machine):
 MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
 
 
-def after(lanes, word):
-    """The states of lanes, each a start and a map a letter, after a word."""
+def after(channels, word):
+    """The states of channels, each a start and a map a letter, after a word."""
     states = []
-    for x, *maps in lanes:
+    for x, *maps in channels:
         for a in word:
             x = maps[a][0] * x + maps[a][1]
         states.append(x)
     return tuple(states)
 
 
-EVERY_LANE = [(x, *maps) for x in (-1, 0, 1) for maps in product(MAPS, repeat=2)]
+EVERY_CHANNEL = [(x, *maps) for x in (-1, 0, 1) for maps in product(MAPS, repeat=2)]
 
 
 def random_machines(n, count):
@@ -151,40 +151,40 @@ def random_machines(n, count):
         yield minimise(MooreMachine(draw.integers(n, size=(2, n)), draw.integers(2, size=n).tolist()))
 
 
-def test_alike_words_are_alike_to_every_lane_and_the_machine_tells_them_apart():
-    found = [(machine, alike_to_lanes(machine)) for machine in random_machines(4, 60)]
+def test_alike_words_are_alike_to_every_channel_and_the_machine_tells_them_apart():
+    found = [(machine, alike_to_channels(machine)) for machine in random_machines(4, 60)]
     refuted = [(machine, alike) for machine, alike in found if isinstance(alike, IndistinguishableWords)]
     assert len(refuted) > 20
     for machine, alike in refuted:
         u, v = ([machine.alphabet.index(letter) for letter in word] for word in alike.words)
-        assert after(EVERY_LANE, u) == after(EVERY_LANE, v)
+        assert after(EVERY_CHANNEL, u) == after(EVERY_CHANNEL, v)
         assert (machine.outputs[machine.run(alike.words[0])], machine.outputs[machine.run(alike.words[1])]) == (
             alike.outputs
         )
         assert len(set(alike.outputs)) == 2
 
 
-def test_where_there_are_none_lanes_do_it():
-    """Outputs are then a function of the joint states of all lanes: on all words of up to eight letters."""
-    able = [machine for machine in random_machines(3, 200) if alike_to_lanes(machine) is False]
+def test_where_there_are_none_channels_do_it():
+    """Outputs are then a function of the joint states of all channels: on all words of up to eight letters."""
+    able = [machine for machine in random_machines(3, 200) if alike_to_channels(machine) is False]
     assert sum(machine.n_states == 3 for machine in able) > 3
     for machine in able[:20]:
         outputs = {}
         for length in range(9):
             for word in product(range(2), repeat=length):
                 output = machine.outputs[machine.run([machine.alphabet[a] for a in word])]
-                assert outputs.setdefault(after(EVERY_LANE, word), output) == output
+                assert outputs.setdefault(after(EVERY_CHANNEL, word), output) == output
 
 
-def test_lanes_do_what_one_vector_a_state_does_and_more():
+def test_channels_do_what_one_vector_a_state_does_and_more():
     last = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
     assert minimise(last).n_states == 3
     for machine, answer in ((zoo.parity(), "yes"), (zoo.flip_flop(), "yes"), (zoo.sum_mod(2), "yes"), (last, "no")):
         assert represent(machine, "diagonal[-1,1]").answer == answer
-        assert alike_to_lanes(machine) is False
+        assert alike_to_channels(machine) is False
     able = [m for m in random_machines(4, 120) if represent(m, "diagonal[-1,1]", short_words=False).answer == "yes"]
     assert sum(machine.n_states > 2 for machine in able) > 1
-    assert all(alike_to_lanes(machine) is False for machine in able)
-    assert alike_to_lanes(zoo.sum_mod(2), budget=3) is None
-    said = alike_to_lanes(zoo.ab_star()).explain()
+    assert all(alike_to_channels(machine) is False for machine in able)
+    assert alike_to_channels(zoo.sum_mod(2), budget=3) is None
+    said = alike_to_channels(zoo.ab_star()).explain()
     assert 'in one state after "ab" and after "aaab", where the machine puts out True and False' in said
