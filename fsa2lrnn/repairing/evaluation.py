@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.multi_step import walk
 from fsa2lrnn.optional import require
 from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
-from fsa2lrnn.repairing.stack import in_float64
+from fsa2lrnn.repairing.stack_observed import in_float64
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify

@@ -18,65 +18,38 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem, output_numbers
+from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.extraction.walk import FrontierSuccessors, Interner
-from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import BlockLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.repairing.columns import column_norm
-from fsa2lrnn.repairing.dyadic import PLACES, DeadbeatBlock, ridge, round_near
 from fsa2lrnn.repairing.lookups import LookUp
-from fsa2lrnn.repairing.observed import RepairStates, times_met
+from fsa2lrnn.repairing.observed import RepairStates
 from fsa2lrnn.repairing.partition import held_partitions
-from fsa2lrnn.repairing.probe import Block, ReadoutProbe
-from fsa2lrnn.repairing.representation import Representation
+from fsa2lrnn.repairing.probe import Block
 from fsa2lrnn.repairing.result import Change, Repaired
+from fsa2lrnn.repairing.stack_blocks import DETAILS, UNIT, BlockBounds, deadbeat_block, forgetting_block
+from fsa2lrnn.repairing.stack_observed import (
+    AT_ONCE,
+    LayerInputs,
+    StackObservations,
+    in_float64,
+    input_means,
+    like,
+    means_of,
+    observe_stack,
+)
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import Specification
 from fsa2lrnn.verification.walk import JointWalk
 
 _ATTEMPTS = ((3.0, 0.8), (2.0, 2.0))  # deviations between classes, and how far the states of a block may move
-_DETAILS = ("input and class before", "input and class after", "class after")  # what the state of a block depends on
-_WORDS, _LETTERS, _AT_ONCE = 2_000, 32, 128
 _MOST = 100_000  # states of a repaired stack, with the machine's
-_UNIT = 2.0**-6  # of the embedding, and of blocks without classes
-_AMPLITUDE = 0.3  # of classes that a block does not write itself, relative to the largest that it does
 _LEAD = 0.05  # of the expected logit over the others, relative to their mean range
 _READOUT_STEPS, _READOUT_DAMPING = 2_000, 1e-3
-
-
-class StackObservations(NamedTuple):
-    """A trained model along words, up to its first mistake in each.
-
-    Args:
-        tokens: int64 (B, T).
-        states: int64 (B, T + 1), the machine's, from the initial one.
-        u, x: for each layer what it reads (B, T, d) and its state (B, T, width), float64.
-        right: bool (B, T), the positions before the model's first mistake.
-    """
-
-    tokens: np.ndarray
-    states: np.ndarray
-    u: list[np.ndarray]
-    x: list[np.ndarray]
-    right: np.ndarray
-
-
-class LayerInputs(NamedTuple):
-    """The inputs of a layer above exact layers.
-
-    Args:
-        look_up: of the numbers that it reads.
-        delta: int64 (|S|, n + 1), the machine's state after an input that follows a state, −1 where it never does.
-        numbers: int64 (N,), the input at each observed position before the model's first mistake.
-    """
-
-    look_up: LookUp
-    delta: np.ndarray
-    numbers: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,52 +104,30 @@ class BlockChoice(NamedTuple):
     moved: float
 
 
-def observe_stack(model: LRNN, states: RepairStates, seed: int = 0) -> StackObservations:
-    """Run a model in float64 along random words of letters that lead on to outputs that count.
-
-    Raises `NotExact` naming the states that no word reaches without a mistake before it.
-    """
-    if not (model.has_plain_ends and all(layer.has_tables for layer in model.recurrences)):
-        raise UnsupportedFormat("only layers with tables, between an embedding and a gate as read-out, are repaired")
-    model = in_float64(model)
-    tokens = states.random_words(np.random.default_rng(seed), _WORDS, _LETTERS)
-    path = np.column_stack([np.full(len(tokens), states.initial), states.path(tokens)])
-    pieces, outputs = [], []
-    with torch.no_grad():
-        for part in torch.from_numpy(tokens).split(_AT_ONCE):
-            pieces.append(model.trace(part, model.initial_state(len(part))))
-            outputs.append(output_numbers(pieces[-1][-1][1]))
-    u, x = ([np.concatenate([p[i][j].numpy() for p in pieces]) for i in range(len(model.layers))] for j in (0, 1))
-    wrong = states.is_wrong(np.concatenate(outputs), path[:, 1:]) | ~states.coaccessible[path[:, 1:]]
-    right = ~np.logical_or.accumulate(wrong, axis=1)
-    times_met(states, path[:, 1:][right], states.coaccessible)
-    return StackObservations(tokens, path, u, x, right)
-
-
 class StackRepair:
     """A repair of several layers in progress: `layers` are repaired, those above them not yet."""
 
     def __init__(
         self, model: LRNN, states: RepairStates, separation: float, tolerance: float, deadline: Deadline = NEVER
     ) -> None:
-        self._dtype, self._digits = model.dtype, -int(np.log2(torch.finfo(model.dtype).eps)) + 1
+        self._dtype, digits = model.dtype, -int(np.log2(torch.finfo(model.dtype).eps)) + 1
         self._model, self._states, self._deadline = in_float64(model), states, deadline
-        self._separation, self._tolerance = separation, tolerance
+        self._separation, self._bounds = separation, BlockBounds(digits, tolerance)
         self.layers: list[ExactLayer] = []
 
     def run(self, observed: StackObservations) -> LRNN:
         """Return the repaired model, whose read-out may still be wrong somewhere."""
         inputs = self._inputs(0, observed)
         for i in range(len(self._model.layers) - 1):
-            for detail in _DETAILS:  # the fewer states, the less likely one lies among the others
+            for detail in DETAILS:  # the fewer states, the less likely one lies among the others
                 exact = self._layer(i, inputs, observed, detail)
                 try:
                     inputs = self._inputs(i + 1, observed, exact)
                     break
                 except NotExpressible:
-                    if detail == _DETAILS[-1]:
+                    if detail == DETAILS[-1]:
                         raise
-        last = self._layer(-1, inputs, observed, _DETAILS[0])
+        last = self._layer(-1, inputs, observed, DETAILS[0])
         self.layers.append(last)
         model = self._build()
         self._read_out(model)
@@ -225,7 +176,7 @@ class StackRepair:
         ]
         parts += [(torch.zeros(len(size), max(size)), {}) for size in sizes[len(parts) :]]
         embedding = self._model.embedding.get_parameter("weight").detach()
-        model.write((embedding / _UNIT).round() * _UNIT, parts, cast("Gate", self._model.readout).weights._asdict())
+        model.write((embedding / UNIT).round() * UNIT, parts, cast("Gate", self._model.readout).weights._asdict())
         if model.norms:
             model.norms[-1].load_state_dict(self._model.norms[-1].state_dict())
         return model
@@ -242,9 +193,9 @@ class StackRepair:
         delta[number, source] = target
         at = []
         with torch.no_grad():
-            for words in torch.from_numpy(observed.tokens).split(_AT_ONCE):
+            for words in torch.from_numpy(observed.tokens).split(AT_ONCE):
                 u = model.trace(words, model.initial_state(len(words)))[i][0].double().numpy()
-                at.append(u[observed.right[len(at) * _AT_ONCE :][: len(words)]])
+                at.append(u[observed.right[len(at) * AT_ONCE :][: len(words)]])
         numbers = interner.number(_bytes(np.concatenate(at)))
         if len(interner) > len(delta):
             raise NotExact(f"layer {i} reads other numbers in batches than letter by letter: the layers below round")
@@ -255,7 +206,7 @@ class StackRepair:
         layer, right, n = self._model.recurrences[i], observed.right, len(inputs.delta)
         x0 = layer.initial_state(1)[0].detach().numpy()
         b = x0.shape[1]
-        u = _means(observed.u[i][right], inputs.numbers, np.zeros_like(inputs.numbers), (n, 1))[:, 0]
+        u = means_of(observed.u[i][right], inputs.numbers, np.zeros_like(inputs.numbers), (n, 1))[:, 0]
         with torch.no_grad():
             A, v = (table.numpy() for table in layer.tables(torch.from_numpy(u)))
         before, after = observed.states[:, :-1][right], observed.states[:, 1:][right]
@@ -269,18 +220,20 @@ class StackRepair:
             start = x0[h, : x.shape[1]]
             sizes = sorted({max(x.shape[1], 2), x.shape[1] // 2 + 1}, reverse=True)
             # What depends on the input alone can be shifted: without it, classes after unlike inputs are comparable.
-            for shift in (0 * x, _input_means(x, inputs, after)):
+            for shift in (0 * x, input_means(x, inputs, after)):
                 along = np.vstack([x - shift, start - shift.mean(0)])
                 for labels in held_partitions(along, states, inputs.delta, sizes, self._separation, self._deadline):
                     labels[self._states.initial] = labels[twin]
-                    block = self._block(x, before if detail == _DETAILS[0] else after, labels, inputs, start, detail)
-                    if block is not None:
-                        choices.append(BlockChoice(h, labels, *block))
+                    at = before if detail == DETAILS[0] else after
+                    initial = int(labels[self._states.initial])
+                    made = deadbeat_block(x, at, labels, initial, inputs, start, detail, self._bounds)
+                    if made is not None:
+                        choices.append(BlockChoice(h, labels, *made))
         nothing = np.zeros(self._states.delta.shape[1], np.int64)
         chosen, classes = {choice.head: choice for choice in self._needed(choices, nothing)}, []
         for h, x in enumerate(parts):
             size = x.shape[1]
-            block = chosen[h].block if h in chosen else self._forgetting(x, inputs, x0[h, :size], detail)
+            block = chosen[h].block if h in chosen else forgetting_block(x, inputs, x0[h, :size], detail)
             classes.append(chosen[h].labels if h in chosen else nothing)
             exact.A[:, h, :size, :size], exact.v[:, h, :size], exact.x0[h, :size] = block.A, block.v, block.x0
         return replace(exact, classes=tuple(classes))
@@ -298,55 +251,6 @@ class StackRepair:
             carried = _meet([carried, choices[best].labels])
             choices = [choice for choice in choices if choice.head != chosen[-1].head]
         return chosen
-
-    def _forgetting(self, x: np.ndarray, inputs: LayerInputs, x0: np.ndarray, detail: str) -> Block:
-        """Return a block without classes: its state depends on the last input only, or is constant."""
-        means = _means(x, inputs.numbers, np.zeros_like(inputs.numbers), (len(inputs.delta), 1))[:, 0]
-        if detail == _DETAILS[-1]:
-            means[:] = x.mean(0)
-        v, start = (np.round(part / _UNIT) * _UNIT for part in (means, x0))
-        return Block(np.zeros((*v.shape, len(x0))), v, start)
-
-    def _block(
-        self, x: np.ndarray, at: np.ndarray, labels: np.ndarray, inputs: LayerInputs, x0: np.ndarray, detail: str
-    ) -> tuple[Block, float] | None:
-        """Return a dead-beat block that carries these classes without rounding, and how far its states have moved.
-
-        The distance is relative to their deviation; None if no such block within the tolerance was found.
-        """
-        k, initial = int(labels.max()) + 1, int(labels[self._states.initial])
-        delta = np.tile(np.arange(k), (len(inputs.delta), 1))  # of classes; where an input never follows one, any
-        is_met = np.zeros(delta.shape, bool)
-        number, source = np.nonzero(inputs.delta >= 0)
-        delta[number, labels[source]] = labels[inputs.delta[number, source]]
-        is_met[number, labels[source]] = True
-        X = _means(x, inputs.numbers, labels[at], delta.shape)
-        if detail != _DETAILS[0]:
-            X = np.take_along_axis(X, delta[:, :, None], axis=1)
-        if detail == _DETAILS[-1]:
-            X = _centres(X[is_met], delta[is_met], k)[delta]
-        if len(x0) == 1:
-            return _channel(X[is_met, 0], delta, delta[is_met], initial), 0.0
-        X, codes = _widen(X, delta, is_met), np.eye(k)[:, :-1]
-        along, classes = np.vstack([X[is_met], x0]), np.append(delta[is_met], initial)
-        probe = _probe(along, classes, codes)
-        codes, probe = _in_scale(codes, probe)
-        u = codes[delta[:, -1]]
-        B = ((codes[delta[:, :-1]] - u[:, None]) / codes.max()).swapaxes(1, 2)
-        image = Representation(np.vstack([codes, codes[initial]]), B, u, np.column_stack([delta, delta[:, initial]]))
-        W = ((X[:, :-1] - X[:, -1:]) / codes.max()).swapaxes(1, 2)
-        beat = DeadbeatBlock(W, X[:, -1], x0, probe)
-        deviation = np.linalg.norm(X[is_met] - X[is_met].mean(0))
-        best, least = None, self._tolerance
-        for places in PLACES:
-            try:
-                rounded = round_near(beat, image, places)
-            except NotExpressible:
-                continue
-            moved = float(np.linalg.norm((rounded.beat.states(image)[:, :-1] - X)[is_met]) / deviation)
-            if rounded.bits <= self._digits and moved < least:
-                best, least = (rounded.block, moved), moved
-        return best
 
     def _read_out(self, model: LRNN) -> None:
         """Change the read-out's second map by little, so that the expected logit leads in every reachable state."""
@@ -417,82 +321,10 @@ def lead(hidden: np.ndarray, wanted: np.ndarray, W: np.ndarray, b: np.ndarray) -
     return joint[:, :-1], joint[:, -1]
 
 
-def in_float64(model: LRNN) -> LRNN:
-    """Return a copy of a model in float64."""
-    copied = like(model, model.config, torch.float64)
-    copied.load_state_dict(model.state_dict())
-    return copied
-
-
-def like(model: LRNN, config: LRNNConfig, dtype: torch.dtype) -> LRNN:
-    """Return a new model of the class of another one."""
-    return type(model)(config).to(dtype)
-
-
 def _bytes(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows + 0.0).view(np.uint8).reshape(len(rows), -1)  # −0 and 0 are one number
-
-
-def _means(x: np.ndarray, numbers: np.ndarray, classes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Return the mean vector of each input and class, that of the input where the two never met: (|S|, k, b)."""
-    total, count = np.zeros((*shape, x.shape[1])), np.zeros((*shape, 1))
-    np.add.at(total, (numbers, classes), x)
-    np.add.at(count, (numbers, classes), 1)
-    of_input = np.where(count.sum(1) > 0, total.sum(1) / np.maximum(count.sum(1), 1), x.mean(0))
-    return np.where(count > 0, total / np.maximum(count, 1), of_input[:, None])
 
 
 def _meet(partitions: list[np.ndarray]) -> np.ndarray:
     """Return the coarsest partition that is finer than all of these."""
     return np.unique(np.stack(partitions, axis=1), axis=0, return_inverse=True)[1].ravel()
-
-
-def _input_means(x: np.ndarray, inputs: LayerInputs, states: np.ndarray) -> np.ndarray:
-    """Return for each vector the mean of those after the same input, every state after it counting equally."""
-    n = inputs.delta.shape[1]
-    _, cell, count = np.unique(inputs.numbers * n + states, return_inverse=True, return_counts=True)
-    weights = 1 / count[cell.ravel()]
-    total, weight = np.zeros((len(inputs.delta), x.shape[1])), np.bincount(inputs.numbers, weights)
-    np.add.at(total, inputs.numbers, x * weights[:, None])
-    return total[inputs.numbers] / weight[inputs.numbers, None]
-
-
-def _probe(x: np.ndarray, classes: np.ndarray, codes: np.ndarray) -> ReadoutProbe:
-    """Return U x + c that gives the code of each class at the mean of its vectors and varies least within classes."""
-    read = ridge(x, codes[classes])
-    centres = _centres(x, classes, len(codes))
-    wide = np.hstack([centres @ read[:-1] + read[-1], np.ones((len(codes), 1))])  # (k, k), shrunken codes
-    straight = np.linalg.lstsq(wide, codes, rcond=1e-6)[0]
-    return ReadoutProbe((read[:-1] @ straight[:-1]).T, read[-1] @ straight[:-1] + straight[-1])
-
-
-def _in_scale(codes: np.ndarray, probe: ReadoutProbe) -> tuple[np.ndarray, ReadoutProbe]:
-    """Return codes times a power of two, with which the entries of U are about 1, and U and c for them."""
-    unit = 2.0 ** -np.round(np.log2(np.abs(probe.U).max()))
-    return codes * unit, ReadoutProbe(probe.U * unit, probe.c * unit)
-
-
-def _centres(x: np.ndarray, classes: np.ndarray, k: int) -> np.ndarray:
-    """Return the mean of each class, of all where a class has no vector: (k, b)."""
-    return np.stack([x[classes == c].mean(0) if (classes == c).any() else x.mean(0) for c in range(k)])
-
-
-def _channel(x: np.ndarray, delta: np.ndarray, targets: np.ndarray, initial: int) -> Block:
-    """Return a block of size 1 with one number for each of two classes, a power of two apart."""
-    low, high = _centres(x[:, None], targets, 2)[:, 0]
-    apart = np.copysign(2.0 ** np.round(np.log2(max(abs(high - low), _UNIT))), high - low)
-    values = np.round(low / _UNIT) * _UNIT + np.array([0.0, apart])
-    A = (delta[:, 1] - delta[:, 0]).astype(np.float64)
-    return Block(A[:, None, None], (values[delta[:, 0]] - A * values[0])[:, None], values[[initial]])
-
-
-def _widen(X: np.ndarray, delta: np.ndarray, is_met: np.ndarray) -> np.ndarray:
-    """Return vectors whose classes are affinely independent: what they lack is written where they vary least."""
-    k, met, targets = X.shape[1], X[is_met], delta[is_met]
-    centres = _centres(met, targets, k)
-    left, sizes, right = np.linalg.svd(centres - centres.mean(0))
-    strong = int((sizes[: k - 1] > _AMPLITUDE * max(sizes[0], _UNIT)).sum())
-    lacking = np.linalg.qr(np.column_stack([np.ones(k), left[:, :strong], np.eye(k)]))[0][:, 1 + strong : k]
-    unread = right[strong:].T
-    quiet = np.linalg.eigh(np.cov((met @ unread).T).reshape(unread.shape[1], -1))[1][:, : k - 1 - strong]
-    return X + max(sizes[0], _UNIT) * _AMPLITUDE * lacking[delta] @ (unread @ quiet).T
