@@ -71,7 +71,7 @@ def layer_step(name: str, of: str, batch: int, length: int) -> Step:
 
 def model_step(task: str, layer: str) -> Step:
     """Return a training step with the published settings of a task: forward pass, loss, backward pass and Adam."""
-    settings = steps.preset("paper", f"task:{task}", layer=layer)
+    settings = steps.preset("released", f"task:{task}", layer=layer)  # "paper" in checkouts of version 0.1
     model, batch = steps.prepare(settings)
     return steps.step(model, steps.OURS, batch, settings)
 
