@@ -24,7 +24,7 @@ from torch.nn.functional import embedding
 from experiments import results_io, script
 from experiments.benchmarks import plain_layers
 from experiments.benchmarks.scans import interleaved
-from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal
+from fsa2lrnn.extra.baselines.kernels.diagonal import pairs, scan_diagonal
 from fsa2lrnn.extra.baselines.kernels.wkv import NOTHING, wkv
 from fsa2lrnn.lrnn.layers import LAYERS, Layer
 from fsa2lrnn.training.train import use_threads
@@ -150,7 +150,7 @@ def scan_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], Non
         plain: Callable[[], Tensor] = partial(plain_layers.wkv, *given, state)
     else:
         rates = 0.99 * torch.polar(torch.ones(WIDTH // 2), normal(WIDTH // 2))
-        given = [torch.cat([rates.real, rates.imag]), normal(batch, length, WIDTH)]
+        given = [pairs(rates), normal(batch, length, WIDTH)]
         ours = partial(scan_diagonal, *given, torch.zeros(batch, WIDTH))
         plain = partial(plain_layers.diagonal, *given)
     for tensor in given:

@@ -101,14 +101,13 @@ def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> Tensor:
 
 
 def diagonal(rates: Tensor, v: Tensor) -> Tensor:
-    """Compute only the recurrence of S5 and LRU: planes (2P,) and (B, T, 2P)."""
-    complex_rates, complex_v = (torch.complex(*x.chunk(2, -1)) for x in (rates, v))
+    """Compute only the recurrence of S5 and LRU: pairs (2P,) and (B, T, 2P)."""
+    complex_rates, complex_v = (torch.view_as_complex(x.unflatten(-1, (-1, 2))) for x in (rates, v))
     x, states = torch.zeros_like(complex_v[:, 0]), []
     for v_k in complex_v.unbind(1):
         x = complex_rates * x + v_k
         states.append(x)
-    x = torch.stack(states, 1)
-    return torch.cat([x.real, x.imag], -1)
+    return torch.view_as_real(torch.stack(states, 1)).flatten(-2)
 
 
 FORWARDS: dict[str, Forward] = {

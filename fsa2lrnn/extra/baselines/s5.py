@@ -82,7 +82,7 @@ class S5Layer(SpectralLayer):
     """The layer x_k = Λ̄ ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re C x_k + D ⊙ u_k, then gates; without `conj_sym`, Re for 2 Re.
 
     Parameters: `Lambda_re`, `Lambda_im`, `log_step` (P,), `B` (P, H, 2), `C` (H, P, 2), `D` (H,) and the gates of
-    `mixing`. The state is (B, 2P): real parts, then imaginary parts. Only `clip_eigs` keeps Re Λ below 0.
+    `mixing`. The state is (B, 2P): pairs of a real and an imaginary part. Only `clip_eigs` keeps Re Λ below 0.
     """
 
     Config = S5Config

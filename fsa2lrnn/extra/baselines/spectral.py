@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
+from torch.nn.functional import embedding, linear
 
 from fsa2lrnn.extra.baselines.channels import COMPLEX, check_stream
 from fsa2lrnn.extra.baselines.kernels import channels
-from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal, times
+from fsa2lrnn.extra.baselines.kernels.diagonal import pairs, scan_diagonal, times
 from fsa2lrnn.extra.baselines.kernels.mixing import Mixing
-from fsa2lrnn.extra.baselines.kernels.transition import planes
 from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.scans import METHODS
 
@@ -20,12 +18,13 @@ from fsa2lrnn.lrnn.scans import METHODS
 class SpectralLayer(Layer):
     """The layer x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses define λ, B and C.
 
-    Complex numbers are planes, real parts followed by imaginary parts, so that all products are real. The state is
+    Complex numbers are pairs, each real part followed by its imaginary part, so that all products are real. The state is
     (B, 2P).
     """
 
     unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    takes_index: ClassVar[bool] = True
     D: Tensor
 
     def __init__(self, width_in: int, config: Any, states: int) -> None:
@@ -49,9 +48,9 @@ class SpectralLayer(Layer):
         raise NotImplementedError
 
     def matrices(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return λ (2P,), B (2P, H) and C (H, 2P) for states as planes, in the dtype of the layer."""
+        """Return λ (2P,), B (2P, H) and C (H, 2P) for states as pairs, in the dtype of the layer."""
         rates, B, C = self.discretised()
-        parts = planes(rates), torch.cat([B.real, B.imag]), torch.cat([C.real, -C.imag], -1)
+        parts = pairs(rates), pairs(B.mT).mT, pairs(C.conj())
         rates, B, C = (part.to(self.D.dtype) for part in parts)
         return rates, B, C
 
@@ -59,14 +58,19 @@ class SpectralLayer(Layer):
         """Return zeros: (B, 2P)."""
         return channels.no_state(self.D, batch, 2 * self.states)
 
-    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
 
-        `method` is one of `scan`, or "letters" for "auto".
+        With an index (B, T), u has the distinct inputs, (N, H). `method` is one of `scan`, or "letters" for "auto".
         """
         rates, B, C = self.matrices()
-        x = scan_diagonal(rates, linear(u, B), state, method)
-        return self.mixing(linear(x, C) + self.D * u), x[:, -1] if x.shape[1] else state
+        read, direct = linear(u, B), self.D * u
+        if index is not None:
+            read, direct = embedding(index, read), embedding(index, direct)
+        x = scan_diagonal(rates, read, state, method)
+        return self.mixing(linear(x, C) + direct), x[:, -1] if x.shape[1] else state
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output and the state of one step: (B, H), (B, 2P) -> (B, H), (B, 2P)."""

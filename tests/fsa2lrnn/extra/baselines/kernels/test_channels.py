@@ -6,7 +6,7 @@ from torch.nn.functional import gelu
 
 from fsa2lrnn.extra.baselines.kernels import channels, response
 from fsa2lrnn.extra.baselines.kernels.channels import METHODS, System, outputs_alone
-from fsa2lrnn.extra.baselines.kernels.diagonal import scan_diagonal
+from fsa2lrnn.extra.baselines.kernels.diagonal import pairs, scan_diagonal
 from fsa2lrnn.extra.baselines.kernels.mixing import KINDS, Mixing
 from fsa2lrnn.extra.baselines.kernels.transition import (
     Transition,
@@ -104,15 +104,15 @@ def test_outputs_alone_makes_no_last_state(monkeypatch):
 
 @pytest.mark.parametrize("method", ["sequential", "pscan", "fused", "letters"])
 @pytest.mark.parametrize("length", [0, 1, 21])
-def test_planes_are_scanned_as_complex_numbers(length, method):
+def test_pairs_are_scanned_as_complex_numbers(length, method):
     generator = torch.Generator().manual_seed(0)
     rates, v, x = (
         torch.randn(*shape, 4, dtype=torch.complex128, generator=generator) for shape in ((), (2, length), (2,))
     )
     rates = rates / rates.abs()
-    found = scan_diagonal(planes(rates), planes(v), planes(x), method)
+    found = scan_diagonal(pairs(rates), pairs(v), pairs(x), method)
     assert found.shape == (2, length, 8)
-    for k, one in enumerate(from_planes(found).unbind(1)):
+    for k, one in enumerate(torch.view_as_complex(found.unflatten(-1, (-1, 2))).unbind(1)):
         x = rates * x + v[:, k]
         torch.testing.assert_close(one, x)
 

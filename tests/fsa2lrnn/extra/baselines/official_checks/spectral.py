@@ -4,7 +4,6 @@ import torch
 from torch.nn.functional import layer_norm
 
 from fsa2lrnn.extra.baselines import LRUConfig, LRULayer, S5Config, S5Layer, official
-from fsa2lrnn.extra.baselines.kernels.transition import from_planes
 
 from ....conftest import by_steps
 from .numbers import assert_close, loaded, run
@@ -75,4 +74,4 @@ def check_sequence_layer(numbers, options, layer, bare, convert, norm):
         numbers.check("ssm_output_on_input", alone)
     y, state = by_steps(loaded(bare, bare_weights(ours)), numbers["input"])
     numbers.check("step_ssm_output", y)
-    numbers.check("step_state_final", from_planes(state))
+    numbers.check("step_state_final", torch.view_as_complex(state.unflatten(-1, (-1, 2))))
