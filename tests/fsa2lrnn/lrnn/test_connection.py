@@ -117,7 +117,7 @@ GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "e
         ({"layers": ()}, "must each have at least one entry"),
         ({"outputs": (1, 1)}, r"outputs = \(1, 1\): the entries must be distinct"),
         ({"embedding_dim": 0}, "embedding_dim = 0"),
-        ({"normalisation": "batch"}, "normalisation 'batch' is not known: one of clip, released, none"),
+        ({"normalisation": "batch"}, "normalisation 'batch' is not known: one of clip, paper, none"),
         ({"p": 0.5}, r"p = 0.5: a column norm needs a finite p of at least 1"),
         ({"p": float("inf")}, "p = inf"),
         ({"p": float("nan")}, "p = nan"),

@@ -20,7 +20,7 @@ from fsa2lrnn.verification.falsify import Budget, falsify
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
 
 
-def released(n_layers, heads=2, b=3, n_letters=4, n_outputs=5, dtype=torch.float64, seed=0):
+def published(n_layers, heads=2, b=3, n_letters=4, n_outputs=5, dtype=torch.float64, seed=0):
     """Weights as the released code saves them, at random."""
     torch.manual_seed(seed)
     d, shapes = heads * b, {}
@@ -40,7 +40,7 @@ def layer_norm(x, weight, bias):
     return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * weight + bias
 
 
-def run_as_released(weights, n_layers, tokens, p=1.2):
+def run_as_published(weights, n_layers, tokens, p=1.2):
     """Logits (B, T, |Γ|) of the released architecture, step by step."""
     x = weights["embedding.weight"][tokens]
     for i in range(n_layers):
@@ -69,37 +69,37 @@ def run_as_released(weights, n_layers, tokens, p=1.2):
 
 @pytest.mark.parametrize("n_layers", [1, 3])
 @pytest.mark.parametrize("p", [1.2, 2.0])
-def test_released_weights_compute_what_they_computed(n_layers, p):
-    weights = released(n_layers)
+def test_published_weights_compute_what_they_computed(n_layers, p):
+    weights = published(n_layers)
     model = LRNN.from_paper_weights(weights, alphabet="abcd", outputs=range(10, 15), p=p)
     assert (model.alphabet, model.outputs) == (tuple("abcd"), (10, 11, 12, 13, 14))
     for length in (1, 2, 30):
         tokens = torch.randint(4, (3, length))
-        wanted = run_as_released(weights, n_layers, tokens, p)
+        wanted = run_as_published(weights, n_layers, tokens, p)
         for method in ("auto", "sequential"):
             torch.testing.assert_close(model(tokens, method), wanted, rtol=1e-9, atol=1e-9)
-    assert not torch.allclose(model(tokens), run_as_released(weights, n_layers, tokens, p=3.0))
+    assert not torch.allclose(model(tokens), run_as_published(weights, n_layers, tokens, p=3.0))
 
 
 def test_every_missing_and_unknown_weight_is_named():
-    for name in released(2):
+    for name in published(2):
         with pytest.raises(CheckpointError, match=name.replace(".", r"\.") + " is missing"):
-            LRNN.from_paper_weights({old: tensor for old, tensor in released(2).items() if old != name})
-    weights = released(1)
+            LRNN.from_paper_weights({old: tensor for old, tensor in published(2).items() if old != name})
+    weights = published(1)
     weights |= {"ln.1.weight": weights["ln.0.weight"], "head.weight": weights["ln.0.weight"]}
-    with pytest.raises(CheckpointError, match=r"ln\.1\.weight is no weight .*; head\.weight is no weight of the rel"):
+    with pytest.raises(CheckpointError, match=r"ln\.1\.weight is not a weight .*; head\.weight is not a weight of"):
         LRNN.from_paper_weights(weights)
     with pytest.raises(CheckpointError, match=r"layers\.1\.a0 is missing"):
         LRNN.from_paper_weights(
-            {name.replace("layers.1", "layers.4"): t for name, t in released(2).items() if "4" not in name}
+            {name.replace("layers.1", "layers.4"): t for name, t in published(2).items() if "4" not in name}
         )
     with pytest.raises(CheckpointError, match=r"embedding\.weight is missing"):
         LRNN.from_paper_weights({})
 
 
-@pytest.mark.parametrize("name", released(2))
+@pytest.mark.parametrize("name", published(2))
 def test_every_misshaped_weight_is_named(name):
-    weights = released(2)
+    weights = published(2)
     if name != "embedding.weight":  # with more rows it has more letters
         with pytest.raises((CheckpointError, UnsupportedFormat), match=r"shape|wide"):
             LRNN.from_paper_weights(weights | {name: torch.cat([weights[name]] * 2)})
@@ -108,7 +108,7 @@ def test_every_misshaped_weight_is_named(name):
 
 
 def test_symbols_dtypes_names_and_sizes_that_do_not_fit(monkeypatch):
-    weights = released(1)
+    weights = published(1)
     with pytest.raises(CheckpointError, match=r"embedding\.weight has 4 rows for 3 symbols; Wo2\.bias has 5 rows for"):
         LRNN.from_paper_weights(weights, "abc", "xy")
     with pytest.raises(CheckpointError, match=r"torch\.float32, torch\.float64, not one of floats"):
@@ -189,9 +189,9 @@ def test_numbers_that_are_not_finite_are_refused(table, wrong):
         ("layers.0.a0", torch.zeros(1).expand(1, 10**11, 3), "layers.0.a0 has shape .* but entries are used twice"),
     ],
 )
-def test_released_weights_that_are_not_there_entry_by_entry_are_refused(name, weight, reason):
+def test_published_weights_that_are_not_there_entry_by_entry_are_refused(name, weight, reason):
     with pytest.raises(CheckpointError, match=reason):
-        LRNN.from_paper_weights({**released(1), name: weight})
+        LRNN.from_paper_weights({**published(1), name: weight})
 
 
 class Sum(nn.Module):

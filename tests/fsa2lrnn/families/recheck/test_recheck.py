@@ -145,6 +145,9 @@ def test_a_certificate_with_the_header_of_before_is_read():
     new = CASES["parity lti"]
     assert new["format"] == "fsa2lrnn-family-certificate"
     assert recheck({**new, "format": "fsa2lrnn-certificate"}) == recheck(new)
+    new = CASES["parity diagonal[-1,1]"]
+    earlier = {"lanes" if key == "channels" else key: value for key, value in new.items()}
+    assert recheck(earlier) == recheck(new)
 
 
 # A witness for two states that nothing tells apart: of their one class no layer is asked for two vectors.

@@ -252,7 +252,7 @@ def test_what_the_kernels_do_not_take_is_refused_by_name_and_not_chosen(A, named
 @pytest.mark.parametrize("method", ["auto", "reference", "fused"])
 def test_the_door_refuses_what_is_no_rule_no_order_and_no_block(method):
     A = torch.zeros(2, 3, 3)
-    with pytest.raises(UnsupportedFormat, match="column rule 'mean' is not known: choose one of clip, released, none"):
+    with pytest.raises(UnsupportedFormat, match="column rule 'mean' is not known: choose one of clip, paper, none"):
         normalise(A, "mean", 1.2, method)
     for p in (0.5, 0.0, float("inf"), float("nan")):
         with pytest.raises(UnsupportedFormat, match=f"p = {p}: a column norm needs a finite p of at least 1"):
