@@ -39,6 +39,7 @@ Verdict = CertifiedAnswer | BlockWitness | Unknown
 LAYER_NAMES = {
     "mamba": "diagonal[0,1]",
     "mamba-2": "diagonal[0,1]",
+    "mamba-negative": "diagonal[-1,1]",
     "gated-deltanet": "diagonal[0,1]",
     "deltanet": "diagonal[0,1]",
     "deltaproduct": "householder",

@@ -16,6 +16,8 @@ in floating point. What is used of theorems:
   with enough steps contains KDA and the gated layers. It contains S4: one matrix with bounded powers has norm 1 in
   suitable coordinates.
 - Heads of one dimension of RWKV-7 have every entry in [−0.45, 1], hence all that diagonal layers in [0, 1] have.
+- Stacks of diagonal layers run exactly the machines whose groups are 2-groups, with entries in [−1, 1], or solvable,
+  with complex entries (T37): on finitely many states an entry is 0 or a root of unity.
 - Cascades of registers run exactly the aperiodic machines (Krohn and Rhodes), and registers, exchanges and
   transpositions all machines (docs/constructions.md), in stacks too large to be written at times.
 - Masked hard attention without positions recognises exactly the star-free languages (Yang, Chiang and Angluin 2024).
@@ -62,12 +64,19 @@ class LayerInUse:
 
 
 IN_USE = {
-    "s5": LayerInUse("S4D, S5, LRU", within=("s4",)),
+    "s5": LayerInUse("S4D, S5, LRU", within=("s4", "complex-diagonal")),
     "s4": LayerInUse("S4", within=("deltaproduct",)),
-    "mamba": LayerInUse("Mamba", "mamba", ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "rwkv-7")),
+    "mamba": LayerInUse(
+        "Mamba", "mamba", ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "rwkv-7", "mamba-negative")
+    ),
     "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
     "mamba-3": LayerInUse("Mamba-3", within=("mamba",)),
     "mingru": LayerInUse("minGRU", within=("mamba",)),
+    "mamba-negative": LayerInUse("Mamba, [−1, 1]", within=("slice-diagonal",)),
+    "slice-diagonal": LayerInUse(
+        "SLiCE, diagonal", within=("mamba-negative", "gated-deltanet-negative", "complex-diagonal")
+    ),
+    "complex-diagonal": LayerInUse("complex diagonal", within=("pd-ssm", "block")),
     "gated-deltanet": LayerInUse("Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative")),
     "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
     "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",), True),
@@ -220,6 +229,9 @@ def _one_layer(
                 return _of(represent(minimal, name, short_words=False))
             case "mamba":  # and those that contain it and are within it
                 return _of(represent(minimal, "diagonal[0,1]", short_words=False))
+            case "mamba-negative" | "complex-diagonal":
+                family = "diagonal[-1,1]" if name == "mamba-negative" else "diagonal-complex"
+                return _of(represent(minimal, family, short_words=False))
             case "rwkv-7":  # T57: its letters are projections; what diagonal layers have is carried over from Mamba
                 verdict = represent(minimal, Family("any", "[0,1]"), short_words=False)
                 return Decision("no" if verdict.answer == "no" else "unknown")
@@ -258,6 +270,12 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
                 return replace(row, stack="yes", smallest=row.smallest or "a cascade of resets")
             case (("attention" | "mamba"), False):
                 return replace(row, stack="no", why="not star-free")
+            case (("mamba-negative" | "complex-diagonal"), _):  # T37
+                fact = classification.two_groups if name == "mamba-negative" else classification.solvable
+                kind = "2-groups" if name == "mamba-negative" else "solvable groups"
+                if fact.value:
+                    return replace(row, stack="yes", smallest=row.smallest or f"a cascade of resets and {kind}")
+                return row if fact.value is None else replace(row, stack="no", why=f"not all its groups are {kind}")
             case (("gated-deltanet-negative" | "deltaproduct"), _):
                 return replace(
                     row, stack="yes", smallest="resets, exchanges and transpositions, too many to be written"

@@ -23,7 +23,7 @@ from fsa2lrnn.automata.monoid.order import (
     is_r_trivial,
     is_reverse_definite,
 )
-from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
+from fsa2lrnn.automata.monoid.subgroups import has_two_groups, is_aperiodic, is_solvable
 from fsa2lrnn.automata.monoid.subregular import is_strictly_local, is_strictly_piecewise, tier_of
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import card
@@ -36,6 +36,7 @@ _TITLES = {
     "group": "group",
     "commutative": "commutative",
     "aperiodic": "aperiodic (star-free)",
+    "two_groups": "every group in it a 2-group",
     "solvable": "every group in it solvable",
     "r_trivial": "R-trivial",
     "l_trivial": "L-trivial",
@@ -64,7 +65,7 @@ class Classification(Brief):
         group: every word permutes the states.
         commutative: the order of letters does not matter.
         aperiodic: no word moves states round a cycle; for an acceptor, the language is star-free.
-        solvable: every group in the monoid is solvable.
+        two_groups, solvable: every group in the monoid is a 2-group, is solvable.
         r_trivial, l_trivial, j_trivial: Green's relations are equality; J-trivial acceptors are piecewise testable.
         definite, definite_order: the state after k letters or more depends on the last k only; the least k, or None.
         reverse_definite, reverse_definite_order: it depends on the first k only; the least k, or None.
@@ -84,6 +85,7 @@ class Classification(Brief):
     group: Fact
     commutative: Fact
     aperiodic: Fact
+    two_groups: Fact
     solvable: Fact
     r_trivial: Fact
     l_trivial: Fact
@@ -183,6 +185,7 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
         group=is_group(action),
         commutative=commutative,
         aperiodic=aperiodic,
+        two_groups=has_two_groups(monoid, aperiodic),
         solvable=is_solvable(monoid, images, commutative, aperiodic),
         r_trivial=r_trivial,
         l_trivial=is_l_trivial(monoid, aperiodic, r_trivial, j_trivial),

@@ -172,6 +172,31 @@ def _turns(action: Action, numbers: Sequence[int]) -> FactWitness:
     return FactWitness(f"{action.spell(word)} leads states round the cycle {path}", (word,), tuple(cycle))
 
 
+def has_two_groups(monoid: TransitionMonoid, aperiodic: Fact) -> Fact:
+    """Decide whether every group in the monoid is a 2-group: its order is a power of 2.
+
+    By Cauchy's theorem this holds exactly if every word leads states round cycles of 2ᵏ states only.
+
+    Witness: words (w,), states (q₀ … q_{m−1}), where w leads q_i to q_{i+1}, the last to q₀, and m is not a power of 2.
+    """
+    if aperiodic.value:
+        return Fact(True, "every group in the monoid is trivial, since it is aperiodic")
+    powers = monoid.elements.astype(np.intp)
+    for _ in range(monoid.action.n_states.bit_length()):  # on cycles of 2ᵏ states these powers are the identity
+        powers = np.take_along_axis(powers, powers, axis=1)
+    odd = np.argwhere(np.take_along_axis(powers, powers, axis=1) != powers)
+    if not len(odd):
+        return Fact(True if monoid.whole else None, monoid.method)
+    i, state = odd[0].tolist()
+    f, q = monoid.elements[i], int(powers[i, state])
+    cycle = [q]
+    while f[cycle[-1]] != q:
+        cycle.append(int(f[cycle[-1]]))
+    word = monoid.word(i)
+    says = f"{monoid.action.spell(word)} leads states round a cycle of {len(cycle)}"
+    return Fact(False, "by enumeration of the monoid", FactWitness(says, (word,), tuple(cycle)))
+
+
 def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, aperiodic: Fact) -> Fact:
     """Decide whether every group in the monoid is solvable.
 

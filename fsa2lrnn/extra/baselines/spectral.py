@@ -18,8 +18,8 @@ from fsa2lrnn.lrnn.scans import METHODS
 class SpectralLayer(Layer):
     """The layer x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses define λ, B and C.
 
-    Complex numbers are pairs, each real part followed by its imaginary part, so that all products are real. The state is
-    (B, 2P).
+    Complex numbers are pairs, each real part followed by its imaginary part, so that all products are real. The state
+    is (B, 2P).
     """
 
     unproved: ClassVar[str | None] = COMPLEX

@@ -272,9 +272,10 @@ def test_containment_holds_for_all_theorems(machine):
     assert contradictions(found) == []
     assert found["slice"].one == "yes"
     alike = ("mamba", "mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda")
+    diagonal = ("mamba-negative", "slice-diagonal", "complex-diagonal")
     assert len({(found[name].one, found[name].stack) for name in alike}) == 1
     assert "unknown" not in {
-        answer for name in ("s4", "s5", "attention", *alike) for answer in vars(found[name]).values()
+        answer for name in ("s4", "s5", "attention", *alike, *diagonal) for answer in vars(found[name]).values()
     }
 
 
@@ -284,6 +285,23 @@ def test_complex_diagonal_layers_represent_the_abelian_groups():
         machine = zoo.group(spec)
         answer = represent(machine, "diagonal-complex", short_words=False).answer
         assert (answer == "yes") == bool(classify(machine).commutative.value), spec
+
+
+def test_stacks_of_diagonal_layers_have_2_groups_or_solvable_groups():
+    """T37; in one layer T3."""
+    expected = {
+        "Z2xZ2": ("yes/yes", "yes/yes"),
+        "D4": ("no/yes", "no/yes"),
+        "Z3": ("no/no", "yes/yes"),
+        "S4": ("no/no", "no/yes"),
+        "A5": ("no/no", "no/no"),
+    }
+    for spec, answer in expected.items():
+        found = answers(zoo.group(spec))
+        assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == answer
+        assert found["slice-diagonal"] == found["mamba-negative"]
+    found = answers(zoo.from_task("mod_arith(4, completion=register)"))
+    assert (found["mamba-negative"][1], found["complex-diagonal"][1]) == ("yes", "yes")
 
 
 def test_letters_of_rwkv_7_and_kda_act_as_projections():

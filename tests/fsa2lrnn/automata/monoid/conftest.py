@@ -74,6 +74,9 @@ class Brute:
                     return False
         return True
 
+    def two_groups(self) -> bool:
+        return all(len(self.units(e)).bit_count() == 1 for e in self.monoid if then(e, e) == e)
+
     def solvable(self) -> bool:
         return all(solvable(self.units(e)) for e in self.monoid if then(e, e) == e)
 
@@ -174,6 +177,10 @@ def _check_witness(c, name) -> None:
                 assert (run(p, x), run(r, x), run(p, rest[0]), run(q, rest[0])) == (q, r, r, q)
             else:
                 assert (run(p, x), run(q, x)) == (q, r)
+    elif name == "two_groups":
+        (w,) = words
+        assert len(states) & (len(states) - 1)
+        turns(w, states, run)
     elif name == "solvable":
         permutations = set()
         for w in words:

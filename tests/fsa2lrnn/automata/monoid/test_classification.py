@@ -17,7 +17,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
 FACTS = (
-    "group", "commutative", "aperiodic", "solvable", "r_trivial", "l_trivial", "j_trivial", "definite",
+    "group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "l_trivial", "j_trivial", "definite",
     "reverse_definite", "locally_testable",
 )  # fmt: skip
 compiling = settings(deadline=None)
@@ -98,7 +98,8 @@ def test_the_kinds_of_the_zoo_and_what_facts_imply(source, check_witness):
     assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
     assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"] or value["locally_testable"])
     assert value["locally_testable"] or not (value["definite"] or value["reverse_definite"])
-    assert value["solvable"] or not value["aperiodic"]
+    assert value["two_groups"] or not value["aperiodic"]
+    assert value["solvable"] or not value["two_groups"]
 
 
 SUBREGULAR = ("strictly_local", "tier_strictly_local", "strictly_piecewise", "locally_testable")
@@ -107,11 +108,21 @@ SUBREGULAR = ("strictly_local", "tier_strictly_local", "strictly_piecewise", "lo
 @pytest.mark.parametrize(
     ("regex", "alphabet", "names", "true"),
     [
-        (".*a.*b.*a.*", "ab", FACTS, "aperiodic solvable r_trivial l_trivial j_trivial"),  # a scattered subword
-        ("b*ab*", "ab", FACTS, "commutative aperiodic solvable r_trivial l_trivial j_trivial"),  # exactly one a
-        ("ab.*", "ab", FACTS, "aperiodic solvable r_trivial reverse_definite locally_testable"),
-        ("a.*a|a", "ab", FACTS, "aperiodic solvable locally_testable"),  # first and last letter
-        ("a*b.*", "abc", FACTS, "aperiodic solvable r_trivial"),  # b comes before c
+        (
+            ".*a.*b.*a.*",
+            "ab",
+            FACTS,
+            "aperiodic two_groups solvable r_trivial l_trivial j_trivial",
+        ),  # a scattered subword
+        (
+            "b*ab*",
+            "ab",
+            FACTS,
+            "commutative aperiodic two_groups solvable r_trivial l_trivial j_trivial",
+        ),  # exactly one a
+        ("ab.*", "ab", FACTS, "aperiodic two_groups solvable r_trivial reverse_definite locally_testable"),
+        ("a.*a|a", "ab", FACTS, "aperiodic two_groups solvable locally_testable"),  # first and last letter
+        ("a*b.*", "abc", FACTS, "aperiodic two_groups solvable r_trivial"),  # b comes before c
         ("(ab)*", "ab", SUBREGULAR, "strictly_local tier_strictly_local locally_testable"),
         ("(c*ac*b)*c*", "abc", SUBREGULAR, "tier_strictly_local"),  # (ab)* on the tier of a and b
         ("b*(ab*)?", "ab", SUBREGULAR, "strictly_piecewise tier_strictly_local"),  # at most one a
@@ -152,7 +163,7 @@ def test_the_order_of_letters_and_copies_of_them_do_not_matter(data):
 def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     c = classify(zoo.elevator(7), max_monoid=3)
     of_languages = ["strictly_local", "strictly_piecewise", "tier_strictly_local"]  # the outputs are numbers
-    undecided = ["monoid_size", "aperiodic", "solvable", "l_trivial", *of_languages]
+    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable", "l_trivial", *of_languages]
     assert [name for name, fact in c.facts.items() if fact.value is None] == undecided
     assert c.kind is None
     assert c.monoid_size.method == "capped at 3 elements of the monoid"
