@@ -15,7 +15,7 @@ from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card, failing
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
 from fsa2lrnn.reading import read, shown
-from fsa2lrnn.scope import Coverage, Scope, tested
+from fsa2lrnn.scope import Coverage, Scope
 
 
 class Verdict(Brief):
@@ -188,9 +188,7 @@ class Proved(Verdict):
         return self.covers.scans
 
     def to_json(self) -> dict[str, Any]:
-        value = super().to_json()
-        del value["covers"]
-        return {**value, **{name: _plain(part) for name, part in vars(self.covers).items()}}
+        return _with_coverage(super().to_json(), self.covers)
 
 
 @dataclass(frozen=True)
@@ -272,23 +270,36 @@ class Undecided(Verdict):
 
 @dataclass(frozen=True)
 class Accepted(Verdict):
-    """A successful check: the certificate proves the model right up to its length, wherever outputs count.
+    """A successful check: the certificate proves the model right up to its length, in the runs covered.
 
     Args:
         horizon: the certified length, or None for all lengths.
         scope: the outputs that count.
-        tested_layers: as in `Coverage`.
+        covers: the runs covered; for an enumeration of a model that rounds, words read letter by letter alone.
     """
 
     horizon: int | None
     scope: Scope
-    tested_layers: tuple[str, ...] = ()
+    covers: Coverage
 
     def in_words(self) -> list[tuple[str, str]]:
         length = "" if self.horizon is None else f" up to {self.horizon:,}"
-        right = f"on every word of every length{length}, wherever the output counts"
-        assumed = [("assumed", text) for text in tested(self.tested_layers)]
-        return [("right", right), ("scope", str(self.scope)), *assumed]
+        right = f"on every word of every length{length}, wherever the output counts, in the runs covered"
+        return [("right", right), ("covers", str(self.covers)), ("scope", str(self.scope))]
+
+    @property
+    def tested_layers(self) -> tuple[str, ...]:
+        """The user-defined layers whose declarations were tested, not proved."""
+        return self.covers.tested_layers
+
+    def to_json(self) -> dict[str, Any]:
+        return _with_coverage(super().to_json(), self.covers)
+
+
+def _with_coverage(value: dict[str, Any], covers: Coverage) -> dict[str, Any]:
+    """Return a JSON object with the fields of a coverage in place of "covers"."""
+    del value["covers"]
+    return value | {name: _plain(part) for name, part in vars(covers).items()}
 
 
 def _plain(value: Any) -> Any:

@@ -6,6 +6,8 @@ from the model, so that a certificate cannot understate the rounding of its mode
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 
 from fsa2lrnn.automata.counting import Ignore, ignored_outputs
@@ -17,6 +19,7 @@ from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Accepted
 from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain, slack_of
@@ -29,7 +32,7 @@ MOST_READ = 1 << 20
 def check(
     certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = (), work: float | None = None
 ) -> Accepted:
-    """Check the proof of a certificate for a model and return `Accepted` with its length, scope and tested layers.
+    """Check the proof of a certificate for a model and return `Accepted` with its length, scope and coverage.
 
     The check proves the certificate's own claim: about its machine, up to its certified length, wherever the outputs
     count according to the certificate. It covers `model` as it runs, gates included, or given tables alone.
@@ -71,7 +74,7 @@ def check(
             f"it names the user-defined layers {shown(list(certificate.tested_layers))}, the model has "
             f"{shown(list(layers))}: certify the model again"
         )
-    return Accepted(certificate.horizon, scope, layers)
+    return Accepted(certificate.horizon, scope, replace(of_certificate(certificate), tested_layers=layers))
 
 
 def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> None:

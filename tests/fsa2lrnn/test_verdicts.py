@@ -39,8 +39,8 @@ VERDICTS = [
     Proved(3, 6, Coverage("float32", ("sequential",), "every", None), Scope(3, empty_word=True), "0f"),
     Refuted(WORD, 0, Scope(5, 2, ("?", None)), "beam", (SEARCH,)),
     Undecided(3, Scope(5), 10),
-    Accepted(None, Scope(5)),
-    Accepted(7, Scope(5), ("mine:Layer",)),
+    Accepted(None, Scope(5), Coverage("float64", ("pscan",), "every", None)),
+    Accepted(7, Scope(5), Coverage("float32", ("sequential",), "letters", 1, ("x86",), ("mine:Layer",))),
 ]
 
 

@@ -14,6 +14,7 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.gate import Values
 from fsa2lrnn.lrnn.layers import LayerConfig
@@ -76,6 +77,16 @@ def model(drawn: Drawn, machine: MooreMachine) -> LRNN:
         [(_tensor(x0)[None], gates)],
         {name: _tensor(x) for name, x in readout.items()},
     )
+    return made if drawn.double else made.float()
+
+
+def stack(drawn: Drawn, machine: MooreMachine) -> LRNN:
+    """Return a cascade of layers that computes the machine, each of its weights changed by noise."""
+    made = compile_machine(machine, form="cascade", max_block=2, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(drawn.seed)
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight += drawn.noise * torch.randn(weight.shape, generator=generator, dtype=weight.dtype)
     return made if drawn.double else made.float()
 
 

@@ -20,15 +20,15 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.scope import EVERY
+from fsa2lrnn.scope import EVERY, Coverage
 from fsa2lrnn.verdicts import Accepted, Proved, Verdict
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import SCANS, CertificateRefused, check
-from fsa2lrnn.verification.coverage import model_digest
+from fsa2lrnn.verification.coverage import model_digest, of_certificate
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
-from verify.soundness.models import RULES, Drawn, model
+from verify.soundness.models import RULES, Drawn, model, stack
 from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 
 BATCHES = (1, 3, 64)
@@ -36,6 +36,7 @@ THREADS = (1, 2)
 _WORDS, _LONGEST = 64, 48
 _STATES = 400  # joint states of a proof
 _WORK = 1e6  # of a search for sets
+STACKED = ("sum_mod(4)", "group(D4)", "mod_arith(2)", "elevator(4)", "tomita(3)", "tomita(4)", "dyck(1, 4)")
 _PERMUTING = ("paper", "householder", "unit keys")
 
 
@@ -66,8 +67,8 @@ def examine(seed: int) -> Counter[str]:
     made = model(choice, machine)
     counts["models"] += 1
     counts[f"models, {choice.rule}, {'cancelling' if choice.cancelling else 'look-ups'}"] += 1
-    judged: list[tuple[LRNN, Verifier]] = [
-        (compile_machine(machine, layout=layout), lambda model: prove_equivalent(model, machine, _STATES))
+    verified: list[tuple[LRNN, MooreMachine, Verifier]] = [
+        (compile_machine(machine, layout=layout), machine, lambda model: prove_equivalent(model, machine, _STATES))
         for layout in ("dense", "index")
     ]
     try:
@@ -77,7 +78,7 @@ def examine(seed: int) -> Counter[str]:
     else:
         _look_at(certificate, made, machine, counts)
         if certificate.horizon != 0:
-            judged.append((made, lambda model: check(certificate, model)))
+            verified.append((made, machine, lambda model: check(certificate, model)))
     verdict = prove_equivalent(made, machine, _STATES, empty_word=False)
     if isinstance(verdict, Proved):
         counts["proved"] += 1
@@ -85,14 +86,35 @@ def examine(seed: int) -> Counter[str]:
         alone = [("letters one by one", 1, verdict.covers.threads or 1)]
         ways = _ways(verdict.scans) if verdict.covers.shapes == EVERY else iter(alone)
         _run(made, machine, _LONGEST, ways, "proved", counts)
+    task = zoo.from_task(STACKED[seed % len(STACKED)])
+    verified += _stacked(stack(choice, task), task, counts)
     for kind in KINDS.values():
         name = list(kind)[seed % len(kind)]
-        for model_, verifier in judged:
-            tamper(name, kind[name], model_, verifier, machine, counts)
+        for model_, of, verifier in verified:
+            tamper(name, kind[name], model_, verifier, of, counts)
     return counts
 
 
 Verifier = Callable[[LRNN], Verdict]
+
+
+def _stacked(made: LRNN, machine: MooreMachine, counts: Counter[str]) -> Iterator[tuple[LRNN, MooreMachine, Verifier]]:
+    """Certify a model of several layers by enumeration and run it; yield it with its verifier if a length is proved."""
+    counts[f"models of {len(made.layers)} layers"] += 1
+    certificate = certify(made, machine, work=_WORK)
+    if certificate.horizon != 0:
+        counts["stacks certified beyond 0"] += 1
+        horizon = _LONGEST if certificate.horizon is None else min(certificate.horizon, _LONGEST)
+        _run(made, machine, horizon, _covered(of_certificate(certificate)), "stacks", counts)
+        yield made, machine, lambda model: check(certificate, model)
+
+
+def _covered(covers: Coverage) -> Iterator[tuple[str, int, int]]:
+    """Yield the scan, the size of the batch and the number of threads of calls within a scope."""
+    if covers.shapes == EVERY:
+        yield from _ways(covers.scans)
+    else:
+        yield "letters one by one", 1, covers.threads or 1
 
 
 def tamper(
@@ -114,10 +136,8 @@ def tamper(
         if not isinstance(verdict, Proved | Accepted):
             counts["tampered, not proved"] += 1
             return
-        horizon, scans, shapes = _LONGEST, SCANS, EVERY
-        if isinstance(verdict, Proved):
-            scans, shapes = verdict.scans, verdict.covers.shapes
-        elif verdict.horizon is not None:
+        horizon, scans, shapes = _LONGEST, verdict.covers.scans, verdict.covers.shapes
+        if isinstance(verdict, Accepted) and verdict.horizon is not None:
             horizon = min(verdict.horizon, _LONGEST)
         calls = ("auto", *scans, "letters one by one") if shapes == EVERY else ("letters one by one",)
         ways = [

@@ -10,7 +10,7 @@ from fsa2lrnn import MooreMachine, compile_machine, compile_recurrence, falsify,
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, PLAIN, trace
 from fsa2lrnn.display.markup import Markup, join, tag
 from fsa2lrnn.display.svg import line, picture, text
-from fsa2lrnn.verdicts import Accepted, Counterexample, Scope
+from fsa2lrnn.verdicts import Accepted, Counterexample, Coverage, Scope
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.falsify import Budget
 
@@ -30,7 +30,7 @@ def shown():
             "proved": prove_equivalent(model, machine),
             "refuted": prove_equivalent(model, wrong),
             "undecided": falsify(model, machine, Budget(seconds=0.2)),
-            "accepted": Accepted(7, Scope(2, 1, (NASTY,))),
+            "accepted": Accepted(7, Scope(2, 1, (NASTY,)), Coverage("float32", ("fused",), "every", None)),
             "certificate": certificate,
             "model": model,
             "table": compile_machine(machine, layout="index"),

@@ -39,6 +39,7 @@ from fsa2lrnn.verification import (
     prove_equivalent,
 )
 from fsa2lrnn.verification.certificate import pack
+from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.plain import checked, library_errors, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
@@ -144,7 +145,8 @@ def test_every_judge_says_what_it_ignored_and_ignores_nothing_unless_told():
         with pytest.raises(CertificateRefused, match="claims less than was asked: outputs of 1 of 3 states"):
             check(certificate, judged)
         for allowed in ("lacked", ("?",), (0, "?")):
-            assert check(certificate, judged, allowed) == Accepted(certificate.horizon, some)
+            accepted = Accepted(certificate.horizon, some, of_certificate(certificate))
+            assert check(certificate, judged, allowed) == accepted
         old = replace(certificate, ignore="lacked")  # as read from a file that names no outputs
         assert (old.scope, check(old, judged, "lacked").scope) == (None, some)
         with pytest.raises(CertificateRefused, match="claims less than was asked"):

@@ -178,7 +178,7 @@ def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     assert rows["elements of the monoid"] == "3 (by enumeration of the monoid, 3 elements)"
     assert rows["group"] == "no: '0' leads states 0 and 1 both to 0 (polynomial: whether every letter is a permutation)"
     assert rows["definite (the last letters decide)"].startswith("yes, 1 letter (polynomial")
-    assert len(rows) == 20
+    assert len(rows) == 21
     machine = MooreMachine([[1, 0], [0, 0]], [False, True], alphabet=[("a", 1), None])
     facts = classify(machine).to_json()["facts"]
     assert facts["aperiodic"]["witness"]["words"] == [[{"tuple": ["a", 1]}]]

@@ -33,7 +33,7 @@ def test_every_task_is_in_the_zoo_and_described():
     assert min(m.n_states for m in machines) == 1
     assert max(m.n_states for m in machines) == 120
     assert min(len(m.alphabet) for m in machines) == 1
-    assert len(machines) == 68
+    assert len(machines) >= 68
     assert all(hasattr(zoo, name) for name in zoo.__all__)
     assert set(zoo.TASKS) <= set(zoo.__all__)
     with pytest.raises(UnsupportedFormat) as error:
