@@ -171,6 +171,7 @@ def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start
     while k < found and hit < 0:
         for a in range(n_letters):
             p, q = next_state[a, left[k]], next_state[a, right[k]]
+            # Union-find with path halving: the roots of p and q.
             i, j = p, q
             while parent[i] != i:
                 parent[i] = parent[parent[i]]
@@ -186,6 +187,7 @@ def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start
                     break
                 found += 1
         k += 1
+    # Follow the origins back from the pair that differs, first for the length of the word, then for its letters.
     if hit < 0:
         return False, np.empty(0, np.int64)
     length, k = 0, hit

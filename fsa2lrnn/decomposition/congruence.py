@@ -122,6 +122,7 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
     ends = np.stack([np.zeros(n, np.int64), identity])[: min(n, 2)]
     if n <= 2:
         return Lattice(ends, True, f"all {len(ends)} congruences, of {n} states")
+    # 1. The principal congruences, and their joins, coarse ones first.
     pairs, graph, component = _pairs(maps)
     room = max(2, _MAX_ENTRIES // n)
     principal, source, all_tried = partition_kernels.principals(maps, pairs, graph, component, room, _MAX_STEPS)
@@ -134,6 +135,7 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
         rows = np.concatenate([joined, ends[1:]])
         method = f"all {len(rows):,} congruences, joins of {len(principal):,} principal ones"
         return Lattice(rows[_coarse_first(rows)], True, method)
+    # 2. Too many: a sample that separates pairs of states, what words of one length merge, and the coarsest.
     chosen = np.unique(np.linspace(0, len(principal) - 1, min(limit, len(principal))).astype(np.int64))
     apart = partition_kernels.separators(principal, source, chosen, _MAX_STEPS)
     rest = np.concatenate([joined, principal])

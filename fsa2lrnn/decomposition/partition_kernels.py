@@ -171,6 +171,7 @@ def principals(
     rows, source, hashes = np.empty((size, n), np.int64), np.empty((size, 2), np.int64), np.empty(size, np.uint64)
     generated, table, identity = np.full(representative.shape[0], -1), _open_table(size), np.arange(n)
     count, steps = 0, 0
+    # Components in their order, so that the congruences of all images of a pair are known before its own.
     for c in range(representative.shape[0]):
         i, coarsest = representative[c], -1
         for j in graph[i]:
@@ -179,6 +180,7 @@ def principals(
                 if coarsest < 0 or rows[row_number].max() < rows[coarsest].max():
                     coarsest = row_number
         start = rows[coarsest] if coarsest >= 0 else identity
+        # The pair is merged already: it generates what its image does.
         if start[pairs[i, 0]] == start[pairs[i, 1]]:
             generated[c] = coarsest
             continue
@@ -223,6 +225,7 @@ def joins(generators: np.ndarray, pairs: np.ndarray, size: int, budget: int) -> 
                 rows[count], hashes[count], blocks[count], table[slot] = row, code, row.max(), count
                 waiting[count] = True
                 count += 1
+        # Go on with the coarsest row that has not been joined with the generators yet.
         coarsest = -1
         for i in range(count):
             if waiting[i] and (coarsest < 0 or blocks[i] < blocks[coarsest]):

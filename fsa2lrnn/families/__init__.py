@@ -95,6 +95,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
         UnsupportedFormat: for an unknown family.
         BudgetExceeded: for a witness with roots of unity of an order beyond `channels.MAX_ORDER`.
     """
+    # Families with parameters first, then those by name.
     family = LAYER_NAMES.get(family, family) if isinstance(family, str) else family
     if isinstance(family, Family):
         return _decide(minimise(machine), family, short_words)

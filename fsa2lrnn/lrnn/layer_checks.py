@@ -293,11 +293,13 @@ class _LayerTest:
         """
         layer, u, (batch, length) = self.layer, rows[index], index.shape
         is_few, cut = batch <= _ALONE, length // 2
+        # Twice the same, and each word alone.
         if is_few:
             yield "`forward` is random: it gives other outputs for the same inputs", self._read(u, state)
             parts = [self._read(one, x) for one, x in zip(u.split(1), state.split(1), strict=True)]
             y, after = (torch.cat(of_words) for of_words in zip(*parts, strict=True))
             yield "`forward` gives a word other outputs in a batch than alone", (y, after)
+        # Other inputs after the middle.
         if layer.is_causal and is_few:
             changed = torch.cat([u[:, :cut], rows.flip(0)[index][:, cut:]], dim=1)
             rule = "`forward` is not causal, outputs depend on later inputs: declare is_causal = False if it must be so"

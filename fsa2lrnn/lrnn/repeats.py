@@ -83,6 +83,7 @@ def _number(rows, factors, most):  # type: ignore[no-untyped-def]
         total = np.uint64(0)
         for j in range(width):
             total += np.uint64(rows[k, j]) * factors[j & 255]
+        # Probe from the slot of the hash to a free slot, a new row, or to one with the same row.
         slot = np.int64(total >> np.uint64(64 - bits))
         while True:
             i = slots[slot]

@@ -140,6 +140,7 @@ def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completi
         text = "{" + ", ".join(str(graph.states[q].name)[:_LONGEST_NAME] for q in first) + "}"
         return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…}}"
 
+    # A subset accepts if one of its states does.
     subsets, delta = _explored(graph, alphabet, closed({number[key] for key, _ in graph.starts}), moves)
     outputs = [not accepting.isdisjoint(memoryview(subset).cast("I")) for subset in subsets]
     return complete(delta, outputs, 0, alphabet, map(name, subsets), completion, False)

@@ -267,6 +267,7 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
         return Fact(False, "since the language is not locally threshold testable", threshold.witness)
     if n**2 * k > MAX_NODES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_NODES:,} edges")
+    # 1. Pairs of states that a word fixes: neither may lead to the other and back.
     pairs = map_kernels.tuple_graph(action.letters, 2)
     if (two := two_in_a_component(action, map_kernels.on_cycle(pairs))) is not None:
         (q, r), graph = two, action.successors
@@ -276,6 +277,7 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
         return refuted("polynomial: by pairs of states that a word fixes", says, words, two)
     if is_large:
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
+    # 2. Triples that a word fixes: on them words must be idempotent and commute.
     triples = map_kernels.tuple_graph(action.letters, 3)
     pattern, p, q, r = map_kernels.not_semilattice(pairs, map_kernels.on_cycle(triples), n)
     if pattern == 0:

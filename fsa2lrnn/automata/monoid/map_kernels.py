@@ -78,6 +78,7 @@ def components(successors: np.ndarray) -> np.ndarray:
                 time += 1
                 open_nodes[n_open] = i
                 n_open += 1
+            # Follow untried edges until one leads to a new node.
             deeper = False
             while tried[i] < k:
                 j = successors[i, tried[i]]
@@ -92,6 +93,7 @@ def components(successors: np.ndarray) -> np.ndarray:
                 low[i] = min(low[i], visited[j])
             if deeper:
                 continue
+            # No edge leads above i: the open nodes from i on are one component.
             if low[i] == visited[i]:
                 j = -1
                 while j != i:

@@ -208,6 +208,7 @@ def _quaternions(
     for _ in range(found.degree - 1):
         powers.append(powers[-1] * algebra.times(generator))
     basis = linear.stack(powers, algebra.dimension)
+    # A pure quaternion i from a basis vector outside the center; then j = i y − y i anticommutes with it.
     for k in range(algebra.dimension):
         x = fmpq_mat(1, algebra.dimension, [int(j == k) for j in range(algebra.dimension)])
         if linear.rank(linear.stack([center, x], algebra.dimension)) == found.degree:
@@ -226,6 +227,7 @@ def _quaternions(
                 if linear.rank(square) == 0:
                     return ZeroDivisor(pure * algebra.basis)
                 squares.append(tuple(_coordinates(square, basis)))
+            # A division algebra if both squares are negative at all real places, or by a prime at which it is ramified.
             pair = first * algebra.basis, second * algebra.basis
             prime = None
             if not _is_definite(found.polynomial, squares):

@@ -90,6 +90,8 @@ def _norton(
     and 0 if still unknown.
     """
     d = module.dimension
+    # Norton's criterion: a vector of the kernel spans a submodule, or else a covector of the kernel one of the dual,
+    # or the module is irreducible, provided that the kernel is one vector over what commutes with the letters.
     vector = linear.rows_of(kernel, [0])
     spun = spin(module, vector)
     if len(spun.path) < d:
@@ -102,6 +104,7 @@ def _norton(
     kernel = linear.left_kernel(form.module.element(form.element))
     if n_maps and kernel.nrows() > n_maps:
         return None, n_maps
+    # Fewer maps than vectors in the kernel: another element may decide, unless what commutes has a zero divisor.
     maps = homs(form, form.module)
     if maps.nrows() < kernel.nrows():
         found = _commutant(form, maps) if maps.nrows() > 1 else None

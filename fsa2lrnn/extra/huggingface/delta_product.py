@@ -146,6 +146,7 @@ def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | No
     keys = next(roots((np.eye(n - 1, k=1) + np.eye(n - 1, k=-1)) / 2), None)
     if keys is None:
         return None
+    # Numberings of the points, for which the longest word of exchanges of neighbours is short.
     rng, best = np.random.default_rng(0), None
     for order in [np.arange(n), *(rng.permutation(n) for _ in range(_ORDERS))]:
         place = np.argsort(order)
@@ -191,6 +192,7 @@ def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
     for row in minimal.delta:
         is_reset = bool((row == row[0]).all())
         moves = {home: places.get(int(row[0]))} if is_reset else {i: places.get(int(row[q])) for q, i in places.items()}
+        # A letter erases what leads to the sink, then exchanges states pair by pair.
         staying = {i: j for i, j in moves.items() if j is not None}
         if len(set(staying.values())) < len(staying):
             return None

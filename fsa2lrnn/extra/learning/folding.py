@@ -118,6 +118,7 @@ def _fold(child, counts, parent, letter, state, share, stack, log):
         onto, node = stack[height]
         terms = _predict(counts[onto], counts[node], share)
         gain, deviation, variance = gain + terms[0], deviation + terms[1], variance + terms[2]
+        # Add the counts of the node, then move or fold its children.
         for y in range(counts.shape[1]):
             if counts[node, y]:
                 log[used, 0], log[used, 1], log[used, 2] = onto, -1 - y, counts[onto, y]

@@ -41,6 +41,8 @@ def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str
     p, q = read_states(states, machine)
     require(p != q and size < machine.n, "the two states are one, or the size is beyond them all")
     chain = read_chain(certificate, machine, field)
+    # T31 (a): U_c is spanned by the copies up to level c. All copies of a kind in V modulo U_{c − weight} are counted;
+    # each is among those listed, and within U_c unless it is late for a reason.
     below = [sum(len(copy.rows) for copy in chain.copies if copy.level <= c) for c in range(size + 1)]
     counted: dict[tuple[int, int], int] = {}
     late: set[int] = set()
@@ -63,6 +65,7 @@ def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str
                     late.add(copy.start)
     is_needed = all(copy.late is None or copy.start in late for copy in chain.copies)
     require(is_needed, "a copy that is not late has a reason to be")
+    # What U_size contains, as functions of the state that are 0 in the first: none of them separates p and q.
     values = [[0, *row] for copy in chain.copies if copy.level <= size for row in copy.rows]
     require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
     return p, q
@@ -83,9 +86,11 @@ def read_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str)
         require(is_based and level >= copies[-2:][0].level >= 0, "a copy stands on no submodule, or out of order")
         rows += functions
     require(len(rows) == len(columns) == d, f"the copies have not {d} rows together")
+    # The rows are a basis: their products with the columns are those of a diagonal matrix without zeros.
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
             require((dot(row, column) != 0) == (i == j), "the inverse is none")
+    # Each letter maps a copy as its kind, modulo the functions that the copy stands on.
     for copy in copies:
         for letter, table in zip(module, kinds[copy.kind].letters, strict=True):
             for function, relation in zip(copy.rows, table, strict=True):
@@ -108,9 +113,11 @@ def _least_above(chain: CheckedChain, copy: CheckedCopy, machine: CheckedMachine
     element, kind, module = read_element(element, machine), chain.kinds[copy.kind], state_functions(machine)
     d, own = len(kind.path) + 1, range(copy.start, copy.start + len(copy.rows))
     f, rest = whole(function, machine.n - 1), [whole(row, machine.n - 1) for row in as_list(parameters)]
+    # f lies in its copy and below it, and not only below.
     parts = [dot(f, column) for column in chain.columns]
     is_part = any(parts[i] for i in own) and not any(parts[i] for i in range(copy.base, len(parts)) if i not in own)
     require(is_part, "a function is not in the submodule with its copy, or below it")
+    # T31 (b): the element is invertible on all other kinds.
     for i, other in enumerate(chain.kinds):
         if i != copy.kind:
             require(rank_on(other, element, 1) == len(other.path) + 1, f"an element kills something in kind {i}")
@@ -133,6 +140,7 @@ def _least_above(chain: CheckedChain, copy: CheckedCopy, machine: CheckedMachine
     require(
         not any(dot(row, column) for row in rest for column in chain.columns[copy.base :]), "a parameter is not below"
     )
+    # T31 (c): moves kill the parameters g_i, so that all f + Σ t_i g_i have the images of f.
     images = []
     for value in as_list(moves):
         move = read_element(value, machine)

@@ -51,17 +51,20 @@ def _check_commutant(value: Any, kind: CheckedKind, field: str) -> tuple[int, in
     k, one = len(polynomial) - 1, [int(j == 0) for j in range(d)]
     require(k >= 1 and polynomial[-1] == 1, "a polynomial is not monic")
     check_irreducible(polynomial, reason)
+    # The generator commutes with all letters and satisfies an irreducible polynomial: a field of degree k.
     t = _endomorphism(generator, kind)
     powers = [one]
     for _ in range(k):
         powers.append(times(powers[-1], t))
     require(not any(combination(polynomial, powers)), "what commutes does not satisfy its polynomial")
+    # Over R the field has as many real places as the polynomial has real roots.
     query = sum_of_signs(polynomial, [1]) if field == "R" or as_list(pair) else 0
     if not as_list(pair):
         require(not as_list(squares) and prime is None, "there are squares of no quaternions")
         return k, {"Q": k, "R": 1 if query else 2, "C": 1}[field]
     require(query == k, "the center of the quaternions has a root that is not real")
     require(len(as_list(squares)) == len(pair) == 2, "there are not two quaternions and their squares")
+    # Quaternions over that field: i and j commute with it and anticommute, their squares lie in it.
     i, j = (_endomorphism(row, kind) for row in pair)
     v_i, v_j = times(one, i), times(one, j)
     for (unit, image), square in zip(((i, v_i), (j, v_j)), squares, strict=True):
