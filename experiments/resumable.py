@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import signal
+import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -22,8 +24,9 @@ def run_due(
     known: list[Row],
     run: Callable[..., Row],
     write: Callable[[list[Row]], object],
+    minutes: float = math.inf,
 ) -> list[Row]:
-    """Return the known rows, and a row of `run` for each cell of a plan without one.
+    """Return the known rows, and a row of `run` for each cell of a plan without one that begins within `minutes`.
 
     `keys` name the entries of a row that identify its cell. `write` receives all rows after each run.
 
@@ -33,9 +36,12 @@ def run_due(
     """
     rows = [*known]
     done = {tuple(row[key] for key in keys) for row in rows}
+    end = time.monotonic() + 60 * minutes
     for cell in plan:
         if cell[: len(keys)] in done:
             continue
+        if time.monotonic() > end:
+            break
         rows.append(run(*cell))
         write(rows)
         typer.echo(str(rows[-1])[:_SHOWN])

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from typing import Annotated
@@ -63,7 +62,7 @@ def main(
     minutes: Annotated[float, typer.Option(min=0, help="minutes after which no machine is begun")] = 1e9,
 ) -> None:
     """Decide the layers for every machine, write results/atlas.json after each, print the table."""
-    sources, end = dict[tuple[str, str], MooreMachine](), time.monotonic() + 60 * minutes
+    sources = dict[tuple[str, str], MooreMachine]()
     sources |= {("random", f"{i}"): machine for i, machine in enumerate(random_machines(machines))}
     sources |= {("group", spec): zoo.group(spec) for spec in GROUPS}
     sources |= {("task", name): MooreMachine.from_source(f"task:{name}") for name in NAMED if "group(" not in name}
@@ -87,15 +86,12 @@ def main(
             "seconds": seconds,
         }
 
-    def due() -> Iterator[tuple[str, str]]:
-        small_first = sorted(sources, key=lambda key: sources[key].n_states)
-        yield from (key for key in small_first if time.monotonic() < end)
-
     def write(rows: list[Row]) -> None:
         results_io.write("atlas", {"runs": rows, "unknown": unknown(rows)}, COMMAND)
 
     known = [row for row in known_rows(NAME) if set(row["cells"]) == set(IN_USE)]
-    run_due(due(), ("kind", "name"), known, run, write)
+    small_first = sorted(sources, key=lambda key: sources[key].n_states)
+    run_due(small_first, ("kind", "name"), known, run, write, minutes)
     print(table())
 
 

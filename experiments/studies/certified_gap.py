@@ -115,9 +115,7 @@ def gap(path: Path, task: str, counterexample: int) -> dict[str, Any]:
     affine = switched(model)
     tables, target = checked(affine), specification_of(affine, machine, "lacked").target
     n_letters, n_states = target.delta.shape
-    memory = 1
-    while n_states * n_letters ** (memory + 1) <= _SETS:
-        memory += 1
+    memory = widest_memory(n_states, n_letters, _SETS)
     tube = TubeSearch(tables, target, Slack(), WorkBudget(WORK)).tube(memory, _THRESHOLD)
     replay = TubeReplay(tables, target, tube, Slack())
     lengths = {"sets": 0, "sets_without_rounding": 0, "hull": 0, "linear": 0, "samples": 0}
@@ -138,6 +136,14 @@ def gap(path: Path, task: str, counterexample: int) -> dict[str, Any]:
         if not passing:
             break
     return {"memory": memory, **lengths, "growth": growth, "seconds": round(time.monotonic() - begun, 1)}
+
+
+def widest_memory(n_states: int, n_letters: int, most_sets: int) -> int:
+    """Return the most last letters that sets can remember, at least one, with at most so many sets."""
+    memory = 1
+    while n_states * n_letters ** (memory + 1) <= most_sets:
+        memory += 1
+    return memory
 
 
 def walked(replay: TubeReplay, tube: Tube) -> tuple[int, dict[str, float]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -45,22 +44,14 @@ def main(
 ) -> None:
     """Run what is due and write experiments/results/certified_training.json after each run."""
     torch.set_num_threads(1)
-    end = time.monotonic() + 60 * minutes
-
-    def plan() -> Iterator[tuple[str, int, float]]:
-        for seed in range(seeds):
-            for task in TASKS:
-                for weight in WEIGHTS:
-                    if time.monotonic() > end:
-                        return
-                    yield task, seed, weight
+    plan = [(task, seed, weight) for seed in range(seeds) for task in TASKS for weight in WEIGHTS]
 
     def write(rows: list[Row]) -> None:
         results_io.write(
             "certified_training", {"training": TRAINING, "certify_seconds": CERTIFY, "runs": rows}, COMMAND
         )
 
-    write(run_due(plan(), ("task", "seed", "weight"), known_rows(NAME), run_one, write))
+    write(run_due(plan, ("task", "seed", "weight"), known_rows(NAME), run_one, write, minutes))
 
 
 def run_one(task: str, seed: int, weight: float) -> Row:

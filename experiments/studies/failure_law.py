@@ -26,7 +26,6 @@ import math
 import random
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -92,19 +91,12 @@ def main(
 ) -> None:
     """Run what is due and write experiments/results/failure_law.json after each model."""
     torch.set_num_threads(1)
-    end = time.monotonic() + 60 * minutes
-
-    def plan() -> Iterator[tuple[int]]:
-        for i in range(models):
-            if time.monotonic() > end:
-                return
-            yield (i,)
 
     def write(rows: list[Row]) -> None:
         protocol = {"certify_seconds": CERTIFY, "search_seconds": SEARCH.seconds, "search_length": SEARCH.length}
         results_io.write("failure_law", {"asked": models, "protocol": protocol, "runs": rows}, COMMAND)
 
-    write(run_due(plan(), ("seed",), known_rows(NAME), run_one, write))
+    write(run_due([(i,) for i in range(models)], ("seed",), known_rows(NAME), run_one, write, minutes))
 
 
 def machine_of(source: str) -> MooreMachine:

@@ -28,7 +28,7 @@ import typer
 
 from experiments import results_io, script
 from experiments.resumable import known_rows, run_due
-from experiments.studies.certified_gap import walked
+from experiments.studies.certified_gap import walked, widest_memory
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.checker.margins import Margins, ScaledReadout
@@ -72,9 +72,7 @@ def reach(tables: Tables, target: CountedAutomaton, counterexample: int, most_se
     """Return the row of one model, but for its name."""
     begun = time.process_time()
     n_letters, n_states = target.delta.shape
-    memory = 1
-    while n_states * n_letters ** (memory + 1) <= most_sets:
-        memory += 1
+    memory = widest_memory(n_states, n_letters, most_sets)
     tube = TubeSearch(tables, target, Slack(), WorkBudget(WORK)).tube(memory, _THRESHOLD)
     replay = TubeReplay(tables, target, tube, Slack())
     lengths = {"memory": memory, "directions": tube.directions.shape[1], "sets": walked(replay, tube)[0]}

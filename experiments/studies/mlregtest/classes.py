@@ -5,7 +5,6 @@ python -m experiments.studies.mlregtest.classes FOLDER
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,9 +35,8 @@ def main(
     minutes: Annotated[float, typer.Option(min=0, help="after which no language begins")] = 60.0,
 ) -> None:
     """Classify the languages of a folder and write experiments/results/mlregtest_classes.json."""
-    end = time.monotonic() + 60 * minutes
     drawn, known = names(folder), known_rows("mlregtest_classes")
-    plan = ((name,) for name in drawn if time.monotonic() < end)
+    plan = [(name,) for name in drawn]
     before = [{"name": name, "facts": text} for name, text in known.items()] if isinstance(known, dict) else []
 
     def keep(rows: list[Row]) -> None:
@@ -50,7 +48,7 @@ def main(
         if len(rows) % 50 == 0:
             keep(rows)
 
-    keep(run_due(plan, ("name",), before, lambda name: facts(folder, name, monoid), write))
+    keep(run_due(plan, ("name",), before, lambda name: facts(folder, name, monoid), write, minutes))
 
 
 def facts(folder: Path, name: str, monoid: int) -> dict[str, Any]:

@@ -32,20 +32,20 @@ def main(
 ) -> None:
     """Learn the languages of a folder and write experiments/results/mlregtest_learned.json."""
     torch.set_num_threads(1)
-    end = time.monotonic() + 60 * minutes
     learn("task:parity")  # compiles what is compiled once
     languages = names(folder)
-    plan = ((name,) for name in languages[: limit or None] if time.monotonic() < end)
+    plan = [(name,) for name in languages[: limit or None]]
 
     def write(runs: list[Row]) -> None:
-        if len(runs) % 10 == 0 or time.monotonic() > end:
+        if len(runs) % 10 == 0:
             keep(runs)
 
     def keep(runs: list[Row]) -> None:
         results = {"languages": len(languages), "limit": seconds, "runs": runs}
         results_io.write("mlregtest_learned", results, "python -m experiments.studies.mlregtest.learned FOLDER")
 
-    keep(run_due(plan, ("name",), known_rows("mlregtest_learned"), lambda name: run_one(folder, name, seconds), write))
+    known = known_rows("mlregtest_learned")
+    keep(run_due(plan, ("name",), known, lambda name: run_one(folder, name, seconds), write, minutes))
 
 
 def run_one(folder: Path, name: str, seconds: float) -> dict[str, Any]:

@@ -7,7 +7,6 @@ Task by task with the same seed and the same limit of processor time; `learn_and
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import torch
@@ -27,10 +26,9 @@ def main(
 ) -> None:
     """Learn the tasks and write experiments/results/mlregtest_own_tasks.json."""
     torch.set_num_threads(1)
-    end = time.monotonic() + 60 * minutes
     learn("task:parity")  # compiles what is compiled once
     tasks = (*TASKS, *random_tasks(machines), *LARGE, *LONG)
-    plan = ((task, 0) for task in tasks if time.monotonic() < end)
+    plan = [(task, 0) for task in tasks]
 
     def write(runs: list[Row]) -> None:
         results_io.write("mlregtest_own_tasks", {"runs": runs}, "python -m experiments.studies.mlregtest.own_tasks")
@@ -39,7 +37,7 @@ def main(
         run = run_one(task, seed, LIMITS.get(task, 60.0))
         return {key: run[key] for key in _KEPT}
 
-    run_due(plan, ("task", "seed"), known_rows("mlregtest_own_tasks"), row, write)
+    run_due(plan, ("task", "seed"), known_rows("mlregtest_own_tasks"), row, write, minutes)
 
 
 if __name__ == "__main__":
