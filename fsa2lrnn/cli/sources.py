@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fsa2lrnn import registry
@@ -141,6 +142,16 @@ def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
     if len(both) > len(letters):
         remedies.append(f"a model knows more letters where it is compiled with --alphabet '{typed}'")
     return "".join(f"; {remedy}" for remedy in remedies)
+
+
+def repeated(completion: Completion | None, alphabet: str | None, layers: list[str] | None = None) -> str:
+    """Return the options that make a suggested command read the same machine and model, each after a space.
+
+    >>> repeated("sink", "up down", ["mine:Layer"])
+    " --completion sink --alphabet 'up down' --import mine:Layer"
+    """
+    values = [("--completion", completion), ("--alphabet", alphabet), *(("--import", name) for name in layers or ())]
+    return "".join(f" {option} {quote(value)}" for option, value in values if value is not None)
 
 
 def torch_dtype(name: Dtype) -> torch.dtype:

@@ -57,5 +57,5 @@ def explain(
 
     explanation.main(machine, family or [], certificates, as_json, max_block, token_shift, draw, max_seconds)
     if not as_json:
-        typed = quote(source)
+        typed = f"{quote(source)}{sources.repeated(completion, alphabet)}"
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")

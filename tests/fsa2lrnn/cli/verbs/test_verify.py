@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from fsa2lrnn import MooreMachine, compile_machine, load, save, zoo
 from fsa2lrnn import verification as judge
 from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.cli.verbs.falsify import falsify
+from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Budget
 
@@ -124,6 +127,35 @@ def test_where_all_lengths_may_be_proved_that_is_said(call, tmp_path):
     save(compile_machine(zoo.parity(), normalisation="onehot"), tmp_path / "m.safetensors")
     _, out, _ = call("certify", "m.safetensors", "task:parity", "--memory", "1")
     assert "next: fsa2lrnn verify m.safetensors task:parity, which may prove all lengths" in out
+
+
+def suggested(out):
+    """The arguments of the first command that `next:` suggests."""
+    line = next(line for line in out.splitlines() if line.startswith("next: "))
+    return shlex.split(line.removeprefix("next: fsa2lrnn ").partition("  ·  ")[0])
+
+
+def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\n"
+        "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
+    )
+    monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    task, more = "task:sum_mod(2)", ("--alphabet", "0 1", "--completion", "sink", "--import", "mine:Mine")
+    _, out, _ = call("verify", SUM2, task, "--max-states", "3", *more)
+    again = suggested(out)
+    assert again[:3] == ["certify", SUM2, task]
+    assert sorted(again[3:]) == sorted(more)
+    # The repaired model is wrong on the empty word, for which a repair gives no guarantee.
+    _, out, _ = call(
+        "repair", str(KEPT / "sum2" / "seed-2.safetensors"), task, "--mode", "dyadic", "-o", "r.safetensors"
+    )
+    again = suggested(out)
+    assert again == ["verify", "r.safetensors", task, "--no-empty-word"]
+    assert call(*again)[0] == 0
+    code, out, _ = call(*again[:-1])
+    assert (code, "they differ on the empty word" in out, suggested(out)) == (1, True, again)
 
 
 def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):
