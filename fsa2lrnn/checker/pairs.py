@@ -20,8 +20,7 @@ from .short_words import ShortWords, least_margin
 from .tables import Tables, opened
 
 _MOST_BYTES = 1 << 25
-_EXACT = "the order of its sums counts, and this checker covers exact steps only"
-_COVERED = f"{_EXACT}; `fsa2lrnn certify` proves such a model up to a length"
+_COVERED = "the order of sums counts, this checker covers exact steps only: use the certificate of `fsa2lrnn certify`"
 
 
 class Pairs(NamedTuple):
@@ -49,7 +48,7 @@ def read_pairs(path: Path) -> SetCertificate:
     names = ("format", "version", "dtype", "sha256", "scans", "environment", "empty_word", "machine", "ignore")
     form, version, dtype, sha256, scans, environment, empty, machine, ignore = fields(value, str(path), *names)
     is_ours = form == "fsa2lrnn-equivalence-certificate" and version == 1 and type(version) is int
-    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, can't be read here")
+    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, cannot be read here")
     is_text = all(type(text) is str for text in (dtype, sha256, *as_list(scans), *as_list(environment)))
     require(is_text and type(empty) is bool, f"{path}: dtype, sha256, scans or environment is not text")
     names = ("states", "machine_states", "successors", "outputs")

@@ -170,10 +170,10 @@ def test_only_what_prints_is_left(text):
 
 
 def test_the_console_escapes_what_streams_can_not_write(capsys, monkeypatch):
-    console.error("error", "x" * 100_000 + ": mend it [bold]")
+    console.error("error", "x" * 100_000 + ": repair it [bold]")
     err = capsys.readouterr().err
     assert err.startswith("error: xxx")
-    assert err.endswith("x: mend it [bold]\n")
+    assert err.endswith("x: repair it [bold]\n")
     left_out = int(re.search(r"…\(([\d,]+) characters\)…", err)[1].replace(",", ""))
     assert left_out == 100_000 - err.count("x")
     console.facts("title\x07", [("name", "[bold]\x1b[0m")])

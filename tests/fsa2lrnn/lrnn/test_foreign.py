@@ -87,7 +87,7 @@ def test_every_missing_and_unknown_weight_is_named():
             LRNN.from_paper_weights({old: tensor for old, tensor in released(2).items() if old != name})
     weights = released(1)
     weights |= {"ln.1.weight": weights["ln.0.weight"], "head.weight": weights["ln.0.weight"]}
-    with pytest.raises(CheckpointError, match=r"ln\.1\.weight is no weight .*; head\.weight is no weight of the rel"):
+    with pytest.raises(CheckpointError, match=r"ln\.1\.weight is not a weight .*; head\.weight is not a weight"):
         LRNN.from_paper_weights(weights)
     with pytest.raises(CheckpointError, match=r"layers\.1\.a0 is missing"):
         LRNN.from_paper_weights(
@@ -276,8 +276,8 @@ def test_who_asks_for_its_states_is_told_who_does_not(tmp_path):
     for ask in (extract, lambda model: prove_equivalent(model, zoo.sum_mod(3))):
         with pytest.raises(UnsupportedFormat, match=r"Wrapped.* LRNN.* falsify and extract_learned; .*from_tables"):
             ask(wrap(Sum(), zoo.sum_mod(3).alphabet, (0, 1, 2)))
-    with pytest.raises(UnsupportedFormat, match=r"Wrapped is no LRNN, .*: write a module of your own with torch\.save"):
+    with pytest.raises(UnsupportedFormat, match=r"Wrapped is not an LRNN, .* with torch\.save"):
         save(wrapped(), tmp_path / "m.safetensors")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UnsupportedFormat, match=r"function is no torch\.nn\.Module: put what computes logits into one"):
+    with pytest.raises(UnsupportedFormat, match=r"function is not a torch\.nn\.Module: put the logits' code into one"):
         wrap(lambda tokens: tokens, "ab", (0, 1))
