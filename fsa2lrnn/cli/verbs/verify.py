@@ -50,7 +50,8 @@ def verify(
     both = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
     if is_hopeless and not as_json:
         console.then(f"fsa2lrnn certify {both}", f"fsa2lrnn falsify {both}")
-    if isinstance(verdict, Refuted) and not verdict.word and not as_json:  # only the output before any letter is wrong
+    has_all = set(machine.outputs) <= set(network.outputs)
+    if isinstance(verdict, Refuted) and not verdict.word and has_all and not as_json:
         console.then(f"fsa2lrnn verify {both} --no-empty-word")
     if not isinstance(verdict, Proved):
         raise typer.Exit(options.NO)
