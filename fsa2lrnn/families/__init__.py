@@ -39,6 +39,9 @@ Verdict = CertifiedAnswer | BlockWitness | Unknown
 LAYER_NAMES = {
     "mamba": "diagonal[0,1]",
     "mamba-2": "diagonal[0,1]",
+    "mamba-3": "diagonal[0,1]",
+    "mingru": "diagonal[0,1]",
+    "kda": "diagonal[0,1]",
     "gated-deltanet": "diagonal[0,1]",
     "deltanet": "diagonal[0,1]",
     "deltaproduct": "householder",

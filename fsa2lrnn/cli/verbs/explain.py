@@ -50,7 +50,9 @@ def explain(
     if layer:
         exported = registry.require("huggingface.folders", "--layer")
 
-        exported.explain(machine, layer, certificates, as_json)
+        from fsa2lrnn.families.in_use import external_name
+
+        exported.explain(machine, list(map(external_name, layer)), certificates, as_json)
         return
 
     from fsa2lrnn.cli import console, explanation

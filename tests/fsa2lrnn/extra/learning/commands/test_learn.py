@@ -84,7 +84,7 @@ def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
         (
             "words.jsonl",
             "merge",
-            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds; 0",
+            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
         ),
         ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
         ("task:sum_mod(4)", "cascade", "error: looking for a cascade: the limit of 5 s has passed"),
