@@ -19,9 +19,10 @@ from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.deadline import Deadline, limited, without_limits
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.families import FAMILIES, LAYER_NAMES, Impossibility, Unknown, Verdict, description_of, represent
+from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
 from fsa2lrnn.families.in_use import IN_USE, Decision, decide
 from fsa2lrnn.families.named import NAMED, LayerVerdict, say
+from fsa2lrnn.family_names import is_family
 from fsa2lrnn.files import write_atomically
 
 _COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
@@ -55,7 +56,7 @@ def main(
     """
     deadline = Deadline.of(max_seconds)
     for name in families:
-        if (layer := IN_USE.get(name)) is not None and layer.external and name not in (*FAMILIES, *NAMED, *LAYER_NAMES):
+        if (layer := IN_USE.get(name)) is not None and layer.external and not (name in NAMED or is_family(name)):
             raise UnsupportedFormat(f"{name} is a layer that no family decides: write --layer {name}")
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)

@@ -189,8 +189,8 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
     try:
         header = [name.strip() for name in next(rows, [])]
         if header not in (["word", "output"], ["word", "outputs"]):
-            found = f"the columns are {', '.join(header)}" if any(header) else "there are no columns"
-            faults.append(f"line 1: {found}: begin the file with word,output or word,outputs")
+            columns = f"the columns are {', '.join(header)}" if any(header) else "there are no columns"
+            faults.append(f"line 1: {columns}: begin the file with word,output or word,outputs")
             return []
         entries: list[_Entry] = []
         numbered = [(rows.line_num, row) for row in rows if row]
@@ -233,8 +233,8 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
         raise UnsupportedFormat(f"{origin}: {_some(faults)}")
     longest = max((len(entry.word) for entry in entries), default=0)
     if not longest:
-        found = "only the empty word" if entries else "no words"
-        raise UnsupportedFormat(f"{origin} has {found}: add lines, each with a word of one or more letters")
+        content = "only the empty word" if entries else "no words"
+        raise UnsupportedFormat(f"{origin} has {content}: add lines, each with a word of one or more letters")
     if len(outputs.symbols) < 2:
         raise UnsupportedFormat(
             f"{origin} holds the output {outputs.symbols[0]!r} and no other: there is nothing to learn from"
