@@ -1,4 +1,4 @@
-"""The names of the families of layers that `fsa2lrnn.families` decides, and that a layer may declare to be of."""
+"""The names of the families of layers that `fsa2lrnn.families` decides, and that layers declare."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 
 
 def is_family(name: object) -> bool:
-    """Return whether a name is that of a family, of any size in brackets, or of a layer that stands for one.
+    """Return whether a name is that of a family, of any size in brackets, or stands for one.
 
     >>> is_family("diagonal[0,1]"), is_family("block(3)"), is_family("mamba"), is_family("diag")
     (True, True, True, False)

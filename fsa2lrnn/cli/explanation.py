@@ -57,7 +57,7 @@ def main(
     deadline = Deadline.of(max_seconds)
     for name in families:
         if (layer := IN_USE.get(name)) is not None and layer.external and not (name in NAMED or is_family(name)):
-            raise UnsupportedFormat(f"{name} is a layer that no family decides: write --layer {name}")
+            raise UnsupportedFormat(f"{name} names no family: write --layer {name}")
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)
     layers = list(NAMED) if are_all else [name for name in families if name in NAMED]
@@ -156,7 +156,7 @@ def _print_layers(rows: dict[str, Decision]) -> bool:
 
 
 def _reason(row: Decision) -> str:
-    """Return why a layer cannot represent the machine, with the theorem, or what was tried; "" for nothing to say."""
+    """Return the reason for the "no" of a row with its theorem, or what was tried; "" for none."""
     why = "" if row.is_out_of_time else without_limits(row.why).rstrip(".")
     if not row.theorem:
         return why

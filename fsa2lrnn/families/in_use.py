@@ -87,7 +87,7 @@ IN_USE = {
 
 
 def external_name(name: str) -> str:
-    """Return the name that the extra "huggingface" has for a layer of the table; other names as they are.
+    """Return the name that the extra "huggingface" has for layers of the table; other names as they are.
 
     >>> external_name("kda"), external_name("qwen3-next")
     ('kimi-linear', 'qwen3-next')

@@ -102,7 +102,7 @@ def test_a_time_limit_is_said_once(capsys, monkeypatch):
 @pytest.mark.extra("huggingface")
 def test_a_layer_is_found_under_the_option_that_takes_it(call):
     code, _, err = call("explain", "task:parity", "--family", "rwkv-7")
-    assert (code, "rwkv-7 is a layer that no family decides: write --layer rwkv-7" in err) == (2, True)
+    assert (code, "rwkv-7 names no family: write --layer rwkv-7" in err) == (2, True)
     code, out, _ = call("explain", "task:parity", "--layer", "kda", "--layer", "gated-deltanet-negative")
     assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (0, True, True)
 
