@@ -47,6 +47,12 @@ def verify(
     verdict = prove_equivalent(network, machine, max_states, empty_word, seconds=seconds, certificate=certificate)
     is_hopeless = isinstance(verdict, Undecided) and not may_close(network)
     evidence.tell(verdict, network.alphabet, as_json, not is_hopeless)
+    if certificate is not None and isinstance(verdict, Proved) and verdict.covers.environment:
+        console.error(
+            "warning",
+            f"`python -m fsa2lrnn.checker` does not read {certificate}: this model's steps round; use the certificate "
+            "that `fsa2lrnn certify` writes",
+        )
     both = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
     if is_hopeless and not as_json:
         console.then(f"fsa2lrnn certify {both}", f"fsa2lrnn falsify {both}")

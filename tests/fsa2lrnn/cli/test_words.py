@@ -106,7 +106,7 @@ def test_lists_and_texts(text, alphabet, word):
             ("1", "2"),
             r"the word begins with \[ and is not a JSON list of letters \(.*\): write '\[\"a b\", \"c\"\]'",
         ),
-        ("[[1]]", ("1", "2"), r"no JSON list of letters \(\[1\] is not a symbol"),
+        ("[[1]]", ("1", "2"), r"a JSON list of letters \(\[1\] is not a symbol"),
         ("[1]", ("1", "2"), r"write '1' \(str\), not 1 \(int\)"),
         ("[" * 100_000, ("1", "2"), r"the word begins with \[ and is not a JSON list"),
     ],

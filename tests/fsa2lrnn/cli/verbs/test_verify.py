@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from fsa2lrnn import MooreMachine, compile_machine, load, save, zoo
+from fsa2lrnn import LRNN, MooreMachine, Readout, compile_machine, load, save, zoo
 from fsa2lrnn import verification as judge
 from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.cli.verbs.falsify import falsify
@@ -17,7 +18,7 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Budget
 
 
-def test_proofs_and_their_files(call):
+def test_proofs_and_their_files(call, tmp_path):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, _ = call("verify", "ab.safetensors", "regex:(ab)*")
     assert code == 0
@@ -29,6 +30,13 @@ def test_proofs_and_their_files(call):
     assert call("convert", "task:parity", "-o", "m.json")[0] == 0
     assert call("verify", "m.safetensors", "task:parity", "--certificate", "c.safetensors")[0] == 0
     assert checker_program.main(["c.safetensors", "m.safetensors", "m.json"]) == 0
+    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([0.0, -1.0]))
+    A, v, x0 = torch.full((1, 1, 1, 1), 1 / 3), torch.ones(1, 1, 1), torch.zeros(1, 1)
+    third = LRNN.from_tables(A, v, x0, readout, "a", "xy")
+    save(third, tmp_path / "third.safetensors")
+    (tmp_path / "x.json").write_text(MooreMachine([[0]], "x", 0, "a").to_json())
+    code, _, err = call("verify", "third.safetensors", "x.json", "--no-empty-word", "--certificate", "t.safetensors")
+    assert (code, "warning: `python -m fsa2lrnn.checker` does not read t.safetensors: this model's" in err) == (0, True)
     code, _, err = call("verify", "m.safetensors", "task:parity", "--certificate", "c.json")
     assert (code, "a proof is written to a file ending in .safetensors" in err) == (2, True)
 
