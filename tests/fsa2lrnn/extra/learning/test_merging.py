@@ -35,7 +35,7 @@ def test_rpni_finds_the_machine_of_clean_words_and_refuses_contradictions():
     target = zoo.sum_mod(3)
     pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for n in range(1, 5) for word in words(n)]
     assert equivalent(merge(from_pairs(pairs)), target) is None
-    with pytest.raises(UnsupportedFormat, match="RPNI takes words that don't contradict each other"):
+    with pytest.raises(UnsupportedFormat, match="RPNI takes words that do not contradict each other"):
         merge(from_pairs([("a", 0), ("a", 1)]))
     with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
         merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))
