@@ -208,7 +208,7 @@ def good():
         ("repeated", [1, 1], "have period 1 in the end"),
         ("before", None, "a word is not a list"),
         ("more", 1, "the fields are not"),
-        ("machine.delta", [[0, 1], [1, 2]], "no complete table"),
+        ("machine.delta", [[0, 1], [1, 2]], "is not a complete table"),
         ("machine.delta", [[0, 1]], "no states or no letters"),
         ("machine.outputs", [False, False], "have period 1 in the end"),
         ("machine.outputs", [1, True], "have period 1 in the end"),  # one number to Python
