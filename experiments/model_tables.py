@@ -18,7 +18,7 @@ def learned() -> str:
         found = [row for row in models if row["task"] == task]
         failing = [row["failure"]["length"] for row in found if row["failure"]]
         same = sum(row["extraction"]["isomorphic"] for row in found)
-        least, _, dyadic = zip(*(row["mended"] for row in found), strict=True) if found[0]["mended"] else ((), (), ())
+        least, _, dyadic = zip(*(row["repairs"] for row in found), strict=True) if found[0]["repairs"] else ((), (), ())
         done = [repaired for repaired in least if repaired["refused"] is None]
         changes, by_dyadic = (
             [100 * repaired["change"]["A"] for repaired in several if repaired["refused"] is None]
@@ -63,9 +63,9 @@ def learned_models() -> str:
         same = "yes" if row["extraction"]["isomorphic"] else "no"
         aligned = row.get("alignment")
         heads = f"{aligned['carrying']}: {_counted(aligned['kinds'])}" if aligned else "–"
-        mended = [_mended(repaired) for repaired in row["mended"]] or ["–"] * 3
+        repairs = [_repair(repaired) for repaired in row["repairs"]] or ["–"] * 3
         accuracy = f"{at_500[0]:.3f}" if at_500 else "–"
-        rows.append([name, accuracy, _number(row["certified"]), failing, same, heads, *mended])
+        rows.append([name, accuracy, _number(row["certified"]), failing, same, heads, *repairs])
     heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "heads that carry the state", "repair"]
     return markdown([*heads, "repair, columns ≤ 1", "dyadic repair"], rows) + (
         "\nRepairs: relative change of A; what is proved of the repaired model. All repaired models shown were run on "
@@ -166,7 +166,7 @@ def several_layers() -> str:
     )
 
 
-def _mended(found: dict[str, Any]) -> str:
+def _repair(found: dict[str, Any]) -> str:
     if found["refused"] is not None:
         return "refused"
     what = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+
+HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Deadline:
     >>> Deadline(0.0).check("merging states")
     Traceback (most recent call last):
         ...
-    fsa2lrnn.errors.OutOfTime: merging states: the limit of 0 s has passed: give more seconds
+    fsa2lrnn.errors.OutOfTime: merging states: the limit of 0 s has passed: give more seconds (--max-seconds)
     """
 
     seconds: float
@@ -54,11 +57,21 @@ class Deadline:
     def check(self, what: str) -> None:
         """Raise `OutOfTime`, which says what was being done, if the time is over."""
         if self.left() <= 0:
-            share = "" if self.whole is None else f"a share of {self.seconds:.3g} s of "
+            share = "" if self.whole is None else f"a share of {max(self.seconds, 0):.3g} s of "
             limit = f"the limit of {self.whole or self.seconds:.3g} s"
-            raise OutOfTime(f"{what}: {share}{limit} has passed: give more seconds")
+            raise OutOfTime(f"{what}: {share}{limit} {HAS_PASSED}")
 
 
+def without_limits(text: str) -> str:
+    """Return a text that quotes `OutOfTime`, with "time limit" in place of each limit and its advice.
+
+    >>> without_limits("no cascade (holonomy: looking for one: a share of 1 s of the limit of 2 s " + HAS_PASSED + ")")
+    'no cascade (holonomy: looking for one: time limit)'
+    """
+    return _LIMIT.sub("time limit", text)
+
+
+_LIMIT = re.compile(rf"(?:a share of \S+ s of )?the (?:limit of \S+ s|time limit) {re.escape(HAS_PASSED)}")
 NEVER = Deadline(math.inf)
 
 _CURRENT = ContextVar("deadline of the current block", default=NEVER)
@@ -72,7 +85,7 @@ def limited(deadline: Deadline) -> Iterator[None]:
     ...     check_current("searching for a cascade")
     Traceback (most recent call last):
         ...
-    fsa2lrnn.errors.OutOfTime: searching for a cascade: the limit of 0 s has passed: give more seconds
+    fsa2lrnn.errors.OutOfTime: searching for a cascade: the limit of 0 s has passed: give more seconds (--max-seconds)
     """
     outer = _CURRENT.get()
     token = _CURRENT.set(deadline if deadline.left() < outer.left() else outer)

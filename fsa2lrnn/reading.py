@@ -149,7 +149,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _constant(name: str) -> float:
     if name == "NaN":
-        raise _ForeignValue("it holds NaN, which is no number")
+        raise _ForeignValue("it holds NaN, which is not a number")
     return float(name)
 
 

@@ -42,7 +42,7 @@ def text_index(alphabet: Alphabet) -> dict[str, int]:
         text = str(letter)
         if text in index:
             raise InvalidWord(
-                f"letters {alphabet[index[text]]!r} and {letter!r} are both written {text!r}, so a word can't be read "
+                f"letters {alphabet[index[text]]!r} and {letter!r} are both written {text!r}, so a word cannot be read "
                 "from text: pass it as a list of letters"
             )
         index[text] = i
@@ -219,7 +219,7 @@ def to_json(symbol: Hashable) -> Any:
     if isinstance(symbol, frozenset):
         return {"frozenset": sorted((to_json(s) for s in symbol), key=repr)}
     raise UnsupportedFormat(
-        f"symbol {symbol!r} of type {type(symbol).__name__} can't be written to JSON, which holds strings, numbers, "
+        f"symbol {symbol!r} of type {type(symbol).__name__} cannot be written to JSON, which holds strings, numbers, "
         "booleans, None, and tuples and frozensets of these: rename the symbol"
     )
 

@@ -22,7 +22,7 @@ class Verdict(Brief):
     """The base class of verdicts. Distinguish them by isinstance or match: a verdict has no truth value."""
 
     def __bool__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is no truth value: ask isinstance(verdict, Proved)")
+        raise TypeError(f"{type(self).__name__} is not a truth value: ask isinstance(verdict, Proved)")
 
     @property
     def kind(self) -> str:

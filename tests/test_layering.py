@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "fsa2lrnn.files": {"errors"},
     "fsa2lrnn.reading": {"errors"},
     "fsa2lrnn.rows": set(),
+    "fsa2lrnn.family_names": set(),
     "fsa2lrnn.source_kinds": set(),
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
@@ -41,9 +42,11 @@ MAY_IMPORT = {
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"display", "errors", "gates", "symbols"},
     "fsa2lrnn.compile": {"automata", "decomposition", "display", "errors", "gates", "recurrence"},
-    "fsa2lrnn.families": {"automata", "compile", "deadline", "display", "errors", "recurrence", "registry", "symbols"},
+    "fsa2lrnn.families": {
+        "automata", "compile", "deadline", "display", "errors", "family_names", "recurrence", "registry", "symbols",
+    },
     "fsa2lrnn.lrnn": {
-        "checker", "display", "errors", "files", "multi_step", "optional", "reading",
+        "checker", "display", "errors", "family_names", "files", "multi_step", "optional", "reading",
         "registry", "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},

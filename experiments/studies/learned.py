@@ -151,14 +151,14 @@ def work_of(model: LRNN) -> float:
 
 def summary(rows: dict[str, Any]) -> dict[str, Any]:
     """Return summary figures of the table for the models of one layer."""
-    one_layer = [row for row in rows.values() if row["mended"]]
+    one_layer = [row for row in rows.values() if row["repairs"]]
     ratios = [row["certified"] / row["failure"]["length"] for row in one_layer if row["failure"]]
     pairs = [row for row in one_layer if row["task"].startswith("task:even_pair") and _at(row, 500) >= ACCURATE]
-    mended: dict[str, Any] = {}
+    repairs: dict[str, Any] = {}
     for i, (columns, mode) in enumerate(REPAIRS):
-        done = [row["mended"][i] for row in one_layer if row["mended"][i]["refused"] is None]
+        done = [row["repairs"][i] for row in one_layer if row["repairs"][i]["refused"] is None]
         name = mode if columns == "keep" else f"{mode}, {columns}"
-        mended[name] = {
+        repairs[name] = {
             "models": len(one_layer),
             "repaired": len(done),
             "right_on_every_letter": sum(found["accuracy"] == 1 for found in done),
@@ -181,7 +181,7 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
         "even_pair_failing_within_100": sum(
             row["failure"] is not None and row["failure"]["length"] <= SHORT for row in pairs
         ),
-        "mended": mended,
+        "repairs": repairs,
     }
 
 
@@ -197,11 +197,11 @@ def table(rows: dict[str, Any]) -> Table:
         failing = f"{row['failure']['length']:,}" if row["failure"] else "–"
         extracted = f"{row['extraction'].get('states', '–')}{'' if row['extraction']['isomorphic'] else ', another'}"
         heads = f"{row['alignment']['carrying']}" if "alignment" in row else "–"
-        shown.add_row(name, f"{row['certified']}", failing, extracted, heads, *map(_mended, row["mended"]))
+        shown.add_row(name, f"{row['certified']}", failing, extracted, heads, *map(_repair, row["repairs"]))
     return shown
 
 
-def _mended(found: dict[str, Any]) -> str:
+def _repair(found: dict[str, Any]) -> str:
     if found["refused"] is not None:
         return "refused"
     how = "proved, all lengths" if "proved" in found else f"≤ {found['certified']}" if "certified" in found else "–"

@@ -54,7 +54,7 @@ def parsed(source: Path | str, where: object) -> Any:
         text = source.read_bytes() if isinstance(source, Path) else source
         return json.loads(text, object_pairs_hook=_unique_fields)
     except (OSError, RecursionError, ValueError) as fault:
-        raise UnsupportedInput(f"{where} can't be read as JSON ({str(fault)[:200]})") from None
+        raise UnsupportedInput(f"{where} cannot be read as JSON ({str(fault)[:200]})") from None
 
 
 def read_certificate(path: Path) -> SetCertificate:
@@ -65,14 +65,14 @@ def read_certificate(path: Path) -> SetCertificate:
         value, "the certificate", *names, "tube", "ignore"
     )
     is_ours = form == "fsa2lrnn-horizon-certificate" and version == 1 and method == "sets"
-    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, method {method!r:.80} can't be read here")
+    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, method {method!r:.80} cannot be read here")
     unpack = Unpacking().unpack
     for name, number, kinds in (("horizon", horizon, (int, type(None))), ("slack", slack, (int, float))):
         require(type(number) in kinds and (number is None or 0 <= number < 2.0**1000), f"{name} = {number!r:.80}")
     require(all(type(name) is str for name in (dtype, sha256)), "dtype and sha256 are texts")
     require(all(type(name) is str for name in as_list(scans)) and len(scans) == len(set(scans)) > 0, "scans are names")
     margins = unpack(margins, "margins")
-    require(margins.ndim == 1 and margins.dtype == np.float64, f"margins of shape {margins.shape} are no row")
+    require(margins.ndim == 1 and margins.dtype == np.float64, f"margins of shape {margins.shape} are not a vector")
     ignored = tuple(symbol(output) for output in as_list(ignore))
     claim = Claim(horizon, margins, tuple(scans), _part(Tube, tube, unpack))
     return SetCertificate(claim, dtype, float(slack), sha256, automaton(machine, "the certificate's machine"), ignored)
@@ -85,7 +85,7 @@ def read_automaton(path: Path) -> Automaton:
 
 def automaton(value: Any, where: str) -> Automaton:
     """Return the automaton of a JSON value. Raises `UnsupportedInput` for any other value."""
-    require(type(value) is dict and value.get("format") == "fsa2lrnn-machine", f"{where} is no automaton of fsa2lrnn")
+    require(type(value) is dict and value.get("format") == "fsa2lrnn-machine", f"{where} is not a fsa2lrnn automaton")
     plain = {name: part for name, part in value.items() if name != "labels"}
     _, version, *parts, start = fields(plain, where, "format", "version", "alphabet", "outputs", "delta", "start")
     letters, outputs, rows = map(as_list, parts)
@@ -122,20 +122,20 @@ def symbol(value: Any) -> Any:
         if tag in ("tuple", "frozenset"):
             return (tuple if tag == "tuple" else frozenset)(map(symbol, as_list(items)))
     is_symbol = value is None or type(value) in (str, bool) or (type(value) is int and value.bit_length() < 64)
-    require(is_symbol or (type(value) is float and value == value), f"{value!r:.80} is no letter or output")
+    require(is_symbol or (type(value) is float and value == value), f"{value!r:.80} is not a symbol")
     return value
 
 
 def fields(value: Any, where: str, *names: str) -> list[Any]:
     """Return the values of a JSON object that has these fields and no others."""
-    require(type(value) is dict, f"{where} is no object")
+    require(type(value) is dict, f"{where} is not an object")
     odd = sorted(map(str, set(names) ^ set(value)))
     require(not odd, f"{where}: {', '.join(odd)[:200]} missing or too many: expected are {', '.join(names)}")
     return [value[name] for name in names]
 
 
 def as_list(value: Any) -> list[Any]:
-    require(type(value) is list, f"{str(value)[:80]} is no list")
+    require(type(value) is list, f"{str(value)[:80]} is not a list")
     return value
 
 

@@ -20,7 +20,7 @@ from .short_words import ShortWords, least_margin
 from .tables import Tables, opened
 
 _MOST_BYTES = 1 << 25
-_COVERED = "the order of its sums counts, and this checker covers exact steps only"
+_COVERED = "the order of sums counts, this checker covers exact steps only: use the certificate of `fsa2lrnn certify`"
 
 
 class Pairs(NamedTuple):
@@ -48,7 +48,7 @@ def read_pairs(path: Path) -> SetCertificate:
     names = ("format", "version", "dtype", "sha256", "scans", "environment", "empty_word", "machine", "ignore")
     form, version, dtype, sha256, scans, environment, empty, machine, ignore = fields(value, str(path), *names)
     is_ours = form == "fsa2lrnn-equivalence-certificate" and version == 1 and type(version) is int
-    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, can't be read here")
+    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, cannot be read here")
     is_text = all(type(text) is str for text in (dtype, sha256, *as_list(scans), *as_list(environment)))
     require(is_text and type(empty) is bool, f"{path}: dtype, sha256, scans or environment is not text")
     names = ("states", "machine_states", "successors", "outputs")
@@ -73,9 +73,9 @@ def check_pairs(claim: Pairs, tables: Tables, target: CountedAutomaton) -> None:
     are_covered = set(claim.scans) <= set(SCANS) and len(claim.scans) == len(set(claim.scans)) > 0
     demand(are_covered, f"scans {claim.scans!r:.80}: exact steps are shown for {', '.join(SCANS)}")
     require(not claim.environment, f"the proof is for the environment {claim.environment!r:.200}: {_COVERED}")
-    # The memory and work of the replay, as in `limits.demands`.
+    # The memory and work of the replay, counted as in `proof.demands`.
     rivals, numbers = len(tables.outputs) - 1, NUMBERS_PER_WORD * n * N
-    work = N * (len(A) * n * (32 + 2 * x0.shape[1]) + 256 * n + 32 * rivals * (m + n) + (rivals + 2) * m * n // 2)
+    work = N * (len(A) * n * (32 + 4 * x0.shape[1]) + 256 * n + 32 * rivals * (m + n) + (rivals + 2) * m * n // 2)
     demand(numbers <= MOST_NUMBERS, f"the check holds {numbers:,} numbers at a time, its bound is {MOST_NUMBERS:,}")
     demand(work <= WORK, f"the check takes {work:,} operations, its bound is {WORK:,}")
     of_dtype = np.dtype(tables.dtype).newbyteorder("<")
@@ -107,16 +107,16 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
     """Return whether A_a x + v_a rounds for no letter and no state (N, H, b), in any order of summation."""
     if not all(np.isfinite(part).all() for part in (A, v, x)):
         return False
-    # Per letter and head: all terms are multiples of 2^unit, and no sum of absolute values exceeds `most`.
-    unit = np.minimum(_lowest_bit(A, (2, 3)) + _lowest_bit(x, (0, 2)), _lowest_bit(v, (2,)))  # (|Σ|, H)
-    most = ((np.abs(A) @ np.abs(x).max(0)[..., None])[..., 0] + np.abs(v)).max(-1)
+    # Per letter and row: all terms are multiples of 2^unit, and no sum of absolute values exceeds `most`.
+    unit = np.minimum((_lowest_bit(A) + _lowest_bit(x).min(0)[:, None]).min(-1), _lowest_bit(v))  # (|Σ|, H, b)
+    most = np.stack([(np.abs(A_a) @ np.abs(x)[..., None])[..., 0].max(0) for A_a in A]) + np.abs(v)
     exponent = np.log2(np.where(most > 0, most, 1)) + 1e-9
     return bool(((most == 0) | ((exponent <= unit - np.log2(kind.u)) & (unit >= np.log2(kind.tiny)))).all())
 
 
-def _lowest_bit(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-    """Return the exponent of the largest power of two that divides all entries along axes; a large one for zeros."""
+def _lowest_bit(x: np.ndarray) -> np.ndarray:
+    """Return the exponent of the largest power of two that divides each entry; a large one for zeros."""
     mantissa, exponent = np.frexp(x)
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     last = np.log2(np.where(x == 0, 1, whole & -whole)).astype(np.int64)
-    return np.where(x == 0, 1 << 20, exponent - 53 + last).min(axes)
+    return np.where(x == 0, 1 << 20, exponent - 53 + last)

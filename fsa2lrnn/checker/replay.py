@@ -42,7 +42,7 @@ class TubeReplay:
         try:
             self.steps = Steps(self.nodes, tube, self._A, self._v, self._error)
         except (ArithmeticError, np.linalg.LinAlgError) as error:
-            raise InvalidCertificate(f"the coordinates of a node can't be inverted: {error}") from error
+            raise InvalidCertificate(f"the coordinates of a node cannot be inverted: {error}") from error
         T, slow, directions = tube.basis[some], tube.slow[some], self.steps.directions[some]
         self._margins = Margins(self._readout, T, slow, directions, target.expected[state[some]])
 

@@ -128,7 +128,9 @@ def _met(best: Decomposition) -> str:
 def _choice_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     if (choice := answer.choice) is None:
         return []
-    return [("one layer costs", choice.onehot.explain()), ("auto takes", choice.why)]
+    # Without any cascade the row "none" says what was tried.
+    why = choice.why if answer.found else choice.why.partition(" (")[0]
+    return [("one layer costs", choice.onehot.explain()), ("auto takes", why)]
 
 
 def _candidate_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:

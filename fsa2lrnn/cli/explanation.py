@@ -17,11 +17,12 @@ from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
-from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.deadline import Deadline, limited, without_limits
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
 from fsa2lrnn.families.in_use import IN_USE, Decision, decide
 from fsa2lrnn.families.named import NAMED, LayerVerdict, say
+from fsa2lrnn.family_names import is_family
 from fsa2lrnn.files import write_atomically
 
 _COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
@@ -54,6 +55,9 @@ def main(
     `max_seconds` are "unknown"; they have half of the seconds that remain when their search begins.
     """
     deadline = Deadline.of(max_seconds)
+    for name in families:
+        if (layer := IN_USE.get(name)) is not None and layer.external and not (name in NAMED or is_family(name)):
+            raise UnsupportedFormat(f"{name} names no family: write --layer {name}")
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)
     layers = list(NAMED) if are_all else [name for name in families if name in NAMED]
@@ -92,18 +96,20 @@ def main(
         return
     # 3. Print the tables.
     console.facts("machine", sizes.machine_rows(machine))
-    if rows is not None:
-        _print_layers(rows)
+    is_late = rows is not None and _print_layers(rows)
     console.facts("\nalgebra", classification.explain()[1:])
     if rows is None:
         _print_families(verdicts, layer_verdicts)
     if not families:
         if blocks is None:
             blocks = str(registry.not_installed("block_size", "the search"))
-        rows = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
-        console.facts("\nleast size of blocks, with one vector a state", rows)
+        sizes_of_blocks = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
+        is_late |= _print_facts("least size of blocks, with one vector per state", sizes_of_blocks)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
-    console.facts("\ncascade", cascades.rows(small))
+    is_late |= _print_facts("cascade", cascades.rows(small))
+    if is_late:
+        more = "" if max_seconds is None else f", as --max-seconds {2 * max_seconds:g}"
+        console.out.print(f"\nthe time limit passed before all questions were decided: allow more seconds{more}")
     if drawing is not None:
         console.out.print(f"\ncascade drawn in {escape(str(drawing))}")
     if folder is not None:
@@ -120,8 +126,11 @@ def _layers_in_use(
     return decide(machine, classification, stacks, bounds, lambda title: activity.note(f"layers: {title}"), deadline)
 
 
-def _print_layers(rows: dict[str, Decision]) -> None:
-    """Print the table of layers in use, and below it the reasons for "no" and "unknown", each once."""
+def _print_layers(rows: dict[str, Decision]) -> bool:
+    """Print the table of layers in use, and below it the reasons for "no" and "unknown", each once.
+
+    Return whether the time limit left something undecided.
+    """
     table = _table("which layer should I use?", "layer", "one layer", "a stack", "smallest that is known")
     reasons: dict[str, list[str]] = {}
     for name, row in rows.items():
@@ -129,21 +138,54 @@ def _print_layers(rows: dict[str, Decision]) -> None:
         late = "\n(time limit)" if row.is_out_of_time else ""
         cells = (_ANSWERS[answer] + (late if answer == "unknown" else "") for answer in (row.one, row.stack))
         table.add_row(escape(title), *cells, escape(row.smallest))
-        if row.why:
-            reasons.setdefault(row.why, []).append(title)
+        if reason := _reason(row):
+            reasons.setdefault(reason, []).append(title)
     console.out.print(table, soft_wrap=False)
     for why, titles in reasons.items():
         console.out.print(f"[cyan]{escape(', '.join(titles))}[/]: {escape(console.plain(why))}", soft_wrap=False)
     console.out.print(
         "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
         "stack: any number of layers with finitely many states, without attention between. β ≤ 2 allows negative "
-        "eigenvalues. `explain --family NAME` gives the evidence for one family or layer.[/]",
+        "eigenvalues. Theorems and sections are those of docs/theory.md, papers are in docs/related-work.md; "
+        "CITATION.cff says how to cite.[/]",
         soft_wrap=False,
     )
+    console.out.print(f"[dim]{_evidence()}[/]", soft_wrap=False)
+    open_rows = [row for row in rows.values() if "unknown" in (row.one, row.stack)]
+    return any(row.is_out_of_time or without_limits(row.why) != row.why for row in open_rows)
+
+
+def _reason(row: Decision) -> str:
+    """Return the reason for the "no" of a row with its theorem, or what was tried; "" for none."""
+    why = "" if row.is_out_of_time else without_limits(row.why).rstrip(".")
+    if not row.theorem:
+        return why
+    if row.stack == "no" or why.endswith(" contains it"):
+        return f"{why} ({row.theorem})"
+    return f"not in one layer ({row.theorem})" + (f"; {why}" if why and row.stack == "unknown" else "")
+
+
+def _evidence() -> str:
+    """Return which options show the evidence for the layers of the table, by the names that they take."""
+    families = ", ".join(name for name in IN_USE if name in NAMED or name in FAMILIES)
+    layers = ", ".join(
+        name if name == layer.external else f"{layer.external} ({layer.title})"
+        for name, layer in IN_USE.items()
+        if layer.external is not None
+    )
+    return f"Evidence: `explain --family NAME` for {families}; `explain --layer NAME` for {layers}."
+
+
+def _print_facts(title: str, rows: list[tuple[str, str]]) -> bool:
+    """Print names and values, time limits in short; return whether there was one."""
+    short = [(name, without_limits(text)) for name, text in rows]
+    console.facts(f"\n{title}", short)
+    return short != rows
 
 
 def _print_families(verdicts: dict[str, Verdict | _OutOfBudget], layer_verdicts: dict[str, LayerVerdict]) -> None:
-    table = _table("which family can represent it", "family", "answer", "evidence, re-checked independently")
+    title = "which family can represent it (T3, T36 of docs/theory.md)"
+    table = _table(title, "family", "answer", "evidence, re-checked independently")
     for name, verdict in verdicts.items():
         table.add_row(escape(name), _ANSWERS[verdict.answer], escape(verdict.explain()))
     if verdicts:

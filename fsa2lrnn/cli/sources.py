@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from fsa2lrnn import registry
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
+from fsa2lrnn.files import exists
 
 _PICKLES = (".pt", ".pth", ".bin")
 
@@ -81,9 +83,12 @@ def run_folder(path: str) -> Path | None:
 
 def _check_no_pickle(path: str) -> None:
     if path.endswith(_PICKLES):
+        if not exists(path):
+            raise UnsupportedFormat(f"no such file: {shortened(path)}")
         raise UnsupportedFormat(
-            f"{shortened(path)}: files of pickle can run code when they are loaded and are not read. In Python, where "
-            f"the model is built: `model.load_state_dict(torch.load({path!r}, weights_only=True))`, then "
+            f"{shortened(path)} is a pickle file: it can run code when it is loaded, so it is not read. In Python, for "
+            f"weights: `model.load_state_dict(torch.load({path!r}, weights_only=True))`; for a whole module, if you "
+            f"trust its author and can import its class: `model = torch.load({path!r}, weights_only=False)`. Then "
             "`fsa2lrnn.save(model, 'm.safetensors')` for an LRNN, or `fsa2lrnn.wrap(model, alphabet, outputs)` for "
             "another module"
         )
@@ -118,13 +123,25 @@ def model_and_machine(
 
 
 def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
-    """Raise `InvalidMachine`, naming the options that help, unless model and machine have the same letters."""
+    """Raise `InvalidMachine`, naming what helps, unless model and machine have the same letters.
+
+    Outputs that are the same text but of other types in both, such as "true" and True, are refused as well.
+    """
     from fsa2lrnn import symbols
 
     try:
         symbols.align(model.alphabet, machine.alphabet)
     except InvalidMachine as error:
         raise InvalidMachine(f"{error}{_remedy(model.alphabet, machine, source)}") from None
+    texts = {str(output).casefold(): output for output in model.outputs}
+    if any(str(output).casefold() not in texts or output in model.outputs for output in machine.outputs):
+        return
+    ours, other = texts[str(machine.outputs[0]).casefold()], machine.outputs[0]
+    raise InvalidMachine(
+        f"no output of the model is one of {shortened(source)}, though their texts are the same: {ours!r} is of type "
+        f"{type(ours).__name__}, {other!r} of {type(other).__name__}. Labels of a .csv file are booleans if all are "
+        "true or false, else texts; `fsa2lrnn convert` writes a .json file in which outputs can be changed"
+    )
 
 
 def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
@@ -141,6 +158,16 @@ def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
     if len(both) > len(letters):
         remedies.append(f"a model knows more letters where it is compiled with --alphabet '{typed}'")
     return "".join(f"; {remedy}" for remedy in remedies)
+
+
+def repeated(completion: Completion | None, alphabet: str | None, layers: list[str] | None = None) -> str:
+    """Return the options that make a suggested command read the same machine and model, each after a space.
+
+    >>> repeated("sink", "up down", ["mine:Layer"])
+    " --completion sink --alphabet 'up down' --import mine:Layer"
+    """
+    values = [("--completion", completion), ("--alphabet", alphabet), *(("--import", name) for name in layers or ())]
+    return "".join(f" {option} {quote(value)}" for option, value in values if value is not None)
 
 
 def torch_dtype(name: Dtype) -> torch.dtype:

@@ -108,7 +108,7 @@ def _letters(text: str) -> list[Hashable]:
         return [symbols.from_json(letter) for letter in value]
     except (ValueError, RecursionError, UnsupportedFormat) as error:
         raise InvalidWord(
-            f'the word begins with [ and is no JSON list of letters ({error}): write \'["a b", "c"]\''
+            f'the word begins with [ and is not a JSON list of letters ({error}): write \'["a b", "c"]\''
         ) from None
 
 

@@ -10,7 +10,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.onehot import visible_factors
 from fsa2lrnn.decomposition.cascade import Cascade, Cost
-from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
+from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
 from fsa2lrnn.display.brief import Brief
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds up to here, and minutes for thousands
@@ -72,8 +72,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     try:
         cheapest = search.cheapest(below=onehot.total)
     except NoCascade as error:
-        tried = "; ".join(candidate.explain() for candidate in error.candidates)
-        why = f"one layer, at a cost of {onehot.explain()}: no cheaper cascade ({tried})"
+        why = f"one layer, at a cost of {onehot.explain()}: no cheaper cascade ({explain_all(error.candidates)})"
         return Choice("onehot", onehot, None, why, search)
     why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer costs {onehot.explain()}"
     return Choice("cascade", onehot, cheapest, why, search)

@@ -3,7 +3,7 @@
 Let a prime p divide the order of a group of permutations that words make of a set of states. Then p divides the order
 of one of its composition factors, a simple group; and in every cascade that runs the machine some component has a
 monoid with a subgroup that this simple group is a quotient of (Krohn & Rhodes 1965). That subgroup has an element of
-order p, which moves p states round a cycle: the component has at least p states, and is no reset.
+order p, which moves p states round a cycle: the component has at least p states, and is not a reset.
 """
 
 from __future__ import annotations

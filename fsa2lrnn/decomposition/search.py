@@ -53,9 +53,23 @@ class NoCascade(NotExpressible):
     """Raised when no cascade within the limits was found. `candidates` are those that were considered."""
 
     def __init__(self, limits: str, remedy: str, candidates: tuple[CascadeCandidate, ...]) -> None:
-        tried = "; ".join(candidate.explain() for candidate in candidates)
-        super().__init__(f"no cascade {limits} was found ({tried}): {remedy}")
+        super().__init__(f"no cascade {limits} was found ({explain_all(candidates)}): {remedy}")
         self.candidates = candidates
+
+
+def explain_all(candidates: tuple[CascadeCandidate, ...]) -> str:
+    """Return the candidates in one line, those that one reason excludes together.
+
+    >>> explain_all((CascadeCandidate("one", None, "too large"), CascadeCandidate("other", None, "too large")))
+    'one and 1 more: too large'
+    """
+    groups: dict[str, list[CascadeCandidate]] = {}
+    for candidate in candidates:
+        groups.setdefault(candidate.why_not or candidate.explain(), []).append(candidate)
+    return "; ".join(
+        replace(first, how=f"{first.how} and {len(rest)} more").explain() if rest else first.explain()
+        for first, *rest in groups.values()
+    )
 
 
 @dataclass(frozen=True, eq=False)

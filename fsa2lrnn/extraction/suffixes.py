@@ -60,8 +60,8 @@ def classes_of(masked: MaskedModel, max_classes: int, max_suffix: int, max_words
             word = table.word(int((table.classes == table.n_classes - 1).argmax()))
             raise BudgetExceeded(
                 f"{table.n_classes:,} classes after {len(table.classes):,} words, the last of them first reached by "
-                f"{word}: raise max_classes ({max_classes:,}) or max_words ({max_words:,}), or the model is no finite "
-                "automaton on words this long"
+                f"{word}: raise max_classes ({max_classes:,}) or max_words ({max_words:,}), or the model is not "
+                "a finite automaton on words this long"
             )
         quiet = quiet + 1 if before == (table.n_classes, table.conflicts) else 0
         exhaustive_depth = depth if exhaustive else exhaustive_depth
@@ -160,9 +160,9 @@ class _SuffixTable:
         probe = (a, *(self.suffixes[column] if column >= 0 else ()))
         if len(probe) > max_suffix:
             raise NotExact(
-                f"{self.word(u)} and {self.word(v)} can't be told apart by suffixes of up to {max_suffix} letters, but "
-                f"{tuple(self._masked.model.alphabet[i] for i in probe)} does: raise max_suffix, or the model is no "
-                "finite automaton on words this long"
+                f"{self.word(u)} and {self.word(v)} cannot be told apart by suffixes of up to {max_suffix} letters, "
+                f"but {tuple(self._masked.model.alphabet[i] for i in probe)} does: raise max_suffix, or the model is "
+                "not a finite automaton on words this long"
             )
         outputs = self._along(self._states, self._rows[:, 0], [probe])
         self._probes.append(probe)

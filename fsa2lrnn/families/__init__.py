@@ -13,7 +13,6 @@ e_p − e_q lies in W, and then the quotient by W is one.
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -32,24 +31,10 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
+from fsa2lrnn.family_names import BLOCK, DESCRIPTIONS, FACTORS, LAYER_NAMES
 
 Verdict = CertifiedAnswer | BlockWitness | Unknown
 """The result of `represent`: a witness (weights), a certificate of impossibility, or `Unknown`."""
-
-LAYER_NAMES = {
-    "mamba": "diagonal[0,1]",
-    "mamba-2": "diagonal[0,1]",
-    "mamba-negative": "diagonal[-1,1]",
-    "gated-deltanet": "diagonal[0,1]",
-    "deltanet": "diagonal[0,1]",
-    "deltaproduct": "householder",
-    "s4": "lti",
-    "s4d": "lti-diagonalisable",
-    "s5": "lti-diagonalisable",
-    "lru": "lti-diagonalisable",
-}
-"""Names of layers that `represent` accepts, each with the family whose answers it has; those of the input-independent
-families are narrower, so that a family's "yes" is not the layer's (`named.say`)."""
 
 
 class _Families(dict[str, str]):
@@ -62,21 +47,8 @@ class _Families(dict[str, str]):
         return super().__contains__(name) or name in LAYER_NAMES
 
 
-_DESCRIPTIONS = {
-    "lti": "input-independent, dense A: S4 and any linear time-invariant layer",
-    "lti-diagonalisable": "input-independent, diagonalisable A: S4D, S5, LRU",
-    "diagonal[0,1]": "input-dependent diagonal A with entries in [0, 1]: Mamba, RWKV",
-    "diagonal[-1,1]": "input-dependent diagonal A with entries in [-1, 1]",
-    "diagonal-complex": "input-dependent diagonal A with complex entries",
-    "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
-    "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
-    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2): at most 2 per letter",
-    "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
-}
-FAMILIES: dict[str, str] = _Families(_DESCRIPTIONS)
+FAMILIES: dict[str, str] = _Families(DESCRIPTIONS)
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
-_BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
-_FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 
@@ -101,9 +73,9 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
         return _decide(minimise(machine), family, short_words)
     if isinstance(family, HouseholderProducts):
         return _products(minimise(machine), family, short_words)
-    if block := _BLOCK.fullmatch(family):
+    if block := BLOCK.fullmatch(family):
         return blocks_of_size(minimise(machine), int(block[1]))
-    if factors := _FACTORS.fullmatch(family):
+    if factors := FACTORS.fullmatch(family):
         return householder(minimise(machine), int(factors[1]))
     description_of(family)
     minimal = minimise(machine)
@@ -194,9 +166,9 @@ def description_of(family: str) -> str:
     """Return the one-line description of a family; raise `UnsupportedFormat` for an unknown name."""
     if family in FAMILIES:
         return FAMILIES[family]
-    if _BLOCK.fullmatch(family):
+    if BLOCK.fullmatch(family):
         return FAMILIES["block(8)"]
-    if _FACTORS.fullmatch(family):
+    if FACTORS.fullmatch(family):
         return FAMILIES["householder"]
     raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
 

@@ -55,32 +55,36 @@ class LayerInUse:
         within: layers that represent whatever this one represents, one layer or a stack.
         is_searched_last: whether stacks are searched only if neither the layers within it nor one layer decides: for
             layers whose search is long and for which no argument proves impossibility.
+        theorem: the theorem by which the layers that contain it do so, "" where it is evident.
     """
 
     title: str
     external: str | None = None
     within: tuple[str, ...] = ()
     is_searched_last: bool = False
+    theorem: str = ""
 
 
 IN_USE = {
     "s5": LayerInUse("S4D, S5, LRU", within=("s4", "complex-diagonal")),
-    "s4": LayerInUse("S4", within=("deltaproduct",)),
+    "s4": LayerInUse("S4", within=("deltaproduct",), theorem="T57"),
     "mamba": LayerInUse(
         "Mamba", "mamba", ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "rwkv-7", "mamba-negative")
     ),
     "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
-    "mamba-3": LayerInUse("Mamba-3", within=("mamba",)),
-    "mingru": LayerInUse("minGRU", within=("mamba",)),
+    "mamba-3": LayerInUse("Mamba-3", within=("mamba",), theorem="T57"),
+    "mingru": LayerInUse("minGRU", within=("mamba",), theorem="T57"),
     "mamba-negative": LayerInUse("Mamba, [−1, 1]", within=("slice-diagonal",)),
     "slice-diagonal": LayerInUse(
         "SLiCE, diagonal", within=("mamba-negative", "gated-deltanet-negative", "complex-diagonal")
     ),
     "complex-diagonal": LayerInUse("complex diagonal", within=("pd-ssm", "block")),
-    "gated-deltanet": LayerInUse("Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative")),
+    "gated-deltanet": LayerInUse(
+        "Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative"), theorem="T54"
+    ),
     "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
     "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",), True),
-    "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "deltaproduct")),
+    "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "deltaproduct"), theorem="T57"),
     "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
     "pd-ssm": LayerInUse("PD-SSM", "pd-ssm"),
     "slstm": LayerInUse("sLSTM", "slstm"),
@@ -89,6 +93,16 @@ IN_USE = {
     "attention": LayerInUse("attention (masked, hard)"),
 }
 """The layers of the table, in its order."""
+
+
+def external_name(name: str) -> str:
+    """Return the name that the extra "huggingface" has for layers of the table; other names as they are.
+
+    >>> external_name("kda"), external_name("qwen3-next")
+    ('kimi-linear', 'qwen3-next')
+    """
+    layer = IN_USE.get(name)
+    return name if layer is None or layer.external is None else layer.external
 
 
 @dataclass(frozen=True)
@@ -102,6 +116,7 @@ class Decision:
         why: the reason for a "no", or what was tried; "" where a construction says it all.
         is_planned: whether the extra "huggingface" has the weights of a stack.
         is_out_of_time: whether the time limit passed before an answer; "unknown" then has no other reason.
+        theorem: the theorems of docs/theory.md, or the paper, that a "no" uses.
     """
 
     one: Answer = "unknown"
@@ -110,6 +125,7 @@ class Decision:
     why: str = ""
     is_planned: bool = False
     is_out_of_time: bool = False
+    theorem: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the answers as a JSON object."""
@@ -157,7 +173,12 @@ def decide(
                 answer, is_one, why = stacks(minimal, layer.external)
             one, is_planned = "yes" if is_one else row.one, answer == "yes"
             row = Decision(
-                one, answer, row.smallest or (why if is_planned else ""), "" if is_planned else why, is_planned
+                one,
+                answer,
+                row.smallest or (why if is_planned else ""),
+                "" if is_planned else why,
+                is_planned,
+                theorem="section 11" if answer == "no" else row.theorem,
             )
         row = _joined(row)
         if row.stack == "unknown":
@@ -171,7 +192,7 @@ def decide(
         if "unknown" not in (row.one, row.stack):
             rows[name] = replace(row, is_out_of_time=False)
         elif row.is_out_of_time:
-            rows[name] = replace(row, why="the time limit passed first: allow more seconds")
+            rows[name] = replace(row, why="the time limit passed first")
     return rows
 
 
@@ -197,10 +218,11 @@ def carried(rows: dict[str, Decision]) -> dict[str, Decision]:
         if mine.stack == "yes" and theirs.stack == "unknown":
             rows[outer] = theirs = replace(theirs, stack="yes", smallest=theirs.smallest or what, why="")
         no = f"{IN_USE[outer].title} contains it"
+        proof = mine.theorem or ", ".join(filter(None, (theirs.theorem, IN_USE[inner].theorem)))
         if theirs.one == "no" and mine.one == "unknown":
-            rows[inner] = mine = replace(mine, one="no", why=mine.why or no)
+            rows[inner] = mine = replace(mine, one="no", why=mine.why or no, theorem=proof)
         if theirs.stack == "no" and mine.stack == "unknown":
-            rows[inner] = replace(mine, one="no", stack="no", why=mine.why or no)
+            rows[inner] = replace(mine, one="no", stack="no", why=mine.why or no, theorem=proof)
     return rows
 
 
@@ -226,22 +248,24 @@ def _one_layer(
     try:
         match name:
             case "s4" | "s5":
-                return _of(represent(minimal, name, short_words=False))
+                return _of(represent(minimal, name, short_words=False), "T3")
             case "mamba":  # and those that contain it and are within it
-                return _of(represent(minimal, "diagonal[0,1]", short_words=False))
+                return _of(represent(minimal, "diagonal[0,1]", short_words=False), "T3")
             case "mamba-negative" | "complex-diagonal":
                 family = "diagonal[-1,1]" if name == "mamba-negative" else "diagonal-complex"
-                return _of(represent(minimal, family, short_words=False))
+                return _of(represent(minimal, family, short_words=False), "T3")
             case "rwkv-7":  # T57: its letters are projections; what diagonal layers have is carried over from Mamba
                 verdict = represent(minimal, Family("any", "[0,1]"), short_words=False)
-                return Decision("no" if verdict.answer == "no" else "unknown")
+                return Decision("no", theorem="T57") if verdict.answer == "no" else Decision()
             case "gated-deltanet-negative":
                 verdict = represent(minimal, HouseholderProducts(1), short_words=False)
                 # Bounds on the rank of letters do not hold where a gate may erase all at once.
                 holds = isinstance(verdict, Impossibility) or classification.group.value
-                return _of(verdict) if verdict.answer != "no" or holds else Decision()
+                proof = "T3" if isinstance(verdict, Impossibility) else "T36"
+                return _of(verdict, proof) if verdict.answer != "no" or holds else Decision()
             case "deltaproduct":
-                return _of(represent(minimal, "householder"))
+                verdict = represent(minimal, "householder")
+                return _of(verdict, "T58" if isinstance(verdict, Impossibility) else "T36")
             case "block" | "slice":
                 low, high = block or (1, minimal.n_states - 1)
                 size = f"{high}" if low == high else f"{low} to {high}"
@@ -249,7 +273,9 @@ def _one_layer(
                 return Decision("yes", "yes", f"real blocks of size {size}{constant}")
             case "attention":
                 words = confused(minimal, "hard-attention")
-                return Decision("yes", smallest="heads for sets of letters") if words is None else Decision("no")
+                if words is not None:
+                    return Decision("no", theorem="T56")
+                return Decision("yes", smallest="heads for sets of letters")
             case _:
                 return Decision()
     except BudgetExceeded as fault:
@@ -263,19 +289,21 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
             case (("s4" | "s5"), _):
                 words = confused(minimal, "lti-stack" if name == "s4" else "lti-diagonalisable-stack")
                 if words is not None:
-                    return replace(row, stack="no", why=words.explain())
+                    return replace(row, stack="no", why=words.explain(), theorem="T55")
                 what = "first and last letters" if name == "s4" else "the last letter"
                 return replace(row, stack="yes", smallest=f"{what}, and the length modulo a number")
             case (("attention" | "mamba"), True):
                 return replace(row, stack="yes", smallest=row.smallest or "a cascade of resets")
             case (("attention" | "mamba"), False):
-                return replace(row, stack="no", why="not star-free")
-            case (("mamba-negative" | "complex-diagonal"), _):  # T37
+                proof = "Yang, Chiang & Angluin, 2024" if name == "attention" else "section 11"
+                return replace(row, stack="no", why="not star-free", theorem=proof)
+            case (("mamba-negative" | "complex-diagonal"), _):
                 fact = classification.two_groups if name == "mamba-negative" else classification.solvable
                 kind = "2-groups" if name == "mamba-negative" else "solvable groups"
                 if fact.value:
                     return replace(row, stack="yes", smallest=row.smallest or f"a cascade of resets and {kind}")
-                return row if fact.value is None else replace(row, stack="no", why=f"not all its groups are {kind}")
+                no = replace(row, stack="no", why=f"not all its groups are {kind}", theorem="T37")
+                return row if fact.value is None else no
             case (("gated-deltanet-negative" | "deltaproduct"), _):
                 return replace(
                     row, stack="yes", smallest="resets, exchanges and transpositions, too many to be written"
@@ -286,10 +314,12 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
         return replace(row, why=str(fault))
 
 
-def _of(verdict: Any) -> Decision:
-    """Return the decision that a family's verdict makes, with the size of its witness."""
-    if not isinstance(verdict, CertifiedAnswer) or verdict.answer == "no":
-        return Decision("no" if verdict.answer == "no" else "unknown")
+def _of(verdict: Any, theorem: str) -> Decision:
+    """Return the decision that a family's verdict makes, with the size of its witness or the theorem of its "no"."""
+    if verdict.answer == "no":
+        return Decision("no", theorem=theorem)
+    if not isinstance(verdict, CertifiedAnswer):
+        return Decision()
     if isinstance(verdict, HouseholderWitness):
         steps = max(map(len, verdict.keys))
         return Decision("yes", smallest=f"{steps} step{'s' * (steps != 1)}, {verdict.dimension} dimensions")

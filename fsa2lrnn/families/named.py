@@ -89,7 +89,7 @@ def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Lay
 
     >>> from fsa2lrnn.automata import zoo
     >>> say(zoo.sum_mod(2), "lru").answer, say(zoo.sum_mod(2), "rwkv4").why
-    ('no', "the family lti-diagonalisable can't, even where every other letter is '0'")
+    ('no', "the family lti-diagonalisable cannot, even where every other letter is '0'")
     """
     if name not in NAMED:
         raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(NAMED)}")
@@ -119,7 +119,7 @@ def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:
     for c in range(min(len(minimal.alphabet), _LETTERS_TRIED)):
         delta = every_other(minimal.delta, c)
         if obstruction(FORCED[family], delta).merged()[1] < delta.shape[1]:
-            why = f"the family {family} can't, even where every other letter is {minimal.alphabet[c]!r}"
+            why = f"the family {family} cannot, even where every other letter is {minimal.alphabet[c]!r}"
             return LayerVerdict(name, NO, why)
     return LayerVerdict(
         name, NOT_EXCLUDED, f"the family {family} can, where every other letter is the same; the layer is narrower"

@@ -248,7 +248,7 @@ def _why_not_paper_rule(b: int, p: float) -> str:
         )
     return (
         "the column rule paper (centre each column, divide the block by its largest column "
-        f"{p}-norm) can't hold one-hot columns: at block size {b} a permutation is scaled by "
+        f"{p}-norm) cannot hold one-hot columns: at block size {b} a permutation is scaled by "
         f"{paper_rule_scale(b, p):.4f} a step, so states fade or grow with time, and a block of zeros gives 0/0: "
         "compile with normalisation='clip' (the paper's Eq. 6) or 'none'"
     )

@@ -43,7 +43,7 @@ def lower_witness(witness: object) -> LRNN:
     >>> lower_witness(represent(zoo.flip_flop(), "diagonal[0,1]")).layers[0].block_sizes
     (1,)
     """
-    raise UnsupportedFormat(f"a {type(witness).__name__} is no witness: there is no network to be made of it")
+    raise UnsupportedFormat(f"a {type(witness).__name__} is not a witness: there is no network to be made of it")
 
 
 @lower_witness.register

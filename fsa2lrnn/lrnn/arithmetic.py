@@ -129,7 +129,7 @@ def unproved(model: LRNN) -> list[str]:
 def check_provable(model: LRNN) -> None:
     """Raise `UnsupportedFormat` for a model that no verifier supports, and name commands that support it."""
     if not isinstance(model, LRNN):
-        raise UnsupportedFormat(f"{type(model).__name__} is no LRNN, and shows nothing of its states: {FOREIGN}")
+        raise UnsupportedFormat(f"{type(model).__name__} is not an LRNN, and shows nothing of its states: {FOREIGN}")
     check_causal(model)
     if reasons := unproved(model):
         raise UnsupportedFormat(f"{reasons[0]}: {INSTEAD}")

@@ -21,12 +21,12 @@ FORM = FileFormat("fsa2lrnn-model", 1)
 def save(model: LRNN, path: str | Path) -> None:
     """Write weights and configuration to one file, atomically; equal models give equal bytes.
 
-    Raises `UnsupportedFormat` for what is no `LRNN` and for symbols that JSON can't hold, `OSError` as the file system
-    does.
+    Raises `UnsupportedFormat` for what is not an `LRNN` and for symbols that JSON cannot hold, `OSError` as the file
+    system does.
     """
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(
-            f"{type(model).__name__} is no LRNN, whose configuration and weights the file holds: write a module of "
+            f"{type(model).__name__} is not an LRNN, whose configuration and weights the file holds: write a module of "
             "your own with torch.save, or save the LRNN that `compile_machine`, `train` or `learn` made"
         )
     config = json.dumps(model.config.to_json())
@@ -79,5 +79,5 @@ def _config(path: Path, metadata: Mapping[str, str]) -> LRNNConfig:
         return LRNNConfig.from_json(parse_json(metadata["config"], "the configuration"))
     except Fsa2LrnnError as error:
         raise CheckpointError(
-            f"{path} has a configuration that can't be read ({error}): save the model again"
+            f"{path} has a configuration that cannot be read ({error}): save the model again"
         ) from error

@@ -135,7 +135,7 @@ class TableGate(Gate):
         now = self.weights._asdict()
         for name in values.keys() & now.keys() - {"W2"}:
             if not torch.equal(values[name].to(now["W2"]), now[name]):
-                raise ValueError(f"{name} can't be written: a table gate is W2 alone, W1 = 1 and no biases")
+                raise ValueError(f"{name} cannot be written: a table gate is W2 alone, W1 = 1 and no biases")
         super().set(values)  # of which the table alone is a parameter
 
     def hidden(self, z: Tensor) -> Tensor:

@@ -20,6 +20,7 @@ from torch.nn.functional import one_hot
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat, shortened
+from fsa2lrnn.family_names import DESCRIPTIONS, is_family
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS
 from fsa2lrnn.lrnn.layers.base import Layer
@@ -126,6 +127,10 @@ class _LayerTest:
 
     def run(self) -> None:
         """Run all tests. Raises `FalseDeclaration` at the first that fails."""
+        family = self.layer.family
+        if not (family is None or is_family(family)):
+            names = ", ".join(DESCRIPTIONS)
+            raise self.fault(f"family = {family!r} is not the name of one: return None or one of {names}")
         self._check_start()
         if self.layer.has_tables:
             self.entries = max(self.entries, self._tables(self._normal(1, self.width_in))[0].numel())

@@ -289,7 +289,7 @@ class LRNN(ForeignWeights, nn.Module):
             low, high = int(tokens.min()), int(tokens.max())
             if low < 0 or high >= len(self.alphabet):
                 wrong = low if low < 0 else high
-                raise InvalidWord(f"token {wrong} is no letter: tokens run 0..{len(self.alphabet) - 1}")
+                raise InvalidWord(f"token {wrong} is not in the alphabet: tokens run 0..{len(self.alphabet) - 1}")
 
     def transduce(self, word: Word, method: str = "auto") -> list[Hashable]:
         """Return the output symbol after every prefix of `word`; raise `InvalidWord` for an unknown letter."""

@@ -155,7 +155,7 @@ class RoundedNumbers:
         first = mid.argmax(-2, keepdim=True)
         hot = torch.zeros_like(mid).scatter_(-2, first, 1)
         lead = mid.gather(-2, first) - mid
-        may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # so is the first, and what is no number
+        may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # so is the first, and what is not a number
         is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
         return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 

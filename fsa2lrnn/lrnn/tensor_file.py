@@ -156,7 +156,7 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
         with on_meta_device():
             model = make()
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-        raise CheckpointError(f"the configuration asks for weights that can't be ({str(error)[:200]})") from error
+        raise CheckpointError(f"the configuration has weights that cannot be made ({str(error)[:200]})") from error
     return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in model.state_dict().items()}
 
 

@@ -62,7 +62,7 @@ class Wrapped(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(module, nn.Module):
-            raise UnsupportedFormat(f"{type(module).__name__} is no torch.nn.Module: put what computes logits into one")
+            raise UnsupportedFormat(f"{type(module).__name__} is not a torch.nn.Module: put the logits' code into one")
         self.module = module.eval()
         self.alphabet, self.outputs, self._longest = alphabet, outputs, longest
         for name, symbols in (("alphabet", alphabet), ("outputs", outputs)):

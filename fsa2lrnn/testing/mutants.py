@@ -186,5 +186,5 @@ def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, int]:
         return broken, int(broken.embedding(torch.tensor([[token]])))
     row = broken.embedding.get_parameter("weight").detach()[token]
     if len(broken.layers) != 1 or not (row.max() == 1 and row.abs().sum() == 1):
-        raise UnsupportedFormat("this is no compiled one-layer model: its embedding is not one-hot in cells")
+        raise UnsupportedFormat("this is not a compiled one-layer model: its embedding is not one-hot in cells")
     return broken, int(row.argmax())

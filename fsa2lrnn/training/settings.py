@@ -205,7 +205,7 @@ class Settings:
         try:
             values = parse_json(text, "the text")
             if not isinstance(values, dict):
-                raise UnsupportedFormat(f"{shown(values)} is no object")
+                raise UnsupportedFormat(f"{shown(values)} is not a JSON object")
             if "factors" in values:  # files of version 0.1
                 factors = values.pop("factors")
                 values |= {"layer": "householder", "options": {"factors": factors}} if factors else {}
@@ -215,7 +215,7 @@ class Settings:
                 raise UnsupportedFormat("task is missing")
             layer_in_file(values.get("layer", cls.layer))
         except UnsupportedFormat as error:
-            raise UnsupportedFormat(f"settings can't be read ({error}): {remedy}") from error
+            raise UnsupportedFormat(f"settings cannot be read ({error}): {remedy}") from error
         return cls(**values)
 
 

@@ -112,7 +112,7 @@ def _faults(model: LRNN) -> Iterator[str]:
         with on_meta_device():  # uses neither memory nor random numbers
             fresh = LRNN(config)
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
-        yield f"its configuration can't be built on the meta device ({str(error)[:200]}): let its layers be built there"
+        yield f"its configuration cannot be built on the meta device ({str(error)[:200]}): build its layers there"
         return
     ends = {name for name in ("embedding", "readout") if type(fresh.get_submodule(name)) not in _ENDS}
     assumed = {*_own_layers(config), *ends}  # a user-defined layer may define its own ends

@@ -122,7 +122,8 @@ def specification_of(
     counts = np.array([output not in ignored for output in minimal.outputs])
     if not counts.any():
         raise UnsupportedFormat(
-            f"the model puts out {model.outputs}, none of the machine's {tuple(dict.fromkeys(minimal.outputs))}"
+            f"the model puts out {model.outputs}, none of the machine's {tuple(dict.fromkeys(minimal.outputs))}: "
+            "give both the same outputs, of the same types"
             if ignore == "lacked"
             else f"ignore: all outputs of the machine are ignored, {tuple(ignored)}, so there is nothing to verify"
         )

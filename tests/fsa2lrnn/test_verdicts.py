@@ -47,7 +47,7 @@ VERDICTS = [
 @pytest.mark.parametrize("verdict", VERDICTS)
 def test_a_verdict_is_no_truth_value_and_names_itself(verdict):
     name = type(verdict).__name__
-    with pytest.raises(TypeError, match=f"{name} is no truth value: ask isinstance"):
+    with pytest.raises(TypeError, match=f"{name} is not a truth value: ask isinstance"):
         bool(verdict)
     written = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
     assert written["verdict"] == verdict.kind == name.lower()

@@ -92,7 +92,7 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
             write_atomically(target, text.encode())
         except UnicodeEncodeError as fault:
             raise UnsupportedFormat(
-                f"{target} can't be written: {text[fault.start]!r} is half a character, which UTF-8 does not have: "
+                f"{target} cannot be written: {text[fault.start]!r} is half a character, which UTF-8 does not have: "
                 "rename the symbol"
             ) from None
         except OSError as fault:
@@ -114,7 +114,7 @@ def _targets(path: Path, form: SourceFormat) -> tuple[Path, ...]:
 
 
 def _unwritable(target: Path, fault: OSError) -> UnsupportedFormat:
-    return UnsupportedFormat(f"{target} can't be written ({fault.strerror}): choose another path")
+    return UnsupportedFormat(f"{target} cannot be written ({fault.strerror}): choose another path")
 
 
 def _loaded(name: str) -> Any:
@@ -136,7 +136,7 @@ def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
         raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
     verb = "written" if for_writing else "read"
     endings = ", ".join(ending for form in candidates for ending in form.endings)
-    raise UnsupportedFormat(f"{shortened(text)!r} can't be {verb}, its kind is not known: understood are {endings}")
+    raise UnsupportedFormat(f"{shortened(text)!r} cannot be {verb}, its kind is not known: understood are {endings}")
 
 
 def meant(source: str) -> str | None:
@@ -193,7 +193,7 @@ def _read_text(path: Path) -> str:
             )
         data = path.read_bytes()
     except OSError as fault:
-        raise UnsupportedFormat(f"{path} can't be read ({fault.strerror}): check the path and its rights") from None
+        raise UnsupportedFormat(f"{path} cannot be read ({fault.strerror}): check the path and its rights") from None
     if not data.strip():
         raise UnsupportedFormat(f"{path} is empty: was it written to the end?")
     return decode(data, str(path))

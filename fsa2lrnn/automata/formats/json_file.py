@@ -106,7 +106,7 @@ def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
     read = {name: _symbols(value, name, problems) for name in ("alphabet", "outputs", "labels")}
     delta = cast("list[Any]", value["delta"]) if isinstance(value.get("delta"), list) else None
     if delta is None or not all(isinstance(row, list) for row in delta):
-        problems.append(Problem('"delta" is no list of lists: give one list a letter, in it one number a state'))
+        problems.append(Problem('"delta" is not a list of lists: give one list a letter, in it one number a state'))
     elif sum(len(row) for row in delta) > MAX_TABLE_ENTRIES:
         raise BudgetExceeded(f"{origin}: the table has more than {MAX_TABLE_ENTRIES:,} entries: minimise the machine")
     elif true := [a for a, row in enumerate(delta) if bool in set(map(type, row))]:  # numpy would take it for 1

@@ -113,7 +113,7 @@ def from_openfst(
 def to_openfst(machine: MooreMachine) -> tuple[str, str]:
     """Return an acceptor as OpenFst text and the text of its symbol table, for `fstcompile --acceptor --isymbols=…`.
 
-    Raises `UnsupportedFormat` for other machines, whose start has an output that a transducer can't write, and for
+    Raises `UnsupportedFormat` for other machines, whose start has an output that a transducer cannot write, and for
     letters that hold white space.
 
     >>> text, table = to_openfst(MooreMachine([[1, 0]], [True, False], alphabet="a"))

@@ -48,7 +48,7 @@ class Fact(Brief):
     witness: FactWitness | None = None
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("a Fact is no truth value, since it may be undecided: ask whether its value is True or False")
+        raise TypeError("a Fact is not a truth value, it may be undecided: ask whether its value is True or False")
 
     @property
     def answer(self) -> str:

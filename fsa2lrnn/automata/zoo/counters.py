@@ -101,7 +101,7 @@ def flip_flop() -> MooreMachine:
 
     The building block that Krohn & Rhodes (1965) need in addition to simple groups: two constant maps and the identity.
     Minimal with 2 states, aperiodic. One channel of a diagonal layer with entries in [0, 1] represents it; an
-    input-independent layer can't.
+    input-independent layer cannot.
 
     >>> flip_flop().transduce(".s..r.")
     [0, 1, 1, 1, 0, 0]
@@ -175,7 +175,7 @@ def all_maps(n: int) -> MooreMachine:
 def parity() -> MooreMachine:
     """Return an acceptor of the strings of "0" and "1" that have an odd number of ones.
 
-    The smallest group task (Z₂, 2 states), and the smallest that a diagonal layer with entries in [0, 1] can't do. As
+    The smallest group task (Z₂, 2 states), and the smallest that a diagonal layer with entries in [0, 1] cannot do. As
     a transduction it is `sum_mod(2)`, with False and True for 0 and 1.
 
     >>> parity().transduce("1101")

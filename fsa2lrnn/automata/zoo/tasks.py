@@ -184,7 +184,7 @@ def _arguments(text: str, source: str) -> tuple[list[Any], dict[str, Any]]:
         argument = _ARGUMENT.match(text, position)
         if argument is None or (named and argument[1] is None) or argument[1] in named:
             raise UnsupportedFormat(
-                f"task {source!r} can't be read from {text[position:].strip()!r} on: give values separated by commas, "
+                f"task {source!r} cannot be read from {text[position:].strip()!r} on: give values separated by commas, "
                 'then name=value, each name once; quote text that holds spaces, commas or brackets: letter="("'
             )
         if argument[1] is None:

@@ -39,21 +39,23 @@ def certify(
         )
     outputs.check(output, "a certificate", ".json")
     if (folder := sources.exported_folder(model)) is not None:
+        typed = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet)}"
         raise UnsupportedFormat(
             f"{folder} is a folder that `export` wrote, and certificates are for models ({options.MODEL_SUFFIX}): "
-            f"`fsa2lrnn verify {quote(model)} {quote(source)}` proves it on its own code"
+            f"`fsa2lrnn verify {typed}` proves it on its own code"
         )
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
         code = _check(network, machine, check, as_json)
     else:
-        code = _certify((model, source), network, machine, memory, seconds, output, as_json)
+        typed = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
+        code = _certify(model, typed, network, machine, memory, seconds, output, as_json)
     if code:
         raise typer.Exit(code)
 
 
 def _certify(
-    names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
+    title: str, typed: str, network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
     from fsa2lrnn.cli import console, evidence
@@ -73,9 +75,9 @@ def _certify(
     else:
         saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
         limit = [] if cut is None else [("time limit", cut)]
-        console.facts(names[0], [*evidence.certificate_rows(certificate, certificate.scope), *limit, saved])
+        console.facts(title, [*evidence.certificate_rows(certificate, certificate.scope), *limit, saved])
         if certificate.horizon and may_close(network):
-            console.then(f"fsa2lrnn verify {' '.join(map(quote, names))}, which may prove all lengths")
+            console.then(f"fsa2lrnn verify {typed}, which may prove all lengths")
     return options.NO if certificate.horizon == 0 else 0
 
 

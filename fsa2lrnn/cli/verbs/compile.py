@@ -54,7 +54,10 @@ def compile_(
     chosen = [("chosen", why)] if why else []
     saved = ("saved", str(output) if output else "no (-o FILE saves it)")
     console.facts("model", [*chosen, *sizes.model_rows(model), saved])
-    named, typed = quote(str(output or source)), quote(source)
+    more = sources.repeated(completion, alphabet)
+    named, typed = quote(str(output or source)), f"{quote(source)}{more}"
     console.then(
-        f"fsa2lrnn run {named} WORD --trace", f"fsa2lrnn verify {named} {typed}", f"fsa2lrnn draw {typed} -o p.html"
+        f"fsa2lrnn run {named} WORD --trace{'' if output else more}",
+        f"fsa2lrnn verify {named} {typed}",
+        f"fsa2lrnn draw {typed} -o p.html",
     )

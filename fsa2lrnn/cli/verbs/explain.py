@@ -50,12 +50,14 @@ def explain(
     if layer:
         exported = registry.require("huggingface.folders", "--layer")
 
-        exported.explain(machine, layer, certificates, as_json)
+        from fsa2lrnn.families.in_use import external_name
+
+        exported.explain(machine, list(map(external_name, layer)), certificates, as_json)
         return
 
     from fsa2lrnn.cli import console, explanation
 
     explanation.main(machine, family or [], certificates, as_json, max_block, token_shift, draw, max_seconds)
     if not as_json:
-        typed = quote(source)
+        typed = f"{quote(source)}{sources.repeated(completion, alphabet)}"
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from fsa2lrnn.cli import options, outputs, sources
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.lrnn.model import LRNN
 
 
 def repair(
@@ -72,5 +77,19 @@ def repair(
         save(repaired, output)
     if as_json:
         console.emit_json({**facts, "saved": str(output) if output else None})
-    else:
-        console.facts(model, [*rows, ("saved", str(output) if output else "no (-o FILE saves it)")])
+        return
+    console.facts(model, [*rows, ("saved", str(output) if output else "no (-o FILE saves it)")])
+    if output is not None:
+        typed = f"{quote(str(output))} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
+        # `verify` counts every output, also those that the model lacks, and that of the empty word unless told not to.
+        is_provable = mode == "dyadic" and set(machine.outputs) <= set(repaired.outputs)
+        verb, more = ("verify", _empty_word(repaired, machine)) if snap or is_provable else ("certify", "")
+        console.then(f"fsa2lrnn {verb} {typed}{more}")
+
+
+def _empty_word(repaired: LRNN, machine: MooreMachine) -> str:
+    """Return the option that `verify` needs if the repaired model is wrong on the empty word, else an empty text."""
+    from fsa2lrnn.lrnn.model import decode
+
+    output = repaired.outputs[int(decode(repaired.initial_logits()))]
+    return "" if output == machine.outputs[machine.start] else " --no-empty-word"

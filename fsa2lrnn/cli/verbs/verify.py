@@ -39,7 +39,7 @@ def verify(
         return
 
     from fsa2lrnn.cli import activity, console, evidence
-    from fsa2lrnn.verification import Proved, Undecided, prove_equivalent
+    from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
     from fsa2lrnn.verification.exactness import may_close
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
@@ -47,8 +47,17 @@ def verify(
     verdict = prove_equivalent(network, machine, max_states, empty_word, seconds=seconds, certificate=certificate)
     is_hopeless = isinstance(verdict, Undecided) and not may_close(network)
     evidence.tell(verdict, network.alphabet, as_json, not is_hopeless)
+    if certificate is not None and isinstance(verdict, Proved) and verdict.covers.environment:
+        console.error(
+            "warning",
+            f"`python -m fsa2lrnn.checker` does not read {certificate}: this model's steps round; use the certificate "
+            "that `fsa2lrnn certify` writes",
+        )
+    both = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
     if is_hopeless and not as_json:
-        both = f"{quote(model)} {quote(source)}"
         console.then(f"fsa2lrnn certify {both}", f"fsa2lrnn falsify {both}")
+    has_all = set(machine.outputs) <= set(network.outputs)
+    if isinstance(verdict, Refuted) and not verdict.word and has_all and not as_json:
+        console.then(f"fsa2lrnn verify {both} --no-empty-word")
     if not isinstance(verdict, Proved):
         raise typer.Exit(options.NO)

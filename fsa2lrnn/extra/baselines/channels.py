@@ -61,7 +61,7 @@ class ChannelConfig(LayerConfig):
         check_width(self.width * self.d_state)
         if self.copies < 1 or self.width % self.copies:
             raise UnsupportedFormat(
-                f"n_ssm = {self.n_ssm}: {self.width} channels can't share so many copies of A and B evenly, "
+                f"n_ssm = {self.n_ssm}: {self.width} channels cannot share so many copies of A and B evenly, "
                 "give a divisor of the width"
             )
         if not 0 < self.dt_min <= self.dt_max < math.inf:

@@ -121,7 +121,7 @@ class LiquidS4Layer(S4Layer):
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output and the state of one step. Raises `UnsupportedFormat` if `kernel` is not causal."""
         if not self.is_causal:
-            raise self._has_no_state("can't be run step by step")
+            raise self._has_no_state("cannot be run step by step")
         y, state = step(self.system(), u, state)
         return self.mixing(y), state
 
@@ -137,7 +137,7 @@ class LiquidS4Layer(S4Layer):
 
     def _published(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
         if channels.may_move(state):
-            raise self._has_no_state("can't read a word in pieces")
+            raise self._has_no_state("cannot read a word in pieces")
         if not u.shape[1]:
             return u, state
         start = super().initial_state(len(u))

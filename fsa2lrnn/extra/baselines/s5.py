@@ -50,7 +50,7 @@ class S5Config(LayerConfig):
             raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
         if self.blocks < 1 or self.ssm_size < 1 or self.ssm_size % self.blocks:
             raise UnsupportedFormat(
-                f"blocks = {self.blocks}: {self.ssm_size} states can't be cut evenly into so many, "
+                f"blocks = {self.blocks}: {self.ssm_size} states cannot be cut evenly into so many, "
                 "give a divisor of ssm_size"
             )
         hippo.check_size(self.ssm_size, "ssm_size")

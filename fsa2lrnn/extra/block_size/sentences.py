@@ -10,7 +10,7 @@ from flint import fmpz  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.deadline import HAS_PASSED, NEVER, Deadline
 from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
 from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock, SizeBounds
 from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
@@ -160,7 +160,7 @@ def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNee
     if reason := too_large(minimise(machine)):
         return reason
     if deadline.left() <= 0:
-        return "the time limit has passed: give more seconds"
+        return f"the time limit {HAS_PASSED}"
     answers = needs(machine, min(BUDGET, deadline.share(0.1).seconds))
     for answer in answers.blocks.values():
         answer.check()

@@ -192,7 +192,7 @@ class Sweep:
                 if isinstance(name, str) and name not in NETWORKS
             ]
         if faults:
-            raise UnsupportedFormat("the sweep can't be read: " + "; ".join(faults))
+            raise UnsupportedFormat("the sweep cannot be read: " + "; ".join(faults))
         fields = {name: values[name] for name in ("settings", "preset") if name in values}
         fields |= {name: tuple(values[name]) for name in ("tasks", "seeds") if name in values}
         if "networks" in values:
@@ -217,7 +217,7 @@ def read(path: Path) -> dict[str, Any]:
     try:
         values = readers[path.suffix](read_text(path), "the text")
     except UnsupportedFormat as error:
-        raise UnsupportedFormat(f"{path} can't be read ({error}): give a {path.suffix[1:].upper()} table") from error
+        raise UnsupportedFormat(f"{path} cannot be read ({error}): give a {path.suffix[1:].upper()} table") from error
     if not isinstance(values, dict):
         raise UnsupportedFormat(f"{path} holds a {type(values).__name__}: give a table of {', '.join(_FIELDS)}")
     for name in ("networks", "settings"):

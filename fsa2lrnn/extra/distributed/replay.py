@@ -58,7 +58,7 @@ class GraphReplay:
                 self._result = self._step()
         except RuntimeError as error:
             raise UnsupportedFormat(
-                f"a step of this network can't be recorded as a CUDA graph ({str(error).partition(chr(10))[0]}): set "
+                f"a step of this network cannot be recorded as a CUDA graph ({str(error).partition(chr(10))[0]}): set "
                 "cuda_graph=False"
             ) from error
         self._graph = graph

@@ -83,7 +83,7 @@ def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[
         value = parse_json(text, origin)
         read(kind, value, "the result", pass_over=True)
     except UnsupportedFormat as error:
-        raise CheckpointError(f"{origin} is no result of a run ({error}): remove it") from error
+        raise CheckpointError(f"{origin} is not a result of a run ({error}): remove it") from error
     return value
 
 

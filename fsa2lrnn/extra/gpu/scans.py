@@ -128,7 +128,7 @@ class _GpuScan(Function):
         if tokens is not None and tokens.numel():
             # The kernels would read past the tables; this check does not synchronise.
             low, high = tokens.aminmax()
-            message = f"a token is no row of the tables: 0..{len(A) - 1}"
+            message = f"a token is not a row of the tables: 0..{len(A) - 1}"
             torch.ops.aten._assert_async.msg((low >= 0) & (high < len(A)), message)
         tokens = None if tokens is None else tokens.contiguous()
         return _forward(tokens, A.contiguous(), v.contiguous(), x0.contiguous())

@@ -97,7 +97,7 @@ def described(folder: Path) -> tuple[MooreMachine, str]:
         return from_json(json.dumps(value["machine"])), str(value["layer"])
     except (OSError, KeyError, TypeError) as fault:
         raise CheckpointError(
-            f"{folder} is no folder that `fsa2lrnn export` wrote ({fault!r}): export it again"
+            f"{folder} is not a folder that `fsa2lrnn export` wrote ({fault!r}): export it again"
         ) from None
 
 
@@ -186,7 +186,7 @@ def _check_fields(folder: Path, reference: Path) -> None:
         try:
             fields, expected = (parse_json(read_text(place), str(place)) for place in (file, path))
         except (OSError, UnsupportedFormat) as fault:
-            raise CheckpointError(f"{file} can't be read ({fault}): export it again") from None
+            raise CheckpointError(f"{file} cannot be read ({fault}): export it again") from None
         notes = _NOTES.get(path.name, set())
         fields, expected = (
             {name: part for name, part in value.items() if name not in notes} if isinstance(value, dict) else value

@@ -71,7 +71,7 @@ def recheck(certificate: Any, most_read: int = MOST_READ) -> str:
 def _recheck(certificate: Any, most_read: int) -> str:
     _require(isinstance(certificate, dict) and set(certificate) == _FIELDS, f"the fields are not {sorted(_FIELDS)}")
     form = certificate["format"], certificate["version"]
-    _require(form == FORM and type(form[1]) is int, f"{str(form)[:80]} is no certificate that this file can read")
+    _require(form == FORM and type(form[1]) is int, f"{str(form)[:80]} is not a certificate that this file can read")
     layer, argument = certificate["layer"], certificate["argument"]
     _require(layer in LAYERS, f"layer {str(layer)[:80]!r} is not known")
     _require(argument == LAYERS[layer], f"the argument {str(argument)[:80]!r} does not hold for {layer}")
@@ -94,12 +94,12 @@ def _recheck(certificate: Any, most_read: int) -> str:
     found = [outputs[_run(state, after, delta)] for state in cycle]
     differ = any(found[i] != found[(i + period) % len(found)] for i in range(len(found)))
     _require(differ, f"the outputs have period {period} in the end, as the layer's have")
-    return f"impossible: {scope} of {layer}, whose states recur, can't put out what this machine does"
+    return f"impossible: {scope} of {layer}, whose states recur, cannot put out what this machine does"
 
 
 def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
     names = {"alphabet", "delta", "outputs", "start"}
-    _require(isinstance(value, dict) and set(value) == names, "the machine is no machine")
+    _require(isinstance(value, dict) and set(value) == names, "the machine has other fields than a machine")
     delta: Any = value["delta"]
     _require(all(type(value[name]) is list for name in names - {"start"}), "alphabet, delta, outputs are lists")
     letters = [_symbol(letter) for letter in value["alphabet"]]
@@ -108,8 +108,8 @@ def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
     n = len(outputs)
     _require(isinstance(delta, list) and len(delta) == len(value["alphabet"]) > 0 and n > 0, "no states or no letters")
     rows = all(isinstance(row, list) and len(row) == n for row in delta)
-    _require(rows and all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is no complete table")
-    _require(type(start) is int and 0 <= start < n, "the start is no state")
+    _require(rows and all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is not a complete table")
+    _require(type(start) is int and 0 <= start < n, "the start is not a state")
     return delta, outputs, start
 
 
@@ -118,7 +118,7 @@ def _symbol(value: Any) -> Any:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
             return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
-    _require(value is None or type(value) in (str, int, float, bool), "a letter or an output is no symbol")
+    _require(value is None or type(value) in (str, int, float, bool), "a letter or an output is not a symbol")
     _require(value == value, "a letter or an output is not equal to itself")
     # Hashes of longer integers are known in advance, so that sets of them could be made to take quadratic time.
     is_short = type(value) is not int or value.bit_length() < 64
@@ -127,7 +127,7 @@ def _symbol(value: Any) -> Any:
 
 
 def _word(value: Any, delta: list[list[int]]) -> list[int]:
-    _require(type(value) is list, "a word is no list")
+    _require(type(value) is list, "a word is not a list")
     _require(
         all(type(a) is int and 0 <= a < len(delta) for a in value), "a word has a letter that is none of the machine's"
     )

@@ -165,7 +165,7 @@ def answer(machine: MooreMachine, layer: str) -> LayerAnswer:
     refusal = refuse(machine, layer)
     if refusal is not None and refusal.is_of_stacks:
         return LayerAnswer("no", refusal.explain(), refusal=refusal)
-    one = "" if refusal is None else f"; one layer alone can't hold it: {refusal.explain()}"
+    one = "" if refusal is None else f"; one layer alone cannot hold it: {refusal.explain()}"
     try:
         plan = file.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:

@@ -97,7 +97,7 @@ def zeros(model: Any) -> list[torch.Tensor]:
 def check_weights(path: Path, weights: Any) -> None:
     """Raise `CheckpointError` unless all shapes are those that the step multiplies, without broadcasting."""
     if not isinstance(weights, dict) or not all(isinstance(part, torch.Tensor) for part in weights.values()):
-        raise CheckpointError(f"{path} is no table of tensors: give the .pth file of an RWKV-7 model")
+        raise CheckpointError(f"{path} is not a table of tensors: give the .pth file of an RWKV-7 model")
     held = sum(part.numel() * part.element_size() for part in weights.values())
     if held > (size := path.stat().st_size):
         raise CheckpointError(f"{path} has {size:,} bytes, and its tensors are {held:,}: download it again")
@@ -117,9 +117,9 @@ def check_weights(path: Path, weights: Any) -> None:
         want(name, H)
     r_k = weights.get("blocks.0.att.r_k")
     if faults:
-        raise CheckpointError(f"{path} is no model of RWKV-7: {'; '.join(faults)}")
+        raise CheckpointError(f"{path} is not a model of RWKV-7: {'; '.join(faults)}")
     if r_k is None or r_k.ndim != 2 or r_k.numel() != H or 1 in r_k.shape:
-        raise CheckpointError(f"{path} has no blocks.0.att.r_k of heads times their size: it is no model of RWKV-7")
+        raise CheckpointError(f"{path} has no blocks.0.att.r_k of heads times their size: it is not a model of RWKV-7")
     numbers = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
     if numbers != set(map(str, range(len(numbers)))):
         raise CheckpointError(f"{path}: blocks {shortened(', '.join(sorted(numbers)))} are not numbered from 0 on")
@@ -139,7 +139,7 @@ def check_weights(path: Path, weights: Any) -> None:
         width, _ = want(f"blocks.{i}.ffn.key.weight", None, H)
         want(f"blocks.{i}.ffn.value.weight", H, width)
     if faults:
-        raise CheckpointError(f"{path} is no model of RWKV-7: {'; '.join(faults[:5])}")
+        raise CheckpointError(f"{path} is not a model of RWKV-7: {'; '.join(faults[:5])}")
 
 
 def package() -> Any:

@@ -1,7 +1,7 @@
 """Training that ends in a proof: a layer of one-hot columns is an automaton, and usually one of its heads the machine.
 
 `methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
-`mending` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
+`patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
 produces both. `distilling` learns from a trained model. Layers whose heads implement a machine together are verified as
 a `whole`: hard diagonal layers and reflections, whose limits `theory` predicts, and several layers of blocks (`deep`),
 into which `cascades` distils a machine's components.

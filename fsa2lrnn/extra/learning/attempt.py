@@ -14,7 +14,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.extra.learning.deep import begin, deep_network
 from fsa2lrnn.extra.learning.examples import Examples
-from fsa2lrnn.extra.learning.mending import PatchedTable, patch_table
+from fsa2lrnn.extra.learning.patching import PatchedTable, patch_table
 from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig

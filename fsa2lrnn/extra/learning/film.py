@@ -32,7 +32,7 @@ class Frame:
     Args:
         step, number: the step of the run, and the number of its start.
         length: the length of the training words.
-        event: "focused" or "mended" if the start continues with one head from here; else empty.
+        event: "focused" or "repaired" if the start continues with one head from here; else empty.
         heads: the indices of these heads among the start's.
         start: the initial state of each head.
         next_state: the next states, indexed [letter][head][state].

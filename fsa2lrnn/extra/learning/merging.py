@@ -39,7 +39,7 @@ def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
     inferred = None if rpni.root_node is None else rpni.run_rpni()
     if inferred is None:
         raise UnsupportedFormat(
-            'RPNI takes words that don\'t contradict each other: mend them, or learn with method="train" and noise'
+            'RPNI takes words that do not contradict each other: correct them, or learn with method="train" and noise'
         )
     return machine_of_aalpy(inferred, data)
 

@@ -247,7 +247,7 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
             return None, read_words(source, alphabet)
         if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
             raise UnsupportedFormat(
-                f"{str(source)!r} can't be read, its kind is not known: words with outputs are in .jsonl and .csv, "
+                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl and .csv, "
                 f"automata in {endings()}"
             )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None

@@ -15,7 +15,7 @@ earlier ones, so the terms are uncorrelated, however often a node occurs. A chil
 becomes a state; otherwise the fold with the largest gain over uniform labels, Σ log p(y) + log C, is made.
 
 A wrong fold affects all later ones. So several bounds are tried, the best results are repaired by local search
-(`mending`), and the machine with the shortest description of the labels and itself, in nats, is returned. If the share
+(`patching`), and the machine with the shortest description of the labels and itself, in nats, is returned. If the share
 of wrong labels is unknown, several shares are tried in the same way.
 """
 
@@ -29,7 +29,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.extra.learning.folding import merge_states, prefix_tree
-from fsa2lrnn.extra.learning.mending import patch_table
+from fsa2lrnn.extra.learning.patching import patch_table
 from fsa2lrnn.extra.learning.word_files import Data
 from fsa2lrnn.lower.harden import Heads
 

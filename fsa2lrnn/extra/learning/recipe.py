@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass, fields
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
@@ -12,6 +12,8 @@ from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
 
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
+EARLIER = {"mend": "repair"}
+"""Earlier names of settings, accepted as arguments and in saved runs."""
 _HEADS = 12  # of layers other than blocks
 _REFINED = 1.5  # times the states of a machine in a block, if labels separate states
 _SMALL, _LARGE = (
@@ -56,11 +58,12 @@ class Recipe:
         decay, floor: at full word length the rate falls to `floor` times itself in `decay` steps.
         ease: the steps without growth after which the rate falls at shorter lengths too, until words grow again.
         look: the steps between two evaluations of the heads.
-        mend: the steps between two attempts to repair the best head (`mending`) if labels are correct; 0 for none.
+        repair: the steps between two attempts to repair the best head (`patching`) if labels are correct; 0 for none.
         patience: the steps without growth after which a start ends.
         settle: the steps at full length after which noisy labels count as learned.
         steps: the steps of all starts together.
         seconds: the time limit, None for no limit; with a limit the result depends on the speed of the machine.
+        mend: the earlier name of `repair`.
 
     Raises:
         UnsupportedFormat: with every invalid value.
@@ -90,15 +93,18 @@ class Recipe:
     floor: Annotated[float, Allowed("a share above 0", lambda x: 0 < x <= 1)] = 0.02
     ease: _Count = 200
     look: _Count = 20
-    mend: Annotated[int, whole(0, _MOST)] = 100
+    repair: Annotated[int, whole(0, _MOST)] = 100
     patience: _Count = 700
     settle: _Count = 1000
     steps: _Count = 20_000
     seconds: Annotated[float | None, Allowed("a number above 0, or None for no limit", lambda x: x > 0)] = None
     seed: Annotated[int, whole(0, (1 << 32) - 1)] = 0
     threads: _Count = 1
+    mend: InitVar[int | None] = None
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, earlier: int | None) -> None:
+        if earlier is not None:
+            object.__setattr__(self, "repair", earlier)
         check_fields(self, "the recipe does not fit")
         if self.layer != "block" and not is_automaton(self.layer):
             hard = ["block", *(name for name in LAYERS if is_automaton(name))]
@@ -174,10 +180,9 @@ def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -
     >>> recipe_for(51).heads, recipe_for(5, heads=2).heads, recipe_for(5, is_refined=True).heads
     (6, 2, 1)
     """
-    if unknown := sorted(set(changes) - set(Recipe.__dataclass_fields__)):
-        raise UnsupportedFormat(
-            f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(Recipe.__dataclass_fields__)}"
-        )
+    names = [field.name for field in fields(Recipe)]
+    if unknown := sorted(set(changes) - {*names, *EARLIER}):
+        raise UnsupportedFormat(f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(names)}")
     if changes.get("layer", "block") != "block":
         return Recipe(**{"heads": _HEADS, **changes})
     plain = {"layers": 1, "noise": 0.0, "suffixes": n_states}

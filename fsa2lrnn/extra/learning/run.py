@@ -217,7 +217,7 @@ class LearningRun:
         return alone
 
     def _is_to_be_repaired(self) -> bool:
-        every, at = self.recipe.mend, self.attempt.at
+        every, at = self.recipe.repair, self.attempt.at
         return bool(every) and self.recipe.is_clean and not self.attempt.is_alone and at.step % every < self.recipe.look
 
     def _repaired(self, head: int) -> LearningStart | None:
@@ -230,7 +230,7 @@ class LearningRun:
             patched = alone.repair(batch, self.deadline)
             changes += patched.changes
             if patched.after:
-                self.note("not mended", head=head, changes=changes, before=patched.before, after=patched.after)
+                self.note("not repaired", head=head, changes=changes, before=patched.before, after=patched.after)
                 return None
             observed = observe(alone.heads, batch, examples.alphabet, examples.outputs)
             candidate = machine_of(observed, (0,))
@@ -238,8 +238,8 @@ class LearningRun:
                 return None
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
-                self.note("mended", head=head, changes=changes, states=candidate.machine.n_states)
-                self._take(alone, observed, "mended", (head,))
+                self.note("repaired", head=head, changes=changes, states=candidate.machine.n_states)
+                self._take(alone, observed, "repaired", (head,))
                 return alone
             self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(examples, FreshWords):

@@ -22,7 +22,7 @@ from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.film import HeadHistory, read_film
 from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import Recipe
+from fsa2lrnn.extra.learning.recipe import EARLIER, Recipe
 from fsa2lrnn.extra.learning.result import Agreement, Learned
 from fsa2lrnn.extra.learning.run import LearningRun, LearningState
 from fsa2lrnn.files import write_atomically
@@ -73,7 +73,7 @@ class RunFolder:
         self.folder, self.saved_at = folder, time.monotonic()
         path = folder / ASKED
         if resume and path.exists():
-            before = read(RunRequest, parse_json(path.read_bytes(), str(path)), str(path))
+            before = _read(RunRequest, path)
             if before.version == 1 and before.recipe.noise:
                 raise UnsupportedFormat(
                     f"{folder} was written by an earlier version, in which noise = {before.recipe.noise} was the share "
@@ -205,7 +205,11 @@ def read_finished(folder: Path) -> FinishedRun:
 
 
 def _read(kind: type[_T], path: Path) -> _T:
-    return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
+    value = parse_json(path.read_bytes(), str(path))
+    recipe = value.get("recipe") if isinstance(value, dict) else None
+    if isinstance(recipe, dict):
+        value["recipe"] = {EARLIER.get(name, name): setting for name, setting in recipe.items()}
+    return read(kind, value, str(path), _VERDICTS)
 
 
 def read_agreement(run: FinishedRun) -> Agreement | None:

@@ -7,7 +7,8 @@ A line of a `.jsonl` file is one of
     [["a", "b"], true]                          the same as a pair, AALpy's form
 
 A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs are strings, separated by blanks,
-and a word without a blank is read character by character.
+and a word without a blank is read character by character. Outputs are booleans if all of them are true or false, in
+upper or lower case.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ class Data:
                     )
         if clashes:
             raise UnsupportedFormat(
-                f"the words contradict each other: {_some(clashes)}; mend them, or say that labels may be wrong (noise)"
+                f"the words contradict each other: {_some(clashes)}; correct them, or state a label noise (noise)"
             )
 
     def split(self, held_out: float, seed: int) -> tuple[Data, Data | None]:
@@ -137,7 +138,7 @@ def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None)
     faults: list[str] = []
     for line, pair in enumerate(pairs, 1):
         if not (isinstance(pair, Sequence) and len(pair) == 2 and isinstance(pair[0], Sequence)):
-            faults.append(f"line {line}: {shown(pair)} is no pair (word, output)")
+            faults.append(f"line {line}: {shown(pair)} is not a pair (word, output)")
             continue
         word = tuple(pair[0])
         entries.append(_Entry(line, word, (*[_NONE] * len(word), pair[1])))
@@ -168,7 +169,7 @@ def _entry(line: int, value: Any) -> _Entry:
     if "output" in value:
         return _Entry(line, word, (*[_NONE] * len(word), symbols.from_json(value["output"])))
     if not isinstance(value["outputs"], list):
-        raise UnsupportedFormat(f"outputs = {shown(value['outputs'])} is no list")
+        raise UnsupportedFormat(f"outputs = {shown(value['outputs'])} is not a list")
     return _dense(line, word, [symbols.from_json(output) for output in value["outputs"]])
 
 
@@ -188,7 +189,8 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
     try:
         header = [name.strip() for name in next(rows, [])]
         if header not in (["word", "output"], ["word", "outputs"]):
-            faults.append(f"line 1: the columns are {', '.join(header) or 'none'}, not word,output or word,outputs")
+            columns = f"the columns are {', '.join(header)}" if any(header) else "there are no columns"
+            faults.append(f"line 1: {columns}: begin the file with word,output or word,outputs")
             return []
         entries: list[_Entry] = []
         numbered = [(rows.line_num, row) for row in rows if row]
@@ -209,7 +211,11 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
     except csv.Error as fault:
         faults.append(f"line {rows.line_num}: {fault}")
         return []
-    return entries
+    outputs = {output for entry in entries for output in entry.outputs if output is not _NONE}
+    truth = {output: output.casefold() == "true" for output in outputs if output.casefold() in ("true", "false")}
+    if len(truth) < len(outputs):
+        return entries
+    return [entry._replace(outputs=tuple(truth.get(output, _NONE) for output in entry.outputs)) for entry in entries]
 
 
 def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: Sequence[Hashable] | None) -> Data:
@@ -227,7 +233,8 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
         raise UnsupportedFormat(f"{origin}: {_some(faults)}")
     longest = max((len(entry.word) for entry in entries), default=0)
     if not longest:
-        raise UnsupportedFormat(f"{origin} holds no word of one letter or more: there is nothing to learn from")
+        content = "only the empty word" if entries else "no words"
+        raise UnsupportedFormat(f"{origin} has {content}: add lines, each with a word of one or more letters")
     if len(outputs.symbols) < 2:
         raise UnsupportedFormat(
             f"{origin} holds the output {outputs.symbols[0]!r} and no other: there is nothing to learn from"
@@ -261,7 +268,7 @@ class _Symbols:
         try:
             i = self._index.get(symbol)
         except TypeError:
-            raise UnsupportedFormat(f"{self._kind} {shown(symbol)} can't be a key: use texts or numbers") from None
+            raise UnsupportedFormat(f"{self._kind} {shown(symbol)} cannot be a key: use texts or numbers") from None
         if i is None:
             if self._is_fixed:
                 raise UnsupportedFormat(f"{self._kind} {shown(symbol)} is none of {', '.join(map(repr, self.symbols))}")

@@ -182,8 +182,9 @@ def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
         return []
     heads = aligned["heads"]
     kinds = ", ".join(f"{h} {heads[h]['kind']}" for h in aligned["carrying"])
+    carrying = f"{len(aligned['carrying'])} of {len(heads)} carry the state: {kinds}"
     probe = aligned["probe"]
     return [
         ("affine probe", f"R² {probe['r2']:.4f}, worst error {probe['worst_error']:.3f}"),
-        ("heads", f"{len(aligned['carrying'])} of {len(heads)} carry the state: {kinds}"),
+        ("heads", carrying if kinds else f"none of {len(heads)} carries the state alone"),
     ]

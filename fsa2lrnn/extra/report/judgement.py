@@ -90,7 +90,7 @@ class ModelAssessment(Brief):
         value["extraction"] |= {"isomorphic": self.isomorphic}
         if self.alignment is not None:
             value["alignment"] = _aligned(self.alignment)
-        return {**value, "mended": [repair.to_json() for repair in self.repairs], "seconds": self.seconds}
+        return {**value, "repairs": [repair.to_json() for repair in self.repairs], "seconds": self.seconds}
 
 
 def judge(

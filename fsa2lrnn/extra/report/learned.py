@@ -146,8 +146,9 @@ def _machine_of_head(steps: _Steps, i: int, states: list[int], start: int, alpha
 DRAWN = 24  # states of a machine that is drawn
 _EVENTS = {
     "focused": "from here one head alone is trained, the best",
-    "mended": "the best head is mended by search, and goes on alone",
+    "repaired": "the best head is repaired by search, and goes on alone",
 }
+_EVENTS["mended"] = _EVENTS["repaired"]  # the earlier name, in saved histories
 _COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "states were merged by a test"}
 
 

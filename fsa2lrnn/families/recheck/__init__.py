@@ -71,7 +71,7 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 def _recheck(certificate: dict[str, Any]) -> str:
     form = certificate["format"], certificate["version"]
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
-    require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
+    require(form in FORMS and type(form[1]) is int, f"{names} is not a certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
     if family in KINDS:
         require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")

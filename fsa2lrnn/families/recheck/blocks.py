@@ -15,7 +15,7 @@ FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
 
 def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: int) -> str:
     field, verdict = certificate["field"], certificate["verdict"]
-    require(field in FIELDS, f"{str(field)[:80]!r} is no field: rational, real and complex are Q, R and C")
+    require(field in FIELDS, f"{str(field)[:80]!r} is not a field: rational, real and complex are Q, R and C")
     name = f"layer of {FIELDS[field]} blocks of size {size}"
     if verdict == "representable":
         sizes = check_block_functions(certificate, machine, field)

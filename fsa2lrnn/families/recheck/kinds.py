@@ -47,7 +47,7 @@ def _check_commutant(value: Any, kind: CheckedKind, field: str) -> tuple[int, in
     d = len(kind.path) + 1
     names = ("polynomial", "irreducible", "generator", "pair", "squares", "prime")
     polynomial, reason, generator, pair, squares, prime = fields(value, *names)
-    require(all(type(c) is int for c in as_list(polynomial)), "a polynomial has a coefficient that is no integer")
+    require(all(type(c) is int for c in as_list(polynomial)), "a polynomial has a coefficient that is not an integer")
     k, one = len(polynomial) - 1, [int(j == 0) for j in range(d)]
     require(k >= 1 and polynomial[-1] == 1, "a polynomial is not monic")
     check_irreducible(polynomial, reason)

@@ -28,10 +28,10 @@ def read_machine(value: Any) -> CheckedMachine:
     n = len(outputs)
     require(n > 0 and len(delta) == len(alphabet) > 0, "the machine has no states or no letters")
     require(len({_symbol(letter) for letter in alphabet}) == len(alphabet), "a letter stands twice in the alphabet")
-    require(all(len(as_list(row)) == n for row in delta), "delta is no complete table")
-    require(all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is no complete table")
-    require(type(start) is int and 0 <= start < n, "the start is no state")
-    require(_all_reachable(delta, start), "some state can't be reached, so it need not have a vector")
+    require(all(len(as_list(row)) == n for row in delta), "delta is not a complete table")
+    require(all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is not a complete table")
+    require(type(start) is int and 0 <= start < n, "the start is not a state")
+    require(_all_reachable(delta, start), "some state cannot be reached, so it need not have a vector")
     machine = CheckedMachine(delta, [_symbol(output) for output in outputs])
     alike = next((block for block in _blocks(machine) if len(block) > 1), None)
     require(alike is None, f"the machine is not minimal: states {sorted(alike or ())[:8]} are equivalent")
@@ -43,7 +43,7 @@ def _symbol(value: Any) -> Any:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
             return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
-    require(value is None or type(value) in (str, int, float, bool), "a letter or output is no symbol")
+    require(value is None or type(value) in (str, int, float, bool), "a letter or output is not a symbol")
     require(value == value, "an output is not equal to itself")
     # Hashes of longer integers are known in advance, so that sets of them could be made to take quadratic time.
     is_short = type(value) is not int or value.bit_length() < 64
@@ -100,7 +100,7 @@ def read_word(value: Any, machine: CheckedMachine) -> Word:
         a, repetitions = as_list(run)
         require(type(a) is int and 0 <= a < len(machine.delta), "a word has a letter that is none of the machine's")
         is_number = type(repetitions) is int and repetitions >= 0
-        require(is_number, "a word repeats a letter a negative number of times, or one that is no integer")
+        require(is_number, "a word repeats a letter a negative number of times, or one that is not an integer")
     return value
 
 

@@ -122,7 +122,7 @@ def read_element(value: Any, machine: CheckedMachine) -> list[tuple[int, list[in
     terms = [(c, as_list(word)) for c, word in map(as_list, as_list(value))]
     letters = range(len(machine.delta))
     is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in terms)
-    require(is_element, "an element is no combination of words")
+    require(is_element, "an element is not a combination of words")
     return terms
 
 

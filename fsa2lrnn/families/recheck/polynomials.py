@@ -41,13 +41,13 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
         roots = k > 1 and any(not _value(polynomial, r) for r in range(-largest - 1, largest + 2))
         require(not roots, "a polynomial has a root")
     elif kind == "cyclotomic":
-        require(1 <= m <= MAX_ORDER, f"{m} is no order of a root of unity, or beyond {MAX_ORDER}")
+        require(1 <= m <= MAX_ORDER, f"{m} is not the order of a root of unity up to {MAX_ORDER}")
         require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
     else:
         require(kind == "prime" and m >= largest + 3, "a value at a small number proves nothing")
         is_small = (k - 1) * (m.bit_length() - 1) <= 82  # the value is at least m^(k-1), and `is_prime` goes to 2^82
         require(is_small, f"the value at {str(m)[:80]} is too large to tell whether it is a prime")
-        require(is_prime(abs(_value(polynomial, m))), f"the value at {m} is no prime, or too large to tell")
+        require(is_prime(abs(_value(polynomial, m))), f"the value at {m} is not a prime, or too large to tell")
 
 
 def _value(polynomial: list[Any], x: Any) -> Any:

@@ -58,14 +58,14 @@ def steps_of(numbers: Iterable[Any]) -> int:
 
 def fields(value: Any, *names: str) -> list[Any]:
     """Return the values of an object, checking that it has these fields and no others."""
-    require(type(value) is dict, f"an object of {', '.join(names)} is no object")
+    require(type(value) is dict, f"the value with {', '.join(names)} is not an object")
     odd = min(map(str, set(names) ^ set(value)), default=None)
     require(odd is None, f"{str(odd)[:80]!r} is missing or too many: expected are {', '.join(names)}")
     return [value[name] for name in names]
 
 
 def as_list(value: Any) -> list[Any]:
-    require(type(value) is list, "something is no list")
+    require(type(value) is list, f"{str(value)[:80]} is not a list")
     return value
 
 

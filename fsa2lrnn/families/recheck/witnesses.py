@@ -31,9 +31,9 @@ def _check_channel(channel: Any, machine: CheckedMachine, form: MatrixHypotheses
     largest = ORDERS.get(form.eigenvalues or "")
     if form.beta is not None:  # a channel is a head of one dimension with the factor 1 - beta
         largest = 1 if form.beta < 2 else 2
-    require(type(order) is int and 1 <= order <= MAX_ORDER, f"{order} is no order of a root of unity, or beyond 5000")
+    require(type(order) is int and 1 <= order <= MAX_ORDER, f"{order} is not the order of a root of unity up to 5000")
     require(largest is None or order <= largest, f"a multiplier of order {order} is outside the family")
-    require(all(power is None or type(power) is int for power in as_list(exponents)), "an exponent is no integer")
+    require(all(power is None or type(power) is int for power in as_list(exponents)), "an exponent is not an integer")
     is_one = len(set(exponents)) == 1
     require(is_one or form.letters != "input-independent", "the multiplier depends on the letter")
     rows = [as_list(row) for row in (*as_list(values), *as_list(shifts))]
@@ -104,7 +104,7 @@ def _check_householder(certificate: dict[str, Any], machine: CheckedMachine, for
     keys, shifts = fields(certificate, *HEADER, *names)[len(HEADER) :][:2]
     rates = as_list(certificate.get("rates", [[1] * len(as_list(letter)) for letter in as_list(keys)]))
     n = machine.n
-    require("sink" not in names or (type(sink) is int and 0 <= sink < n), "the sink is no state")
+    require("sink" not in names or (type(sink) is int and 0 <= sink < n), "the sink is not a state")
     if "vectors" in names:
         rows = [as_list(vector) for vector in as_list(certificate["vectors"])]
         require(len(rows) == n, "there are vectors of other states")

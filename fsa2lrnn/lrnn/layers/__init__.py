@@ -111,7 +111,7 @@ def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]
     """Raise `UnsupportedFormat` for a class that is not a layer, lacks a required method, or shares its Config."""
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
-        raise UnsupportedFormat(f"{name} is no layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
+        raise UnsupportedFormat(f"{name} is not a layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
     if not issubclass(config, LayerConfig):
         raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
     if missing := [method for method in _REQUIRED if getattr(layer, method) is getattr(Layer, method)]:
@@ -153,7 +153,7 @@ def _imported(name: str) -> type[Layer]:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError, SyntaxError) as error:
         raise UnsupportedFormat(
-            f"layer {name!r} can't be had ({error}): give module:Class, the module being one that Python finds here"
+            f"layer {name!r} cannot be imported ({error}): give module:Class, with a module that Python finds here"
         ) from error
     finally:
         sys.path.remove(here)

@@ -96,7 +96,7 @@ class IndexLayerConfig(LayerConfig):
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
         """Raise `UnsupportedFormat`, because an index layer has no parameters to train."""
-        raise UnsupportedFormat("an index layer holds no parameters, so it can't be trained: take blocks")
+        raise UnsupportedFormat("an index layer holds no parameters, so it cannot be trained: take blocks")
 
 
 class Numbers(nn.Module):

@@ -153,7 +153,7 @@ def _write_centred(rows, A, a, powers, zero, sums, i, out):
 
 def _write_roots(rows, sums, i, powers, zero):
     total, q, more = rows.load(sums, i), rows.load(powers, zero, 2), rows.load(powers, zero, 3)
-    rows.store(rows.times(total, rows.power(total, q, more)), sums, i)  # so a sum that is no number shows
+    rows.store(rows.times(total, rows.power(total, q, more)), sums, i)  # so a sum that is not a number shows
 
 
 def _write_divided(rows, A, a, divisors, zero, out):

@@ -89,7 +89,7 @@ def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, me
 
     Raises:
         ValueError, UnsupportedFormat: as `scan`.
-        InvalidWord: for a token that is no row of the tables.
+        InvalidWord: for a token that is not a row of the tables.
 
     >>> import torch
     >>> A_table, v_table = torch.tensor([2.0, 0.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 5.0]).reshape(2, 1, 1)
@@ -205,4 +205,4 @@ def _check_tokens(tokens: Tensor, n_rows: int) -> None:
         # Under vmap, all words of all models are looked at.
         low, high = (int(end) for end in debug_unwrap(tokens).aminmax())
         if low < 0 or high >= n_rows:
-            raise InvalidWord(f"token {low if low < 0 else high} is no row of the tables: they run 0..{n_rows - 1}")
+            raise InvalidWord(f"token {low if low < 0 else high} is not a row of the tables: they run 0..{n_rows - 1}")

@@ -53,7 +53,8 @@ def exhaustive(comparison: ModelComparison, budget: Budget, below: int, clock: D
         n_next = int(words.live.sum())
         is_at_limit = n_next > budget.words or words.length + 1 >= below
         if is_at_limit or level * n_next / len(words) > clock.left():
-            what = f"all words, {counted(len(words), 'joint state')}"
+            reached = f"{counted(len(words), 'joint state')} at that length"
+            what = f"all words of at most {counted(words.length, 'letter')}, {reached}"
             return SearchOutcome(None, what, words.length, len(words), words.letters, is_at_limit)
         begun = clock.passed()
         scored = words.scored()
@@ -61,5 +62,5 @@ def exhaustive(comparison: ModelComparison, budget: Budget, below: int, clock: D
             return SearchOutcome(scored.failure, "all words", words.length, len(words), words.letters)
         words.keep_new(scored.ahead, scored.q)
         level = clock.passed() - begun
-    what = f"all words: {counted(words.seen, 'joint state')}, closed"
+    what = f"all words; no more than {counted(words.seen, 'joint state')} can be reached"
     return SearchOutcome(None, what, words.length, 0, words.letters, closed=True)

@@ -73,7 +73,11 @@ def test_the_table_for_people(capsys, monkeypatch):
         "locally testable",
         "which layer should I use?",
         "Gated DeltaNet, β ≤ 2     no",
-        "least size of blocks, with one vector a state",
+        "Mamba-3, minGRU, KDA: Mamba contains it (T3, T57)",
+        "Mamba, Gated DeltaNet, β ≤ 2: not in one layer (T3)",
+        "attention (masked, hard): not in one layer (T56)",
+        "`explain --layer NAME` for mamba, mamba-2, qwen3-next (Gated DeltaNet, β ≤ 1), olmo-hybrid (Gated DeltaNet, β",
+        "least size of blocks, with one vector per state",
         "real blocks                       2 (proved), since no fewer functions",
         "one-hot layer",
         "cascade",
@@ -81,6 +85,26 @@ def test_the_table_for_people(capsys, monkeypatch):
         assert piece in out
     explanation.main(zoo.ab_star(), ["mamba"], None, as_json=False)
     assert '"bab" and "bba" must agree' in capsys.readouterr().out
+
+
+@pytest.mark.extra("block_size")
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_is_said_once(capsys, monkeypatch):
+    monkeypatch.setattr(explanation.console.out, "width", 500)
+    explanation.main(zoo.group("S3"), [], None, as_json=False, max_block=3, max_seconds=7.0)
+    out = capsys.readouterr().out
+    assert out.count("--max-seconds") == 1
+    assert "the time limit passed before all questions were decided: allow more seconds, as --max-seconds 14\n" in out
+    assert "give more seconds" not in out
+    assert re.search(r"\nnone +no cascade .*\(.* and \d more: searching for a cascade: time limit\)", out)
+
+
+@pytest.mark.extra("huggingface")
+def test_a_layer_is_found_under_the_option_that_takes_it(call):
+    code, _, err = call("explain", "task:parity", "--family", "rwkv-7")
+    assert (code, "rwkv-7 names no family: write --layer rwkv-7" in err) == (2, True)
+    code, out, _ = call("explain", "task:parity", "--layer", "kda", "--layer", "gated-deltanet-negative")
+    assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (0, True, True)
 
 
 @pytest.mark.extra("block_size")
@@ -170,10 +194,10 @@ def test_only_what_prints_is_left(text):
 
 
 def test_the_console_escapes_what_streams_can_not_write(capsys, monkeypatch):
-    console.error("error", "x" * 100_000 + ": mend it [bold]")
+    console.error("error", "x" * 100_000 + ": repair it [bold]")
     err = capsys.readouterr().err
     assert err.startswith("error: xxx")
-    assert err.endswith("x: mend it [bold]\n")
+    assert err.endswith("x: repair it [bold]\n")
     left_out = int(re.search(r"…\(([\d,]+) characters\)…", err)[1].replace(",", ""))
     assert left_out == 100_000 - err.count("x")
     console.facts("title\x07", [("name", "[bold]\x1b[0m")])

@@ -101,6 +101,9 @@ def test_machines_over_more_letters_and_completions():
     model = compile_machine(zoo.sum_mod(3))
     with pytest.raises(InvalidMachine, match=r"both, where --completion sink or ignore says what new ones do$"):
         sources.check_letters(model, zoo.sum_mod(2), "S")
+    texts = MooreMachine(zoo.sum_mod(3).delta, "012", 0, zoo.sum_mod(3).alphabet)
+    with pytest.raises(InvalidMachine, match=r"no output of the model is one of S, .*: 0 is of type int, '0' of str"):
+        sources.check_letters(model, texts, "S")
 
 
 TINY = {

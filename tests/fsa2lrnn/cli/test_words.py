@@ -104,11 +104,11 @@ def test_lists_and_texts(text, alphabet, word):
         (
             "[1, 2",
             ("1", "2"),
-            r"the word begins with \[ and is no JSON list of letters \(.*\): write '\[\"a b\", \"c\"\]'",
+            r"the word begins with \[ and is not a JSON list of letters \(.*\): write '\[\"a b\", \"c\"\]'",
         ),
-        ("[[1]]", ("1", "2"), r"no JSON list of letters \(\[1\] is not a symbol"),
+        ("[[1]]", ("1", "2"), r"a JSON list of letters \(\[1\] is not a symbol"),
         ("[1]", ("1", "2"), r"write '1' \(str\), not 1 \(int\)"),
-        ("[" * 100_000, ("1", "2"), r"the word begins with \[ and is no JSON list"),
+        ("[" * 100_000, ("1", "2"), r"the word begins with \[ and is not a JSON list"),
     ],
 )
 def test_words_that_can_not_be_read(text, alphabet, message):

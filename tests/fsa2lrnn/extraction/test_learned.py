@@ -155,7 +155,7 @@ def test_long_suffixes_are_found_or_named():
     assert found.suffix_length == 9
     assert found.classes == 11
     model = compile_machine(MooreMachine([*late(12).delta, range(14)], late(12).outputs))
-    with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) can't be told apart by suffixes of up to 8 letters, but"):
+    with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) cannot be told apart by suffixes of up to 8 letters, but"):
         classes_of(asked(model), 100, 8, 10_000, 0)
     with pytest.raises(BudgetExceeded, match=r"2\d classes after .* raise max_classes \(20\)"):
         classes_of(asked(unbounded()), 20, 32, 10_000, 0)

@@ -143,7 +143,7 @@ def config_of(layer=None, **changes):
         (lambda m: m.update(version="2"), "of format version '2', and this fsa2lrnn reads up to 1: update fsa2lrnn"),
         (config_of({"block_sizes": [7]}), r"layers.0.x0 has shape \(1, 51\) in place of \(1, 7\)"),
         *(
-            (lambda m, config=config: m.update(config=config), "has a configuration that can't be read")
+            (lambda m, config=config: m.update(config=config), "has a configuration that cannot be read")
             for config in ("{", "[]", "{}", '{"layers": [{"kind": "spiral"}]}', '{"layers": 3}')
         ),
     ],
@@ -183,7 +183,7 @@ def test_nothing_is_made_of_sizes_that_the_tensors_do_not_have(saved, change, mo
 
     rewrite(saved, without_what_is_not_its_own)
     monkeypatch.setattr("fsa2lrnn.lrnn.checkpoint.LRNN", recorded)
-    with pytest.raises(CheckpointError, match=r"weights that can't be|does not hold the weights its config"):
+    with pytest.raises(CheckpointError, match=r"weights that cannot be made|does not hold the weights its config"):
         load(saved)
     assert built == ["meta"]
 
@@ -203,7 +203,7 @@ def test_a_failed_write_leaves_the_old_file_whole_and_what_json_cannot_hold_writ
 
 def test_symbols_that_json_cannot_hold_are_refused_before_anything_is_written(tmp_path):
     model = compile_machine(MooreMachine([[0]], [b"bytes"]))
-    with pytest.raises(UnsupportedFormat, match="of type bytes can't be written to JSON"):
+    with pytest.raises(UnsupportedFormat, match="of type bytes cannot be written to JSON"):
         save(model, tmp_path / "m.safetensors")
     assert not list(tmp_path.iterdir())
 

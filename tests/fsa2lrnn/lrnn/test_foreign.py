@@ -276,8 +276,8 @@ def test_who_asks_for_its_states_is_told_who_does_not(tmp_path):
     for ask in (extract, lambda model: prove_equivalent(model, zoo.sum_mod(3))):
         with pytest.raises(UnsupportedFormat, match=r"Wrapped.* LRNN.* falsify and extract_learned; .*from_tables"):
             ask(wrap(Sum(), zoo.sum_mod(3).alphabet, (0, 1, 2)))
-    with pytest.raises(UnsupportedFormat, match=r"Wrapped is no LRNN, .*: write a module of your own with torch\.save"):
+    with pytest.raises(UnsupportedFormat, match=r"Wrapped is not an LRNN, .* with torch\.save"):
         save(wrapped(), tmp_path / "m.safetensors")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UnsupportedFormat, match=r"function is no torch\.nn\.Module: put what computes logits into one"):
+    with pytest.raises(UnsupportedFormat, match=r"function is not a torch\.nn\.Module: put the logits' code into one"):
         wrap(lambda tokens: tokens, "ab", (0, 1))

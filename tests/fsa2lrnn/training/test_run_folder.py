@@ -98,7 +98,7 @@ def test_damaged_checkpoints_records_and_settings_are_named(folder):
     with pytest.raises(UnsupportedFormat, match=r"metrics.jsonl, line 3.loss is missing"):
         read_records(folder)
     (folder / run_folder.SETTINGS).write_bytes(b"[" * 100_000)
-    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .the text: nested deeper than 100"):
+    with pytest.raises(UnsupportedFormat, match=r"settings cannot be read .the text: nested deeper than 100"):
         prepared(folder)
 
 

@@ -142,7 +142,7 @@ def test_speed_that_is_not_to_be_had(changes, message):
     ["{", "[1]", '{"task": "task:parity", "colour": 1}', "{}", "[" * 100_000, b"\xff", '{"task": "a", "task": "b"}'],
 )
 def test_text_that_is_no_settings(text):
-    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .*give a JSON object of task, sampler"):
+    with pytest.raises(UnsupportedFormat, match=r"settings cannot be read .*give a JSON object of task, sampler"):
         Settings.from_json(text)
     with pytest.raises(UnsupportedFormat, match="batch = 0 must be"):
         Settings.from_json(json.dumps({"task": "task:parity", "batch": 0}))

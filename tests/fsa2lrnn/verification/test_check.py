@@ -172,7 +172,7 @@ def test_tails_that_do_not_hold_are_refused(slow, steady):
 def test_coordinates_that_are_none_are_refused(drifted):
     certificate, tables = drifted
     tube = certificate.tube
-    assert_refused(with_tube(certificate, basis=0 * tube.basis), tables, "can't be inverted")
+    assert_refused(with_tube(certificate, basis=0 * tube.basis), tables, "cannot be inverted")
     assert_refused(with_tube(certificate, basis=np.nan * tube.basis), tables, "basis has entries that are not finite")
     assert_refused(with_tube(certificate, basis=tube.basis[1:]), tables, "basis has shape")
     assert_refused(with_tube(certificate, part=tube.part + 1), tables, "directions are of 1 parts")
@@ -183,10 +183,10 @@ def test_coordinates_that_are_none_are_refused(drifted):
     assert_refused(with_tube(certificate, memory=10, start=10), tables, "ask for 177,147 sets")
     for factor in (1e-300, 1e200, 1e300):
         assert_refused(
-            with_tube(certificate, basis=factor * tube.basis), tables, "do not hold|may be wrong|can't be inverted"
+            with_tube(certificate, basis=factor * tube.basis), tables, "do not hold|may be wrong|cannot be inverted"
         )
         mixed = np.where(np.arange(len(tube.basis))[:, None, None, None] % 2, factor, 1) * tube.basis
-        assert_refused(with_tube(certificate, basis=mixed), tables, "do not hold|may be wrong|can't be inverted")
+        assert_refused(with_tube(certificate, basis=mixed), tables, "do not hold|may be wrong|cannot be inverted")
     assert_refused(with_tube(certificate, slow=1.0 * tube.slow), tables, "slow has .* dtype float64, not .* bool")
     assert_refused(with_tube(certificate, part=tube.part > 0), tables, "part has .* dtype bool, not .* int64")
     assert_refused(with_tube(certificate, directions=tube.directions[0]), tables, "directions .*: not 3 and 4 axes")

@@ -236,7 +236,7 @@ def test_an_answer_is_expected_if_it_is_of_the_kind_named(answer, expects):
 
 
 def test_answers_witnesses_and_ids():
-    with pytest.raises(TypeError, match="Tested is no truth value"):
+    with pytest.raises(TypeError, match="Tested is not a truth value"):
         bool(Tested("", 1, 0))
     wanted = [p for p in REGISTRY if p.expects is Refuted]
     assert len(wanted) >= 5

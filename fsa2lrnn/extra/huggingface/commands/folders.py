@@ -77,7 +77,7 @@ def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, a
         console.emit_json({"machine": sizes.machine_json(machine), "layers": layers_json})
         return
     console.facts("machine", sizes.machine_rows(machine))
-    console.facts("\nlayers of others", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
+    console.facts("\nexternal layers", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
     if folder is not None:
         console.say(
             f"certificates of refusals in {folder}: python -m fsa2lrnn.extra.huggingface.recheck FILE checks one"

@@ -28,7 +28,7 @@ def configuration(path: Path) -> dict[str, Any]:
     """Return the JSON object of a config.json. Raises `UnsupportedFormat` for another JSON value."""
     value = parse_json(read_text(path), str(path))
     if not isinstance(value, dict):
-        raise UnsupportedFormat(f"{path} is no object: give the folder of a model")
+        raise UnsupportedFormat(f"{path} does not hold a JSON object: give the folder of a model")
     return value
 
 
@@ -55,7 +55,7 @@ def held(folder: Path) -> tuple[int, int]:
     numbers = tensors = 0
     for name in names:
         if Path(name).name != name:
-            raise CheckpointError(f"{index} names {shown(name)}, which is no file beside it: download it again")
+            raise CheckpointError(f"{index} names {shown(name)}, which is not in its folder: download it again")
         try:
             with safe_open(folder / name, framework="pt") as source:
                 for key in source.keys():  # noqa: SIM118

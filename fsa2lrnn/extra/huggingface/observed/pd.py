@@ -57,7 +57,7 @@ class PdSsmObserver:
         except (OSError, KeyError, ValueError, IndexError, SafetensorError) as fault:
             raise CheckpointError(f"{path} holds no model of pd-ssm ({shortened(str(fault))})") from None
         if n_blocks > len(weights):
-            raise CheckpointError(f"{path}: {n_blocks:,} blocks of {len(weights):,} tensors: it is no model of pd-ssm")
+            raise CheckpointError(f"{path}: {n_blocks:,} blocks of {len(weights):,} tensors: this is not a PD-SSM")
         if sizes["embed_size"] != N:
             raise CheckpointError(f"{path}: embeddings of {sizes['embed_size']:,}, states of {N:,}: PD has them alike")
         with torch.device("meta"):

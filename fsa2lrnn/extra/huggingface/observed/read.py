@@ -161,7 +161,7 @@ def encode(folder: Path, text: str) -> np.ndarray:
         try:
             found = np.array(tokenizers.Tokenizer.from_file(str(path)).encode(text).ids, np.int64)
         except Exception as fault:  # the package raises plain exceptions
-            raise CheckpointError(f"{path} is no tokenizer that can be read ({str(fault)[:200]})") from None
+            raise CheckpointError(f"{path} is not a tokenizer that can be read ({str(fault)[:200]})") from None
     if not len(found):
         raise InvalidWord("the text is empty: give one with a token or more")
     return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -33,12 +35,35 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
             console.err.print(console.markup(_line(record)))
 
     learned = learn(source, folder=out, resume=resume, report=show, **options)
+    for doubt in doubts(learned, options.get("noise", 0.0)):
+        console.error("warning", doubt)
     if as_json:
         console.emit_json(summary(learned) | {"folder": str(out)})
     else:
         say(learned, out)
         console.then(f"fsa2lrnn report {quote(str(out))} -o page.html")
     return isinstance(learned.verdict, Proved | Agreement) or learned.verdict is None
+
+
+def doubts(learned: Learned, noise: float | None) -> Iterator[str]:
+    """Yield a sentence each if a machine learned from words has more errors than `noise` explains, or few words.
+
+    Few are those whose labels hold fewer bits than it takes to write the machine down: other machines fit as well.
+    """
+    if not (learned.verdict is None or isinstance(learned.verdict, Agreement)):
+        return
+    machine, labels = learned.machine, learned.labels
+    if noise is not None and learned.faults > (wrong := noise * labels) + 4 * math.sqrt(wrong + 1):
+        yield (
+            f"{learned.faults:,} of {labels:,} outputs are not the machine's, and label noise {noise:g} explains "
+            f"{wrong:,.0f}: give more --steps, or the noise that the labels have by --label-noise"
+        )
+    n, of_output = machine.n_states, math.log2(len(set(machine.outputs)) or 1)
+    if (bits := n * (len(machine.alphabet) * math.log2(n) + of_output)) > labels * of_output:
+        yield (
+            f"{labels:,} outputs do not determine a machine of {n:,} states, which takes {bits:,.0f} bits: other "
+            "machines fit them as well, so learn from more words"
+        )
 
 
 def check_provable(settings: Settings) -> None:

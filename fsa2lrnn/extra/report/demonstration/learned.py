@@ -78,8 +78,8 @@ def _print_assessment(assessment: ModelAssessment, steps: int) -> None:
     console.facts("", judgement_rows(assessment))
     if isinstance(assessment.falsified, Refuted):
         console.out.print(
-            "   It is no automaton: its states turn a little further with every letter. The repairs change its tables\n"
-            "   so that they carry an exact image of the machine; the dyadic one never rounds, and is proved."
+            "   It is not an automaton: its states turn a little further with every letter. The repairs change its\n"
+            "   tables so that they carry an exact image of the machine; the dyadic one never rounds, and is proved."
         )
 
 

@@ -57,15 +57,15 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("machine.xyz", {}, rf"'machine\.xyz' can't be read, its kind is not known: {KNOWN}"),
+        ("machine.xyz", {}, rf"'machine\.xyz' cannot be read, its kind is not known: {KNOWN}"),
         ("(ab)*", {}, r"^\(ab\)\*: no such file; did you mean regex:\(ab\)\*\?$"),
         ("mod_arith(5)", {}, r"^mod_arith\(5\): no such file; did you mean task:mod_arith\(5\)\?$"),
         ("ab" * 50_000 + "*", {}, r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$"),
         ("regex:a\udcffb", {}, r"regex 'regex:a\\udcffb' is not UTF-8 \('\\udcff' at position 8\): write it in that"),
         ("task:sum_mod\ud800", {}, r"task 'task:sum_mod\\ud800' is not UTF-8"),
         ("nowhere.dot", {}, "no such file: nowhere.dot"),
-        ("x" * 5000 + ".dot", {}, "can't be read .*: check the path"),
-        ("\0.dot", {}, "no such file|can't be read"),
+        ("x" * 5000 + ".dot", {}, "cannot be read .*: check the path"),
+        ("\0.dot", {}, "no such file|cannot be read"),
         ("regex:a", {"completion": "sink"}, "completion='sink': no transition can be missing in regex, leave it out"),
         ("regex:a", {"alphabt": "a"}, "option 'alphabt' is not known to the reader of regex: it takes alphabet"),
         ("m.json", {"kind": "moore"}, "option 'kind' is not known to the reader of JSON: it takes no options"),
@@ -89,7 +89,7 @@ def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(UnsupportedFormat, match=r"folder.json is a directory: name one of its files"):
         read_source(tmp_path / "folder.json")
-    with pytest.raises(UnsupportedFormat, match=f"can't be read, its kind is not known: {KNOWN}"):
+    with pytest.raises(UnsupportedFormat, match=f"cannot be read, its kind is not known: {KNOWN}"):
         read_source(tmp_path)
     (tmp_path / "large.dot").write_text("digraph { }")
     monkeypatch.setattr(formats, "MAX_FILE_BYTES", 10)
@@ -122,8 +122,8 @@ def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == written
     formats.check_target(tmp_path / name)
     for target, message in [
-        (tmp_path / "m.png", r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"),
-        (tmp_path / "none" / name, r"can't be written \(no such folder, make it first\): choose"),
+        (tmp_path / "m.png", r"m\.png' cannot be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"),
+        (tmp_path / "none" / name, r"cannot be written \(no such folder, make it first\): choose"),
     ]:
         for refuse in (formats.check_target, lambda path: write_file(PARITY, path)):
             with pytest.raises(UnsupportedFormat, match=message):
@@ -131,7 +131,7 @@ def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
     (tmp_path / "folder").mkdir()
     for target in written:
         (tmp_path / "folder" / target).mkdir()
-        with pytest.raises(UnsupportedFormat, match=rf"{target} can't be written \(this is a folder, give a file\)"):
+        with pytest.raises(UnsupportedFormat, match=rf"{target} cannot be written \(this is a folder, give a file\)"):
             formats.check_target(tmp_path / "folder" / name)
         (tmp_path / "folder" / target).rmdir()
 

@@ -175,7 +175,7 @@ def broken(**changes) -> str:
         (broken(delta=[[1, 2], [0, 1]]), r"delta\[0, 1\] = 2, but states run 0..1"),
         (broken(delta=[[1, [0, 1]], [0, 1]]), "is not one state|rows of delta have the lengths"),
         (broken(delta=[[1], [0, 1]]), r"the rows of delta have the lengths \[1, 2\]"),
-        (broken(delta=7), '"delta" is no list of lists'),
+        (broken(delta=7), '"delta" is not a list of lists'),
         (broken(alphabet="ab"), '"alphabet" is not a list'),
         (broken(alphabet=["a", {"set": []}]), r"\"alphabet\"\[1\]: {'set': \[\]} is not a symbol"),
         (broken(alphabet=[], delta=[]), "the alphabet is empty"),
@@ -185,7 +185,7 @@ def broken(**changes) -> str:
         (to_json(MooreMachine([[0]], [True]))[:-20], "line 7, column .*: the file is truncated or not JSON"),
         (broken(start=int("9" * 4300)), "but states run 0..1"),
         (broken().replace(" 0,", " " + "9" * 5000 + ","), "holds a number of more than 4,300 digits"),
-        (broken(alphabet=["a", float("nan")]), "the JSON text: it holds NaN, which is no number"),
+        (broken(alphabet=["a", float("nan")]), "the JSON text: it holds NaN, which is not a number"),
         (broken(delta=[[1, 0], [0, True]]), r"\"delta\"\[1\] holds true or false: give the number of a state"),
         (broken(delta=[[1, 0], [0, 1.0]]), "1.0 is not one state"),
     ],
@@ -303,7 +303,7 @@ def test_every_truncation_is_an_error_of_ours(length):
     [
         (to_openfst, MooreMachine([[0]], ["x"]), "a transducer writes nothing before the first letter, where this"),
         (to_openfst, MooreMachine([[0]], [True], alphabet=["a b"]), "letter 'a b' holds white space, or means epsilon"),
-        (to_json, MooreMachine([[0]], [1j]), "symbol 1j of type complex can't be written to JSON"),
+        (to_json, MooreMachine([[0]], [1j]), "symbol 1j of type complex cannot be written to JSON"),
         (to_jflap, MooreMachine([[0, 0]], [1, "1"]), "two outputs are written alike"),
         *(
             (to_jflap, machine, "has control characters or white space at its ends")

@@ -48,7 +48,7 @@ def test_triples_against_the_definition(brute, check_witness, m):
 
 
 def test_facts_are_no_truth_values_and_words_are_spelled():
-    with pytest.raises(TypeError, match="a Fact is no truth value, since it may be undecided"):
+    with pytest.raises(TypeError, match="a Fact is not a truth value, it may be undecided"):
         bool(Fact(True, "by hand"))
     fact = Fact(False, "by hand", FactWitness("'ab' does it", (("a", "b"),), (0, 2)))
     assert fact.explain(", so") == "no, so: 'ab' does it (by hand)"

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn import load, prove_equivalent, zoo
+from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.verdicts import Proved
 
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
@@ -100,6 +101,11 @@ def test_repairs_and_distilled_layers_are_proved(call, tmp_path):
     assert (code, facts["accuracy"]) == (0, 1.0)
     assert facts["change"]["A"] < 1
     assert isinstance(prove_equivalent(load(tmp_path / "r.safetensors"), zoo.sum_mod(2), empty_word=False), Proved)
+    # The checker, without torch, validates the proof of the repaired model.
+    assert call("convert", "task:sum_mod(2)", "-o", "m.json")[0] == 0
+    more = ("--no-empty-word", "--certificate", "c.safetensors")
+    assert call("verify", "r.safetensors", "task:sum_mod(2)", *more)[0] == 0
+    assert checker_program.main(["c.safetensors", "r.safetensors", "m.json"]) == 0
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--snap")
     assert code == 0
     assert "1.000000 along 500,000" in out

@@ -2,19 +2,23 @@
 
 import inspect
 import json
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 
-from fsa2lrnn import MooreMachine, compile_machine, load, save, zoo
+from fsa2lrnn import LRNN, MooreMachine, Readout, compile_machine, load, save, zoo
 from fsa2lrnn import verification as judge
 from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.cli.verbs.falsify import falsify
+from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Budget
 
 
-def test_proofs_and_their_files(call):
+def test_proofs_and_their_files(call, tmp_path):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, _ = call("verify", "ab.safetensors", "regex:(ab)*")
     assert code == 0
@@ -26,6 +30,13 @@ def test_proofs_and_their_files(call):
     assert call("convert", "task:parity", "-o", "m.json")[0] == 0
     assert call("verify", "m.safetensors", "task:parity", "--certificate", "c.safetensors")[0] == 0
     assert checker_program.main(["c.safetensors", "m.safetensors", "m.json"]) == 0
+    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([0.0, -1.0]))
+    A, v, x0 = torch.full((1, 1, 1, 1), 1 / 3), torch.ones(1, 1, 1), torch.zeros(1, 1)
+    third = LRNN.from_tables(A, v, x0, readout, "a", "xy")
+    save(third, tmp_path / "third.safetensors")
+    (tmp_path / "x.json").write_text(MooreMachine([[0]], "x", 0, "a").to_json())
+    code, _, err = call("verify", "third.safetensors", "x.json", "--no-empty-word", "--certificate", "t.safetensors")
+    assert (code, "warning: `python -m fsa2lrnn.checker` does not read t.safetensors: this model's" in err) == (0, True)
     code, _, err = call("verify", "m.safetensors", "task:parity", "--certificate", "c.json")
     assert (code, "a proof is written to a file ending in .safetensors" in err) == (2, True)
 
@@ -124,6 +135,35 @@ def test_where_all_lengths_may_be_proved_that_is_said(call, tmp_path):
     save(compile_machine(zoo.parity(), normalisation="onehot"), tmp_path / "m.safetensors")
     _, out, _ = call("certify", "m.safetensors", "task:parity", "--memory", "1")
     assert "next: fsa2lrnn verify m.safetensors task:parity, which may prove all lengths" in out
+
+
+def suggested(out):
+    """The arguments of the first command that `next:` suggests."""
+    line = next(line for line in out.splitlines() if line.startswith("next: "))
+    return shlex.split(line.removeprefix("next: fsa2lrnn ").partition("  ·  ")[0])
+
+
+def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\n"
+        "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
+    )
+    monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    task, more = "task:sum_mod(2)", ("--alphabet", "0 1", "--completion", "sink", "--import", "mine:Mine")
+    _, out, _ = call("verify", SUM2, task, "--max-states", "3", *more)
+    again = suggested(out)
+    assert again[:3] == ["certify", SUM2, task]
+    assert sorted(again[3:]) == sorted(more)
+    # The repaired model is wrong on the empty word, for which a repair gives no guarantee.
+    _, out, _ = call(
+        "repair", str(KEPT / "sum2" / "seed-2.safetensors"), task, "--mode", "dyadic", "-o", "r.safetensors"
+    )
+    again = suggested(out)
+    assert again == ["verify", "r.safetensors", task, "--no-empty-word"]
+    assert call(*again)[0] == 0
+    code, out, _ = call(*again[:-1])
+    assert (code, "they differ on the empty word" in out, suggested(out)) == (1, True, again)
 
 
 def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):

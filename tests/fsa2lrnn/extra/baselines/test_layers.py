@@ -105,10 +105,10 @@ def test_liquid_s4_does_not_look_ahead_and_takes_pairs_of_last_letters():
 def test_without_a_state_there_are_no_steps_and_no_pieces(kernel):
     layer, u = LiquidS4Layer(8, replace(LIQUID, kernel=kernel)), torch.randn(2, 40, 8)
     wording = f"Liquid-S4 with kernel '{kernel}' is not causal: its outputs depend on later letters, so it "
-    with pytest.raises(UnsupportedFormat, match=wording + "can't be run step by step; give whole words"):
+    with pytest.raises(UnsupportedFormat, match=wording + "cannot be run step by step; give whole words"):
         layer.step(u[:, 0], layer.initial_state(2))
     _, after = layer(u, layer.initial_state(2))
-    with pytest.raises(UnsupportedFormat, match=wording + "can't read a word in pieces"):
+    with pytest.raises(UnsupportedFormat, match=wording + "cannot read a word in pieces"):
         layer(u, after)
     with pytest.raises(InvalidWord, match="a word of 4 letters: Liquid-S4's released code needs as many products of 2"):
         layer(u[:, :4], layer.initial_state(2))

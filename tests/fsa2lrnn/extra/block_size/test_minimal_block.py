@@ -200,7 +200,7 @@ def test_fields_and_budgets():
     assert (answer.lower, answer.upper, answer.note) == (
         1,
         23,
-        ("looking for smaller blocks: the limit of 0 s has passed: give more seconds"),
+        ("looking for smaller blocks: the limit of 0 s has passed: give more seconds (--max-seconds)"),
     )
     answer.check()
     with pytest.raises(UnsupportedFormat, match="field 'F' is not known: choose Q"):

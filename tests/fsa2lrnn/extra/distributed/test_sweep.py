@@ -198,16 +198,16 @@ def test_a_run_that_diverges_is_a_result(tmp_path, begun):
 def test_damaged_results_shared_folders_and_missing_files_are_named(tmp_path):
     whole = {"folder": "a", "judged": {"lengths": [40], "words": 3, "letters": 9}, "seed": 0, "end": "failed"}
     (tmp_path / RESULTS).write_text(json.dumps(whole) + '\n{"folder"')
-    with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is no result of a run \(.* truncated"):
+    with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is not a result of a run \(.* truncated"):
         run(VALUES, tmp_path)
     (tmp_path / RESULTS).write_text(json.dumps(whole | {"judged": {}}))
-    with pytest.raises(CheckpointError, match=r"line 1 is no result of a run \(the result.judged.lengths is missing"):
+    with pytest.raises(CheckpointError, match=r"line 1 is not a result of a run \(the result.judged.lengths is"):
         run(VALUES, tmp_path)
     message = f"another sweep is at work in {re.escape(str(tmp_path))}: wait for it, or give another folder"
     with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message):
         sweep_in(tmp_path, Sweep.from_dict(VALUES).trials, "serial")
     (tmp_path / "result.json").write_bytes(b"{")
-    with pytest.raises(CheckpointError, match=r"result.json is no result of a run .*: line 1, column 2"):
+    with pytest.raises(CheckpointError, match=r"result.json is not a result of a run .*: line 1, column 2"):
         read_result(tmp_path / "result.json")
 
 
@@ -241,7 +241,7 @@ def test_kept_models_say_where_they_come_from(path):
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        (RunResult, [], r"r is no result of a run .the result = \[\] must be an object.: remove it"),
+        (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
         (RunResult, ONE_RESULT | {"seed": True}, "the result.seed = True must be a whole number"),
         (RunResult, ONE_RESULT | {"end": None}, "the result.end = None must be text"),
         (RunResult, ONE_RESULT | {"step": 2.0}, "the result.step = 2.0"),

@@ -220,7 +220,7 @@ def test_what_the_kernels_do_not_take_is_named(monkeypatch):
 def test_tokens_that_no_door_has_looked_at_are_looked_at():
     tokens, inputs = table(1, 2, 1, 2)
     for wrong in (tokens + N_ROWS, tokens - N_ROWS):
-        with pytest.raises(RuntimeError, match=r"a token is no row of the tables: 0\.\.2"):
+        with pytest.raises(RuntimeError, match=r"a token is not a row of the tables: 0\.\.2"):
             gpu.by_tokens(wrong, *inputs)
 
 

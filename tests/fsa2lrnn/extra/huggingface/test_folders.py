@@ -151,7 +151,7 @@ ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
         (with_file("adapter_config.json"), "'adapter_config.json' is not a file that `export` writes"),
         (with_file("model.safetensors.index.json"), "index.json' is not a file that `export` writes"),
         (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
-        (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json can't be read"),
+        (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json cannot be read"),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"no such file"), "no safetensors file"),
     ],
 )

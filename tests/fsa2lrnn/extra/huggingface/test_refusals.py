@@ -57,12 +57,12 @@ def test_no_construction_where_there_is_a_refusal(layer, seed):
 def test_a_refusal_of_one_layer_makes_no_claim_about_stacks():
     found = answer(zoo.sum_mod(4), "olmo-hybrid")
     assert (found.kind, found.plan.n_layers) == ("yes", 3)
-    assert "one layer alone can't hold it" in found.why
+    assert "one layer alone cannot hold it" in found.why
     assert found.to_json()["certificate"]["repeated"] == [1]
     found = answer(zoo.length_mod(29), "olmo-hybrid")
     assert (found.kind, found.plan) == ("unknown", None)
     assert found.why.startswith("no stack of the known constructions was found")
-    assert "one layer alone can't hold it: After" in found.why
+    assert "one layer alone cannot hold it: After" in found.why
     assert recheck(found.to_json()["certificate"]).startswith("impossible: one layer of olmo-hybrid")
 
 
@@ -196,8 +196,8 @@ def good():
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
-        ("format", "fsa2lrnn-family-certificate", "is no certificate that this file can read"),
-        ("version", True, "is no certificate"),
+        ("format", "fsa2lrnn-family-certificate", "is not a certificate that this file can read"),
+        ("version", True, "is not a certificate"),
         ("layer", "gpt", "layer 'gpt' is not known"),
         ("layer", "olmo-hybrid", "the argument 'positive' does not hold for olmo-hybrid"),
         ("argument", "symmetric", "does not hold for qwen3-next"),
@@ -206,19 +206,19 @@ def good():
         ("repeated", [2], "a letter that is none of the machine's"),
         ("repeated", [True], "a letter that is none of the machine's"),
         ("repeated", [1, 1], "have period 1 in the end"),
-        ("before", None, "a word is no list"),
+        ("before", None, "a word is not a list"),
         ("more", 1, "the fields are not"),
-        ("machine.delta", [[0, 1], [1, 2]], "no complete table"),
+        ("machine.delta", [[0, 1], [1, 2]], "is not a complete table"),
         ("machine.delta", [[0, 1]], "no states or no letters"),
         ("machine.outputs", [False, False], "have period 1 in the end"),
         ("machine.outputs", [1, True], "have period 1 in the end"),  # one number to Python
-        ("machine.outputs", [[1], 2], "an output is no symbol"),
+        ("machine.outputs", [[1], 2], "an output is not a symbol"),
         ("machine.outputs", [{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], "have period 1 in the end"),
         ("machine.outputs", "01", "alphabet, delta, outputs are lists"),
         ("machine.alphabet", "ab", "alphabet, delta, outputs are lists"),
         ("machine.alphabet", ["a", "a"], "a letter stands twice"),
-        ("machine.alphabet", ["a", ["b"]], "a letter or an output is no symbol"),
-        ("machine.start", 2, "the start is no state"),
+        ("machine.alphabet", ["a", ["b"]], "a letter or an output is not a symbol"),
+        ("machine.start", 2, "the start is not a state"),
     ],
 )
 def test_forged(field, value, message):

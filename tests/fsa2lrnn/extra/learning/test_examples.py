@@ -165,7 +165,7 @@ def test_a_rare_letter_at_the_end_of_a_long_path_is_learned():
     assert set(learned.machine.alphabet) == set(machine.alphabet)
     assert learned.network is not None
     assert learned.network.alphabet == (0, 32)
-    assert not any(record.get("event") == "mended" for record in learned.trail)  # by gradient alone
+    assert not any(record.get("event") == "repaired" for record in learned.trail)  # by gradient alone
 
 
 @pytest.mark.parametrize(

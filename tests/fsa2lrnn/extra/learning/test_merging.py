@@ -35,7 +35,7 @@ def test_rpni_finds_the_machine_of_clean_words_and_refuses_contradictions():
     target = zoo.sum_mod(3)
     pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for n in range(1, 5) for word in words(n)]
     assert equivalent(merge(from_pairs(pairs)), target) is None
-    with pytest.raises(UnsupportedFormat, match="RPNI takes words that don't contradict each other"):
+    with pytest.raises(UnsupportedFormat, match="RPNI takes words that do not contradict each other"):
         merge(from_pairs([("a", 0), ("a", 1)]))
     with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
         merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))
@@ -131,7 +131,7 @@ def test_a_deadline_ends_the_merger_with_what_was_reached(monkeypatch):
         merge_noisy(data, 0.1, limit)
 
 
-def test_a_deadline_ends_mending():
+def test_a_deadline_ends_patching():
     target = zoo.sum_mod(3)
     wrong = MooreMachine(np.where(target.delta == 0, 1, target.delta), target.outputs, alphabet=target.alphabet)
     with pytest.raises(OutOfTime, match="changing columns"):
@@ -191,7 +191,7 @@ def run():
     return run
 
 
-def test_films_show_the_beginning_the_mended_head_and_the_end(run):
+def test_films_show_the_beginning_the_repaired_head_and_the_end(run):
     heads, last = heads_of(run.attempt.model), run.film[-1]
     assert np.array_equal(last.next_state, heads.next_state)
     assert list(last.start) == heads.start.tolist()
@@ -201,11 +201,11 @@ def test_films_show_the_beginning_the_mended_head_and_the_end(run):
     steps = [frame.step for frame in run.film]
     assert steps[:7] == [0, 1, 2, 4, 8, 16, 20]
     (at,) = [i for i, frame in enumerate(run.film) if frame.event]
-    mended = run.film[at]
-    assert (mended.event, mended.faults) == ("mended", (0.0,))
+    repaired = run.film[at]
+    assert (repaired.event, repaired.faults) == ("repaired", (0.0,))
     assert [frame.heads for frame in run.film[:at]] == [(0, 1, 2, 3)] * at
-    assert {frame.heads for frame in run.film[at:]} == {mended.heads}
-    assert min(range(4), key=run.film[at - 1].faults.__getitem__) == mended.heads[0]
+    assert {frame.heads for frame in run.film[at:]} == {repaired.heads}
+    assert min(range(4), key=run.film[at - 1].faults.__getitem__) == repaired.heads[0]
 
 
 def test_filming_changes_nothing_of_the_run(run, monkeypatch):
@@ -223,7 +223,7 @@ def test_filming_changes_nothing_of_the_run(run, monkeypatch):
 
 def test_frames_are_thinned_and_tables_that_do_not_fit_refused():
     stages = [frame(20 * i, 5 + i // 10) for i in range(60)]
-    stages[33] = replace(stages[33], event="mended")
+    stages[33] = replace(stages[33], event="repaired")
     film = ()
     for each in stages:
         film = with_frame(film, each)
@@ -236,7 +236,7 @@ def test_frames_are_thinned_and_tables_that_do_not_fit_refused():
     assert [each.step for each in thinned([frame(0), frame(10), frame(11, 6), frame(30, 6)], 2)] == [0, 30]
     assert with_frame((frame(0),), frame(9, number=1)) == (frame(9, number=1),)
     assert with_frame((frame(0),), frame(0)) == (frame(0),)
-    assert len(with_frame((frame(0),), frame(0, event="mended"))) == 2
+    assert len(with_frame((frame(0),), frame(0, event="repaired"))) == 2
     film = ()
     for step in range(9):
         film = with_frame(film, frame(step, heads=(0,), states=15_000))

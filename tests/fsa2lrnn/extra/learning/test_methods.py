@@ -9,10 +9,10 @@ import torch
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, learn, zoo
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.learning import Agreement, Recipe, mending, then_prove
+from fsa2lrnn.extra.learning import Agreement, Recipe, patching, then_prove
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.legal import free_output, is_restricted, legal_part
-from fsa2lrnn.extra.learning.mending import patch_table
+from fsa2lrnn.extra.learning.patching import patch_table
 from fsa2lrnn.families import represent
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training.data import make_sampler
@@ -206,7 +206,7 @@ def words_of(machine, length=14):
 
 
 def as_machine(f, start, examples, tokens, labels):
-    counts = mending._count(f, start, tokens, labels, len(examples.outputs))
+    counts = patching._count(f, start, tokens, labels, len(examples.outputs))
     outputs = [examples.outputs[j] for j in counts.argmax(1)]
     return MooreMachine(f, outputs, start, examples.alphabet)
 
@@ -244,7 +244,7 @@ def test_kernels_as_python(monkeypatch):
     f = np.array([[1, 0, 2], [1, 1, 2]])
     compiled = patch_table(f, 0, tokens[:40], labels[:40], 2)
     for name in ("_count", "_gains"):
-        monkeypatch.setattr(mending, name, getattr(mending, name).py_func)
+        monkeypatch.setattr(patching, name, getattr(patching, name).py_func)
     plain = patch_table(f, 0, tokens[:40], labels[:40], 2)
     np.testing.assert_array_equal(plain.next_state, compiled.next_state)
     assert plain[1:] == compiled[1:]
@@ -261,7 +261,7 @@ def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_on
             sum_of += cost[labels[0, k + 1], q]
         return sum_of
 
-    direct, split = mending._gains(f, 0, tokens, labels, cost)
+    direct, split = patching._gains(f, 0, tokens, labels, cost)
     for to in range(3):
         assert direct[0, 0, to] == pytest.approx(total(to) - total(f[0, 0]))
     assert not split[:, :, 0].any() or split[0, 0, 1].any()

@@ -119,8 +119,8 @@ def test_files_of_words_are_json_lines_and_csv(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "holds no word of one letter or more"),
-        ('{"word": "", "output": 1}\n', "holds no word of one letter or more"),
+        ("", "has no words: add lines"),
+        ('{"word": "", "output": 1}\n', "has only the empty word: add lines, each with a word of one or more letters"),
         ('{"word": "a", "output": 1}\n{"word": "b", "output": 1}\n', "holds the output 1 and no other"),
         ('{"word": "a", "output": 1}\n{"word": "ab", "outputs": [1]}\n', "line 2: 1 output for 2 letters: give one"),
         ('{"word": "a", "output": 1}\n{"word"\n', "words.jsonl: line 2, column 8: Expecting ':' delimiter"),
@@ -134,10 +134,20 @@ def test_what_can_not_be_read_is_named_by_its_line(tmp_path, text, message):
         read_words(written(tmp_path, text))
 
 
+def test_labels_of_a_table_are_booleans_if_all_are(tmp_path):
+    read = lambda text: read_words(written(tmp_path, text, "words.csv"))  # noqa: E731
+    assert read("word,output\na,TRUE\nb,false\nab,True\n").outputs == (True, False)
+    assert read("word,output\na,true\nb,false\nab,maybe\n").outputs == ("true", "false", "maybe")
+    dense = read("word,outputs\nab,false True\n")
+    assert (dense.outputs, dense.labels.tolist()) == ((False, True), [[UNCOUNTED, 0, 1]])
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a,b\nx,y\n", "line 1: the columns are a, b, not word,output or word,outputs"),
+        ("a,b\nx,y\n", "line 1: the columns are a, b: begin the file with word,output or word,outputs"),
+        ("", "line 1: there are no columns: begin the file with word,output or word,outputs"),
+        ("word,output\n", "words.csv has no words: add lines"),
         ("word,output\nab,1,2\n", "line 2: 3 columns, not 2"),
         ("word,outputs\nab,1\n", "line 2: 1 output for 2 letters"),
     ],
@@ -156,13 +166,13 @@ def test_files_that_can_not_be_read_are_refused_and_shares_held_out(tmp_path):
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(UnsupportedFormat, match=r"is not UTF-8 \(byte 0xff at offset 0, in line 1\)"):
         read_words(path)
-    with pytest.raises(UnsupportedFormat, match=r"line 2: 5 is no pair \(word, output\)"):
+    with pytest.raises(UnsupportedFormat, match=r"line 2: 5 is not a pair \(word, output\)"):
         from_pairs([(("a",), 1), 5])
     text = json.dumps(["a" * 30_000, 1]) + "\n" + '["a", 0]\n' * 1_000
     with pytest.raises(UnsupportedFormat, match="1,001 words of up to 30,000 letters are too many at once, padded"):
         read_words(written(tmp_path, text))
     data = read_words(written(tmp_path, '{"word": "ab", "outputs": [0, 1]}\n["a", 0]\n["ab", 0]\n'))
-    with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'ab', line 1 1; mend them, or say that labels"):
+    with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'ab', line 1 1; correct them, or state a"):
         data.check_consistent()
     from_pairs([("ab", 1), ("a", 0), ("ab", 1)]).check_consistent()
     data = from_pairs([("a" * n, n % 2) for n in range(1, 21)])

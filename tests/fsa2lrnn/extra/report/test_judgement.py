@@ -54,8 +54,8 @@ def test_a_time_limit_ends_every_judge_and_is_named(judged):
     assert "extracting the automaton: a share of 0 s of the limit of 3 s has passed" in found.extraction
     assert not any(search.finished for search in found.falsified.searches)
     assert found.certificate.horizon >= 1
-    for mended in found.repairs:
-        assert "looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in mended.refused
+    for repair in found.repairs:
+        assert "looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in repair.refused
 
 
 @pytest.mark.slow
@@ -64,12 +64,12 @@ def test_certificates_are_those_of_the_models(monkeypatch):
     model, machine = load(MODELS / "even5" / "seed-4.safetensors"), zoo.even_pair(5)
     judgement = judge(model, machine, Budget(seconds=5, length=60, random_words=16), work=1e6)
     check(judgement.certificate, model)
-    (mended,) = judgement.repairs
-    check(mended.certificate, mended.repaired.model)
-    assert 5 <= judgement.certificate.horizon <= mended.certificate.horizon
+    (repair,) = judgement.repairs
+    check(repair.certificate, repair.repaired.model)
+    assert 5 <= judgement.certificate.horizon <= repair.certificate.horizon
 
 
-def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_mend():
+def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_repair():
     """Whatever it computes is a machine; by sets it would be certified up to some hundred thousand letters."""
     torch.manual_seed(0)
     model = LRNN(network(Recipe(hidden=8), 2, 4, ("a", "b"), (False, True)))
@@ -90,25 +90,25 @@ def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other(monkeypatch)
     assert list(found.seconds) == ["extract", "prove", "falsify", "certify", "align"]
 
 
-def test_judgements_are_json_and_say_what_can_not_be_mended(judged):
+def test_judgements_are_json_and_say_what_cannot_be_repaired(judged):
     judgement, *_ = judged
     facts = json.loads(json.dumps(judgement.to_json()))
     assert facts["extraction"]["isomorphic"]
     assert facts["alignment"]["carrying"] == len(facts["alignment"]["kinds"])
-    assert [mended["mode"] for mended in facts["mended"]] == ["least", "least", "dyadic"]
+    assert [repair["mode"] for repair in facts["repairs"]] == ["least", "least", "dyadic"]
     assert facts["failure"] == json.loads(json.dumps(judgement.falsified.failure.to_json()))
     assert facts["failure"]["length"] == judgement.failure
     assert facts["scope"] == {"states": 11, "ignored_states": 0, "ignored": [], "empty_word": False}
-    assert all(mended["scope"] == facts["scope"] for mended in facts["mended"])
-    assert facts["mended"][2]["proved"]["arithmetic"] == "float32"
+    assert all(repair["scope"] == facts["scope"] for repair in facts["repairs"])
+    assert facts["repairs"][2]["proved"]["arithmetic"] == "float32"
     assert (facts["certified"], facts["memory"]) == (judgement.certificate.horizon, judgement.certificate.memory)
     machine = zoo.parity()
     tables = switched(compile_machine(zoo.tomita(1)))
     still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
-    mended = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
-    assert mended.repaired is None
-    assert "train it first" in mended.refused
-    assert mended.to_json() == {"columns": "keep", "mode": "least", "refused": mended.refused}
+    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
+    assert repair.repaired is None
+    assert "train it first" in repair.refused
+    assert repair.to_json() == {"columns": "keep", "mode": "least", "refused": repair.refused}
 
 
 def test_accuracy_counts_outputs_that_the_model_has():

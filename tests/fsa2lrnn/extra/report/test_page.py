@@ -231,10 +231,10 @@ def test_a_long_film_and_large_drawings_keep_to_the_page(filmed, monkeypatch):
 
 def test_films_of_merged_machines_and_events(filmed):
     found = learning([3, 4])
-    mended = replace(found, film=[found.film[0], replace(found.film[1], event="the best head is mended")])
-    page = film(filmed.models[0], mended)
-    assert 'class="event" title="the best head is mended">4<' in page
-    assert "trained on words of 5 letters. The best head is mended." in page
+    repaired = replace(found, film=[found.film[0], replace(found.film[1], event="the best head is repaired")])
+    page = film(filmed.models[0], repaired)
+    assert 'class="event" title="the best head is repaired">4<' in page
+    assert "trained on words of 5 letters. The best head is repaired." in page
     page = film(filmed.models[0], Learning("a machine of 2 states", [], 0, 0, 0, 0.1))
     assert "A machine of 2 states. No network was trained." in page
     assert "<input" not in page

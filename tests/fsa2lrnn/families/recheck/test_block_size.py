@@ -79,4 +79,4 @@ def test_inner_products_ranks_of_heads_and_fields_are_checked():
     )
     rejected({**CERTIFICATES["blocks, a complex field"], "field": "R"}, "a block has size 4, more than 2")
     rejected({**CERTIFICATES["blocks, a real field"], "field": "Q"}, "a block has numbers that are not rational")
-    rejected({**CERTIFICATES["simple"], "field": "F"}, "is no field: rational, real and complex are Q, R and C")
+    rejected({**CERTIFICATES["simple"], "field": "F"}, "is not a field: rational, real and complex are Q, R and C")

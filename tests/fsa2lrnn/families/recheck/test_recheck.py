@@ -121,15 +121,15 @@ HEADERS = [{"format": f"fsa2lrnn-{kind}certificate", "version": 1} for kind in (
 
 def test_what_is_no_certificate_is_refused():
     for document in (None, [], {}, 3, "text", *HEADERS):
-        rejected(document, "the certificate is malformed|is no certificate")
+        rejected(document, "the certificate is malformed|is not a certificate")
     for change in ({"format": "other"}, {"format": "fsa2lrnn-horizon-certificate"}, {"version": 2}, {"version": "1"}):
-        rejected({**CASES["parity lti"], **change}, "is no certificate that this file can read")
+        rejected({**CASES["parity lti"], **change}, "is not a certificate that this file can read")
 
 
 @pytest.mark.parametrize(
     ("name", "path", "value", "fault"),
     [
-        ("parity diagonal[0,1]", ("machine", "start"), -1, "the start is no state"),
+        ("parity diagonal[0,1]", ("machine", "start"), -1, "the start is not a state"),
         ("parity diagonal[0,1]", ("machine", "outputs"), [float("nan")] * 2, "an output is not equal to itself"),
         ("parity lti", ("machine", "alphabet"), ["a", "a"], "a letter stands twice"),
         ("parity lti", ("machine", "alphabet"), [1, True], "a letter stands twice"),
@@ -165,7 +165,7 @@ def test_an_unreachable_state_is_refused(certificate):
     n = len(machine["outputs"])
     machine["delta"] = [[*row, n] for row in machine["delta"]]
     machine["outputs"].append("new")
-    rejected(certificate, "some state can't be reached")
+    rejected(certificate, "some state cannot be reached")
 
 
 def test_huge_repetitions_cost_nothing_and_numbers_do_not_grow_without_end():

@@ -189,7 +189,7 @@ def test_orders_are_bounded_and_numbers_of_a_channel_are_written_in_one_way():
     certificate = copy.deepcopy(CASES["sum_mod(3) diagonal-complex"])
     for order in (0, -3, 5_001, 10**9, 10**30):
         broken = changed(certificate, ("channels", 0, "order"), lambda _, order=order: order)
-        rejected(broken, f"{order} is no order of a root of unity, or beyond 5000")
+        rejected(broken, f"{order} is not the order of a root of unity up to 5000")
     assert MAX_ORDER == channels.MAX_ORDER
     (channel,) = certificate["channels"]
     channel["values"] = [["0"], ["1"], ["0", "0", "0", "1"]]  # ζ³ is 1

@@ -124,12 +124,12 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
     monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
     assert issubclass(layer_named("mine:Mine"), LAYERS["block"])
     for name, message in [
-        ("mine:none", "mine:none is no layer: derive it from fsa2lrnn.lrnn.Layer"),
+        ("mine:none", "mine:none is not a layer: derive it from fsa2lrnn.lrnn.Layer"),
         ("mine:Same", "mine:Same.Config is BlockLayerConfig, which block has: derive one of its own"),
         ("mine:Mute", "mine:Mute lacks initial_state, emit: define it"),
-        ("mine:Nobody", "layer 'mine:Nobody' can't be had"),
-        ("nowhere:Mine", "layer 'nowhere:Mine' can't be had"),
-        (":Mine", "layer ':Mine' can't be had"),
+        ("mine:Nobody", "layer 'mine:Nobody' cannot be imported"),
+        ("nowhere:Mine", "layer 'nowhere:Mine' cannot be imported"),
+        (":Mine", "layer ':Mine' cannot be imported"),
         ("s5000", "layer 's5000' is not known: one of block, "),
     ]:
         with pytest.raises(UnsupportedFormat, match=message):

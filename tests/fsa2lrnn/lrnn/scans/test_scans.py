@@ -194,8 +194,8 @@ def test_bad_arguments_are_named():
         ((tokens[0], A, v, x0), "shapes do not fit"),
         ((tokens, A, v, x0, "pscan"), "scan method 'pscan' is not known: choose one of auto, sequential, letters,"),
         ((tokens.int(), A, v, x0), r"tokens of type torch.int32: give int64"),
-        *(((tokens + 1, A, v, x0, m), r"token 3 is no row of the tables: they run 0\.\.2") for m in TOKEN_METHODS),
-        *(((tokens - 1, A, v, x0, m), "token -1 is no row") for m in TOKEN_METHODS),
+        *(((tokens + 1, A, v, x0, m), r"token 3 is not a row of the tables: they run 0\.\.2") for m in TOKEN_METHODS),
+        *(((tokens - 1, A, v, x0, m), "token -1 is not a row") for m in TOKEN_METHODS),
     ):
         with pytest.raises((ValueError, UnsupportedFormat, InvalidWord), match=message):
             scan_tokens(*arguments)

@@ -128,7 +128,7 @@ def test_an_exported_model_erases_or_keeps_whole(exported):
         ("blocks.0.att.r_k", torch.zeros(H), "has no blocks.0.att.r_k of heads"),
         ("blocks.7.ln1.weight", torch.zeros(H), "blocks 0, 1, 2, 7 are not numbered"),
         ("blocks.1.ffn.value.weight", torch.zeros(1).expand(H, 10**9), "its tensors are 128,"),
-        ("blocks.0.att.w1", 3, "is no table of tensors"),
+        ("blocks.0.att.w1", 3, "is not a table of tensors"),
     ],
 )
 def test_shapes_that_are_none(tmp_path, name, part, message):

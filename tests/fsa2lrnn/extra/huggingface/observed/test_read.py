@@ -187,7 +187,7 @@ def test_weights_that_are_missing_or_damaged(saved):
 @pytest.mark.parametrize(
     ("index", "message"),
     [
-        ({"weight_map": {"a": "../model.safetensors"}}, "which is no file beside it"),
+        ({"weight_map": {"a": "../model.safetensors"}}, "which is not in its folder"),
         ({"weight_map": {"a": 3}}, "has no weight_map"),
         ([], "has no weight_map"),
         ({"weight_map": {"a": "other.safetensors"}}, "is missing"),

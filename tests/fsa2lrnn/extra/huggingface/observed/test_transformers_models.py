@@ -186,5 +186,5 @@ def test_text_by_letters_or_by_a_tokenizer(exported, tmp_path):
 def test_none_that_can_be_read(tmp_path, content):
     if content is not None:
         (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(CheckpointError, match="has no tokenizer.json" if content is None else "is no tokenizer"):
+    with pytest.raises(CheckpointError, match="has no tokenizer.json" if content is None else "is not a tokenizer"):
         encode(tmp_path, "a")

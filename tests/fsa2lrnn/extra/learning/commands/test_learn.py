@@ -84,7 +84,7 @@ def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
         (
             "words.jsonl",
             "merge",
-            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds; 0",
+            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
         ),
         ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
         ("task:sum_mod(4)", "cascade", "error: looking for a cascade: the limit of 5 s has passed"),
@@ -109,13 +109,29 @@ def test_words_give_evidence_and_no_proof(call, tmp_path, method):
     assert MooreMachine.from_source(tmp_path / "run" / "machine.json").n_states == 2
 
 
+def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
+    (tmp_path / "few.csv").write_text("word,output\nab,true\naab,false\nba,True\nb,FALSE\naaba,false\n")
+    code, _, err = call("learn", "few.csv", "-o", "few", "--method", "rpni", "--held-out", "0")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "warning: 5 outputs do not determine a machine of 3 states, which takes 13 bits: other machines fit" in err
+    assert set(MooreMachine.from_source(tmp_path / "few" / "machine.json").outputs) == {True, False}
+    code, out, err = call("verify", "few/model.safetensors", "regex:b*ab*")  # labels are booleans, as of acceptors
+    assert (code, "they differ on" in out, err) == (1, True, "")
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    assert call("learn", "words.jsonl", "-o", "right", "--method", "rpni")[2] == ""
+    wrong = [f'["{i:b}", {"false" if i % 3 else "true"}]\n' for i in range(1, 64)]
+    (tmp_path / "wrong.jsonl").write_text(PARITY + "".join(wrong[::2]))
+    _, _, err = call("learn", "wrong.jsonl", "-o", "wrong", "--method", "merge", "--label-noise", "0.01")
+    assert "outputs are not the machine's, and label noise 0.01 explains 1: give more --steps, or the noise" in err
+
+
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
-        ("", (), "words.jsonl holds no word of one letter or more: there is nothing to learn from"),
+        ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
         ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
         ('["a", 1]\n["b"]\n', (), "words.jsonl: line 2: "),
-        ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; mend them, or say that labels"),
+        ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; correct them, or state a"),
         ('["a", 1]\n["c", 0]\n', ("--alphabet", "ab"), "line 2: letter 'c' is none of 'a', 'b'"),
         ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
         ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),

@@ -38,7 +38,7 @@ def test_text_and_plot_show_the_same(call, wrong, tmp_path):
     code, out, _ = call("compare", *wrong, "--lengths", "10", "--words", "20", "--plot", "c.svg")
     assert code == 0
     assert "counterexample" in out
-    assert "carry the state" in out
+    assert "carries the state alone" in out
     assert "constructed" in out
     assert (tmp_path / "c.svg").read_text().count("<svg") == 1
 

@@ -36,7 +36,7 @@ def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
 
 
 @pytest.mark.usefixtures("short_certificates")
-def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsys):
+def test_a_model_is_trained_judged_repaired_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learned, "TASK", "task:parity")
     monkeypatch.setattr(
         learned, "SETTINGS", {"steps": 400, "evaluate_every": 50, "learning_rate": 2e-3, "test_length": 100}

@@ -1,0 +1,49 @@
+"""The names of the families of layers that `fsa2lrnn.families` decides, and that layers declare."""
+
+from __future__ import annotations
+
+import re
+
+LAYER_NAMES = {
+    "mamba": "diagonal[0,1]",
+    "mamba-2": "diagonal[0,1]",
+    "mamba-negative": "diagonal[-1,1]",
+    "mamba-3": "diagonal[0,1]",
+    "mingru": "diagonal[0,1]",
+    "kda": "diagonal[0,1]",
+    "gated-deltanet": "diagonal[0,1]",
+    "deltanet": "diagonal[0,1]",
+    "deltaproduct": "householder",
+    "s4": "lti",
+    "s4d": "lti-diagonalisable",
+    "s5": "lti-diagonalisable",
+    "lru": "lti-diagonalisable",
+}
+"""Names of layers that `represent` accepts, each with the family whose answers it has; those of the input-independent
+families are narrower, so that a family's "yes" is not the layer's (`named.say`)."""
+
+DESCRIPTIONS = {
+    "lti": "input-independent, dense A: S4 and any linear time-invariant layer",
+    "lti-diagonalisable": "input-independent, diagonalisable A: S4D, S5, LRU",
+    "diagonal[0,1]": "input-dependent diagonal A with entries in [0, 1]: Mamba, RWKV",
+    "diagonal[-1,1]": "input-dependent diagonal A with entries in [-1, 1]",
+    "diagonal-complex": "input-dependent diagonal A with complex entries",
+    "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
+    "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
+    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2): at most 2 per letter",
+    "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
+}
+"""The families, with the form of A in each; the sizes in brackets are examples."""
+BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
+FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
+
+
+def is_family(name: object) -> bool:
+    """Return whether a name is that of a family, of any size in brackets, or stands for one.
+
+    >>> is_family("diagonal[0,1]"), is_family("block(3)"), is_family("mamba"), is_family("diag")
+    (True, True, True, False)
+    """
+    if not isinstance(name, str):
+        return False
+    return name in DESCRIPTIONS or name in LAYER_NAMES or bool(BLOCK.fullmatch(name) or FACTORS.fullmatch(name))
