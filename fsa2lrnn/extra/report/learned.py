@@ -17,7 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, measure, proof_facts, report_facts
 from fsa2lrnn.extra.report.compare import compare
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written, written_outputs
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, LayerHead, Learning, Model, ReportFacts
 from fsa2lrnn.extra.report.gather import reachable
 from fsa2lrnn.extraction import extract
@@ -266,7 +266,7 @@ def _history(film: Any) -> tuple[list[str], list[HistorySnapshot]]:
     for frame in film.frames:
         heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
         shots.append(HistorySnapshot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads))
-    return [*written(film.outputs), NOWHERE], shots
+    return [*written_outputs(film.outputs), NOWHERE], shots
 
 
 def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
@@ -274,7 +274,7 @@ def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
     minimal = minimise(MooreMachine(rows, frame.outputs[i], start))
     machine = None
     if minimal.n_states <= DRAWN:
-        names = written(film.outputs)
+        names = written_outputs(film.outputs)
         outputs = [NOWHERE if output == _LEARNING.NEVER else names[int(str(output))] for output in minimal.outputs]
         machine = DrawnMachine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
     return HistoryHead(head, len(reachable(rows, start)), minimal.n_states, frame.faults[i], machine)

@@ -147,5 +147,5 @@ def _used_outputs(shots: list[HistorySnapshot]) -> set[str]:
 
 def _reads(head: LayerHead, every: list[LayerHead]) -> str:
     parts = ["the letter", *(["the one before"] if head.reads_last else [])]
-    parts += [f"head {every[j].head + 1} of layer {every[j].layer + 1}" for j in head.reads]
+    parts += [f"head {every[j].head} of layer {every[j].layer}" for j in head.reads]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -287,8 +287,8 @@ def test_machines_as_drawn_and_as_tables():
         return DrawnMachine.of([[0] * len(labels)], labels, 0, "a", labels).names
 
     assert named("p", "q") == ["p", "q"]
-    assert named("p", "much too long") == ["1", "2"]
-    assert named(1, "1") == ["1", "2"]
+    assert named("p", "much too long") == ["0", "1"]
+    assert named(1, "1") == ["0", "1"]
     machine = DrawnMachine.of([[1, 1], [1, 0]], [False, True], 0, [("x", 1), "b"])
     assert machine.accepting == [False, True]
     assert machine.alphabet == ["x, 1", "b"]

@@ -103,6 +103,28 @@ def test_a_walk_by_the_keyboard(opened):
     page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
 
 
+def test_the_present_state_is_ringed_outside_its_double_ring_and_all_is_counted_from_0(opened):
+    machine = MooreMachine.from_source("regex:(ab)*")
+    page = opened(machine, {"constructed": SceneModel(compile_machine(machine), "constructed")})
+    page.fill("#word", "ab")
+    circles = page.evaluate(
+        "[...document.querySelectorAll('#automaton .ring, #automaton .place.here > .node')]"
+        ".map(c => [Number(c.getAttribute('r')), getComputedStyle(c).stroke])"
+    )
+    (ring, ink), (outer, tint), (inner, tint_within) = circles
+    assert ring - 2 > outer > inner
+    assert tint == tint_within != ink
+    assert here(page) == str(machine.minimise().start) == "0"
+    assert page.inner_text(".layers").endswith("One-hot at entry 0, counted from 0.")
+    assert page.evaluate("document.querySelectorAll('.ring').length") == 1
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.wait_for_function("document.querySelector('.numbers').textContent !== ''")
+    assert page.inner_text(".numbers").startswith("layer 0, head 0: 1  0  0")
+    cells = page.evaluate("[...document.querySelectorAll('.tight td:nth-child(2)')].map(c => c.textContent)")
+    assert cells == ["accept", "reject", "reject"]
+    assert "True" not in page.inner_text("body")
+
+
 def test_words_with_letters_that_are_not_there(opened):
     machine = zoo.sum_mod(5)
     page = opened(machine, {"m": SceneModel(compile_machine(machine))})
