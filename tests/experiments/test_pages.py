@@ -52,6 +52,13 @@ def test_paragraphs_and_words_stay_whole():
     )
 
 
+def test_pictures_with_dark_colours_of_their_own_are_not_inverted():
+    sheet = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    pictures = [*(ROOT / "docs" / "figures").glob("*.svg"), *results_io.RESULTS.glob("*.svg")]
+    own = {path.name for path in pictures if "prefers-color-scheme" in path.read_text(encoding="utf-8")}
+    assert set(re.findall(r'img\[src\$="(\w+\.svg)"\]', sheet)) == own != set()
+
+
 def test_every_verb_section_script_and_result_is_shown():
     text = pages.verbs()
     for name, verb in typer.main.get_command(cli.app).commands.items():
