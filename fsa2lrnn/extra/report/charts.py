@@ -121,7 +121,7 @@ def strip(modulus: float) -> float:
 
 
 def plane(model: Model) -> tuple[float, dict[int, list[float]]]:
-    """Return how far a drawing of the states in a plane reaches, and the centre of each state's first points."""
+    """Return the largest coordinate in the plane of states, and the centre of each state's points near the start."""
     points = model.within.points
     reach = max((abs(x) for point in points for x in point[:2]), default=1.0) or 1.0
     near: dict[int, list[list[float]]] = {}

@@ -86,7 +86,7 @@ def test_then_prove_reads_the_automaton_out(call, tmp_path):
 def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
     code, _, err = call("train", "task:parity", "--output", "runs", "--then-prove")
     assert code == 2
-    assert "--then-prove with layer = 'block', normalisation = 'released': only layers that are automata" in err
+    assert "--then-prove with layer = 'block', normalisation = 'paper': only layers that are automata" in err
     assert not (tmp_path / "runs").exists()
 
 

@@ -48,8 +48,8 @@ def test_facts_that_contradict_themselves_are_refused(facts):
         ([learned, learned], "is the name of several models"),
         ([replace(learned, kind="guessed")], "'guessed', none of learned, repaired, constructed"),
         ([repaired], "which is not there"),
-        ([replace(learned, proof="closed")], "is proved right on all words and has a failing word"),
-        ([replace(constructed, wrong="at 1 %")], "is proved right on all words and has a failing word"),
+        ([replace(learned, proof="closed")], "is proved correct on all words and has a counterexample"),
+        ([replace(constructed, wrong="at 1 %")], "is proved correct on all words and has a counterexample"),
         ([replace(learned, proved=3)], "is proved right up to 3 letters and fails at letter 3"),
     ]:
         with pytest.raises(UnsupportedFormat, match=message):
@@ -64,7 +64,7 @@ def test_verdicts_are_sentences(facts):
     assert verdict(learned) == "Right on every word of up to 2 letters (proved); fails on a word of 3 letters."
     assert verdict(repaired) == verdict(constructed) == f"R{ever[1:]}."
     unknown = replace(learned, proved=None, failure=None)
-    assert verdict(replace(unknown, name="x")) == "No failing word found (all short words)."
+    assert verdict(replace(unknown, name="x")) == "No counterexample found (all short words)."
     assert verdict(replace(unknown, name="x", searched=None)) == "Not judged."
     assert verdict(replace(unknown, name="x", searched=None, proved=1)).startswith("Right on every word of up to 1 l")
     seen = replace(constructed, proof=None, searched="10 letters", wrong="at 1 % of 10 letters")

@@ -29,9 +29,11 @@ def test_words_that_fail_and_models_that_close():
     assert shown.kind == "learned"
     machine = zoo.parity()
     closed = searched(compile_machine(machine), machine, 1.0).said
-    assert closed.startswith("No word fails that is read letter by letter: its states close")
+    assert closed.startswith("Correct on all words that are read letter by letter: all reachable")
     said = constructed(compile_machine(machine), machine).said
-    assert said.startswith("Proved right on all words: 2 joint states closed, bit for bit, in float32, by the scans ")
+    assert said.startswith(
+        "Proved correct on all words: 2 joint states enumerated, bit for bit, in float32, by the scans "
+    )
     assert said.endswith("every shape of call, batch and number of threads.")
     other = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
     assert constructed(compile_machine(machine), other).said == "Compiled from the automaton."
