@@ -19,6 +19,7 @@ ROOT = Path(__file__).parent.parent
 FROM = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "experiments.md": "experiments/README.md"}
 FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 CELL = re.compile(r"<t[hd](?: [^>]*)?>.*?</t[hd]>", re.DOTALL)
+OPTION = re.compile(r"<code>(?=--?\w[^<\n]{0,27}</code>)")
 # A word of up to 30 characters outside tags, code included.
 HYPHENATED = re.compile(r"(?<![^\s>(])\(?(?=[^\s<>]{3,30}(?:[\s<]))[^\s<>&]*(?:\w[-–]|--)[\w.]+[^\s<>&]*(?![^<>]*>)")
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\w$])", re.DOTALL)
@@ -47,7 +48,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Keep words with hyphens and ranges of numbers whole in tables, which scroll where they are too wide."""
+    """Keep options whole, and in tables, which scroll where they are too wide, words with hyphens and ranges."""
+    html = OPTION.sub('<code class="whole">', html)
     return CELL.sub(lambda cell: HYPHENATED.sub(r'<span class="whole">\g<0></span>', cell[0]), html)
 
 

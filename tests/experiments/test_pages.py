@@ -43,6 +43,9 @@ def test_paragraphs_and_words_stay_whole():
     pytest.importorskip("latex2mathml")
     made = markdown.markdown(pages.formulas("column $q$ of\n$A(a)$ of letter $a$ leads on"), extensions=["md_in_html"])
     assert made.count("<p>") == 1
+    assert pages.on_page_content("<p><code>--check</code>, <code>a-b</code></p>") == (
+        '<p><code class="whole">--check</code>, <code>a-b</code></p>'
+    )
     cells = (
         '<tr><td>olmo-hybrid --form</td><td><a href="a-b.html">0.2 (0.1–0.3)</a></td><td class="x-y">one</td></tr> a-b'
     )
