@@ -155,7 +155,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
             b = len(block)
             if i < abreast and len(heads) > 1:
                 class_ = "label tiny" if h in carrying else "label tiny faint"
-                drawn.append(text(left + b * cell / 2, _HEAD - 4, str(h + 1), class_=class_))
+                drawn.append(text(left + b * cell / 2, _HEAD - 4, str(h), class_=class_))
             drawn.append(tag("rect", x=left, y=top, width=b * cell, height=b * cell, class_="frame"))
             _shade(block, left, top, cell, full, shades)
             left += b * cell + _GAP

@@ -249,7 +249,7 @@ def _how_long(model: Model) -> str:
         parts.append(f"no counterexample found ({model.searched})")
     if model.evidence:
         parts.append(model.evidence)
-    return "; ".join(parts) or "not judged"
+    return "; ".join(parts) or "no verdict"
 
 
 def _written(value: Any) -> Any:

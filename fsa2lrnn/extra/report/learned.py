@@ -138,15 +138,15 @@ def _machine_of_head(steps: _Steps, i: int, states: list[int], start: int, alpha
         for k, then in enumerate(targets):
             rows.setdefault((a, k if len(targets) > 1 else -1), [-1] * len(states))[number[q]] = then
     ordered = sorted(rows)
-    names = [str(q + 1) for q in states]
+    names = [str(q) for q in states]
     letters = [alphabet[a] + (_UNSURE if k >= 0 else "") for a, k in ordered]
     return DrawnMachine(names, letters, names, [rows[key] for key in ordered], number[start])
 
 
 DRAWN = 24  # states of a machine that is drawn
 _EVENTS = {
-    "focused": "from here one head alone is trained, the best",
-    "mended": "the best head is mended by search, and goes on alone",
+    "focused": "from here only the best head is trained",
+    "mended": "the best head is repaired by a search, and trained alone from here",
 }
 _COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "states were merged by a test"}
 

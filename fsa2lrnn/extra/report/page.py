@@ -29,7 +29,7 @@ MOST = 24  # steps of a history that are shown
 _BYTES = 3_000_000  # of drawings in a history
 _SECTIONS = {
     "verdicts": "In one sentence each",
-    "horizon": "How long each is right",
+    "horizon": "Length up to which each is correct",
     "accuracy": "Accuracy by length",
     "automaton": "The automaton",
     "models": "The models from within",
@@ -117,14 +117,14 @@ def _story(learning: Learning) -> str:
     if not learning.of:
         return f"{_sentence(learning.known)} No network was trained."
     starts = f"{learning.starts} starts" if learning.starts > 1 else "one start"
-    numbers = " and ".join(str(h + 1) for h in learning.kept)
+    numbers = " and ".join(map(str, learning.kept))
     many = len(learning.kept) > 1
     took = f"It took {learning.steps:,} steps, {starts} and {learning.seconds:.1f} seconds."
     read = (
-        "What is judged is the network as it was trained, all heads and the read-out together."
+        "The verdict is on the network as it was trained, with all heads and the read-out."
         if learning.is_whole
-        else f"Of {learning.of} heads the machine was read from head{'s' if many else ''} {numbers}; the others, and "
-        "the trained read-out, are no part of the model that is judged."
+        else f"The machine was read from head{'s' if many else ''} {numbers} of {learning.of}; the verdict is on a "
+        "model without the other heads and the trained read-out."
     )
     return f"{_sentence(learning.known)} {took} {read}"
 

@@ -65,7 +65,7 @@ def test_verdicts_are_sentences(facts):
     assert verdict(repaired) == verdict(constructed) == f"R{ever[1:]}."
     unknown = replace(learned, proved=None, failure=None)
     assert verdict(replace(unknown, name="x")) == "No counterexample found (all short words)."
-    assert verdict(replace(unknown, name="x", searched=None)) == "Not judged."
+    assert verdict(replace(unknown, name="x", searched=None)) == "No verdict."
     assert verdict(replace(unknown, name="x", searched=None, proved=1)).startswith("Right on every word of up to 1 l")
     seen = replace(constructed, proof=None, searched="10 letters", wrong="at 1 % of 10 letters")
     assert verdict(seen) == "Wrong at 1 % of 10 letters."
