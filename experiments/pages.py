@@ -18,6 +18,10 @@ ROOT = Path(__file__).parent.parent
 # Pages that stand elsewhere in the repository, and what their links to files outside the site become.
 FROM = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "experiments.md": "experiments/README.md"}
 FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+CELL = re.compile(r"<t[hd](?: [^>]*)?>.*?</t[hd]>", re.DOTALL)
+OPTION = re.compile(r"<code>(?=--?\w[^<\n]{0,27}</code>)")
+# A word of up to 30 characters outside tags, code included.
+HYPHENATED = re.compile(r"(?<![^\s>(])\(?(?=[^\s<>]{3,30}(?:[\s<]))[^\s<>&]*(?:\w[-–]|--)[\w.]+[^\s<>&]*(?![^<>]*>)")
 FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\w$])", re.DOTALL)
 
 
@@ -41,6 +45,12 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "reference/cli.md":
         markdown = f"{markdown}\n{verbs()}"
     return formulas(at_home(markdown, "../" * page.file.src_uri.count("/")))
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Keep options whole, and in tables, which scroll where they are too wide, words with hyphens and ranges."""
+    html = OPTION.sub('<code class="whole">', html)
+    return CELL.sub(lambda cell: HYPHENATED.sub(r'<span class="whole">\g<0></span>', cell[0]), html)
 
 
 def explorer() -> str:
@@ -79,7 +89,10 @@ def formulas(markdown: str) -> str:
 def _mathml(found: re.Match[str]) -> str:
     from latex2mathml.converter import convert
 
-    return convert(found[1] or found[2], display="block" if found[1] else "inline")
+    if found[1]:
+        return convert(found[1], display="block")
+    # Markdown takes <math> at the beginning of a line for a block, and ends the paragraph before it.
+    return f"<span>{convert(found[2], display='inline')}</span>"
 
 
 def notebook(path: Path) -> str:

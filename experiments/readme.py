@@ -55,9 +55,9 @@ def measurements() -> str:
             f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
             f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} "
             'times as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). '
-            f"The last output along one word of {words['letters']:,} letters on a machine of {words['states']} states, "
-            f"{one_word.removeprefix('one word, ')}, comes {over['automata-lib']:.0f} times as fast as from "
-            f"automata-lib, {over['google-re2']:.1f} times as fast as from google-re2 on an equivalent expression "
+            f"On one word of {words['letters']:,} letters and a machine of {words['states']} states, "
+            f"{one_word.removeprefix('one word, ')}, the last output takes 1/{over['automata-lib']:.0f} of the time of "
+            f"automata-lib and 1/{over['google-re2']:.1f} of that of google-re2 on an equivalent expression "
             "(`experiments/results/bench_words.json`).",
             "",
         ]

@@ -140,7 +140,7 @@ def begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -
 
 
 def umask() -> int:
-    """Return the permissions that this process does not give."""
+    """Return the umask of this process: the permission bits that new files do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

@@ -101,7 +101,7 @@ def line(k: int, step: Step, has_states: bool) -> str:
     """Return a step as one line of text, and one line per layer's vector, with columns separated by tabs."""
     state = [symbols.show_label(step.state)] if has_states else []
     row = "\t".join([str(k), str(step.letter), *state, symbols.show(step.output)])
-    vectors = [f"\tx{i}\t{' '.join(f'{x:.6g}' for x in row)}" for i, row in enumerate(step.vectors or [], start=1)]
+    vectors = [f"\tx{i}\t{' '.join(f'{x:.6g}' for x in row)}" for i, row in enumerate(step.vectors or [])]
     return "\n".join([row, *vectors])
 
 

@@ -67,7 +67,7 @@ def model_rows(model: LRNN) -> list[tuple[str, str]]:
     shift = "yes: gates see the step before too" if sizes["token_shift"] else "no: gates see this step alone"
     return [
         ("layers", f"{len(layers)}, {kind}"),
-        *((f"  layer {i}", text) for i, text in enumerate(layers, start=1)),
+        *((f"  layer {i}", text) for i, text in enumerate(layers)),
         ("token shift", shift),
         *units,
         weights,

@@ -16,11 +16,11 @@ def describe(cascade: Cascade) -> list[tuple[str, str]]:
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     >>> flip = Component(2, 0, (), 0, np.array([[0], [1]]), np.array([[0, 1], [1, 0]]))
     >>> describe(Cascade(parity, (flip,)))
-    [('layer 1, component 1', '2 states, permutation: a signed channel; reads the letter')]
+    [('layer 0, component 0', '2 states, permutation: a signed channel; reads the letter')]
     """
     return [
         (
-            f"layer {component.layer + 1}, {title(cascade, i)}",
+            f"layer {component.layer}, {title(cascade, i)}",
             f"{_kind(component)}: {blocks_of(component)}; reads {reads_of(cascade, i)}",
         )
         for i, component in enumerate(cascade.components)
@@ -58,8 +58,8 @@ def title(cascade: Cascade, i: int) -> str:
     component = cascade.components[i]
     same = [j for j, other in enumerate(cascade.components) if other.name == component.name]
     if not component.name:
-        return f"component {i + 1}"
-    return component.name if len(same) == 1 else f"{component.name} ({same.index(i) + 1})"
+        return f"component {i}"
+    return component.name if len(same) == 1 else f"{component.name} ({same.index(i)})"
 
 
 def to_dot(cascade: Cascade) -> str:
@@ -76,7 +76,7 @@ def to_dot(cascade: Cascade) -> str:
     lines.append(f'  label="{_legend(cascade)}"')
     for layer in range(cascade.n_layers):
         here = [i for i, component in enumerate(cascade.components) if component.layer == layer]
-        lines.append(f'  layer{layer} [shape=plaintext fontcolor=gray40 label="layer {layer + 1}"]')
+        lines.append(f'  layer{layer} [shape=plaintext fontcolor=gray40 label="layer {layer}"]')
         lines += [_box(cascade, i) for i in here]
         row = " -> ".join([f"layer{layer}", *(f"c{i}" for i in here)])
         lines.append(f"  {{ rank=same; {row} [style=invis] }}")  # in a row, in order

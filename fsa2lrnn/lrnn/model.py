@@ -332,7 +332,7 @@ class LRNN(ForeignWeights, nn.Module):
             ("outputs", symbols.listed(config.outputs)),
             *(
                 (f"layer {i}", f"{name_of(kind)}, {blocks_text(layer.block_sizes) or f'{kind.width} wide'}")
-                for i, (kind, layer) in enumerate(zip(config.layers, self.recurrences, strict=True), start=1)
+                for i, (kind, layer) in enumerate(zip(config.layers, self.recurrences, strict=True))
             ),
             ("weights", f"{sum(p.numel() for p in self.parameters()):,} parameters in {dtype}"),
         ]

@@ -91,7 +91,7 @@ class Recurrence(Brief):
         rows = [
             ("letters", symbols.listed(self.alphabet)),
             ("outputs", symbols.listed(self.outputs)),
-            *((f"layer {i}", blocks_text(layer.block_sizes)) for i, layer in enumerate(self.layers, start=1)),
+            *((f"layer {i}", blocks_text(layer.block_sizes)) for i, layer in enumerate(self.layers)),
         ]
         return card("Recurrence over the integers", rows)
 

@@ -83,7 +83,7 @@ def like(model: LRNN, config: LRNNConfig, dtype: torch.dtype) -> LRNN:
 
 
 def means_of(x: np.ndarray, numbers: np.ndarray, classes: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Return the mean vector of each input and class, that of the input where the two never met: (|S|, k, b)."""
+    """Return the mean vector for each pair of input and class, or the input's mean for an unseen pair: (|S|, k, b)."""
     total, count = np.zeros((*shape, x.shape[1])), np.zeros((*shape, 1))
     np.add.at(total, (numbers, classes), x)
     np.add.at(count, (numbers, classes), 1)

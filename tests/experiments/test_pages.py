@@ -27,7 +27,7 @@ def test_examples_end_and_formulas_become_mathml():
     pytest.importorskip("latex2mathml")
     text = "```\n$a$\n```\n`$b$`, 5 $ and 6 $, is $x_k$:\n$$\\frac{1}{2}$$\n"
     made = pages.formulas(text)
-    assert "```\n$a$\n```\n`$b$`, 5 $ and 6 $, is <math" in made
+    assert "```\n$a$\n```\n`$b$`, 5 $ and 6 $, is <span><math" in made
     assert made.count("<math") == 2
     assert 'display="block"' in made
     assert "<mfrac>" in made
@@ -36,6 +36,30 @@ def test_examples_end_and_formulas_become_mathml():
         "Adds.\n\n```pycon\n>>> add(\n...     1, 1)\n2\n>>> add(2, 2)\n4\n```\n\nArgs:\n    x: one."
     )
     assert as_markdown("Args:\n    A: A[a][q] of it.") == "Args:\n    A: A[a]\\[q] of it."
+
+
+def test_paragraphs_and_words_stay_whole():
+    markdown = pytest.importorskip("markdown")
+    pytest.importorskip("latex2mathml")
+    made = markdown.markdown(pages.formulas("column $q$ of\n$A(a)$ of letter $a$ leads on"), extensions=["md_in_html"])
+    assert made.count("<p>") == 1
+    assert pages.on_page_content("<p><code>--check</code>, <code>a-b</code></p>") == (
+        '<p><code class="whole">--check</code>, <code>a-b</code></p>'
+    )
+    cells = (
+        '<tr><td>olmo-hybrid --form</td><td><a href="a-b.html">0.2 (0.1–0.3)</a></td><td class="x-y">one</td></tr> a-b'
+    )
+    assert pages.on_page_content(cells) == (
+        '<tr><td><span class="whole">olmo-hybrid</span> <span class="whole">--form</span></td>'
+        '<td><a href="a-b.html">0.2 <span class="whole">(0.1–0.3)</span></a></td><td class="x-y">one</td></tr> a-b'
+    )
+
+
+def test_pictures_with_dark_colours_of_their_own_are_not_inverted():
+    sheet = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    pictures = [*(ROOT / "docs" / "figures").glob("*.svg"), *results_io.RESULTS.glob("*.svg")]
+    own = {path.name for path in pictures if "prefers-color-scheme" in path.read_text(encoding="utf-8")}
+    assert set(re.findall(r'img\[src\$="(\w+\.svg)"\]', sheet)) == own != set()
 
 
 def test_every_verb_section_script_and_result_is_shown():

@@ -59,5 +59,5 @@ def test_lines_have_the_columns_of_their_header(has_states):
     step = Step("a", None, ("x", 1), [[0.5, -1.0], [1e-9]])
     rows = line(3, step, has_states).split("\n")
     assert rows[0].count("\t") == header(has_states).count("\t")
-    assert rows[1:] == ["\tx1\t0.5 -1", "\tx2\t1e-09"]
+    assert rows[1:] == ["\tx0\t0.5 -1", "\tx1\t1e-09"]
     assert rows[0].startswith("3\ta\t")

@@ -56,7 +56,7 @@ def _failures(runs: Runs) -> str:
 
 
 def _share(runs: Runs, holds: Callable[[dict[str, Any]], bool]) -> str:
-    return f"{sum(map(holds, runs))} of {len(runs)}" if runs else "–"
+    return f"{sum(map(holds, runs))}/{len(runs)}" if runs else "–"
 
 
 def own_tasks() -> str:

@@ -25,7 +25,7 @@ def compile_(
     dtype: Annotated[options.Dtype, typer.Option(help="arithmetic of the model")] = "float32",
     normalisation: Annotated[
         options.Normalisation,
-        typer.Option(help="rule for the columns of A: clip the p-norms to 1, the paper's code, none, or one-hot"),
+        typer.Option(help="rule for the columns of A: clip: p-norms at most 1; paper: as in its code; none; onehot"),
     ] = "clip",
     p: Annotated[float, typer.Option(min=1, help="order of the column norm")] = 1.2,
     completion: options.CompletionOption = None,

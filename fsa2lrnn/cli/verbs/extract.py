@@ -14,7 +14,7 @@ def extract(
     output: options.MachineOutput = None,
     method: Annotated[
         options.ExtractMethod,
-        typer.Option(help="explore all states, which must be finitely many, or evaluate short words"),
+        typer.Option(help="closure: explore all states, finitely many; suffixes, lstar: evaluate short words"),
     ] = "closure",
     max_states: Annotated[int, typer.Option(min=1, help="the most states that are explored")] = 100_000,
     dtype: options.DtypeOption = "float32",

@@ -12,7 +12,7 @@ from fsa2lrnn import registry
 from fsa2lrnn.cli import options, sources
 
 _WORD = (
-    'letters, separated by spaces or by nothing, or a JSON list, \'["a b", "-"]\', if a letter contains spaces; '
+    'letters with or without spaces between them, or a JSON list, \'["a b", "-"]\', if a letter contains spaces; '
     "- reads the word from standard input; write -- before a word that begins with -"
 )
 

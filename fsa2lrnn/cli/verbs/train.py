@@ -17,9 +17,9 @@ def train(
         options.Preset, typer.Option(help="the settings of the paper's code, or those of a quick trial")
     ] = "paper",
     seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
-    steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="number of updates; by default the preset's")] = None,
     sampler: Annotated[options.Sampler | None, typer.Option(help=options.SAMPLING)] = None,
-    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
+    device: Annotated[str | None, typer.Option(help="device: cpu, cuda or cuda:N")] = None,
     layer: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"{', '.join(options.LAYERS)}, or module:Class for a user-defined layer"),

@@ -61,15 +61,15 @@ def least(late: LateCopy | None, kind: ModuleKind, field: str) -> int:
 def late_copy(
     module: Module, kinds: Sequence[ModuleKind], i: int, under: fmpq_mat, rows: fmpq_mat, count: int
 ) -> LateCopy | None:
-    """Return the content of every submodule with a copy of kind i as its head, or None if no suitable element is drawn.
+    """Return what every submodule whose head is a copy of kind i contains, or None if no suitable element is drawn.
 
     Args:
         module: V.
-        kinds: of all its constituents.
-        i: the kind of the copy.
-        under: a basis of U, on which the copy stands.
-        rows: the copy.
-        count: how many copies of the kind U has.
+        kinds: the kinds of all constituents of V.
+        i: the number of the copy's kind.
+        under: a basis of the submodule U below the copy.
+        rows: vectors that span the copy modulo U.
+        count: the number of copies of the kind in U.
     """
     kind, others = kinds[i].standard.module, [k.standard.module for j, k in enumerate(kinds) if j != i]
     if count and (kinds[i].commutant.dimension > 1 or (count + 1) * module.dimension > _LARGEST):

@@ -114,7 +114,7 @@ class Orbit:
 
     @property
     def gap(self) -> float:
-        """The separation of marks: the least of 1 − d·d' over two of them, and of towards·d where zero is one."""
+        """The least separation of two marks d, d': 1 − d·d', and towards·d if one of them is zero."""
         products = self.marks @ self.marks.T
         apart = 1 - products[~np.eye(len(products), dtype=bool)]
         zero = ~self.marks.any(axis=1)

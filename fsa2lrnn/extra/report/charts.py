@@ -121,7 +121,7 @@ def strip(modulus: float) -> float:
 
 
 def plane(model: Model) -> tuple[float, dict[int, list[float]]]:
-    """Return how far a drawing of the states in a plane reaches, and the centre of each state's first points."""
+    """Return the largest coordinate in the plane of states, and the centre of each state's points near the start."""
     points = model.within.points
     reach = max((abs(x) for point in points for x in point[:2]), default=1.0) or 1.0
     near: dict[int, list[list[float]]] = {}
@@ -155,7 +155,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
             b = len(block)
             if i < abreast and len(heads) > 1:
                 class_ = "label tiny" if h in carrying else "label tiny faint"
-                drawn.append(text(left + b * cell / 2, _HEAD - 4, str(h + 1), class_=class_))
+                drawn.append(text(left + b * cell / 2, _HEAD - 4, str(h), class_=class_))
             drawn.append(tag("rect", x=left, y=top, width=b * cell, height=b * cell, class_="frame"))
             _shade(block, left, top, cell, full, shades)
             left += b * cell + _GAP

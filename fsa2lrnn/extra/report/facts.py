@@ -210,7 +210,7 @@ class ReportFacts:
             if model.of is not None and model.of not in names:
                 faults.append(f"{model.name!r} is a repair of {model.of!r}, which is not there")
             if model.proof is not None and (model.failure is not None or model.wrong is not None):
-                faults.append(f"{model.name!r} is proved right on all words and has a failing word")
+                faults.append(f"{model.name!r} is proved correct on all words and has a counterexample")
             if model.failure is not None and model.proved is not None and model.failure.position <= model.proved:
                 faults.append(
                     f"{model.name!r} is proved right up to {model.proved} letters and fails at letter "
@@ -246,10 +246,10 @@ def _how_long(model: Model) -> str:
     elif model.wrong:
         parts.append(f"wrong {model.wrong}")
     elif model.searched:
-        parts.append(f"no failing word found ({model.searched})")
+        parts.append(f"no counterexample found ({model.searched})")
     if model.evidence:
         parts.append(model.evidence)
-    return "; ".join(parts) or "not judged"
+    return "; ".join(parts) or "no verdict"
 
 
 def _written(value: Any) -> Any:

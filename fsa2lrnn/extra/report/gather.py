@@ -134,7 +134,7 @@ def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
         states = reachable(delta, first)
         if len(states) <= most:
             number = {q: i for i, q in enumerate(states)}
-            names = [str(q + 1) for q in states]
+            names = [str(q) for q in states]
             rows = [[number[row[q]] for q in states] for row in delta]
             found[h] = ReachableHead(states, DrawnMachine(names, written(model.alphabet), names, rows, number[first]))
     return found

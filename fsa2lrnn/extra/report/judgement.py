@@ -72,7 +72,7 @@ class ModelAssessment(Brief):
         return self.falsified.position if isinstance(self.falsified, Refuted) else None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object without models and sets."""
+        """Return the assessment as a JSON object, without the models and the sets of a certificate."""
         failing: dict[str, Any] = {"failure": None}
         if isinstance(self.falsified, Refuted):
             written = self.falsified.to_json()

@@ -17,7 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, measure, proof_facts, report_facts
 from fsa2lrnn.extra.report.compare import compare
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written, written_outputs
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, LayerHead, Learning, Model, ReportFacts
 from fsa2lrnn.extra.report.gather import reachable
 from fsa2lrnn.extraction import extract
@@ -138,15 +138,15 @@ def _machine_of_head(steps: _Steps, i: int, states: list[int], start: int, alpha
         for k, then in enumerate(targets):
             rows.setdefault((a, k if len(targets) > 1 else -1), [-1] * len(states))[number[q]] = then
     ordered = sorted(rows)
-    names = [str(q + 1) for q in states]
+    names = [str(q) for q in states]
     letters = [alphabet[a] + (_UNSURE if k >= 0 else "") for a, k in ordered]
     return DrawnMachine(names, letters, names, [rows[key] for key in ordered], number[start])
 
 
 DRAWN = 24  # states of a machine that is drawn
 _EVENTS = {
-    "focused": "from here one head alone is trained, the best",
-    "repaired": "the best head is repaired by search, and goes on alone",
+    "focused": "from here only the best head is trained",
+    "repaired": "the best head is repaired by a search, and trained alone from here",
 }
 _EVENTS["mended"] = _EVENTS["repaired"]  # the earlier name, in saved histories
 _COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "states were merged by a test"}
@@ -267,7 +267,7 @@ def _history(film: Any) -> tuple[list[str], list[HistorySnapshot]]:
     for frame in film.frames:
         heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
         shots.append(HistorySnapshot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads))
-    return [*written(film.outputs), NOWHERE], shots
+    return [*written_outputs(film.outputs), NOWHERE], shots
 
 
 def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
@@ -275,7 +275,7 @@ def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
     minimal = minimise(MooreMachine(rows, frame.outputs[i], start))
     machine = None
     if minimal.n_states <= DRAWN:
-        names = written(film.outputs)
+        names = written_outputs(film.outputs)
         outputs = [NOWHERE if output == _LEARNING.NEVER else names[int(str(output))] for output in minimal.outputs]
         machine = DrawnMachine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
     return HistoryHead(head, len(reachable(rows, start)), minimal.n_states, frame.faults[i], machine)

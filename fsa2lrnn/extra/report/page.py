@@ -29,7 +29,7 @@ MOST = 24  # steps of a history that are shown
 _BYTES = 3_000_000  # of drawings in a history
 _SECTIONS = {
     "verdicts": "In one sentence each",
-    "horizon": "How long each is right",
+    "horizon": "Length up to which each is correct",
     "accuracy": "Accuracy by length",
     "automaton": "The automaton",
     "models": "The models from within",
@@ -117,14 +117,14 @@ def _story(learning: Learning) -> str:
     if not learning.of:
         return f"{_sentence(learning.known)} No network was trained."
     starts = f"{learning.starts} starts" if learning.starts > 1 else "one start"
-    numbers = " and ".join(str(h + 1) for h in learning.kept)
+    numbers = " and ".join(map(str, learning.kept))
     many = len(learning.kept) > 1
     took = f"It took {learning.steps:,} steps, {starts} and {learning.seconds:.1f} seconds."
     read = (
-        "What is judged is the network as it was trained, all heads and the read-out together."
+        "The verdict is on the network as it was trained, with all heads and the read-out."
         if learning.is_whole
-        else f"Of {learning.of} heads the machine was read from head{'s' if many else ''} {numbers}; the others, and "
-        "the trained read-out, are no part of the model that is judged."
+        else f"The machine was read from head{'s' if many else ''} {numbers} of {learning.of}; the verdict is on a "
+        "model without the other heads and the trained read-out."
     )
     return f"{_sentence(learning.known)} {took} {read}"
 
@@ -147,5 +147,5 @@ def _used_outputs(shots: list[HistorySnapshot]) -> set[str]:
 
 def _reads(head: LayerHead, every: list[LayerHead]) -> str:
     parts = ["the letter", *(["the one before"] if head.reads_last else [])]
-    parts += [f"head {every[j].head + 1} of layer {every[j].layer + 1}" for j in head.reads]
+    parts += [f"head {every[j].head} of layer {every[j].layer}" for j in head.reads]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

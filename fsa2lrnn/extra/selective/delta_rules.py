@@ -37,7 +37,7 @@ class DeltaRuleConfig(MatrixConfig):
 
     @property
     def factors(self) -> int:
-        """n, the number of factors per letter."""
+        """The number n of Householder factors per letter."""
         return 1
 
     @property

@@ -81,7 +81,9 @@ class MatrixConfig(LayerConfig):
 
 
 class MatrixLayer(Layer):
-    """The base class: subclasses set the sizes, `projected`, `steps`, and `gated`, the end of the published layer.
+    """The base class of layers whose state is a matrix S per head.
+
+    Subclasses set the sizes, `projected`, `steps`, and `gated`, the end of the published layer.
 
     The state is (B, memory + H·V·K): the memory of the convolution, then S. With reads="state" it is (B, H·V, K), and
     the first one is the parameter `x0`, zero in a new layer.

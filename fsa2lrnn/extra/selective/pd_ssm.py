@@ -98,7 +98,7 @@ class PDSSMLayer(Layer):
 
     @property
     def has_tables(self) -> bool:
-        """Whether the output is the state."""
+        """Whether the layer declares tables: it does if its output is the state."""
         return self.config.reads == "state"
 
     @property

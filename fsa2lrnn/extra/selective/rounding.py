@@ -34,7 +34,7 @@ def shaped(change: Callable[[Tensor], Tensor], x: RoundedNumbers) -> RoundedNumb
 
 
 def stacked(join: Callable[[list[Tensor]], Tensor], *parts: RoundedNumbers) -> RoundedNumbers:
-    """Apply a function that joins tensors, such as `torch.cat`, without computing."""
+    """Join bounds by a function that copies entries, such as `torch.cat`: no entry rounds."""
     return RoundedNumbers(join([x.mid for x in parts]), join([x.off for x in parts]), parts[0].kind)
 
 

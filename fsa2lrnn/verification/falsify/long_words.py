@@ -59,7 +59,7 @@ def periodic(comparison: ModelComparison, budget: Budget, below: int, clock: Dea
 
 
 def _places(u: tuple[int, ...], w: tuple[int, ...], k: np.ndarray) -> np.ndarray:
-    """Return the positions in u w of the letters k (from 0) of u w w w …."""
+    """Return the position in u w of letter number k of u w w w …, both from 0, for an array of numbers k."""
     return np.where(k < len(u), k, len(u) + (k - len(u)) % len(w))
 
 

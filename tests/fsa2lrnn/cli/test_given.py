@@ -68,7 +68,7 @@ def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
     model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=token_shift)
     rows = dict(sizes.model_rows(model))
     assert rows["layers"] == "3, dense"
-    layers = [rows[f"  layer {i}"] for i in (1, 2, 3)]
+    layers = [rows[f"  layer {i}"] for i in (0, 1, 2)]
     assert layers == ["2 channels", "1 block of 4 and 1 channel", "1 block of 5"]
     assert rows["token shift"] == shift
     found = sizes.model_json(model)

@@ -128,12 +128,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pydot's
 def test_cascades_in_words():
     cascade = decompose(zoo.mod_arith(5, "register")).cascade
     assert describe(cascade)[-1] == (
-        "layer 2, sum",
-        "5 states, permutation: a one-hot block of 5; reads the letter, and the states before it of component 1 and "
+        "layer 1, sum",
+        "5 states, permutation: a one-hot block of 5; reads the letter, and the states before it of component 0 and "
         "term",
     )
     now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
-    assert describe(now)[-1][1].endswith("reads the letter, and the states after it of component 1 and term")
+    assert describe(now)[-1][1].endswith("reads the letter, and the states after it of component 0 and term")
     cascade = decompose(zoo.dyck(2, 5)).cascade
     text = to_dot(cascade)
     assert "reads all 4 below" in text
@@ -145,7 +145,7 @@ def test_cascades_in_words():
     assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
     still = MooreMachine([[0]], [True])
     assert describe(decompose(still).cascade) == [
-        ("layer 1, component 1", "1 state, trivial: a channel that stays 0; reads the letter")
+        ("layer 0, component 0", "1 state, trivial: a channel that stays 0; reads the letter")
     ]
     cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
     assert any(" of the 9 components below" in what for _, what in describe(cascade))

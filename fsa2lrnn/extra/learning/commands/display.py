@@ -118,7 +118,7 @@ def say(learned: Learned, saved: Path | str) -> None:
         console.out.print(evidence.verdict_text(verdict, learned.machine.alphabet))
         console.out.print(console.markup(f"  for {learned.scope}"))
     of_start = learned.film.frames[-1].heads if learned.film is not None else range(max(learned.heads, default=0) + 1)
-    heads = ", ".join(str(of_start[h] + 1) for h in learned.heads)
+    heads = ", ".join(str(of_start[h]) for h in learned.heads)
     trained = [("heads kept", heads), ("starts", str(learned.starts)), ("steps", f"{learned.steps:,}")]
     rows = [*sizes.machine_rows(learned.machine), *(trained if learned.network is not None else [])]
     wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"

@@ -56,7 +56,7 @@ def learn(
     fresh: Annotated[bool, typer.Option("--fresh", help="delete the run in the folder and begin again")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object on standard output")] = False,
 ) -> None:
-    """Train a layer that is an automaton: until it is proved equal to SOURCE, or on the words of DATA.
+    """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
 
     With --method cascade the network has layers of small blocks: each layer is trained on the states of its components,
     then all layers are trained together, and the network is proved. The folder contains the model, the trained network,

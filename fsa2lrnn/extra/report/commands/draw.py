@@ -46,7 +46,7 @@ def draw(
     ] = None,
     format_: Annotated[
         DrawFormat | None,
-        typer.Option("--format", help="by default the ending of the output; svg and dot can be printed"),
+        typer.Option("--format", help="format, by default by the ending of the output; svg and dot can be printed"),
     ] = None,
     models_only: Annotated[
         bool, typer.Option("--models-only", help="leave out the network that is compiled from the SOURCE")
@@ -94,7 +94,7 @@ def draw(
 
     shown: dict[str, SceneModel] = {}
     for name, network in networks.items():
-        console.say(f"{name}: looking for a failing word")
+        console.say(f"{name}: searching for a counterexample")
         shown[name] = searched(network, machine, seconds, LACKED)
     if given and not models_only:
         compiled = compile_machine(machine, form, max_block, token_shift=token_shift)

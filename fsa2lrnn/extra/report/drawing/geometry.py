@@ -17,11 +17,15 @@ _APART = 16.0  # pixels that an arrow is bent at the least, where another one le
 _CLEAR = 4.0  # pixels between an arrow and the circles that it passes
 
 HEIGHT = 14.0  # of a line of text
-_SHARES = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78, 0.15, 0.85)  # of the way along the arrow, by preference
-_NEAR = (0.3, 0.26, 0.34, 0.22, 0.38, 0.42, 0.5, 0.58, 0.66, 0.15, 0.74)
+_SHARES = tuple(0.5 + side * step / 40 for step in range(16) for side in (1, -1))[1:]  # of the way, by preference
+_NEAR = tuple(sorted(_SHARES, key=lambda share: abs(share - 0.3)))
 _GAPS = (3.0, 7.0, 12.0)  # between the arrow and its label
-_FURTHER, _RIGHT = 4.0, 1.5  # costs of each wider gap, and of the right side
-_CROSSED = 25.0  # cost of a label on an arrow: more than that of any other place along its own
+_ALONG, _FURTHER, _RIGHT = 0.35, 4.0, 1.5  # costs of each place before, of each wider gap, and of the right side
+_ON_ITS_OWN = 7.0  # cost of a label on its arrow
+_COVERED = 0.35  # share of its arrow that such a label may hide
+_CROSSED = 25.0  # cost of a label on another arrow, or of one that hides its own: more than that of any other place
+_CLEARER, _UNCLEAR = 5.0, 2.5  # pixels that other arrows and labels should be farther than its own arrow, cost of each
+_ROUNDS = 3  # in which each label is moved to its best place among the others
 
 
 def points_of(curves: np.ndarray) -> np.ndarray:
@@ -100,31 +104,61 @@ def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.asarray(begins_before.all(axis=-1))
 
 
+def gaps(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return the distances between boxes in pixels, 0 where they overlap: (n, 4), (m, 4) -> (n, m)."""
+    mine, theirs = boxes[:, None], others[None]
+    apart = np.maximum(mine[..., :2] - theirs[..., 2:], theirs[..., :2] - mine[..., 2:])
+    return np.asarray(np.hypot(*np.moveaxis(np.maximum(apart, 0), -1, 0)))
+
+
 def place_labels(
-    curves: Mapping[Edge, np.ndarray], widths: Mapping[Edge, float], taken: np.ndarray, near: bool = False
+    curves: Mapping[Edge, np.ndarray],
+    widths: Mapping[Edge, float],
+    taken: np.ndarray,
+    near: bool = False,
+    passed: np.ndarray | None = None,
 ) -> dict[Edge, np.ndarray]:
     """Return the centres of the labels of curves that have a free place; long labels are placed first.
 
-    Labels are at the middle of their arrows, or `near` their beginnings, next to them and on no box of `taken`, (m, 4).
+    Labels are at the middle of their arrows, or `near` their beginnings, next to them or on them, and on no box of
+    `taken`, (m, 4). They keep nearer to their own arrow than to any other, to the points `passed`, (n, 2), and to other
+    labels, where that is possible.
 
     >>> straight = np.array([[0.0, 0.0], [33, 0], [67, 0], [100, 0]])
     >>> place_labels({(0, 1): straight}, {(0, 1): 10.0}, np.empty((0, 4)))[0, 1].round(6).tolist()
     [50.0, -10.0]
     """
-    found: dict[Edge, np.ndarray] = {}
-    if not curves:
-        return found
-    crossed = points_of(np.stack(list(curves.values()))).reshape(-1, 2)
+    lines = {edge: points_of(curve) for edge, curve in curves.items()}
+    fixed = np.empty((0, 2)) if passed is None else passed
+    options: dict[Edge, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
     for edge in sorted(curves, key=lambda edge: -widths[edge]):
-        middles, costs = _candidates(points_of(curves[edge]), widths[edge], _NEAR if near else _SHARES)
+        middles, costs = _candidates(lines[edge], widths[edge], _NEAR if near else _SHARES)
         boxes = boxes_around(middles, widths[edge], HEIGHT)
-        on = ((crossed > boxes[:, None, :2]) & (crossed < boxes[:, None, 2:])).all(-1).sum(1)  # its own arrow too
-        costs = costs + on + _CROSSED * (on > 0)
+        rest = np.concatenate([fixed, *(line for other, line in lines.items() if other != edge)])
+        costs = costs + _ambiguity(boxes, lines[edge], rest)
         costs[overlap(boxes, taken).any(1)] = np.inf
-        if np.isfinite(costs[best := costs.argmin()]):
-            found[edge] = middles[best]
-            taken = np.concatenate([taken, boxes[[best]]])
-    return found
+        options[edge] = middles, boxes, costs
+    placed: dict[Edge, int] = {}
+    for _ in range(_ROUNDS):
+        for edge, (_, boxes, costs) in options.items():
+            labels = [options[other][1][i] for other, i in placed.items() if other != edge]
+            apart = gaps(boxes, np.array(labels).reshape(-1, 4))
+            costs = costs + _UNCLEAR * np.maximum(_CLEARER - apart, 0).sum(1)
+            costs[(apart == 0).any(1)] = np.inf
+            if np.isfinite(costs[best := int(costs.argmin())]):
+                placed[edge] = best
+    return {edge: options[edge][0][best] for edge, best in placed.items()}
+
+
+def _ambiguity(boxes: np.ndarray, own: np.ndarray, rest: np.ndarray) -> np.ndarray:
+    """Return costs of labels by how clearly they belong to their own line: (n, 4), (k, 2), (m, 2) -> (n,)."""
+    mine = gaps(boxes, np.tile(own, 2))
+    reach = mine.min(1).max() + _CLEARER
+    is_near = ((rest > boxes[:, :2].min(0) - reach) & (rest < boxes[:, 2:].max(0) + reach)).all(1)
+    others = gaps(boxes, np.tile(rest[is_near], 2))
+    short = mine.min(1) + _CLEARER - others.min(1, initial=np.inf)
+    is_bad = (others == 0).any(1) | ((mine == 0).mean(1) > _COVERED)
+    return np.asarray(_UNCLEAR * np.maximum(short, 0) + _CROSSED * is_bad + (others == 0).sum(1))
 
 
 def _candidates(points: np.ndarray, width: float, shares: Sequence[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -133,8 +167,10 @@ def _candidates(points: np.ndarray, width: float, shares: Sequence[float]) -> tu
         k = round(share * (len(points) - 1))
         along = points[k + 1] - points[k - 1]
         across = along[::-1] * (1, -1) / (np.linalg.norm(along) or 1.0)
+        middles.append(points[k])
+        costs.append(_ALONG * i + _ON_ITS_OWN)
         for j, gap in enumerate(_GAPS):
             away = np.abs(across) @ (width / 2, HEIGHT / 2) + gap
             middles += [points[k] + away * across, points[k] - away * across]
-            costs += [i + _FURTHER * j, i + _FURTHER * j + _RIGHT]
+            costs += [_ALONG * i + _FURTHER * j, _ALONG * i + _FURTHER * j + _RIGHT]
     return np.array(middles), np.array(costs)

@@ -24,6 +24,7 @@ _ON_CIRCLE = 12  # states that all lead to one another, up to which they stand o
 _FOLDED = 3  # arrows from which a sink is folded
 _DENSE = 3.2  # arrows a state, from which columns show none of their labels
 _CROWDED = 3.5  # arrows a state, loops too, from which labels stand near where their arrows begin
+_SPARSE = 1.5  # arrows a state, from which columns and rows stand farther apart
 _FEW = 12  # states up to which circles are large
 _MARGIN = 14.0
 _SWEEPS = 8
@@ -88,7 +89,8 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
         spots = _circle(graph, start, radius)
     else:
         widths = {edge: 0.0 if is_dense else width(text) for edge, text in letters.items()}
-        spots = _columns(graph, start, 2 * radius, widths, 86.0 if is_dense else 46.0)
+        room = 1.0 if is_dense else 1 + min(max(0.0, graph.size() / len(shown) - _SPARSE), 1.5)  # for labels
+        spots = _columns(graph, start, 2 * radius, widths, 86.0 if is_dense else 46.0 * room, 26.0 * room)
     right, bottom = np.max(list(spots.values()), axis=0)
     aside = np.array([right, bottom + 3.2 * radius + 18])
     places = np.stack([spots.get(q, aside) for q in range(n)])
@@ -108,7 +110,7 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
         if (q, q) in letters:
             curves[q, q] = geometry.loop(places[q], radius, geometry.free_direction(used[q], outwards[q]))
     circles = boxes_around(places, 2 * radius + 2, 2 * radius + 2)
-    labels = _labels(curves, letters, np.concatenate([circles, np.tile(points_of(entry), 2)]), is_dense)
+    labels = _labels(curves, letters, circles, points_of(entry), is_dense)
     return _shifted(places, radius, letters, curves, labels, entry, folded, is_dense)
 
 
@@ -129,7 +131,7 @@ def _circle(graph: nx.DiGraph, start: int, radius: float) -> dict[int, np.ndarra
 
 
 def _columns(
-    graph: nx.DiGraph, start: int, size: float, widths: dict[Edge, float], gap: float
+    graph: nx.DiGraph, start: int, size: float, widths: dict[Edge, float], gap: float, row_gap: float
 ) -> dict[int, np.ndarray]:
     tallest = max(8, math.ceil(math.sqrt(1.8 * len(graph))))
     steps = nx.single_source_shortest_path_length(graph, start)
@@ -143,7 +145,7 @@ def _columns(
     spots, x = dict[int, np.ndarray](), 0.0
     for c, column in enumerate(columns):
         for i, q in enumerate(column):
-            spots[q] = np.array([x, (size + 26) * (i - (len(column) - 1) / 2)])
+            spots[q] = np.array([x, (size + row_gap) * (i - (len(column) - 1) / 2)])
         beside = [widths[e] for e in graph.edges if {column_of[e[0]], column_of[e[1]]} <= {c, c + 1}]
         x += size + gap + max(beside, default=0.0)
     return spots
@@ -175,15 +177,15 @@ def _crossings(columns: list[list[int]], graph: nx.DiGraph) -> int:
 
 
 def _labels(
-    curves: dict[Edge, np.ndarray], letters: dict[Edge, str], taken: np.ndarray, is_dense: bool
+    curves: dict[Edge, np.ndarray], letters: dict[Edge, str], circles: np.ndarray, entry: np.ndarray, is_dense: bool
 ) -> dict[Edge, np.ndarray]:
     widths, n = {edge: width(text) for edge, text in letters.items()}, 1 + max((q for q, _ in curves), default=0)
     if not is_dense:
-        return geometry.place_labels(curves, widths, taken, near=len(curves) > _CROWDED * n)
+        return geometry.place_labels(curves, widths, circles, len(curves) > _CROWDED * n, entry)
     found: dict[Edge, np.ndarray] = {}
     for q in range(n):
         own = {edge: curve for edge, curve in curves.items() if edge[0] == q}
-        found |= geometry.place_labels(own, widths, taken, near=True)
+        found |= geometry.place_labels(own, widths, circles, True, entry)
     return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fsa2lrnn import symbols
 
 SHORT = 5  # characters of a label that fits into a circle
@@ -42,20 +44,22 @@ class DrawnMachine:
         ['1, 2', 'x']
         """
         rows = [[int(q) for q in row] for row in delta]
-        return cls(written(labels or range(len(rows[0]))), written(alphabet), written(outputs), rows, int(start))
+        return cls(
+            written(labels or range(len(rows[0]))), written(alphabet), written_outputs(outputs), rows, int(start)
+        )
 
     @property
     def names(self) -> list[str]:
-        """The names of states in drawings: their labels if all are short, otherwise numbers from 1."""
+        """The names of states in drawings: their labels if all are short, otherwise their numbers from 0."""
         is_short = max(map(len, self.states)) <= SHORT and len(set(self.states)) == len(self.states)
-        return self.states if is_short else [str(q + 1) for q in range(len(self.states))]
+        return self.states if is_short else [str(q) for q in range(len(self.states))]
 
     @property
     def accepting(self) -> list[bool] | None:
         """For an acceptor, whether each state accepts; None for a machine with other outputs."""
-        if not set(self.outputs) <= {"True", "False"}:
+        if not set(self.outputs) <= {"accept", "reject"}:
             return None
-        return [output == "True" for output in self.outputs]
+        return [output == "accept" for output in self.outputs]
 
     @property
     def arrows(self) -> dict[tuple[int, int], list[int]]:
@@ -66,6 +70,11 @@ class DrawnMachine:
                 if then >= 0:
                     found.setdefault((q, then), []).append(a)
         return found
+
+
+def written_outputs(outputs: Iterable[Hashable]) -> list[str]:
+    """Return outputs as text, the booleans of an acceptor as accept and reject."""
+    return [symbols.show(output) if isinstance(output, bool | np.bool_) else written([output])[0] for output in outputs]
 
 
 def written(values: Iterable[Hashable]) -> list[str]:

@@ -86,7 +86,7 @@ def png(machine: DrawnMachine) -> bytes:
     def write(x: float, y: float, text: str, size: float, colour: str = _INK) -> None:
         axes.text(
             x, y, visible(text, lines=False), fontsize=size * _POINTS, color=colour, ha="center", va="center",
-            parse_math=False, path_effects=[withStroke(linewidth=3, foreground=_PAPER)] if colour == _INK else None,
+            parse_math=False, path_effects=[withStroke(linewidth=4, foreground=_PAPER)] if colour == _INK else None,
         )  # fmt: skip
 
     pale = 0.3 if layout.is_dense else 1.0

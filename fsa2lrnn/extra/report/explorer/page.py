@@ -86,7 +86,7 @@ def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
     said = "Compiled from the automaton."
     if isinstance(verdict, Proved):
         closed = counted(verdict.pairs, "joint state")
-        said = f"Proved right on all words: {closed} closed, bit for bit, {verdict.covers}."
+        said = f"Proved correct on all words: {closed} enumerated, bit for bit, {verdict.covers}."
     return SceneModel(model, "constructed", said)
 
 
@@ -100,6 +100,6 @@ def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore 
             model, "learned", f"Fails on a word of {n:,} letter{'s' * (n != 1)}, {least}.", (verdict.word,)
         )
     if verdict.checked_length is None:
-        said = "No word fails that is read letter by letter: its states close, and all were looked at."
+        said = "Correct on all words that are read letter by letter: all reachable joint states were enumerated."
         return SceneModel(model, "constructed", said)
-    return SceneModel(model, "learned", f"No failing word found in {seconds:g} seconds, which proves nothing.")
+    return SceneModel(model, "learned", f"No counterexample found in {seconds:g} seconds, which proves nothing.")

@@ -168,7 +168,7 @@ function renderMachine() {
     one("#moves").textContent = `State ${machine.names[q]}, output ${machine.outputs[q]}. Next: ${moves.join(", ")}`;
     return;
   }
-  for (const place of all(".place", drawing)) place.classList.toggle("here", place.dataset.state === String(q));
+  mark(drawing, q);
   for (const arrow of all(".arrow", drawing)) {
     arrow.classList.toggle("taken", arrow.dataset.edge === `${before}-${q}`);
     arrow.classList.toggle("open", arrow.dataset.edge.startsWith(`${q}-`));
@@ -177,6 +177,17 @@ function renderMachine() {
     const place = one(".place.here", drawing).getBoundingClientRect(), box = drawing.getBoundingClientRect();
     drawing.scrollLeft += place.left + place.width / 2 - box.left - box.width / 2;
   }
+}
+
+// Marks a drawing's present state by a ring around its circle, below the arrowheads.
+function mark(drawing, q) {
+  for (const place of all(".place", drawing)) place.classList.toggle("here", place.dataset.state === String(q));
+  const circle = one(".place.here > .node", drawing);
+  const ring = one(".ring", drawing) || element("circle", { class: "ring" });
+  ring.setAttribute("cx", circle.getAttribute("cx"));
+  ring.setAttribute("cy", circle.getAttribute("cy"));
+  ring.setAttribute("r", Number(circle.getAttribute("r")) + 4.5);
+  if (!ring.parentElement) one("title", drawing).after(ring);
 }
 
 function renderTape() {
@@ -220,7 +231,7 @@ function renderModel(i) {
   for (const [head, numbers] of Object.entries(spec.heads)) {
     const b = run.reader.layers[0].b, x = step.states[0].x.subarray(head * b, (head + 1) * b);
     const figure = one(`[data-head="${head}"]`, card), q = numbers.indexOf(largest(x));
-    for (const place of all(".place", figure)) place.classList.toggle("here", place.dataset.state === String(q));
+    mark(figure, q);
   }
   const numbers = one(".numbers", card);
   if (numbers.parentElement.open) numbers.textContent = inNumbers(run, step);
@@ -250,7 +261,7 @@ function renderLayers(card, i) {
   const place = one(".layers", card), run = runs[i], { layers } = run.reader, step = run.steps[at];
   if (!run.heats) {
     run.heats = layers.map((layer, l) => {
-      const title = layers.length > 1 ? `Layer ${l + 1}` : "Transition blocks of the letter, and the state";
+      const title = layers.length > 1 ? `Layer ${l}` : "Transition blocks of the letter, and the state";
       const canvas = element("canvas", { role: "img" });
       const legend = element("p", { class: "hint" });
       place.append(element("h3", {}, title), element("div", { class: "scroll" }, canvas), legend);
@@ -261,7 +272,7 @@ function renderLayers(card, i) {
     const { x } = step.states[l], move = step.moves[l];
     if (!heat) {
       canvas.hidden = true;
-      legend.textContent = `An index table of ${layers[l].b} states: the 1 of the one-hot state is number ${x + 1}.`;
+      legend.textContent = `An index table of ${layers[l].b} states: the 1 of the one-hot state is entry ${x}.`;
       return;
     }
     const before = at ? run.steps[at - 1].states[l].x : x;
@@ -269,8 +280,9 @@ function renderLayers(card, i) {
     scale.x = Math.max(scale.x, size(x), size(move && move.v), 1e-9);
     heat.draw(move, before, x, colours, { A: scale.A, x: scale.x });
     const hot = layers[l].sizes.map((b, h) => oneHot(x.subarray(h * layers[l].b, h * layers[l].b + b)));
-    const named = hot.every((q) => q >= 0) && hot.length <= 8 ? ` One-hot at ${hot.map((q) => q + 1).join(", ")}.` : "";
-    canvas.setAttribute("aria-label", `Layer ${l + 1}: blocks and state.${named}`);
+    const isNamed = hot.every((q) => q >= 0) && hot.length <= 8;
+    const named = isNamed ? ` One-hot at ${hot.length > 1 ? "entries" : "entry"} ${hot.join(", ")}, counted from 0.` : "";
+    canvas.setAttribute("aria-label", `Layer ${l}: blocks and state.${named}`);
     const inA = scale.A > 1e-9 ? `${shown(scale.A)} in A, ` : ""; // none was shown before the first letter
     legend.textContent = `x after = A · x before + v. Red above zero, blue below; full colour is ${inA}${shown(scale.x)} in x and v.${named}`;
   });
@@ -289,9 +301,9 @@ function oneHot(x) {
 
 function inNumbers(run, step) {
   const lines = step.states.map((part, l) => {
-    if (typeof part.x === "number") return `state ${part.x + 1}`;
+    if (typeof part.x === "number") return `state ${part.x}`;
     const { b, sizes } = run.reader.layers[l];
-    return sizes.map((n, h) => `layer ${l + 1}, head ${h + 1}: ${[...part.x.subarray(h * b, h * b + n)].map(shown).join("  ")}`).join("\n");
+    return sizes.map((n, h) => `layer ${l}, head ${h}: ${[...part.x.subarray(h * b, h * b + n)].map(shown).join("  ")}`).join("\n");
   });
   return [...lines, `logits: ${[...step.logits].map(shown).join("  ")}`].join("\n");
 }

@@ -59,7 +59,7 @@ class Heat {
     const left = (h % this.columns) * tile.width, top = Math.floor(h / this.columns) * tile.height + 15;
     pen.fillStyle = this.colours.soft;
     pen.textAlign = "left";
-    pen.fillText(size === 1 ? `channel ${h + 1}` : `head ${h + 1}`, left, top - 4);
+    pen.fillText(size === 1 ? `channel ${h}` : `head ${h}`, left, top - 4);
     const mid = top + (cell * size) / 2 + 4;
     let x = left;
     this.column(pen, x, top, after, h * b, size, scale.x, true);
@@ -113,14 +113,14 @@ class Heat {
     const at = (from) => Math.floor((x - from) / cell);
     const matrix = cell + sign, old = matrix + cell * size + 3, plus = old + cell + sign;
     let said = "";
-    if (at(0) === 0) said = `x[${i + 1}] = ${shown(this.after[h * b + i])}`;
+    if (at(0) === 0) said = `x[${i}] = ${shown(this.after[h * b + i])}`;
     if (this.move) {
       const j = at(matrix);
-      if (j >= 0 && j < size) said = `A[${i + 1}, ${j + 1}] = ${shown(this.move.A[(h * b + i) * b + j])}`;
-      if (at(old) === 0) said = `x before[${i + 1}] = ${shown(this.before[h * b + i])}`;
-      if (at(plus) === 0) said = `v[${i + 1}] = ${shown(this.move.v[h * b + i])}`;
+      if (j >= 0 && j < size) said = `A[${i}, ${j}] = ${shown(this.move.A[(h * b + i) * b + j])}`;
+      if (at(old) === 0) said = `x before[${i}] = ${shown(this.before[h * b + i])}`;
+      if (at(plus) === 0) said = `v[${i}] = ${shown(this.move.v[h * b + i])}`;
     }
-    this.canvas.title = said && `head ${h + 1}: ${said}`;
+    this.canvas.title = said && `head ${h}: ${said}`;
   }
 }
 

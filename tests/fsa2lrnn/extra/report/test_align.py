@@ -205,7 +205,7 @@ def test_heads_do_along_words_what_the_network_does(network):
         ends = [torch.cat([part.x.argmax(-1) for part in parts], 1).tolist() for parts in (state, after)]
         for before, then, a in zip(*ends, letters.tolist(), strict=True):
             for i, seen in enumerate(taken):
-                seen.add((machine.alphabet[a], str(before[i] + 1), str(then[i] + 1)))
+                seen.add((machine.alphabet[a], str(before[i]), str(then[i])))
         state = after
     for head, seen in zip(heads, taken, strict=True):
         drawn = {

@@ -57,7 +57,7 @@ def test_dots_and_ticks_of_eigenvalues(facts):
     assert sorted({round((float(x) - 140) / unit, 2) for x, _, kind in dots if kind == "constructed"}) == [-1, 1]
     assert sorted({round((float(y) - 140) / unit, 2) for _, y, kind in dots if kind == "idle"}) == [-1, 1]
     assert len(dots) == 8
-    assert "letter &lt;b a=&#34;1&#34;&gt;&amp;, head 2" in drawn
+    assert "letter &lt;b a=&#34;1&#34;&gt;&amp;, head 1" in drawn
     tick = r'<line x1="([\d.]+)"[^>]*class="tick (?:learned|constructed)"'
     places = [{float(x) for x in re.findall(tick, drawing(one, "Eigenvalues"))} for one in (facts, repaired)]
     (learned,), (constructed,) = places
@@ -71,7 +71,7 @@ def test_dots_and_ticks_of_eigenvalues(facts):
 def test_crosses_names_and_hues(facts):
     drawn = drawing(facts, "States")
     assert drawn.count('class="state near"') == drawn.count('class="state far"') == 2
-    assert re.findall(r'class="label halo">([^<]*)<', drawn) == ["1", "2"]
+    assert re.findall(r'class="label halo">([^<]*)<', drawn) == ["0", "1"]
     first, second = (float(x) for x in re.findall(r'cx="([\d.]+)"', drawn))
     assert first > 140 > second
     assert plane(replace(facts.models[0], inside=replace(facts.models[0].inside, points=[]))) == (1.0, {})

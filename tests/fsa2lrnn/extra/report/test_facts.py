@@ -34,8 +34,8 @@ def test_facts_are_json_and_labels_are_short(facts):
     assert value["models"][0]["failure"] == json.loads(json.dumps(facts.models[0].failure.to_json()))
     assert value["models"][1]["failure"] is None
     assert DrawnMachine(["p", "q"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["p", "q"]
-    assert DrawnMachine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
-    assert DrawnMachine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
+    assert DrawnMachine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["0", "1"]
+    assert DrawnMachine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["0", "1"]
     found = machine_facts(zoo.even_pair(2))
     assert found.states[0] == "None, other"  # labels that are tuples
     assert found.delta == zoo.even_pair(2).minimise().delta.tolist()
@@ -48,8 +48,8 @@ def test_facts_that_contradict_themselves_are_refused(facts):
         ([learned, learned], "is the name of several models"),
         ([replace(learned, kind="guessed")], "'guessed', none of learned, repaired, constructed"),
         ([repaired], "which is not there"),
-        ([replace(learned, proof="closed")], "is proved right on all words and has a failing word"),
-        ([replace(constructed, wrong="at 1 %")], "is proved right on all words and has a failing word"),
+        ([replace(learned, proof="closed")], "is proved correct on all words and has a counterexample"),
+        ([replace(constructed, wrong="at 1 %")], "is proved correct on all words and has a counterexample"),
         ([replace(learned, proved=3)], "is proved right up to 3 letters and fails at letter 3"),
     ]:
         with pytest.raises(UnsupportedFormat, match=message):
@@ -64,8 +64,8 @@ def test_verdicts_are_sentences(facts):
     assert verdict(learned) == "Right on every word of up to 2 letters (proved); fails on a word of 3 letters."
     assert verdict(repaired) == verdict(constructed) == f"R{ever[1:]}."
     unknown = replace(learned, proved=None, failure=None)
-    assert verdict(replace(unknown, name="x")) == "No failing word found (all short words)."
-    assert verdict(replace(unknown, name="x", searched=None)) == "Not judged."
+    assert verdict(replace(unknown, name="x")) == "No counterexample found (all short words)."
+    assert verdict(replace(unknown, name="x", searched=None)) == "No verdict."
     assert verdict(replace(unknown, name="x", searched=None, proved=1)).startswith("Right on every word of up to 1 l")
     seen = replace(constructed, proof=None, searched="10 letters", wrong="at 1 % of 10 letters")
     assert verdict(seen) == "Wrong at 1 % of 10 letters."
@@ -162,7 +162,7 @@ def test_the_page_draws_them_and_says_which_carry_the_state(hard):
     facts = ReportFacts("t", "task:parity", "1 May", machine_facts(machine), [model])
     page = build(facts)
     assert "The heads of hard as automata" in page
-    assert "head 1: carries a function of the state" in page
+    assert "head 0: carries a function of the state" in page
     assert page.count('class="automaton"') == 1 + len(within.automata)
 
 
@@ -182,13 +182,13 @@ def test_every_head_is_drawn_in_the_row_of_its_layer():
         LayerHead(1, 0, 2, 2, [0], True, BIT), LayerHead(1, 1, 99, 99, [0, 1], False, None),
     )  # fmt: skip
     root = ET.fromstring(f"<div>{found}</div>")
-    assert [title.text for title in root.iter("h4")] == ["Layer 1", "Layer 2"]
+    assert [title.text for title in root.iter("h4")] == ["Layer 0", "Layer 1"]
     captions = [caption.text for caption in root.iter("figcaption")]
     assert captions == [
-        "head 1: 2 states of a block of 2; reads the letter.",
-        "head 2: stays in one state",
-        "head 1: 2 states of a block of 2; reads the letter, the one before and head 1 of layer 1.",
-        "head 2: 99 states of a block of 99; reads the letter, head 1 of layer 1 and head 2 of layer 1; too many "
+        "head 0: 2 states of a block of 2; reads the letter.",
+        "head 1: stays in one state",
+        "head 0: 2 states of a block of 2; reads the letter, the one before and head 0 of layer 0.",
+        "head 1: 99 states of a block of 99; reads the letter, head 0 of layer 0 and head 1 of layer 0; too many "
         "states to draw",
     ]
     assert len(list(root.iter("svg"))) == 2

@@ -328,7 +328,7 @@ def test_what_a_run_says_of_words_is_written_from_its_counts(run):
 def test_networks_as_a_whole_and_names_that_are_needed(run):
     whole = replace(run.asked, recipe=replace(run.asked.recipe, suffixes=0, layer="hard_channels"))
     page = build(assemble_learned(replace(run, asked=whole), FEW))
-    assert "the network as it was trained, all heads and the read-out together" in page
+    assert "the network as it was trained, with all heads and the read-out" in page
     assert "are no part of the model that is judged" not in page
     nameless = replace(run, asked=replace(run.asked, source="MooreMachine"))
     with pytest.raises(UnsupportedFormat, match="give the SOURCE that the run learned after the folder"):

@@ -102,12 +102,12 @@ def test_the_table_of_transitions_has_a_row_a_state(facts):
     machine = DrawnMachine.of([[1, 0], [0, 0]], ["<", "y"], 1, ["a", "b"], ["first <one>", "second"])
     table = build(replace(facts, machine=machine)).partition('aria-label="Transitions"')[2].partition("</table>")[0]
     assert table.count("<tr>") == 3
-    assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>2</td><td>1</td>" in table
-    assert "2 (start)" in table
+    assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>1</td><td>0</td>" in table
+    assert "1 (start)" in table
 
 
 def test_where_letters_are_left_out_it_is_said(facts):
-    said = "For each of the first 6 of 7 letters a block a head"
+    said = "For each of the first 6 of 7 letters one block per head"
     assert said not in build(facts)
     letters = [*facts.machine.alphabet, *"cdefg"]
     machine = replace(facts.machine, alphabet=letters, delta=[[0, 1]] * 7)
@@ -208,12 +208,12 @@ def film(model, learning):
 def test_each_frame_says_its_step_its_heads_and_which_was_kept(filmed):
     page = build(filmed)
     assert [int(step) for step in re.findall(r'for="film-0-\d+">(\d+)<', page)] == [0, 1, 20, 40]
-    assert page.count("head 1, kept: 3 states, 2 once merged; no output wrong") == 4
-    assert page.count("head 2: 2 states, 2 once merged; 25.0 % of outputs wrong") == 4
-    assert page.count("head 3: 40 states, 40 once merged; 50.0 % of outputs wrong; too many states to draw") == 4
+    assert page.count("head 0, kept: 3 states, 2 after merging; no output wrong") == 4
+    assert page.count("head 1: 2 states, 2 after merging; 25.0 % of outputs wrong") == 4
+    assert page.count("head 2: 40 states, 40 after merging; 50.0 % of outputs wrong; too many states to draw") == 4
     assert page.count('class="automaton"') == 1 + 2 * 4
-    assert "puts out yes" in page
-    assert "puts out &lt;no&gt;" in page
+    assert "outputs yes" in page
+    assert "outputs &lt;no&gt;" in page
     assert "no word led there" in page
     assert "<script" not in page
 

@@ -39,7 +39,7 @@ def test_a_cascade_is_taught_proved_drawn_and_reported(call, tmp_path):
     assert "Right on all words, of every length" in out
     page = (tmp_path / "page.html").read_text()
     assert page.count("<h4>Layer ") == page.count("2 states of a block of 2; reads the letter") == 2
-    assert "reads the letter and head 1 of layer 1" in page
+    assert "reads the letter and head 0 of layer 0" in page
 
 
 @pytest.mark.parametrize(

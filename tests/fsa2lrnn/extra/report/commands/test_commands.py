@@ -114,7 +114,7 @@ def test_the_demo_tells_the_story(call):
         "51 joint states",
         "bfloat16",
         "5. Three rooms.",
-        "layer 3, accumulator",
+        "layer 2, accumulator",
         "2 channels · 1 block of 5 · 1 block of 5, and 39 hidden units, instead of a block of 75",
         "75 joint states, 600 transitions, closed",
         "6. And back.",
@@ -134,9 +134,9 @@ def test_pages_of_models_and_sources(call, tmp_path):
     save(compile_machine(wrong), tmp_path / "wrong.safetensors")
     code, out, err = call("draw", "task:parity", "wrong.safetensors", "-o", "page.html", "--max-seconds", "1")
     assert code == 0
-    assert "wrong: looking for a failing word" in err
+    assert "wrong: searching for a counterexample" in err
     assert "Fails on a word of" in out
-    assert "Proved right on all words" in out
+    assert "Proved correct on all words" in out
     page = (tmp_path / "page.html").read_text()
     data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
     assert [model["name"] for model in data["models"]] == ["wrong", "constructed"]

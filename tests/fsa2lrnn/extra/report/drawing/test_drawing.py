@@ -18,7 +18,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
-from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, overlap, place_labels, points_of
+from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out, ordered
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
@@ -165,6 +165,48 @@ def test_known_machines_have_a_label_an_arrow(source):
     assert layout.is_dense or n_labels == len(layout.arrows)
 
 
+def ambiguous(machine):
+    """The edges whose label is not nearer to its own arrow than to any other, and the number of labels."""
+    layout, found, n = lay_out(machine), [], 0
+    for arrow in layout.arrows:
+        if arrow.label is None:
+            continue
+        n += 1
+        box = boxes_around(arrow.label, width(arrow.letters), HEIGHT)[None]
+        others = [other.curve for other in layout.arrows if other is not arrow]
+        own, *rest = (gaps(box, np.tile(points_of(curve), 2)).min() for curve in (arrow.curve, layout.start, *others))
+        if own >= min(rest):
+            found.append(arrow.edge)
+    return found, n
+
+
+CLEAR = (
+    *(f"task:{task}" for task in TASKS if task not in ("sum_mod(12)", "group(S4)", "mod_arith(5)")),
+    *(f"regex:{regex}" for regex in REGEXES),
+    "task:mod_arith(3)", "task:tomita(4)", "regex:(a|b)*abb",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", CLEAR)
+def test_each_label_is_nearer_to_its_own_arrow_than_to_any_other(source):
+    assert ambiguous(drawn(MooreMachine.from_source(source).minimise()))[0] == []
+
+
+@pytest.mark.parametrize(("source", "most"), [("task:group(S4)", 0.15), ("task:sum_mod(12)", 0.55)])
+def test_few_labels_are_ambiguous_among_many_arrows(source, most):
+    found, n = ambiguous(drawn(MooreMachine.from_source(source).minimise()))
+    assert len(found) <= most * n
+
+
+def test_labels_keep_clear_of_what_passes():
+    across = {(0, 1): np.array([[0.0, 0], [33, 0], [67, 0], [100, 0]])}
+    wall = np.stack([np.linspace(0, 100, 101), np.full(101, -12.0)], axis=-1)
+    assert place_labels(across, {(0, 1): 10.0}, np.empty((0, 4)))[0, 1][1] < 0
+    assert place_labels(across, {(0, 1): 10.0}, np.empty((0, 4)), passed=wall)[0, 1][1] > 0
+    both = np.concatenate([wall, wall * (1, -1)])
+    assert place_labels(across, {(0, 1): 10.0}, np.empty((0, 4)), passed=both)[0, 1][1] == 0
+
+
 @given(strategies.machines(max_states=12))
 @settings(max_examples=30)
 def test_what_is_drawn_keeps_apart(machine):
@@ -245,8 +287,8 @@ def test_machines_as_drawn_and_as_tables():
         return DrawnMachine.of([[0] * len(labels)], labels, 0, "a", labels).names
 
     assert named("p", "q") == ["p", "q"]
-    assert named("p", "much too long") == ["1", "2"]
-    assert named(1, "1") == ["1", "2"]
+    assert named("p", "much too long") == ["0", "1"]
+    assert named(1, "1") == ["0", "1"]
     machine = DrawnMachine.of([[1, 1], [1, 0]], [False, True], 0, [("x", 1), "b"])
     assert machine.accepting == [False, True]
     assert machine.alphabet == ["x, 1", "b"]

@@ -29,9 +29,11 @@ def test_words_that_fail_and_models_that_close():
     assert shown.kind == "learned"
     machine = zoo.parity()
     closed = searched(compile_machine(machine), machine, 1.0).said
-    assert closed.startswith("No word fails that is read letter by letter: its states close")
+    assert closed.startswith("Correct on all words that are read letter by letter: all reachable")
     said = constructed(compile_machine(machine), machine).said
-    assert said.startswith("Proved right on all words: 2 joint states closed, bit for bit, in float32, by the scans ")
+    assert said.startswith(
+        "Proved correct on all words: 2 joint states enumerated, bit for bit, in float32, by the scans "
+    )
     assert said.endswith("every shape of call, batch and number of threads.")
     other = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
     assert constructed(compile_machine(machine), other).said == "Compiled from the automaton."
@@ -101,6 +103,28 @@ def test_a_walk_by_the_keyboard(opened):
     page.keyboard.press(" ")
     page.wait_for_function(f"document.querySelector('#automaton .place.here').dataset.state === '{states[4]}'")
     page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
+
+
+def test_the_present_state_is_ringed_outside_its_double_ring_and_all_is_counted_from_0(opened):
+    machine = MooreMachine.from_source("regex:(ab)*")
+    page = opened(machine, {"constructed": SceneModel(compile_machine(machine), "constructed")})
+    page.fill("#word", "ab")
+    circles = page.evaluate(
+        "[...document.querySelectorAll('#automaton .ring, #automaton .place.here > .node')]"
+        ".map(c => [Number(c.getAttribute('r')), getComputedStyle(c).stroke])"
+    )
+    (ring, ink), (outer, tint), (inner, tint_within) = circles
+    assert ring - 2 > outer > inner
+    assert tint == tint_within != ink
+    assert here(page) == str(machine.minimise().start) == "0"
+    assert page.inner_text(".layers").endswith("One-hot at entry 0, counted from 0.")
+    assert page.evaluate("document.querySelectorAll('.ring').length") == 1
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.wait_for_function("document.querySelector('.numbers').textContent !== ''")
+    assert page.inner_text(".numbers").startswith("layer 0, head 0: 1  0  0")
+    cells = page.evaluate("[...document.querySelectorAll('.tight td:nth-child(2)')].map(c => c.textContent)")
+    assert cells == ["accept", "reject", "reject"]
+    assert "True" not in page.inner_text("body")
 
 
 def test_words_with_letters_that_are_not_there(opened):
