@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from experiments.studies.mlregtest.literals import FactorFamily, Family, Literal, SubsequenceFamily
+from experiments.studies.mlregtest.state_search import ends
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 
@@ -67,7 +68,7 @@ class DecisionList:
             applies = is_open.copy()
             for literal, polarity in rule.condition:
                 delta, accepts = literal.table(n_letters)
-                applies &= accepts[_ends(delta, tokens, lengths)] == polarity
+                applies &= accepts[ends(delta, tokens, lengths)] == polarity
             labels[applies] = rule.label
             is_open &= ~applies
         return labels
@@ -80,26 +81,16 @@ class DecisionList:
             condition = np.zeros((n_letters, 1), np.int64)
             for literal, polarity in rule.condition:
                 table, accepts = literal.table(n_letters)
-                condition, q = _product(condition, table)
+                condition, q = product_table(condition, table)
                 holds = holds[q[:, 0]] & (accepts[q[:, 1]] == polarity)
-            delta, q = _product(delta, condition)
+            delta, q = product_table(delta, condition)
             outputs = np.where(holds[q[:, 1]], rule.label, outputs[q[:, 0]])
             machine = MooreMachine(delta=delta, outputs=outputs.tolist(), alphabet=range(n_letters)).minimise()
             delta, outputs = np.asarray(machine.delta), np.array(machine.outputs)
         return MooreMachine(delta=delta, outputs=outputs.tolist(), alphabet=range(n_letters))
 
 
-@njit(cache=True)
-def _ends(delta, tokens, lengths):
-    """Return the state after each word."""
-    ends = np.zeros(len(tokens), np.int64)
-    for i in range(len(tokens)):
-        for t in range(lengths[i]):
-            ends[i] = delta[tokens[i, t], ends[i]]
-    return ends
-
-
-def _product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def product_table(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the reachable product of two tables with start 0, and the pair of states of each of its states."""
     codes, frontier = np.zeros(1, np.int64), np.zeros(1, np.int64)
     width = right.shape[1]
