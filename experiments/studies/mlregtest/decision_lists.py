@@ -115,14 +115,16 @@ def learn_list(
     labels: np.ndarray,
     greed: Greed,
     paired: int,
+    price: float | None = None,
 ) -> DecisionList:
     """Return the greedy decision list of these families, all of whose rules are chosen in one way.
 
     `paired` literals per family, 0 for none, are tried together where no single one covers half of the words. Words
-    that no rule covers get the label of most of them; the others count as errors.
+    that no rule covers get the label of most of them; the others count as errors, of so many bits (`price`).
     """
     words, rules, bits = np.arange(n_words), list[Rule](), 0.0
-    price = np.log2(2 * n_words)  # bits that name a word with the wrong label
+    if price is None:
+        price = float(np.log2(2 * n_words))  # to name a word with the wrong label
     for _ in range(_RULES):
         totals = np.bincount(labels[words], minlength=2)
         if totals.min() == 0:
@@ -262,6 +264,23 @@ class Space(NamedTuple):
     paired: int = _PAIRED
 
 
+def tiers(n_letters: int) -> list[tuple[int, ...]]:
+    """Return the tiers without at most two letters."""
+    letters = tuple(range(n_letters))
+    kept = (tuple(a for a in letters if a not in out) for n in range(3) for out in combinations(letters, n))
+    return [tier for tier in kept if tier]
+
+
+def families_of(space: Space, tokens: np.ndarray, lengths: np.ndarray, n_letters: int) -> list[Family]:
+    """Return the families of literals of a space, counted on the words."""
+    families = list[Family]()
+    if space.tier is not None:
+        families.append(FactorFamily(tokens, lengths, space.tier, space.longest))
+    if space.has_subsequences:
+        families.append(SubsequenceFamily(tokens, lengths, n_letters, space.longest))
+    return families
+
+
 class Search:
     """The search for the shortest list that describes words over the letters 0 … n−1 with a label, 0 or 1, each.
 
@@ -279,9 +298,7 @@ class Search:
         self._begin()
         self._few = np.arange(min(_SCREENED, len(tokens)))
         self._price = np.log2(2 * len(tokens))
-        letters = tuple(range(n_letters))
-        tiers = (tuple(a for a in letters if a not in out) for n in range(3) for out in combinations(letters, n))
-        self._tiers = [tier for tier in tiers if tier]
+        self._tiers = tiers(n_letters)
 
     def short_list(self) -> DecisionList | None:
         """Return a short list of single literals that is right on all words, None if none was learned."""
@@ -328,12 +345,7 @@ class Search:
     def _learn(
         self, space: Space, some: np.ndarray, greeds: Sequence[Greed] = _GREEDS, *, pairs: bool = True
     ) -> DecisionList:
-        families = list[Family]()
-        tokens, lengths = self.tokens[some], self.lengths[some]
-        if space.tier is not None:
-            families.append(FactorFamily(tokens, lengths, space.tier, space.longest))
-        if space.has_subsequences:
-            families.append(SubsequenceFamily(tokens, lengths, self.n_letters, space.longest))
+        families = families_of(space, self.tokens[some], self.lengths[some], self.n_letters)
         paired = space.paired if pairs else 0
         lists = (learn_list(families, len(some), self.labels[some], each, paired) for each in greeds)
         return min(lists, key=lambda each: each.bits)

@@ -11,8 +11,9 @@ import pytest
 from experiments.studies.mlregtest.counters import counter
 from experiments.studies.mlregtest.data_alone import agrees_from, spread, wrong_words
 from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule, product_table
-from experiments.studies.mlregtest.hierarchy import by_hierarchy, with_rest
+from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels, with_rest
 from experiments.studies.mlregtest.letter_classes import letter_classes
+from experiments.studies.mlregtest.likelihood import likely, refined
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
 from experiments.studies.mlregtest.networks import by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
@@ -88,6 +89,8 @@ def test_counters_are_learned_and_nothing_else_is_a_counter():
     assert counter(TOKENS, LENGTHS, contains, 3) is None
 
 
+FACTORS = (0, 1, 2, 3, 0), (3, 3, 1, 2)
+
 TARGETS = {
     "no permutation is a list": MooreMachine([[1, 2, 0], [1, 0, 2]], [True, False, False], alphabet=range(2)),
     "a factor after a factor": MooreMachine(
@@ -138,6 +141,19 @@ def test_what_a_table_leaves_open_is_learned_again(has_counter):
     nothing = np.zeros((3, 1), np.int64)
     assert with_rest(nothing, (tokens, lengths, labels), 2.0, time.process_time() + 60) is None
     assert with_rest(first, (tokens, lengths, labels), 2.0, time.process_time()) is None
+
+
+def test_a_second_factor_that_no_word_contradicts_makes_the_words_more_likely():
+    contains = [
+        DecisionList((Rule(((Factor(f, 1, (0, 1, 2, 3)), False),), 0),), 1, 0.0, 0, Greed((0,), 1.0)) for f in FACTORS
+    ]
+    both = DecisionList(tuple(each.rules[0] for each in contains), 1, 0.0, 0, Greed((0,), 1.0)).machine(4)
+    words = data(LanguageWords(both).training(2000), both)
+    arrays = end_labels(words)
+    learned = refined(contains[0].machine(4), True, arrays, 4, 20.0, seed=0)
+    assert agrees_from(learned, both, 0)
+    assert refined(learned, True, arrays, 4, 20.0, seed=1) == learned
+    assert wrong_words(likely(words), words) == 0
 
 
 @pytest.mark.parametrize("arm", ["released", "lru"])
