@@ -26,6 +26,7 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.likelihood import likely
 from experiments.studies.mlregtest.names import parse_name
 from experiments.studies.mlregtest.networks import LAYERS, Network, by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
@@ -46,6 +47,7 @@ def by_training(given: Data) -> MooreMachine:
 
 METHODS: dict[str, Callable[[Data], MooreMachine | Network]] = {
     "hierarchy": by_hierarchy,
+    "likely": likely,
     "train": by_training,
     "rpni": lambda given: by_state_merging(given, by_evidence=False),
     "edsm": lambda given: by_state_merging(given, by_evidence=True),

@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from experiments.studies.mlregtest.literals import FactorFamily, Family, Literal, SubsequenceFamily
+from experiments.studies.mlregtest.state_search import ends
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 
@@ -67,7 +68,7 @@ class DecisionList:
             applies = is_open.copy()
             for literal, polarity in rule.condition:
                 delta, accepts = literal.table(n_letters)
-                applies &= accepts[_ends(delta, tokens, lengths)] == polarity
+                applies &= accepts[ends(delta, tokens, lengths)] == polarity
             labels[applies] = rule.label
             is_open &= ~applies
         return labels
@@ -80,26 +81,16 @@ class DecisionList:
             condition = np.zeros((n_letters, 1), np.int64)
             for literal, polarity in rule.condition:
                 table, accepts = literal.table(n_letters)
-                condition, q = _product(condition, table)
+                condition, q = product_table(condition, table)
                 holds = holds[q[:, 0]] & (accepts[q[:, 1]] == polarity)
-            delta, q = _product(delta, condition)
+            delta, q = product_table(delta, condition)
             outputs = np.where(holds[q[:, 1]], rule.label, outputs[q[:, 0]])
             machine = MooreMachine(delta=delta, outputs=outputs.tolist(), alphabet=range(n_letters)).minimise()
             delta, outputs = np.asarray(machine.delta), np.array(machine.outputs)
         return MooreMachine(delta=delta, outputs=outputs.tolist(), alphabet=range(n_letters))
 
 
-@njit(cache=True)
-def _ends(delta, tokens, lengths):
-    """Return the state after each word."""
-    ends = np.zeros(len(tokens), np.int64)
-    for i in range(len(tokens)):
-        for t in range(lengths[i]):
-            ends[i] = delta[tokens[i, t], ends[i]]
-    return ends
-
-
-def _product(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def product_table(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the reachable product of two tables with start 0, and the pair of states of each of its states."""
     codes, frontier = np.zeros(1, np.int64), np.zeros(1, np.int64)
     width = right.shape[1]
@@ -124,14 +115,16 @@ def learn_list(
     labels: np.ndarray,
     greed: Greed,
     paired: int,
+    price: float | None = None,
 ) -> DecisionList:
     """Return the greedy decision list of these families, all of whose rules are chosen in one way.
 
     `paired` literals per family, 0 for none, are tried together where no single one covers half of the words. Words
-    that no rule covers get the label of most of them; the others count as errors.
+    that no rule covers get the label of most of them; the others count as errors, of so many bits (`price`).
     """
     words, rules, bits = np.arange(n_words), list[Rule](), 0.0
-    price = np.log2(2 * n_words)  # bits that name a word with the wrong label
+    if price is None:
+        price = float(np.log2(2 * n_words))  # to name a word with the wrong label
     for _ in range(_RULES):
         totals = np.bincount(labels[words], minlength=2)
         if totals.min() == 0:
@@ -271,6 +264,23 @@ class Space(NamedTuple):
     paired: int = _PAIRED
 
 
+def tiers(n_letters: int) -> list[tuple[int, ...]]:
+    """Return the tiers without at most two letters."""
+    letters = tuple(range(n_letters))
+    kept = (tuple(a for a in letters if a not in out) for n in range(3) for out in combinations(letters, n))
+    return [tier for tier in kept if tier]
+
+
+def families_of(space: Space, tokens: np.ndarray, lengths: np.ndarray, n_letters: int) -> list[Family]:
+    """Return the families of literals of a space, counted on the words."""
+    families = list[Family]()
+    if space.tier is not None:
+        families.append(FactorFamily(tokens, lengths, space.tier, space.longest))
+    if space.has_subsequences:
+        families.append(SubsequenceFamily(tokens, lengths, n_letters, space.longest))
+    return families
+
+
 class Search:
     """The search for the shortest list that describes words over the letters 0 … n−1 with a label, 0 or 1, each.
 
@@ -288,9 +298,7 @@ class Search:
         self._begin()
         self._few = np.arange(min(_SCREENED, len(tokens)))
         self._price = np.log2(2 * len(tokens))
-        letters = tuple(range(n_letters))
-        tiers = (tuple(a for a in letters if a not in out) for n in range(3) for out in combinations(letters, n))
-        self._tiers = [tier for tier in tiers if tier]
+        self._tiers = tiers(n_letters)
 
     def short_list(self) -> DecisionList | None:
         """Return a short list of single literals that is right on all words, None if none was learned."""
@@ -337,12 +345,7 @@ class Search:
     def _learn(
         self, space: Space, some: np.ndarray, greeds: Sequence[Greed] = _GREEDS, *, pairs: bool = True
     ) -> DecisionList:
-        families = list[Family]()
-        tokens, lengths = self.tokens[some], self.lengths[some]
-        if space.tier is not None:
-            families.append(FactorFamily(tokens, lengths, space.tier, space.longest))
-        if space.has_subsequences:
-            families.append(SubsequenceFamily(tokens, lengths, self.n_letters, space.longest))
+        families = families_of(space, self.tokens[some], self.lengths[some], self.n_letters)
         paired = space.paired if pairs else 0
         lists = (learn_list(families, len(some), self.labels[some], each, paired) for each in greeds)
         return min(lists, key=lambda each: each.bits)

@@ -112,7 +112,7 @@ class FactorFamily:
         while k > 1 and MOST_OCCURRENCES * sum(self.base**j for j in range(1, k + 1)) > _TABLE:
             k -= 1
         self.offsets = np.cumsum([0] + [self.base**j for j in range(1, k + 1)])
-        place = np.full(int(tokens.max(initial=0)) + 1, -1)
+        place = np.full(max(tokens.max(initial=0), max(tier)) + 1, -1)
         place[list(tier)] = np.arange(len(tier))
         self.first, ids = _incidence(tokens, lengths, place, self.base, self.offsets, MOST_OCCURRENCES)
         # Only factors that occur have a number, in the order of their codes: shorter ones first.

@@ -121,9 +121,7 @@ def data_alone() -> str:
         ]
         for size, method in cells
     ]
-    languages = {method: {run["name"] for run in runs if run["method"] == method} for method in ("hierarchy", "lists")}
-    shown = max(languages, key=lambda method: len(languages[method]))  # the first one if both have run all languages
-    best = [run for run in runs if run["method"] == shown]
+    best = [run for run in runs if run["method"] == "hierarchy"]
     by_class = [
         [kind, f"{size:,}", *_of_data(chosen)]
         for kind in CLASSES
@@ -137,15 +135,15 @@ def data_alone() -> str:
     return (
         markdown(["method", "words", "ended", *heads[1:], "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {results['seconds']:g} s of processor time per "
-        f"run, about {results['test']:,} words per test set.{_compared(runs)} `{shown}` by class:\n\n"
+        f"run, about {results['test']:,} words per test set.{_compared(runs)} `hierarchy` by class:\n\n"
         + markdown(["class", *heads], by_class)
-        + f"\nOf {len(inexact)} inexact runs of `{shown}`, {len(consistent)} are right on all their training words, "
+        + f"\nOf {len(inexact)} inexact runs of `hierarchy`, {len(consistent)} are right on all their training words, "
         f"{smaller} with fewer states than the language (`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
 
 def _compared(runs: Runs) -> str:
-    """Return how many languages `hierarchy` and `lists` identify, of those that both have run, per number of words."""
+    """Return what `hierarchy` identifies beside `lists`, and how accurate `likely` is beside `hierarchy`."""
     exact = {(run["method"], run["size"], run["name"]): run["exact"] for run in runs}
     parts = list[str]()
     for size in sorted({run["size"] for run in runs}):
@@ -153,9 +151,23 @@ def _compared(runs: Runs) -> str:
         if both:
             new, old = (sum(exact[method, size, name] for name in both) for method in ("hierarchy", "lists"))
             parts.append(f"{new} and {old} of {len(both)} from {size:,} words")
-    return (
-        f" On the languages that both have run, `hierarchy` and `lists` identify {'; '.join(parts)}." if parts else ""
+    text = (
+        f" Of the languages that both have run, `hierarchy` and `lists` identify {'; '.join(parts)}." if parts else ""
     )
+    accuracy = {
+        (run["method"], run["size"], run["name"]): (run["SA"] + run["LA"]) / 2
+        for run in runs
+        if all(isinstance(run.get(test), float) for test in ("SA", "LA"))
+    }
+    compared = [cell[1:] for cell in accuracy if cell[0] == "likely" and ("hierarchy", *cell[1:]) in accuracy]
+    if compared:
+        new, old = (
+            sum(accuracy[method, *cell] for cell in compared) / len(compared) for method in ("likely", "hierarchy")
+        )
+        text += (
+            f" On {len(compared)} languages, SA and LA of `likely` are {new:.3f} in the mean, of `hierarchy` {old:.3f}."
+        )
+    return text
 
 
 def _of_data(runs: Runs) -> list[str]:

@@ -3,8 +3,9 @@
 A machine is judged by the entropy of the labels of the words that end in each of its states, in bits: 0 if every state
 has words of one label only. `_climb` redirects single transitions as long as the entropy falls. Where it stops,
 `_split` gives one transition a target of its own, a copy of the former one, and changes one transition of the copy. A
-round begins with random machines of several sizes on some of the words, and goes on with the best one; words that a
-machine without entropy gets wrong are added. `simplified` reduces a machine that is right on all words.
+round begins with random machines of several sizes on some of the words, twice as many as the round before, and goes on
+with the best one; words that a machine without entropy gets wrong are added, in later rounds too. `simplified` reduces
+a machine that is right on all words.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from numba import njit
 
 from fsa2lrnn.automata.machine import MooreMachine
 
-_SIZES = (1, 2, 3, 4, 6, 8, 10, 12, 16)  # states of the machines of a round, of which the best one grows
+_SIZES = (2, 3, 4, 5, 6, 7, 8, 10, 12)  # states of the machines of a round, of which the best one grows
 _FEW, _ADDED = 1000, 300  # words at first, and wrong ones that are added at a time
+_MANY = 10_000  # words for which the table of least entropy is changed at last
 _PATIENCE, _DESCENT = 4, 0.6  # after so many splits this share of the entropy, at most, is left
 _MOST = 24  # states
 _EDGES = 40.0  # transitions that a split tries, on average
@@ -30,21 +32,31 @@ Words = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Tokens int64 (N, T), padded; lengths and labels, 0 or 1, of each word, (N,)."""
 
 
-def search(words: Words, n_letters: int, seconds: float, seed: int = 0) -> MooreMachine | None:
-    """Return a small machine over the letters 0 … n−1 that is right on all words.
+def search(words: Words, n_letters: int, seconds: float, seed: int = 0) -> tuple[MooreMachine | None, np.ndarray]:
+    """Return a small machine over the letters 0 … n−1 that is right on all words, and the table of least entropy.
 
-    None if none was found in `seconds` of processor time.
+    None for the machine if none was found in `seconds` of processor time. The first words are taken first.
     """
     random = np.random.default_rng(seed)
     begun, end = time.process_time(), time.process_time() + seconds
-    few = random.permutation(len(words[0]))[:_FEW]
-    first = _some(words, few)
+    few = np.arange(min(_FEW, len(words[0])))
     best: MooreMachine | None = None
-    candidates = 0
+    closest, least = np.zeros((n_letters, 1), np.int64), np.inf
+    candidates, repeats = 0, 1
     while time.process_time() < end and candidates < _CANDIDATES:
-        tables = [random.integers(0, n, (n_letters, n)) for n in _SIZES]
-        entropies = [_climb(delta, *first, random) for delta in tables]
-        machine = _descend(tables[int(np.argmin(entropies))], words, few, random, end)
+        bits, start, first = np.inf, closest, _some(words, few)
+        for n in _SIZES * repeats:
+            delta = random.integers(0, n, (n_letters, n))
+            if (new := _climb(delta, *first, random) + delta.size) < bits:
+                bits, start = new, delta
+            if time.process_time() > end:
+                break
+        repeats *= 2
+        delta, machine, hard = _descend(start, words, few, random, end)
+        # Words that were wrong are among the words of the next rounds.
+        few = np.concatenate([few[:_FEW], hard[_FEW:][-_FEW:]])
+        if (found := entropy(delta, words)) < least:
+            closest, least = delta, found
         if machine is None:
             continue
         candidates += 1
@@ -52,7 +64,9 @@ def search(words: Words, n_letters: int, seconds: float, seed: int = 0) -> Moore
         if best is None or complexity(machine) < complexity(best):
             best = machine
         end = min(end, 2 * time.process_time() - begun + 0.5)  # as long again for further candidates
-    return best
+    if best is None:
+        _climb(closest, *_some(words, np.arange(min(_MANY, len(words[0])))), random)
+    return best, closest
 
 
 def _some(words: Words, chosen: np.ndarray) -> Words:
@@ -60,27 +74,42 @@ def _some(words: Words, chosen: np.ndarray) -> Words:
     return np.ascontiguousarray(tokens[chosen]), lengths[chosen], labels[chosen]
 
 
-def _descend(delta, words: Words, few, random, end) -> MooreMachine | None:
-    """Climb and split in turn, with wrong words added; return a machine that is right on all words, or None."""
+def _descend(delta, words: Words, few, random, end) -> tuple[np.ndarray, MooreMachine | None, np.ndarray]:
+    """Climb and split in turn, with wrong words added.
+
+    Return the table, its machine if it is right on all words, and the numbers of the words.
+    """
     some, entropies = _some(words, few), list[float]()
     while time.process_time() < end:
-        entropy = _climb(delta, *some, random)
+        bits = _climb(delta, *some, random)
         delta = _reachable(delta)
-        if entropy == 0:
-            outputs = _counts(delta, *some).argmax(1)
-            wrong = np.flatnonzero(outputs[_ends(delta, *words[:2])] != words[2])
+        if bits == 0:
+            outputs = label_counts(delta, *some).argmax(1)
+            wrong = np.flatnonzero(outputs[ends(delta, *words[:2])] != words[2])
             if not len(wrong):
-                return MooreMachine(delta=delta, outputs=outputs.tolist(), alphabet=range(len(delta))).minimise()
+                machine = MooreMachine(delta=delta, outputs=outputs.tolist(), alphabet=range(len(delta)))
+                return delta, machine.minimise(), few
             few = np.concatenate([few, random.permutation(wrong)[:_ADDED]])
             some = _some(words, few)
             entropies.clear()
             continue
-        entropies.append(entropy)
-        stalls = len(entropies) > _PATIENCE and entropy > _DESCENT * entropies[-1 - _PATIENCE]
+        entropies.append(bits)
+        stalls = len(entropies) > _PATIENCE and bits > _DESCENT * entropies[-1 - _PATIENCE]
         if stalls or delta.shape[1] >= _MOST:
             break
         delta = _split(delta, *some, random, _EDGES / (2 * delta.size))
-    return None
+    return delta, None, few
+
+
+def entropy(delta: np.ndarray, words: Words) -> float:
+    """Return the bits that tell the labels if the last states of a table with start 0 are known."""
+    return _entropy(label_counts(delta, *words))
+
+
+def errors_of(machine: MooreMachine, words: Words) -> int:
+    """Return how many words a machine with the outputs 0 and 1 gets wrong."""
+    delta, outputs = from_zero(machine)
+    return int((outputs[ends(delta, *words[:2])] != words[2]).sum())
 
 
 def complexity(machine: MooreMachine) -> tuple[int, int]:
@@ -96,11 +125,11 @@ def simplified(machine: MooreMachine, words: Words) -> MooreMachine:
     is_simpler = machine.n_states <= _MERGEABLE
     while is_simpler:
         is_simpler = False
-        delta, outputs = _from_zero(machine)
+        delta, outputs = from_zero(machine)
         for start, changed in _changes(delta):
             if not _is_pure(changed, start, *words):
                 continue
-            counts = _counts(changed, *words, start)
+            counts = label_counts(changed, *words, start)
             of = np.where(counts.any(1), counts.argmax(1), outputs)
             new = MooreMachine(delta=changed, outputs=of.tolist(), start=start, alphabet=machine.alphabet).minimise()
             if complexity(new) < complexity(machine):
@@ -122,7 +151,7 @@ def _changes(delta: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
             yield 0, changed
 
 
-def _from_zero(machine: MooreMachine) -> tuple[np.ndarray, np.ndarray]:
+def from_zero(machine: MooreMachine) -> tuple[np.ndarray, np.ndarray]:
     """Return the table and the outputs with the start as state 0."""
     order = np.arange(machine.n_states)
     order[[0, machine.start]] = machine.start, 0
@@ -130,16 +159,17 @@ def _from_zero(machine: MooreMachine) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
-def _ends(delta, tokens, lengths):
-    ends = np.zeros(len(tokens), np.int64)
+def ends(delta, tokens, lengths):
+    """Return the state after each word."""
+    last = np.zeros(len(tokens), np.int64)
     for i in range(len(tokens)):
         for t in range(lengths[i]):
-            ends[i] = delta[tokens[i, t], ends[i]]
-    return ends
+            last[i] = delta[tokens[i, t], last[i]]
+    return last
 
 
 @njit(cache=True)
-def _counts(delta, tokens, lengths, labels, start=0):
+def label_counts(delta, tokens, lengths, labels, start=0):
     """Return how many words of each label end in each state, int64 (n, 2)."""
     counts = np.zeros((delta.shape[1], 2), np.int64)
     for i in range(len(tokens)):

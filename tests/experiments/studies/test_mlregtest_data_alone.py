@@ -1,5 +1,6 @@
 """Learning from words alone: each part of the subregular search against a direct definition, mergers against AALpy."""
 
+import time
 from dataclasses import replace
 from itertools import product
 from random import Random
@@ -9,13 +10,14 @@ import pytest
 
 from experiments.studies.mlregtest.counters import counter
 from experiments.studies.mlregtest.data_alone import agrees_from, spread, wrong_words
-from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule
-from experiments.studies.mlregtest.hierarchy import by_hierarchy
+from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule, product_table
+from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels, with_rest
 from experiments.studies.mlregtest.letter_classes import letter_classes
+from experiments.studies.mlregtest.likelihood import likely, refined
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
 from experiments.studies.mlregtest.networks import by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
-from experiments.studies.mlregtest.state_search import complexity, search, simplified
+from experiments.studies.mlregtest.state_search import complexity, entropy, errors_of, search, simplified
 from experiments.studies.mlregtest.words import LanguageWords, data
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
@@ -87,6 +89,8 @@ def test_counters_are_learned_and_nothing_else_is_a_counter():
     assert counter(TOKENS, LENGTHS, contains, 3) is None
 
 
+FACTORS = (0, 1, 2, 3, 0), (3, 3, 1, 2)
+
 TARGETS = {
     "no permutation is a list": MooreMachine([[1, 2, 0], [1, 0, 2]], [True, False, False], alphabet=range(2)),
     "a factor after a factor": MooreMachine(
@@ -100,7 +104,7 @@ def test_the_search_finds_the_automaton_and_nothing_simpler_is_right(target):
     words = data(LanguageWords(target).training(3000), target)
     lengths = words.lengths.numpy()
     arrays = words.tokens.numpy(), lengths, words.labels.numpy()[np.arange(len(lengths)), lengths]
-    learned = search(arrays, len(target.alphabet), 20.0)
+    learned, _ = search(arrays, len(target.alphabet), 20.0)
     assert learned is not None
     assert agrees_from(learned, target.minimise(), 0)
     assert simplified(learned, arrays) == learned
@@ -110,9 +114,46 @@ def test_the_search_finds_the_automaton_and_nothing_simpler_is_right(target):
     assert complexity(simplified(twice, arrays)) == complexity(learned)
 
 
-def test_the_search_returns_nothing_for_labels_without_a_rule():
+def test_the_search_returns_no_machine_for_labels_without_a_rule_but_a_table():
     labels = np.random.default_rng(0).integers(0, 2, len(WORDS))
-    assert search((TOKENS, LENGTHS, labels), 3, 0.2) is None
+    learned, table = search((TOKENS, LENGTHS, labels), 3, 0.2)
+    assert learned is None
+    assert (
+        0 < entropy(table, (TOKENS, LENGTHS, labels)) < entropy(np.zeros((3, 1), np.int64), (TOKENS, LENGTHS, labels))
+    )
+
+
+@pytest.mark.parametrize("has_counter", [True, False])
+def test_what_a_table_leaves_open_is_learned_again(has_counter):
+    # Words with bb are rejected; of the others, those with an even number of c (or those that begin with a).
+    first = np.array([[0, 0, 2], [1, 2, 2], [1, 0, 2]])
+    second = np.array([[0, 1], [0, 1], [1, 0]]) if has_counter else np.array([[1, 1, 2], [2, 1, 2], [2, 1, 2]])
+    table, pairs = product_table(first, second)
+    outputs = (pairs[:, 0] < 2) & (pairs[:, 1] == (0 if has_counter else 1))
+    target = MooreMachine(table, outputs.tolist(), alphabet=range(3)).minimise()
+    random = np.random.default_rng(0)
+    tokens, lengths = random.integers(0, 3, (4000, 9)), random.integers(5, 10, 4000)
+    labels = np.array([int(target.transduce(word[:n])[-1]) for word, n in zip(tokens.tolist(), lengths, strict=True)])
+    learned = with_rest(first, (tokens, lengths, labels), 2.0, time.process_time() + 60)
+    assert learned is not None
+    assert errors_of(learned, (tokens, lengths, labels)) == 0
+    assert agrees_from(learned, target, 5)
+    nothing = np.zeros((3, 1), np.int64)
+    assert with_rest(nothing, (tokens, lengths, labels), 2.0, time.process_time() + 60) is None
+    assert with_rest(first, (tokens, lengths, labels), 2.0, time.process_time()) is None
+
+
+def test_a_second_factor_that_no_word_contradicts_makes_the_words_more_likely():
+    contains = [
+        DecisionList((Rule(((Factor(f, 1, (0, 1, 2, 3)), False),), 0),), 1, 0.0, 0, Greed((0,), 1.0)) for f in FACTORS
+    ]
+    both = DecisionList(tuple(each.rules[0] for each in contains), 1, 0.0, 0, Greed((0,), 1.0)).machine(4)
+    words = data(LanguageWords(both).training(2000), both)
+    arrays = end_labels(words)
+    learned = refined(contains[0].machine(4), True, arrays, 4, 20.0, seed=0)
+    assert agrees_from(learned, both, 0)
+    assert refined(learned, True, arrays, 4, 20.0, seed=1) == learned
+    assert wrong_words(likely(words), words) == 0
 
 
 @pytest.mark.parametrize("arm", ["released", "lru"])
