@@ -226,7 +226,7 @@ class Cascade(Brief):
             before, targets = len(number), np.empty((len(frontier), len(self.machine.alphabet)), np.int64)
             first = before - len(frontier)
             new: list[np.ndarray] = []
-            # Each joint state stands for one state of the machine; a second one for the same joint state is a fault.
+            # Each joint state stands for one state of the machine, and never for another one too.
             for a, delta in enumerate(self.machine.delta):
                 after = self._step(rows, frontier, a)
                 for n, state in enumerate(after):

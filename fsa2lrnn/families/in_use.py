@@ -74,9 +74,9 @@ IN_USE = {
     "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
     "mamba-3": LayerInUse("Mamba-3", within=("mamba",), theorem="T57"),
     "mingru": LayerInUse("minGRU", within=("mamba",), theorem="T57"),
-    "mamba-negative": LayerInUse("Mamba, [−1, 1]", within=("slice-diagonal",)),
+    "mamba-negative": LayerInUse("Mamba in [−1, 1]", within=("slice-diagonal",)),
     "slice-diagonal": LayerInUse(
-        "SLiCE, diagonal", within=("mamba-negative", "gated-deltanet-negative", "complex-diagonal")
+        "diagonal SLiCE", within=("mamba-negative", "gated-deltanet-negative", "complex-diagonal")
     ),
     "complex-diagonal": LayerInUse("complex diagonal", within=("pd-ssm", "block")),
     "gated-deltanet": LayerInUse(

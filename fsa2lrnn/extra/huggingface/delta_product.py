@@ -192,7 +192,7 @@ def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
     for row in minimal.delta:
         is_reset = bool((row == row[0]).all())
         moves = {home: places.get(int(row[0]))} if is_reset else {i: places.get(int(row[q])) for q, i in places.items()}
-        # A letter erases what leads to the sink, then exchanges states pair by pair.
+        # Erase what leads to the sink, then exchange states pair by pair.
         staying = {i: j for i, j in moves.items() if j is not None}
         if len(set(staying.values())) < len(staying):
             return None

@@ -192,7 +192,7 @@ def test_words_that_these_methods_do_not_take_are_refused(method):
         method(from_pairs([("a", 0), ("ab", 1), ("b", 2)], "ab"))
     with pytest.raises(UnsupportedFormat, match="the output True and no other"):
         method(from_pairs([("a", True), ("ab", True)], "ab"))
-    with pytest.raises(UnsupportedFormat, match="holds no word"):
+    with pytest.raises(UnsupportedFormat, match="has no words"):
         method(from_pairs([], "ab"))
     with pytest.raises(UnsupportedFormat, match="'c'"):
         method(from_pairs([("a", True), ("c", False)], "ab"))

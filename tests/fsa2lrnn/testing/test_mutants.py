@@ -51,7 +51,7 @@ def test_what_cannot_be_broken_is_said_even_of_an_index_table():
     with pytest.raises(InvalidWord, match="letter 'c'"):
         mutants.drop_letter(model, "c")
     trained = LRNN(LRNNConfig("ab", (0, 1), (BlockLayerConfig((2,), 2, 2),), 2, 2))
-    with pytest.raises(UnsupportedFormat, match="no compiled one-layer model"):
+    with pytest.raises(UnsupportedFormat, match="not a compiled one-layer model"):
         mutants.drop_letter(trained, "a")
     model = compile_machine(SHIFT, layout="index")
     for break_it in (lambda: mutants.wrong_gate_weight(model, 0, 0, 0), lambda: mutants.swap_heads(model, 0, 0, 0)):

@@ -105,7 +105,7 @@ def test_initial_weights_have_heads_by_factor_and_noise_by_size():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"normalisation": "released"}, "released"),
+        ({"normalisation": "paper"}, 'the rule "paper"'),
         ({"layers": 2, "connection": "chain"}, "the last sees no letters"),
         ({"embedding_dim": 4}, "embedding_dim: 4, 5 needed"),
         ({"block": 4}, "more than max_block"),

@@ -89,8 +89,8 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
         spots = _circle(graph, start, radius)
     else:
         widths = {edge: 0.0 if is_dense else width(text) for edge, text in letters.items()}
-        room = 1.0 if is_dense else 1 + min(max(0.0, graph.size() / len(shown) - _SPARSE), 1.5)  # for labels
-        spots = _columns(graph, start, 2 * radius, widths, 86.0 if is_dense else 46.0 * room, 26.0 * room)
+        spread = 1.0 if is_dense else 1 + min(max(0.0, graph.size() / len(shown) - _SPARSE), 1.5)  # for labels
+        spots = _columns(graph, start, 2 * radius, widths, 86.0 if is_dense else 46.0 * spread, 26.0 * spread)
     right, bottom = np.max(list(spots.values()), axis=0)
     aside = np.array([right, bottom + 3.2 * radius + 18])
     places = np.stack([spots.get(q, aside) for q in range(n)])

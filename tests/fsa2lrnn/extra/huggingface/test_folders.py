@@ -47,9 +47,9 @@ def test_what_is_loaded_is_what_was_written_and_what_the_auto_class_loads(export
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{}", "no folder that `fsa2lrnn export` wrote"),
+        ("{}", "is not a folder that `fsa2lrnn export` wrote"),
         ('{"format": "x", "version": 1}', "'x', version 1, where"),
-        (None, "no folder"),
+        (None, "is not a folder"),
         (DELTA_PRODUCT, "no whole model of delta-product is ever written"),
     ],
 )

@@ -121,6 +121,7 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
         "    def forward(self, u, state, method='auto'): return u, state\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
     monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
     assert issubclass(layer_named("mine:Mine"), LAYERS["block"])
     for name, message in [
