@@ -159,8 +159,8 @@ def _name(dtype: torch.dtype) -> str:
 def _show_cascade(demonstration: DemonstrationCascade) -> tuple[dict[str, object], bool]:
     cascade, n_states = demonstration.cascade, demonstration.cascade.machine.n_states
     console.out.print(
-        f"\n[bold]5. Three rooms.[/] With the operator kept until its digit comes, ModArith({MODULUS}) is a machine of "
-        f"{n_states} states whose labels\n   name three parts. Each becomes a layer that reads the letter and the one "
+        f"\n[bold]5. Three parts.[/] With the operator kept until its digit comes, ModArith({MODULUS}) is a machine of "
+        f"{n_states} states whose labels\n   name them. Each becomes a layer that reads the letter and the one "
         "below: a cascade, without token shift"
     )
     console.facts("", describe(cascade))

@@ -113,7 +113,7 @@ def test_the_demo_tells_the_story(call):
         "10,000 digits",
         "51 joint states",
         "bfloat16",
-        "5. Three rooms.",
+        "5. Three parts.",
         "layer 2, accumulator",
         "2 channels · 1 block of 5 · 1 block of 5, and 39 hidden units, instead of a block of 75",
         "75 joint states, 600 transitions, closed",
