@@ -22,7 +22,6 @@ from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
 from fsa2lrnn.families.in_use import IN_USE, Decision, decide
 from fsa2lrnn.families.named import NAMED, LayerVerdict, say
-from fsa2lrnn.family_names import is_family
 from fsa2lrnn.files import write_atomically
 
 _COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
@@ -56,7 +55,7 @@ def main(
     """
     deadline = Deadline.of(max_seconds)
     for name in families:
-        if (layer := IN_USE.get(name)) is not None and layer.external and not (name in NAMED or is_family(name)):
+        if (layer := IN_USE.get(name)) is not None and layer.external and not (name in NAMED or name in FAMILIES):
             raise UnsupportedFormat(f"{name} names no family: write --layer {name}")
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)

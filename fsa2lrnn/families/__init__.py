@@ -31,10 +31,21 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
-from fsa2lrnn.family_names import BLOCK, DESCRIPTIONS, FACTORS, LAYER_NAMES
+from fsa2lrnn.family_names import BLOCK, DESCRIPTIONS, FACTORS
 
 Verdict = CertifiedAnswer | BlockWitness | Unknown
 """The result of `represent`: a witness (weights), a certificate of impossibility, or `Unknown`."""
+
+
+LAYER_NAMES = {
+    **dict.fromkeys(("mamba", "mamba-2", "mamba-3", "mingru", "kda", "gated-deltanet", "deltanet"), "diagonal[0,1]"),
+    "mamba-negative": "diagonal[-1,1]",
+    "deltaproduct": "householder",
+    "s4": "lti",
+    **dict.fromkeys(("s4d", "s5", "lru"), "lti-diagonalisable"),
+}
+"""Names of layers that `represent` accepts, each with the family whose answers it has; those of the input-independent
+families are narrower, so that a family's "yes" is not the layer's (`named.say`)."""
 
 
 class _Families(dict[str, str]):
