@@ -97,7 +97,7 @@ Programs that import nothing of the search check certificates:
 `python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up: compiled
 models and those of `as_tables(model)`. It replays a proof by enumeration
 (`fsa2lrnn verify MODEL MACHINE --certificate FILE`) if no step can round, for the scans sequential, fused and letters,
-and refuses other proofs by name. `fsa2lrnn.check` also proves horizon certificates of models whose gates compute their
+and refuses other proofs. `fsa2lrnn.check` also proves horizon certificates of models whose gates compute their
 tables; then the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of the
 modules (`verification/modules.py`) and torch have to be trusted as well. Horizon certificates by enumeration, and a
 `Proved` that the checker has not replayed, rest on the model's own step in torch.
