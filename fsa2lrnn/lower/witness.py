@@ -43,7 +43,7 @@ def lower_witness(witness: object) -> LRNN:
     >>> lower_witness(represent(zoo.flip_flop(), "diagonal[0,1]")).layers[0].block_sizes
     (1,)
     """
-    raise UnsupportedFormat(f"a {type(witness).__name__} is not a witness: there is no network to be made of it")
+    raise UnsupportedFormat(f"a {type(witness).__name__} is not a witness, from which alone a network is made")
 
 
 @lower_witness.register

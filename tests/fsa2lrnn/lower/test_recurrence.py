@@ -66,7 +66,7 @@ def test_rules_and_dtypes_that_break_a_model_are_refused(stacks, machine, option
 
 
 def test_the_paper_rule_would_indeed_break_the_model():
-    """The refusal is no formality: with one-hot tables under the paper rule, Sum(5) fades."""
+    """The refusal is needed: with one-hot tables under the paper rule, Sum(5) fades."""
     model = compile_machine(zoo.sum_mod(5), normalisation="none")
     model.layers[0].rule = "paper"
     x, _ = model.layers[0](model.embedding(torch.ones(1, 50, dtype=torch.int64)), model.layers[0].initial_state(1))
