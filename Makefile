@@ -13,7 +13,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# Compiling every installed module takes two minutes; Python compiles what is imported, once.
+INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
 
 # What the demo needs is a third of what development does.
 $(DEMO): pyproject.toml constraints.txt
