@@ -166,6 +166,17 @@ def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, mo
     assert (code, "they differ on the empty word" in out, suggested(out)) == (1, True, again)
 
 
+def test_a_certified_length_is_exact_if_a_word_of_one_letter_more_fails(call):
+    assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
+    code, out, _ = call("certify", "ab.safetensors", "regex:(ab)*|ababba")
+    assert code == 0
+    assert "wrong on ababba" in out
+    assert "next:" not in out
+    facts = json.loads(call("certify", "ab.safetensors", "regex:(ab)*|ababba", "--json")[1])
+    assert (facts["horizon"], facts["counterexample"]["failure"]["word"]) == (5, list("ababba"))
+    assert json.loads(call("certify", "ab.safetensors", "regex:(ab)*", "--json")[1])["counterexample"] is None
+
+
 def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):
     """The model lacks an output of the machine: of `certify`, `--check`, `repair` and `verify` each names it."""
     machine, pair = zoo.sum_mod(3), ("m.safetensors", "m.json")
