@@ -11,6 +11,7 @@ import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report import assemble as files
 from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
@@ -24,7 +25,6 @@ from fsa2lrnn.extra.report.render import source
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
 

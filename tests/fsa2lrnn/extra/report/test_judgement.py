@@ -19,6 +19,7 @@ from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.extra.learning import Recipe
 from fsa2lrnn.extra.learning.attempt import network
 from fsa2lrnn.extra.learning.saving import read_finished
+from fsa2lrnn.extra.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.extra.report import compare as comparison
 from fsa2lrnn.extra.report import judgement as judging
 from fsa2lrnn.extra.report.compare import CONSTRUCTED, compare, judgement_rows, plot, table
@@ -28,7 +29,6 @@ from fsa2lrnn.extra.report.learned import assemble_learned
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.falsify import Budget
 
