@@ -35,7 +35,7 @@ def in_use(
     )
 
 
-def printtable_of(rows: dict[str, Decision]) -> bool:
+def print_table(rows: dict[str, Decision]) -> bool:
     """Print the table of layers in use, and below it the reasons for "no" and "unknown", each once.
 
     Return whether the time limit left something undecided.
