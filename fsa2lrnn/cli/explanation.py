@@ -52,12 +52,14 @@ def main(
     `max_seconds` are "unknown"; they have half of the seconds that remain when their search begins.
     """
     deadline = Deadline.of(max_seconds)
-    by_name = registry.find("huggingface.layers")  # the verdicts on layers
+    by_name: Any = registry.find("huggingface.layers")  # the verdicts on layers
     for name in families:
         if by_name is not None:
             by_name.check(name)
         elif name not in set(FAMILIES) and not BLOCK.fullmatch(name) and not FACTORS.fullmatch(name):
-            raise registry.not_installed("huggingface", f"--family {name}, which may be a layer and is not a family,")
+            raise registry.not_installed(
+                "huggingface", f"--family {name}, which names no family, perhaps an external layer,"
+            )
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)
     named = {} if by_name is None else by_name.NAMED

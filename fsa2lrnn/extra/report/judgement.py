@@ -149,7 +149,8 @@ def judge(
     if one_layer:
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
-    repairs, repairing = [], registry.find("repairing.evaluation")
+    repairs = []
+    repairing: Any = registry.find("repairing.evaluation")
     for i, (columns, mode) in enumerate(REPAIRS if repairing and one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
             limit = deadline.share(1 / (len(REPAIRS) - i))

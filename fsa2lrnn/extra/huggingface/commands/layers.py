@@ -96,7 +96,7 @@ def print_verdicts(verdicts: dict[str, LayerVerdict]) -> None:
 
 
 def verdict_on(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | OutOfBudget]) -> LayerVerdict:
-    """Return the verdict on a layer, from that on its family where this is among the verdicts."""
+    """Return the verdict on the layer of this name, from that on its family if it is among the verdicts."""
     verdict = verdicts.get(NAMED[layer].family or "")
     if isinstance(verdict, OutOfBudget):
         return LayerVerdict(layer, verdict.answer, verdict.explain())
