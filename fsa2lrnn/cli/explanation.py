@@ -58,7 +58,7 @@ def main(
             by_name.check(name)
         elif name not in set(FAMILIES) and not BLOCK.fullmatch(name) and not FACTORS.fullmatch(name):
             raise registry.not_installed(
-                "huggingface", f"--family {name}, which names no family, perhaps an external layer,"
+                "huggingface", f"family {name!r} is not known, and a verdict on layers by name"
             )
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)

@@ -113,7 +113,7 @@ def test_without_the_extra_on_layers_they_are_left_out_and_it_is_named(capsys, m
     facts = explained(capsys, zoo.sum_mod(2))
     assert (facts["layers"], facts["layers_in_use"], facts["families"]["lti"]["answer"]) == ({}, None, "no")
     for name in ("s4d", "rwkv4"):  # a family's "yes" is not always the layer's
-        with pytest.raises(MissingPackage, match=f"--family {name}, .* needs the extra 'huggingface'"):
+        with pytest.raises(MissingPackage, match=f"family '{name}' is not known, .* needs the extra 'huggingface'"):
             explanation.main(zoo.parity(), [name], None, as_json=True)
 
 
