@@ -124,8 +124,8 @@ def law() -> str:
     n_open = sum(row["end"] == "steps" and row["fails_at"] is None for row in rows)
     text = (
         f"\n{len(rows)} models were trained; {len(some)} have a counterexample and a certified length, of which "
-        f"{len(learned)} learned (all test words of the training length right). No counterexample was found for "
-        f"{n_open}, which no fit uses. Fits use the first {_FITTED} models; errors are medians of "
+        f"{len(learned)} learned (all test words of the training length right). Fits exclude {n_open} models without a "
+        f"known counterexample. Fits use the first {_FITTED} models; errors are medians of "
         f"|log10(predicted / true)| over the later ones. For {inside} of the {len(best.rows)} later models that "
         f"learned, the law's prediction lies between N + 1 and the shortest counterexample "
         f"(`experiments/results/{failure_law.NAME}.json`, by `{failure_law.COMMAND}`).\n\n"
@@ -150,10 +150,10 @@ def _growth(rows: list[Row]) -> str:
     both = [row for row in rows if is_learned(row) and row["dtype"] == "float32"]
     sooner = sum((row["fails_at_bfloat16"] or math.inf) < (row["fails_at"] or math.inf) for row in both)
     later = sum((row["fails_at_bfloat16"] or math.inf) > (row["fails_at"] or math.inf) for row in both)
-    table = markdown(["factor", "models", "learned", "median N", "median counterexample", "÷ its task's mean"], lines)
+    table = markdown(["factor", "models", "learned", "median N", "median counterexample", "÷ the task's mean"], lines)
     return table + (
-        f"\nMedians are of the models that learned; a model without a counterexample counts as longer than any. "
-        "The last column is the geometric mean of the counterexample's length over that of its task. After "
+        f"\nMedians are of the models that learned; a model without a counterexample counts as longer than any. The "
+        "last column is the geometric mean of counterexamples' lengths divided by that of their tasks. After "
         f"rounding to bfloat16, {sooner} of the {len(both)} float32 models that learned fail at a shorter length, "
         f"{later} at a longer one.\n"
     )

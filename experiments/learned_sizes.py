@@ -47,9 +47,9 @@ def table() -> str:
             total += len(line)
     length, longer = (f"{n:,}" for n in document["results"]["sweep"]["lengths"])
     note = (
-        f"Last outputs right at {length} letters, and after the bar at {longer}: means over seeds, in brackets the "
-        f"least if it differs. Bold: at least {LEARNED:.0%} from every seed at {length}. Training agrees with theory, "
-        f"bold from the least size on and not below it, in {agreeing} of {total} cells whose least size is known"
+        f"Share of last outputs right at {length} letters and, after the bar, at {longer}: means over seeds, in "
+        f"brackets the least if it differs. Bold: at least {LEARNED:.0%} from every seed at {length}. Training agrees "
+        f"with theory (bold exactly from the least size on) in {agreeing} of {total} cells whose least size is known"
     )
     heads = ["machine", "columns", "least size", *(f"b = {size}" for size in sizes)]
     return markdown(heads, rows) + facts(document, note)

@@ -71,9 +71,8 @@ def noise() -> str:
     done = sum(len(runs["machine"]) for runs in cells.values())
     asked = found["asked"] * len(places) * len(_METHODS)
     note = (
-        f"Machines found exactly, of those that were run; {found['asked']} are asked for in each cell, and where fewer "
-        f"were run the cell says so. In brackets the median of seconds, {found['limit']:g} being the limit, at which "
-        f"a run counts as a failure. {done:,} of {asked:,} runs were done"
+        f"Machines identified exactly, of those run ({found['asked']} planned per cell), and median seconds; a run "
+        f"that reaches the limit of {found['limit']:g} s counts as a failure. {done:,} of {asked:,} runs were done"
     )
     return markdown(["labels after", "words", "wrong", *_METHODS.values()], rows) + facts(document, note)
 
@@ -95,12 +94,12 @@ def hard_families() -> str:
     ]
     runs, asked = len(found["runs"]), sum(found["asked"].values())
     note = (
-        f"How many trained networks were proved, read-out and all, within {found['limit']:g} s of a processor; "
-        f"{asked - runs} of {asked} runs were not done. Beside it, whether the family represents the machine with one "
-        "vector a state (T3, T7, T36), and what `learn` foresees (for channels, of any number of vectors: T51); "
-        "seconds and steps are medians of proved runs"
+        f'"Proved" counts trained networks, read-out included, proved within {found["limit"]:g} s of processor time; '
+        f'{asked - runs} of {asked} runs were not done. "One vector": whether the family represents the machine with '
+        'one vector per state (T3, T7, T36). "Predicted": what `learn` predicts (for channels, with any number of '
+        "vectors: T51). Seconds and steps are medians of proved runs"
     )
-    heads = ["layer", "task", "states", "one vector a state", "foreseen", "proved", "seconds", "steps"]
+    heads = ["layer", "task", "states", "one vector", "predicted", "proved", "seconds", "steps"]
     return markdown(heads, rows) + facts(document, note)
 
 
@@ -115,8 +114,8 @@ def selective_learned() -> str:
         cells = [[row for row in runs if (row["task"], row["layer"]) == (task, layer)] for layer in layers]
         rows.append([task, *(_proved(cell) for cell in cells)])
     note = (
-        f"Networks proved equal to the group's automaton on all words, within {runs[0]['limit']:g} s of a processor; "
-        "in brackets the median and the greatest number of seconds"
+        f"Networks proved equal to the group's automaton on all words, within {runs[0]['limit']:g} s of processor "
+        "time; in brackets median and largest number of seconds"
     )
     return markdown(["group", *layers], rows) + facts(document, note)
 
@@ -157,11 +156,11 @@ def learned_cascades() -> str:
         for row in cascades.table(found)
     ]
     note = (
-        f"Three layers of two blocks of 8; runs from scratch had {found['limit']:g} s of a processor. "
-        f"{len(found['runs'])} of {found['asked']} runs were done. Seconds are medians of proved runs, and of what is "
-        "learned first and then distilled for both"
+        f"Three layers of two blocks of 8; runs from scratch had {found['limit']:g} s of processor time. "
+        f'{len(found["runs"])} of {found["asked"]} runs were done. Seconds are medians of proved runs; for "learned, '
+        'distilled" they include both steps'
     )
-    return markdown(["way", "task", "proved", "seconds", "came to", "why not"], rows) + facts(document, note)
+    return markdown(["method", "task", "proved", "seconds", "reached", "reason"], rows) + facts(document, note)
 
 
 def _share(runs: Mapping[str, list[Any]] | None) -> str:
@@ -190,7 +189,7 @@ def sooner() -> str:
         ]
         for row in document["results"]["tasks"]
     ]
-    heads = ["task", "seeds with both", "proved after, s", "paper rule, s", "ratio", "least"]
+    heads = ["task", "seeds with both", "proved after, s", "paper rule, s", "ratio", "least ratio"]
     note = "Medians over seeds; processor time on one thread"
     return markdown(heads, rows) + facts(document, note)
 

@@ -68,8 +68,8 @@ def learned_models() -> str:
         rows.append([name, accuracy, _number(row["certified"]), failing, same, heads, *repairs])
     heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "heads that carry the state", "repair"]
     return markdown([*heads, "repair, columns ≤ 1", "dyadic repair"], rows) + (
-        "\nRepairs: relative change of A; what is proved of the repaired model. All repaired models shown were run on "
-        "500,000 random letters; those with a mistake say so.\n"
+        "\nRepairs: relative change of A; the length up to which the repaired model is proved. Each was run on 500,000 "
+        "random letters; its share of right outputs is shown if it made a mistake.\n"
     )
 
 
@@ -85,16 +85,17 @@ def certified_twice() -> str:
     twice = [runs for runs in rows.values() if len(runs) > 1]
     seconds = sorted(run["seconds"] for runs in rows.values() for run in runs)
     text = [
-        f"N was found more than once for {len(several)} of {len(models)} models, for {busy} of them beside a busy core "
-        f"at least once, and came out alike for {len(alike)}.",
-        f"Of {len(twice)} models two certificates were compared byte for byte: {sum(map(are_alike, twice))} are alike.",
+        f"The certified length N was computed more than once for {len(several)} of {len(models)} models, for {busy} of "
+        f"them at least once next to a busy core, and was the same each time for {len(alike)}.",
+        f"Two certificates of each of {len(twice)} models were compared byte for byte: {sum(map(are_alike, twice))} "
+        "pairs are equal.",
     ]
     if unlike := [name for name in several if name not in alike]:
         text.append(f"Unlike: {', '.join(unlike)}.")
     if len(several) < len(models):
         text.append(f"Of the other {len(models) - len(several)} it was found once so far.")
     if seconds:
-        text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, as busy as the machine was")
+        text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, by the machine's load")
     return " ".join(text) + f" (`experiments/results/certified_twice.json`, by `{document['command']}`).\n"
 
 

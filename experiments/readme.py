@@ -175,7 +175,7 @@ def training() -> str:
     tasks = results_io.read("training")["results"]
     lengths = [line["length"] for line in tasks[0]["seeds"][0]["last_checkpoint"]]
     lines = [
-        f"| task | seeds | best on the way, at 500 | {' | '.join(f'{length:,} letters' for length in lengths)} |",
+        f"| task | seeds | best evaluation, at 500 | {' | '.join(f'{length:,} letters' for length in lengths)} |",
         "|---" * (3 + len(lengths)) + "|",
     ]
     for task in tasks:
@@ -190,7 +190,7 @@ def training() -> str:
         lines.append(f"| {task['task']} | {len(seeds)} | {task['paper_protocol_mean']:.3f} | {' | '.join(cells)} |")
     lines += [
         "",
-        "Last output right / whole word right; ModArith's words are a letter shorter, so that they end in a digit "
+        "Last output right / whole word right; ModArith's words are one letter shorter, so that they end in a digit "
         f"(`experiments/results/training.json`, with the command).{_unfinished(tasks)}",
         "",
     ]

@@ -40,7 +40,7 @@ def machines() -> str:
         ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
         ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
         ("compile 10,000 states × 256 letters", compiling),
-        (f"prove it: {large['transitions_proved']:,} transitions", f"{large['prove_seconds']:.1f} s"),
+        (f"prove that network: {large['transitions_proved']:,} transitions", f"{large['prove_seconds']:.1f} s"),
         ("the congruences of a machine of 256 states", f"{congruences['seconds']:.1f} s, the slowest of four machines"),
         (f"`fsa2lrnn run task:mod_arith(5) -`, {stream['letters']:,} letters", streaming),
     ]
@@ -71,7 +71,7 @@ def scan_lengths() -> str:
     note = (
         f"One block of {document['results'][0]['block']}, forward and backward, {_threads(document['torch_threads'])}"
     )
-    return markdown(["letters", "ns a letter"], rows) + facts(document, note)
+    return markdown(["letters", "ns per letter"], rows) + facts(document, note)
 
 
 def hard() -> str:
@@ -106,11 +106,11 @@ def learn_and_prove() -> str:
     ]
     n, runs, asked = (sum(row[name] for row in found) for name in ("proved", "runs", "asked"))
     note = (
-        f"{n} of {runs} runs ended in a proof for all lengths within their time, 60 s of a processor, 180 s for "
-        f"ModArith(5), 600 s for 64 states; {asked - runs} of {asked} were not done. Medians are of the runs that "
-        "ended so"
+        f"{n} of {runs} runs ended in a proof for all lengths within their processor time: 60 s, 180 s for "
+        f"ModArith(5), 600 s for 64 states; {asked - runs} of {asked} were not done. Starts, steps and seconds are "
+        "medians of these runs"
     )
-    heads = ["task", "runs", "proved", "starts", "steps", "seconds", "most"]
+    heads = ["task", "runs", "proved", "starts", "steps", "seconds", "most seconds"]
     return markdown(heads, rows) + facts(document, note)
 
 
@@ -126,7 +126,7 @@ def steps() -> str:
         ]
         for row in document["results"]
     ]
-    heads = ["task", "layers", "threads", "ours, ms", *names, "ours over the deep layers' matrix products"]
+    heads = ["task", "layers", "threads", "ours, ms", *names, "ours ÷ the deep layers' matrix products"]
     return markdown(heads, rows) + facts(document, f"Batches of {document['results'][0]['batch']} words, float32")
 
 
@@ -144,7 +144,7 @@ def layers() -> str:
     note = (
         f"Forward and backward, float32, 64 wide, 64 states, {_threads(found['results']['threads'])}; medians of turns"
     )
-    return markdown(["layer", "words", "letters", "of", "ours, ms", "plain torch"], rows) + facts(found, note)
+    return markdown(["layer", "words", "letters", "reads", "ours, ms", "plain torch ÷ ours"], rows) + facts(found, note)
 
 
 def paper_speed() -> str:
@@ -168,7 +168,7 @@ def _speed(name: str) -> str:
         for row in document["rows"]
     ]
     names = (f"{name}, ms" for name in document["rows"][0]["milliseconds"])
-    heads = ["what", "letters", "blocks", *names, "Sequential over PScan", "in the paper", "their better over ours"]
+    heads = ["what", "letters", "blocks", *names, "Sequential ÷ PScan", "the same in the paper", "their faster ÷ ours"]
     note = f"{document['device']}, {_threads(document['threads'])}; batches of {document['rows'][0]['batch']} words"
     return markdown(heads, rows) + facts(found, note)
 
@@ -182,7 +182,7 @@ def words() -> str:
         for row in document["results"]
         for name, rate in row["million_letters_a_second"].items()
     ]
-    heads = ["machine and way", "million letters a second", *(f"times {other}" for other in others)]
+    heads = ["machine and method", "million letters per second", *(f"times {other}" for other in others)]
     return markdown(heads, rows) + facts(document, "One thread; medians of turns in one process")
 
 
@@ -197,7 +197,14 @@ def gpu() -> str:
         ]
         for row in found["scans"]
     ]
-    heads = ["scan", "dtype", "words", "letters", "forward, ms (of the copy)", "backward, ms (of the copy)"]
+    heads = [
+        "scan",
+        "dtype",
+        "words",
+        "letters",
+        "forward, ms (of the copy's rate)",
+        "backward, ms (of the copy's rate)",
+    ]
     taken = [
         [
             row["precision"],
@@ -209,14 +216,15 @@ def gpu() -> str:
     seeds = found["seeds"]
     in_turn, stacked = seeds["in_turn_milliseconds"], seeds["stacked_milliseconds"]
     note = f"A step of {seeds['seeds']} seeds: {in_turn:.2f} ms one after another, {stacked:.2f} ms stacked"
-    copy = f"{found['device']}, whose copy moves {found['copy_bytes_per_second'] / 1e9:,.0f} GB/s; launches included"
+    rate = found["copy_bytes_per_second"] / 1e9
+    copy = f"{found['device']}, on which a plain copy moves {rate:,.0f} GB/s; times include launches"
     tables = [
         markdown(heads, rows),
-        markdown(["precision", "torch.compile", "CUDA graph", "ms a training step"], taken),
+        markdown(["precision", "torch.compile", "CUDA graph", "ms per training step"], taken),
     ]
     if found["layers"]:
         by_layer = [[row["layer"], f"{row['milliseconds']:.2f}", f"{row['replayed']:.2f}"] for row in found["layers"]]
-        tables.append(markdown(["layer of Table 2, on Sum(5)", "launched, ms a step", "by a CUDA graph"], by_layer))
+        tables.append(markdown(["layer of Table 2, on Sum(5)", "launched, ms per step", "by a CUDA graph"], by_layer))
     return "\n".join(tables) + facts(document, note, copy)
 
 
@@ -236,7 +244,7 @@ def runs() -> str:
         for seed in task["seeds"]
     ]
     commands = "\n".join(task["command"] for task in tasks)
-    table = markdown(["task", "seed", "steps", "best on the way", *lengths], rows)
+    table = markdown(["task", "seed", "steps", "best evaluation", *lengths], rows)
     return f"{table}\nLast output right / whole word right, by letters. Made by\n\n```sh\n{commands}\n```\n"
 
 

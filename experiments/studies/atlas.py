@@ -137,10 +137,11 @@ def table() -> str:
     repeated = ", ".join(IN_USE[layer].title for layer in REPEATED)
     seconds, n_late = [run["seconds"] for run in runs], sum(bool(run["late"]) for run in runs)
     note = (
-        f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). Decided are "
-        f"{100 - 100 * open_all / (len(runs) * cells):.1f} % of {len(runs) * cells:,} cells ({shares}); without the "
-        f"rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. Median {median(seconds):g} s "
-        f"per machine, at most {max(seconds):g}; in {n_late} machines a cell was not decided within the time limit"
+        f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). "
+        f"{100 - 100 * open_all / (len(runs) * cells):.1f} % of {len(runs) * cells:,} cells are decided "
+        f"({shares}); without the rows of {repeated} {100 - 100 * of_others / others:.1f} % of {others:,}. Median "
+        f"{median(seconds):g} s per machine, at most {max(seconds):g}; for {n_late} machines a cell was not "
+        "decided within the time limit"
     )
     heads = [
         "layer",

@@ -29,8 +29,8 @@ def table(document: Document) -> str:
 def tables(document: Document) -> str:
     """Return the tables of learned and representable machines, by class, with the number of runs."""
     second = (
-        "In the second table, after what was learned, the mean share of words of 40 and of 500 letters that are right "
-        "at their last letter, of the runs that did not diverge or run out of time."
+        "The second table gives, after the number learned, the mean share of words of 40 and of 500 letters whose "
+        "last output is right, over runs that neither diverged nor ran out of time."
     )
     return f"{answers(document)}\n{classes(document)}{protocol(document)}\n{second}\n"
 
@@ -94,7 +94,7 @@ def protocol(document: Document) -> str:
         f"\n{len(document['runs']):,} of {n_cells:,} cells have been run, on {len(ended)} of {asked['machines']} "
         f'machines ({counts}); the others are unfinished. "Learned": {words:,} fresh words of 40 letters right at '
         f'every letter. "Right at 500": as many words of 500 letters. "No counterexample": a search found none in '
-        f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's. "
+        f"{document['protocol']['search_seconds']:g} s. Seconds are medians of processor time. "
         f"{len(beyond)} runs learned what theory says their layer cannot represent; a counterexample was found "
         f"for {sum(run['fails_at'] is not None for run in beyond)} of them.\n"
     )
@@ -107,8 +107,8 @@ def notes(document: Document) -> str:
         text = "\nLearned, though theory says that the layer cannot represent the machine:\n\n"
         text += "\n".join([*learned, ""])
         text += (
-            "\nTheory speaks of one vector a state. Where the last letters decide the state, a layer that forgets can "
-            "be right on all words with vectors without end (T22 of docs/theory.md).\n"
+            "\nTheory concerns one vector per state. Where the last letters decide the state, a contracting layer can "
+            "be right on all words with infinitely many vectors (T22 of docs/theory.md).\n"
         )
     if not_learned := missed(document):
         text += "\nNot learned, though theory says that the layer can (class and number, states in brackets):\n\n"
@@ -144,7 +144,9 @@ def exceptions(document: Document) -> list[str]:
     rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
     for run in _beyond(document):
         row = rows[run["machine"]]
-        fails = f"a word of {run['fails_at']:,} letters fails" if run["fails_at"] else "no counterexample was found"
+        fails = (
+            f"a counterexample has {run['fails_at']:,} letters" if run["fails_at"] else "no counterexample was found"
+        )
         if row["definite_order"] is not None:
             fails += f", and the last {row['definite_order']} letters decide the state"
         lines.append(

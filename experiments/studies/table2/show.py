@@ -79,8 +79,8 @@ def notes(document: Mapping[str, Any], training: Sequence[Mapping[str, Any]]) ->
             found = ", ".join(f"{rate} {share:.3f}" for rate, share in tried.items())
             rates.append(f"{_place(document, cell)}: {found}, so {cell['rate']}")
     lines.append(
-        "- Rates: a layer's own, and that of the paper's code for the task; that is taken whose last checkpoint with "
-        f"seed 0 is right more often at 40 letters. {'; '.join(rates) or 'No cell has had both tried'}."
+        "- Rates: the layer's own and that of the paper's code for the task. All seeds use the one whose last "
+        f"checkpoint with seed 0 is right more often at 40 letters. {'; '.join(rates) or 'No cell has had both tried'}."
     )
     devices = Counter(seed["device"] for cell in document["cells"] for seed in cell["seeds"])
     lines.append(f"- Runs in the table by device: {', '.join(f'{name} {n}' for name, n in sorted(devices.items()))}.")
