@@ -95,7 +95,7 @@ def certified_twice() -> str:
     if len(several) < len(models):
         text.append(f"Of the other {len(models) - len(several)} it was found once so far.")
     if seconds:
-        text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, by the machine's load")
+        text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, depending on the machine's load")
     return " ".join(text) + f" (`experiments/results/certified_twice.json`, by `{document['command']}`).\n"
 
 
