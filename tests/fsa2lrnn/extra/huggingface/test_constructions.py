@@ -151,14 +151,6 @@ def test_windows(machine, values):
         assert (found and found.n_values) == n
 
 
-@pytest.mark.parametrize(("n", "order"), [(2, 2), (3, 6), (4, 24), (5, 120)])
-def test_neighbours_exchanged(n, order):
-    found = reflections(zoo.group(f"S{n}", "transpositions").delta, 0)
-    assert len(found.states) == order
-    assert set(np.unique(found.head.keys)) <= {0.0, 0.5, 1.0}
-    assert np.array_equal((found.head.keys**2).sum(axis=1), np.ones(n - 1))
-
-
 def test_all_three_exchanges_of_three_points_fit_through_a_cover():
     """Their roots can't all have non-negative products, but S4 acts on three pairs of pairs."""
     rows = []
