@@ -91,7 +91,7 @@ MEASURED = {
 }
 
 
-@pytest.mark.parametrize("name", MEASURED)
+@pytest.mark.parametrize("name", [pytest.param("hard", marks=pytest.mark.slow), *sorted(MEASURED.keys() - {"hard"})])
 def test_every_way_has_a_time_and_every_ratio_is_one(name, monkeypatch):
     for module in (layers, bench_scans, paper_speed, bench_steps):
         monkeypatch.setattr(module, "TURNS", 1)

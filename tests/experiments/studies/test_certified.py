@@ -39,6 +39,7 @@ def test_a_linear_bound_is_the_margin_of_single_states_and_below_it_for_several(
     assert linear_margin(tables, target, merged, 8) < least
 
 
+@pytest.mark.slow
 def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_does(monkeypatch):
     monkeypatch.setattr(certified_gap, "_SETS", 8)
     monkeypatch.setattr(certified_gap, "GRID", 4)
@@ -48,6 +49,7 @@ def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_
     assert 0 < row["growth"]["balls"] < row["growth"]["per_letter"]
 
 
+@pytest.mark.slow
 def test_directions_that_are_carried_without_loss_reach_further_than_the_sets_as_they_are():
     affine = switched(load(MODELS / "sum2/seed-2.safetensors"))
     tables, target = checked(affine), specification_of(affine, zoo.sum_mod(2)).target
