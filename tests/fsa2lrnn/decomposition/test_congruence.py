@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.decomposition import congruence, partition_kernels
+from fsa2lrnn.decomposition import partition_kernels
 from fsa2lrnn.decomposition.congruence import Lattice, canonical, closure, is_finer, lattice, meet
 from fsa2lrnn.decomposition.labels import block_size, index, is_identity_reset, labels
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
@@ -59,16 +59,6 @@ def test_blocks_are_numbered_by_first_appearance(values):
     assert p.dtype == np.int64
     assert [values[p.tolist().index(b)] for b in p] == values
     assert list(dict.fromkeys(p.tolist())) == list(range(p.max() + 1))
-
-
-@given(st.data(), st.integers(1, 7))
-def test_finer(data, n):
-    labels = st.lists(st.integers(0, n - 1), min_size=n, max_size=n).map(canonical)
-    p, q = data.draw(labels), data.draw(labels)
-    states = range(n)
-    assert is_finer(p, q) == all(q[r] == q[s] for r, s in itertools.product(states, states) if p[r] == p[s])
-    assert is_finer(meet(p, q), p)
-    assert is_finer(p, p)
 
 
 @given(machines(6, 3), st.data())
@@ -136,20 +126,6 @@ def test_of_too_many_those_kept_are_of_use(maps):
     assert together.max() == n - 1
 
 
-def test_a_sample_of_pairs_is_named(monkeypatch):
-    maps = zoo.length_mod(60).delta[:1]
-    monkeypatch.setattr(congruence, "_MAX_EDGES", 100)
-    whole = lattice(maps)
-    assert whole.complete  # words lead the pairs with state 0 to all pairs
-    monkeypatch.setattr(congruence, "_SAMPLE", 200)
-    found = lattice(maps)
-    assert not found.complete
-    assert "some of the 1,770 pairs" in found.method
-    assert as_set(found.partitions) == as_set(whole.partitions)  # the pairs with state 0 would do
-    monkeypatch.setattr(congruence, "_SAMPLE", 3)
-    assert as_set(lattice(maps).partitions) < as_set(whole.partitions)
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -183,16 +159,6 @@ def test_joins_and_meets_by_definition(data, n):
     assert np.array_equal(rows, np.stack([canonical(p * n + q), p]))
     assert blocks.tolist() == [len({*zip(p, q, strict=True)}), p.max() + 1]
     assert index.tolist() == [max(len(set(q[p == b])) for b in p), 1]
-
-
-@given(st.data(), st.integers(2, 6))
-def test_the_graph_of_pairs(data, n):
-    row = st.lists(st.integers(0, n - 1), min_size=n, max_size=n)
-    maps = np.array([data.draw(row) for _ in range(2)])
-    pairs = list(itertools.combinations(range(n), 2))
-    for (p, q), successors in zip(pairs, partition_kernels.pair_graph(maps).tolist(), strict=True):
-        images = [tuple(sorted((int(f[p]), int(f[q])))) for f in maps]
-        assert successors == [pairs.index(pair) if pair[0] != pair[1] else -1 for pair in images]
 
 
 any_machine = st.one_of(machines(7, 3), aperiodic_machines(8, 3), permutation_machines(7, 3))
@@ -292,23 +258,3 @@ def test_a_letter_named_first_is_the_identity_if_it_can_be(component, a):
     if alone and len(sizes) == 1:  # blocks of one size need no more labels than the index
         acting = [pairs for letter, pairs in local_maps(maps, context, labels(*component, [a])) if letter == a]
         assert all(is_constant(pairs) or is_identity(pairs) for pairs in acting)
-
-
-def acts_as_identity(maps, context, values):
-    moved = {a for a, pairs in local_maps(maps, context, values) if not is_identity(pairs)}
-    return set(range(len(maps))) - moved
-
-
-def test_the_letter_named_first_settles_the_gauge():
-    # States (b, x) of Z₂ × Z₃, the context is b. Both letters change b; one keeps x, the other adds 1 to x if b = 0
-    # and takes 1 away if b = 1. Either is the identity in the right labels, not both.
-    states = [(b, x) for b in range(2) for x in range(3)]
-    keep = [states.index((1 - b, x)) for b, x in states]
-    turn = [states.index((1 - b, (x + 1 - 2 * b) % 3)) for b, x in states]
-    maps, context = np.array([keep, turn]), np.array([b for b, _ in states])
-    for first in (0, 1):
-        assert acts_as_identity(maps, context, labels(maps, context, np.arange(6), [first])) == {first}
-    third = np.array([states.index((b, (x + 1) % 3)) for b, x in states])  # never the identity
-    maps = np.array([third, turn, keep])
-    assert acts_as_identity(maps, context, labels(maps, context, np.arange(6))) == {1}
-    assert acts_as_identity(maps, context, labels(maps, context, np.arange(6), [0, 2])) == {2}

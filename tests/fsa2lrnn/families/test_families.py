@@ -222,28 +222,6 @@ def test_known_answers_by_names_of_layers():
         FAMILIES["nothing"]
 
 
-@pytest.mark.extra("huggingface")
-def test_no_layer_holds_more_than_one_that_contains_it():
-    from fsa2lrnn.extra.huggingface.stacks import decide_stack
-
-    stacked = answers(zoo.ab_star(), decide_stack)
-    assert (stacked["mamba"], stacked["pd-ssm"], stacked["rwkv-7"]) == (
-        ("no", "yes"),
-        ("yes", "yes"),
-        ("no", "yes"),
-    )
-    assert answers(zoo.parity(), decide_stack)["kda"] == ("no", "no")
-    rng = np.random.default_rng(1)
-    for kind in range(20):
-        n = int(rng.integers(2, 6))
-        rows = [rng.permutation(n) if kind % 2 else np.sort(rng.integers(n, size=n)) for _ in range(2)]
-        machine = MooreMachine(rows, rng.integers(2, size=n).astype(bool).tolist())
-        found = decide(machine, classify(machine), decide_stack)  # raises an error for a contradiction
-        assert contradictions(found) == []
-        assert all(row.stack == "yes" for row in found.values() if row.one == "yes")
-        assert all(row.one != "yes" for row in found.values() if row.stack == "no")
-
-
 def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(monkeypatch):
     rows = {name: Decision() for name in IN_USE}
     rows["mamba-2"], rows["kda"] = Decision("yes", "yes"), Decision("no", "no")
