@@ -76,7 +76,7 @@ def test_minimise_keeps_the_transduction_whatever_the_states_are_called(data):
     assert minimise(permuted(m, data.draw(st.permutations(range(m.n_states))))) == small
 
 
-@settings(compiling, max_examples=60)
+@settings(compiling, max_examples=30)
 @given(dfas(max_states=10))
 def test_minimise_agrees_with_automata_lib(m):
     theirs = to_automata_lib(m).to_complete().minify()
@@ -85,7 +85,7 @@ def test_minimise_agrees_with_automata_lib(m):
     assert to_automata_lib(ours) == theirs
 
 
-@settings(compiling, max_examples=200)
+@settings(compiling, max_examples=100)
 @given(st.data())
 def test_equivalent_agrees_with_all_short_words(data):
     a = data.draw(machines(max_states=4, outputs=(0, 1), alphabet="ab"))

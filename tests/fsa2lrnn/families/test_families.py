@@ -242,7 +242,7 @@ def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(m
     }  # fmt: skip
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(machines(max_states=5))
 def test_containment_holds_for_all_theorems(machine):
     """`decide` raises an error where a layer represents what a layer that contains it does not."""

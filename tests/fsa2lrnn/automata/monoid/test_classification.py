@@ -168,7 +168,7 @@ def live_ends(machine: MooreMachine, length: int) -> int:
     return max(map(len, ends))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(dfas(max_states=4, max_letters=2))
 def test_answers_by_words_and_refutations_by_their_witnesses(machine):
     facts = classify(machine)

@@ -81,7 +81,7 @@ def ordered_machines(draw) -> MooreMachine:
     return MooreMachine(rows, range(n))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(ordered_machines() | dfas(max_states=5, max_letters=2))
 def test_answers_by_the_identities_and_refutations_by_their_witnesses(brute, machine):
     by_definition = brute(machine)
