@@ -75,7 +75,7 @@ def test_a_second_derivative_is_refused_not_wrong():
         gradient.sum().backward()
 
 
-SIZES = [1, 2, 3, 4, 5, 7, 8, 16, 17, 20]
+SIZES = [1, 2, 3, 5, 8, 16, 17]
 
 
 def integers(rng, *shape):
