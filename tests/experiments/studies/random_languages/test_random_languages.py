@@ -63,7 +63,7 @@ def test_a_cell_of_a_trained_layer_is_judged(monkeypatch):
 settings_of_cells = cells.settings
 
 
-@pytest.mark.parametrize("number", [0, 1, 2, 9, 10])
+@pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_machine_is_minimal_of_its_class_and_the_same_every_time(number):
     found = drawn(number)
     assert found.kind == classify(found.machine).kind == KINDS[number % 3]
