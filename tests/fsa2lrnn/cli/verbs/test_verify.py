@@ -18,6 +18,12 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Budget
 
 
+@pytest.fixture(autouse=True)
+def short_searches(monkeypatch):
+    """Sets begin after a thousand words, not twenty thousand."""
+    monkeypatch.setattr("fsa2lrnn.verification.certify.search._WORDS", 1_000)
+
+
 def test_proofs_and_their_files(call, tmp_path):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, _ = call("verify", "ab.safetensors", "regex:(ab)*")
