@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
@@ -18,7 +20,6 @@ from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
 
@@ -177,6 +178,14 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")
     assert learned.notes["dyadic: refused"] == "too small"
+
+
+def test_without_the_extra_on_repairs_the_page_says_so(judged, monkeypatch):
+    judgement, model, _ = judged
+    monkeypatch.setattr(registry, "find", lambda _: None)
+    found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, repairs=())}, FEW)
+    assert [model.kind for model in found.models] == ["learned", "constructed"]
+    assert "a repair needs the extra 'repairing'" in found.models[0].notes["not repaired"]
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():
