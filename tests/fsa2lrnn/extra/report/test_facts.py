@@ -1,6 +1,7 @@
 """Facts of models, gathered and written."""
 
 import json
+import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -14,7 +15,7 @@ from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.facts import FAR, NEAR, Learning, Model, ReportFacts, repairs_of, verdict
+from fsa2lrnn.extra.report.facts import FAR, NEAR, LayerHead, Learning, Model, ReportFacts, repairs_of, verdict
 from fsa2lrnn.extra.report.gather import heads_of, inside, machine_facts, plane
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lower import compile_machine
@@ -141,6 +142,26 @@ def layers(*heads):
     learning = Learning("known", [0], 1, 0, 1, 0.0, is_whole=True, layers=list(heads))
     page = build(ReportFacts("t", "s", "1 May", BIT, [Model("m", "learned", evidence="seen", learning=learning)]))
     return page.partition("<h3>Its layers, from below</h3>")[2].partition("</details>")[0]
+
+
+def test_every_head_is_drawn_in_the_row_of_its_layer():
+    found = layers(
+        LayerHead(0, 0, 2, 2, [], False, BIT), LayerHead(0, 1, 2, 1, [], False, None),
+        LayerHead(1, 0, 2, 2, [0], True, BIT), LayerHead(1, 1, 99, 99, [0, 1], False, None),
+    )  # fmt: skip
+    root = ET.fromstring(f"<div>{found}</div>")
+    assert [title.text for title in root.iter("h4")] == ["Layer 0", "Layer 1"]
+    captions = [caption.text for caption in root.iter("figcaption")]
+    assert captions == [
+        "head 0: 2 states of a block of 2; reads the letter.",
+        "head 1: stays in one state",
+        "head 0: 2 states of a block of 2; reads the letter, the one before and head 0 of layer 0.",
+        "head 1: 99 states of a block of 99; reads the letter, head 0 of layer 0 and head 1 of layer 0; too many "
+        "states to draw",
+    ]
+    assert len(list(root.iter("svg"))) == 2
+    titles = [title.text for title in root.iter("title")]
+    assert titles.count("1 → 2: 1?") == titles.count("2 → 2: 0, 1?") == 2
 
 
 FEW = {"lengths": (10, 30), "n_words": 40, "letters": 1_200}
