@@ -14,7 +14,6 @@ from fsa2lrnn import registry
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import cascades, console, explanation
 from fsa2lrnn.compile.choice import best_cascade
-from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import MissingPackage, NotExpressible, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
@@ -36,14 +35,6 @@ def test_the_families_of_ab_star(capsys):
     assert facts["costs"]["block_sizes"] == [3]
     assert facts["blocks"]["real"] == {"lower": 2, "upper": 2, "note": ""}
     assert facts["blocks"]["any_depth"]["upper"] == 1
-
-
-def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
-    facts = explained(capsys, zoo.subtraction(5), ["lti", "diagonal-complex"])
-    for family in facts["families"].values():
-        words = family["four_words"]
-        assert len(words["u"]) <= len("0-1")
-        assert len(words["prefix"]) <= len("0-")
 
 
 @pytest.mark.extra("huggingface")
@@ -183,23 +174,6 @@ def test_the_choice_of_cascades_and_reasons_for_none():
     rows, facts = answered(zoo.length_mod(210), 8)
     assert facts["block_sizes"] is not None
     assert facts["meets_bound"]
-
-
-@pytest.mark.parametrize("source", ["parity", "even_pair(5)", "random_dfa(8, 2, seed=1)"])
-def test_a_cascade_is_searched_once(source, monkeypatch):
-    searches, covers = [], search._covers
-    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
-    assert cascades.look(zoo.from_task(source)).found is not None
-    assert len(searches) == 1
-
-
-@pytest.mark.slow
-def test_a_limit_that_nothing_meets():
-    rows, facts = answered(zoo.sum_mod(7), 3)
-    assert "group of order 7" in rows["none"]
-    assert "auto takes" not in rows
-    assert facts["auto"] is None
-    assert facts["bound"]["prime"] == 7
 
 
 @given(st.text())

@@ -16,6 +16,13 @@ from fsa2lrnn.cli.verbs.falsify import falsify
 from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Budget
+from fsa2lrnn.verification.certify import search
+
+
+@pytest.fixture(autouse=True)
+def short_searches(monkeypatch):
+    """Sets begin after a thousand words, not twenty thousand."""
+    monkeypatch.setattr(search, "_WORDS", 1_000)
 
 
 def test_proofs_and_their_files(call, tmp_path):
