@@ -102,7 +102,8 @@ def candidates() -> str:
         rows.append([arm, proved, f"{median(seconds):.1f}" if seconds else "–"])
     return markdown(["part left out or changed", "proved", "median s of those"], rows) + (
         f"\n{len(whole)} languages drawn across alphabets and classes, {results['seconds']:g} s of processor time per "
-        "run, one seed: differences of one language are not significant (`experiments/results/mlregtest_candidates.json`).\n"
+        "run, one seed: differences of one language are not significant "
+        "(`experiments/results/mlregtest_candidates.json`).\n"
     )
 
 
@@ -136,7 +137,8 @@ def data_alone() -> str:
         f"run, about {results['test']:,} words per test set.{_compared(runs)} `hierarchy` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
-        f"and {smaller} of these have fewer states than the language (`experiments/results/mlregtest_data_alone.json`).\n"
+        f"and {smaller} of these have fewer states than the language "
+        "(`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
 
@@ -163,7 +165,8 @@ def _compared(runs: Runs) -> str:
             sum(accuracy[method, *cell] for cell in compared) / len(compared) for method in ("likely", "hierarchy")
         )
         text += (
-            f" On {len(compared)} languages the mean of SA and LA is {new:.3f} for `likely` and {old:.3f} for `hierarchy`."
+            f" On {len(compared)} languages the mean of SA and LA is {new:.3f} for `likely` and {old:.3f} for "
+            "`hierarchy`."
         )
     return text
 
