@@ -38,11 +38,10 @@ def _rows() -> Iterator[tuple[str, ...]]:
     block = BlockLayerConfig((2,), 3, 3)
     one, two = (LRNN(LRNNConfig(machine.alphabet, (False, True), (block,) * n)) for n in (1, 2))
     counting = "those that the scope counts"
+    exact_steps = coverage.of_exact_steps(one)
     proved = {
         "models in which rounding changes no state or output: compiled, most learned": coverage.of_exact(one),
-        "models whose steps do not round and whose margins exceed the read-out's rounding: dyadic repairs": coverage.of_exact_steps(
-            one
-        ),
+        "models whose steps do not round and whose margins exceed the read-out's rounding: dyadic repairs": exact_steps,
         "any other model with finitely many states": coverage.of_letters(str(one.dtype)),
         "a `Recurrence`": coverage.of_integers(compile_recurrence(machine)),
     }
