@@ -147,7 +147,7 @@ CLAIMS: tuple[Claim, ...] = (
         "Parallel scan; appendix A.2",
         "PScan computes what Sequential computes, by the matrices that `spt` hands out.",
         "reproduced",
-        "for every length up to 130 over any ring; in floats as `pscan-floats` states",
+        "for every length up to 130 over any ring; in floats on inputs on which no sum rounds",
         ("pscan-any-ring", "pscan-floats", "spt-schedule"),
     ),
     Claim(
