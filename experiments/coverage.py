@@ -96,12 +96,12 @@ Certificates are checked by programs that import nothing of the search:
 {trusted}
 
 `python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up: compiled
-models and those of `as_tables(model)`. It replays a proof by enumeration (`fsa2lrnn verify MODEL MACHINE --certificate
-FILE`) for the scans sequential, fused and letters if no step can round, and refuses other proofs. `fsa2lrnn.check` also
-checks horizon certificates of models whose gates compute their tables. Their bounds on rounding (`lrnn/rounding.py` and
-the layer's `rounded_tables`), the check of modules (`verification/modules.py`) and torch must then be trusted too.
-Horizon certificates by enumeration, and a `Proved` that the checker has not replayed, rest on the model's own step in
-torch.
+models and those of `as_tables(model)`. It replays a proof by enumeration
+(`fsa2lrnn verify MODEL MACHINE --certificate FILE`) for the scans sequential, fused and letters if no step can round,
+and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
+Their bounds on rounding (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of modules
+(`verification/modules.py`) and torch must then be trusted too. Horizon certificates by enumeration, and a `Proved` that
+the checker has not replayed, rest on the model's own step in torch.
 
 ## How the verifiers were tested
 
