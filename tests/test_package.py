@@ -49,15 +49,6 @@ def test_hooks_are_those_of_the_environment():
     assert all(hook["language"] == "system" and hook["entry"].startswith(".venv/bin/") for hook in local["hooks"])
 
 
-def test_forms_ask_for_what_their_fields_name():
-    for path in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")):
-        form = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if path.name != "config.yml":
-            assert {"name", "description", "body"} <= set(form)
-            assert all(part["type"] in ("input", "textarea") and part["attributes"]["label"] for part in form["body"])
-            assert len({part["id"] for part in form["body"]}) == len(form["body"])
-
-
 CONSUMER = ROOT / "tests" / "consumer.py"
 
 

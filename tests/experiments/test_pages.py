@@ -38,30 +38,6 @@ def test_examples_end_and_formulas_become_mathml():
     assert as_markdown("Args:\n    A: A[a][q] of it.") == "Args:\n    A: A[a]\\[q] of it."
 
 
-def test_paragraphs_and_words_stay_whole():
-    markdown = pytest.importorskip("markdown")
-    pytest.importorskip("latex2mathml")
-    made = markdown.markdown(pages.formulas("column $q$ of\n$A(a)$ of letter $a$ leads on"), extensions=["md_in_html"])
-    assert made.count("<p>") == 1
-    assert pages.on_page_content("<p><code>--check</code>, <code>a-b</code></p>") == (
-        '<p><code class="whole">--check</code>, <code>a-b</code></p>'
-    )
-    cells = (
-        '<tr><td>olmo-hybrid --form</td><td><a href="a-b.html">0.2 (0.1–0.3)</a></td><td class="x-y">one</td></tr> a-b'
-    )
-    assert pages.on_page_content(cells) == (
-        '<tr><td><span class="whole">olmo-hybrid</span> <span class="whole">--form</span></td>'
-        '<td><a href="a-b.html">0.2 <span class="whole">(0.1–0.3)</span></a></td><td class="x-y">one</td></tr> a-b'
-    )
-
-
-def test_pictures_with_dark_colours_of_their_own_are_not_inverted():
-    sheet = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
-    pictures = [*(ROOT / "docs" / "figures").glob("*.svg"), *results_io.RESULTS.glob("*.svg")]
-    own = {path.name for path in pictures if "prefers-color-scheme" in path.read_text(encoding="utf-8")}
-    assert set(re.findall(r'img\[src\$="(\w+\.svg)"\]', sheet)) == own != set()
-
-
 def test_every_verb_section_script_and_result_is_shown():
     text = pages.verbs()
     for name, verb in typer.main.get_command(cli.app).commands.items():
@@ -83,26 +59,6 @@ def test_every_verb_section_script_and_result_is_shown():
         document = json.loads(path.read_text(encoding="utf-8"))
         assert document["command"].startswith("python -m experiments."), path.name
         assert {"fsa2lrnn", "python", "torch", "numpy"} <= document["versions"].keys()
-
-
-def test_a_notebook_becomes_a_page(tmp_path):
-    cells = [
-        {"cell_type": "markdown", "source": ["# One\n", "two"]},
-        {
-            "cell_type": "code",
-            "source": ["1 + 1"],
-            "outputs": [
-                {"output_type": "stream", "text": ["said\n"]},
-                {"output_type": "execute_result", "data": {"text/plain": ["2"]}},
-                {"output_type": "display_data", "data": {"text/plain": ["x"], "image/svg+xml": ["<svg/>"]}},
-            ],
-        },
-    ]
-    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": cells}))
-    assert pages.notebook(tmp_path / "a.ipynb") == (
-        "# One\ntwo\n\n```python\n1 + 1\n```\n\n```text\nsaid\n```\n\n```text\n2\n```\n\n"
-        '<div class="output"><svg/></div>\n'
-    )
 
 
 class Links(HTMLParser):
@@ -216,20 +172,6 @@ def test_a_wrong_number_would_be_corrected():
     assert f"\n|{first['length']:,}|{first['nanoseconds_a_letter']:.0f}|" in made
     assert made.endswith("<!-- end of results -->\nrest")
     assert readme.regenerated(made) == made
-
-
-def test_what_was_not_measured_names_the_command(tmp_path, monkeypatch):
-    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
-    assert readme.shown("gpu") == "Not measured yet: `python -m experiments.benchmarks.gpu` would write the numbers.\n"
-    assert "`python -m experiments.studies.training FOLDER…`" in readme.shown("training")
-    (tmp_path / "bench_scans.json").write_text("{}")
-    commands = re.findall(r"experiments\.([\w.]+)`", readme.shown("measurements"))
-    assert commands == ["benchmarks.words"]
-
-
-@pytest.mark.parametrize("code", ["`a[i][j]`", "Text:\n\n    a[i][j] = 1\n    b[i][j] = 2\n", ">>> a[i][j]\n1"])
-def test_code_stays_as_it_is(code):
-    assert "[i][j]" in as_markdown(code)
 
 
 BOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))

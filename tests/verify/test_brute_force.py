@@ -17,10 +17,8 @@ from verify.brute_force import (
     Grid,
     Layers,
     all_tables,
-    as_layer,
     by_T3,
     compare,
-    fewest,
     is_confirmed,
     on_grid,
     vectors,
@@ -119,15 +117,3 @@ def test_a_layer_that_is_kept_is_a_function_of_the_state(data):
     assert len(kept) == all(len(values) == 1 for values in reached.values())
     if len(kept):
         assert {q: {kept[0, q, 0]} for q in range(delta.shape[1])} == reached
-
-
-def test_fewest_layers_and_single_states():
-    both, first = np.array([[0.0, 1, 1], [0, 0, 1], [2, 2, 2]])[..., None], np.array([[0.0, 1, 1]])[..., None]
-    assert fewest(both) == 2
-    assert fewest(np.concatenate([both, [[[0], [1], [2]]]])) == 1
-    assert fewest(first) is None
-    assert fewest(first[:0]) is None
-    assert fewest(np.zeros((0, 1, 1))) == fewest(np.ones((3, 1, 1))) == 0
-    machine = MooreMachine([[0], [0]], "x")
-    for family in FORCED:
-        assert as_layer(represent(machine, family)).x0.shape == (1, 0)

@@ -74,7 +74,13 @@ def test_every_gate_weight_of_the_first_layer_of_mod_arith(modulus):
 
 
 @pytest.mark.parametrize(
-    ("source", "max_block"), [("dyck(1, 2)", 2), ("even_pair(2)", None), ("group(Q8)", None), ("tomita(7)", 3)]
+    ("source", "max_block"),
+    [
+        ("dyck(1, 2)", 2),
+        ("even_pair(2)", None),
+        ("group(Q8)", None),
+        pytest.param("tomita(7)", 3, marks=pytest.mark.slow),
+    ],
 )
 def test_every_gate_weight_of_the_last_layer(source, max_block):
     machine = zoo.from_task(source)

@@ -1,6 +1,5 @@
 """The runner, its audit and what it measures."""
 
-import io
 import json
 import math
 import subprocess
@@ -12,9 +11,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
-from fsa2lrnn.cli import console
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.lrnn.scans import sequential
 from verify import audit, free, measured, propositions, runner
@@ -62,18 +59,6 @@ def test_what_is_not_expected_exits_with_one(monkeypatch, capsys, as_json):
     assert '"unexpected": [\n    "worked-examples"' in out if as_json else "unexpected: proved was expected" in out
 
 
-def test_a_terminal_gets_a_table_that_fills(monkeypatch):
-    screen = io.StringIO()
-    monkeypatch.setattr(
-        console, "out", Console(file=screen, force_terminal=True, width=120, highlight=False, soft_wrap=True)
-    )
-    runner.main(False, False, QUICK, as_json=False)
-    text = screen.getvalue()
-    assert "running" in text
-    assert "more" in text
-    assert "3 propositions" in text
-
-
 def test_threads_brackets_and_the_page():
     before = torch.get_num_threads()
     runner.main(False, False, ["worked-examples"], as_json=True)
@@ -81,9 +66,6 @@ def test_threads_brackets_and_the_page():
     (outcome,) = outcomes(Undecided("[bold]"))
     assert "\\[bold]" in runner.summary([outcome], propositions.FAST)
     assert "3 cases" in runner.line(outcomes(Proved("so", 3))[0])
-    command = [sys.executable, "-m", "verify", "--only", "worked-examples", "--json"]
-    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    assert [p["id"] for p in document["propositions"]] == ["worked-examples"]
     command = [sys.executable, "-m", "verify", "--only", "eq-8"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 2

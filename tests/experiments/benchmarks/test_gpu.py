@@ -8,32 +8,12 @@ import torch
 from rich.console import Console
 
 from experiments.benchmarks import gpu as bench_gpu
-from experiments.benchmarks.gpu import bytes_moved, measure_seeds, measure_step, variants
+from experiments.benchmarks.gpu import bytes_moved
 from fsa2lrnn.training.settings import Settings
 
 TINY = Settings(
     "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
 )  # fmt: skip
-
-
-def test_bytes_and_steps_with_and_without_help():
-    batch, length, heads, b = 3, 5, 2, 4
-    A, v = torch.empty(batch, length, heads, b, b), torch.empty(batch, length, heads, b)
-    tokens = torch.empty(batch, length, dtype=torch.int64)
-    forward, backward = bytes_moved("dense", (batch, length, heads, b), 4)
-    assert forward == A.nbytes + 2 * v.nbytes
-    assert backward == 2 * A.nbytes + 3 * v.nbytes
-    assert bytes_moved("tokens", (batch, length, heads, b), 4) == (
-        tokens.nbytes + v.nbytes,
-        tokens.nbytes + 2 * v.nbytes,
-    )
-    assert bytes_moved("dense", (batch, length, heads, b), 2) == (forward // 2, backward // 2)
-    on_a_gpu = variants(Settings("task:parity", device="cuda"))
-    assert [(s.precision, s.compile, s.cuda_graph) for s in on_a_gpu] == [
-        ("full", False, False), ("full", True, False), ("mixed", False, False), ("mixed", True, False),
-        ("full", False, True),
-    ]  # fmt: skip
-    assert [(s.precision, s.compile) for s in variants(TINY)] == [("full", False), ("full", True)]
 
 
 def test_a_machine_without_a_gpu_says_so(monkeypatch):
@@ -67,31 +47,3 @@ def test_the_document_has_every_case_and_can_be_read(monkeypatch):
     for table in bench_gpu.tables(document):
         console.print(table)
     assert "bfloat16" in console.file.getvalue()
-
-
-def test_a_step_that_cannot_be_compiled_says_why(monkeypatch):
-    def refuse(*_args, **_kwargs):
-        raise RuntimeError("no compiler\nand a long trace")
-
-    monkeypatch.setattr(bench_gpu.TrainingRun, "update", refuse)
-    monkeypatch.setattr(torch, "compile", lambda model: model)
-    compiled, plain = (Settings(**{**vars(TINY), "compile": flag}) for flag in (True, False))
-    assert measure_step(compiled, 1) == {
-        "precision": "full", "compile": True, "cuda_graph": False, "error": "no compiler",
-    }  # fmt: skip
-
-    with pytest.raises(RuntimeError, match="no compiler"):
-        measure_step(plain, 1)
-
-
-def test_seeds_in_turn_and_stacked_take_as_many_steps(monkeypatch):
-    monkeypatch.setattr(bench_gpu, "_WARM_UP", 0)
-    taken = []
-    real = bench_gpu.TrainingRun.descend
-    monkeypatch.setattr(
-        bench_gpu.TrainingRun, "descend", lambda run, *rest: (taken.append(run.settings.seed), real(run, *rest))
-    )
-    found = measure_seeds(TINY, (0, 4), turns=2)
-    assert taken == [0, 4] * 4
-    assert found["seeds"] == 2
-    assert min(found["in_turn_milliseconds"], found["stacked_milliseconds"]) > 0

@@ -11,12 +11,10 @@ import torch
 
 from experiments import results_io
 from experiments.studies import block_sizes, certified_gap
-from experiments.studies import certified_twice as twice
 from experiments.studies.certified_gap import Words, gap, linear_margin
 from experiments.studies.certified_twice import are_alike
 from experiments.studies.joint_directions import reach
 from experiments.studies.keep_models import MODELS, keep
-from experiments.studies.keep_models import main as main_of_keep_models
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.lrnn import LRNN
@@ -41,6 +39,7 @@ def test_a_linear_bound_is_the_margin_of_single_states_and_below_it_for_several(
     assert linear_margin(tables, target, merged, 8) < least
 
 
+@pytest.mark.slow
 def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_does(monkeypatch):
     monkeypatch.setattr(certified_gap, "_SETS", 8)
     monkeypatch.setattr(certified_gap, "GRID", 4)
@@ -50,6 +49,7 @@ def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_
     assert 0 < row["growth"]["balls"] < row["growth"]["per_letter"]
 
 
+@pytest.mark.slow
 def test_directions_that_are_carried_without_loss_reach_further_than_the_sets_as_they_are():
     affine = switched(load(MODELS / "sum2/seed-2.safetensors"))
     tables, target = checked(affine), specification_of(affine, zoo.sum_mod(2)).target
@@ -57,11 +57,6 @@ def test_directions_that_are_carried_without_loss_reach_further_than_the_sets_as
     assert row["memory"] == 2
     assert 0 < row["sets"] < row["carried"] <= row["units"] <= row["functions"] < 571
     assert row["turn"] > 0
-
-
-def test_company_computes_until_it_is_no_longer_wanted():
-    with twice._company(True):
-        pass  # leaving kills it, or would never return
 
 
 COMMITTED = results_io.read("certified_twice")["results"]
@@ -83,19 +78,6 @@ SMALL = [source for source, row in ROWS.items() if row["states"] <= 12]
 
 def but_seconds(row):
     return {key: value for key, value in row.items() if key != "seconds"}
-
-
-def test_the_table_is_whole_and_bounds_meet_in_time():
-    assert list(ROWS) == list(block_sizes.NAMED)
-    for row in ROWS.values():
-        for field in ("complex", "real", "rational"):
-            assert row[field]["lower"] <= row[field]["upper"] < max(2, row["states"])
-            assert (row[field]["lower"] == row[field]["upper"]) == (row[field]["note"] == "")
-        assert row["complex"]["lower"] <= row["real"]["upper"]
-        assert row["real"]["lower"] <= row["rational"]["upper"]
-    for row in ROWS.values():
-        assert row["seconds"] <= (1 if row["states"] <= 12 else 5 if row["states"] <= 20 else 60)
-    assert ROWS["mod_arith(5)"]["seconds"] <= 20
 
 
 @pytest.mark.parametrize("source", SMALL[::4])
@@ -164,23 +146,6 @@ def test_a_model_of_one_layer_is_kept_as_its_tables(runs, tmp_path):
     assert "--set stop_at=null" in facts["command"]
 
 
-def test_several_layers_are_kept_as_they_are(runs, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    main_of_keep_models([runs / "two", runs / "one"], tmp_path)
-    shown = capsys.readouterr().out
-    assert [line.split()[1] for line in shown.splitlines() if "seed-" in line] == [
-        "two/seed-0",
-        "one/seed-2",
-        "one/seed-10",
-    ]
-    trained, kept = (
-        load(path) for path in (runs / "two/seed-0/model.safetensors", tmp_path / "two/seed-0.safetensors")
-    )
-    assert all(torch.equal(weight, kept.state_dict()[name]) for name, weight in trained.state_dict().items())
-    facts = json.loads((tmp_path / "two" / "seed-0.json").read_text())
-    assert (facts["kept_as"], facts["sha256"]) == ("weights", None)
-
-
 def test_tables_that_compute_something_else_are_refused(runs, monkeypatch):
     trained = load(runs / "one" / "seed-2" / "model.safetensors")
 
@@ -196,13 +161,3 @@ def test_tables_that_compute_something_else_are_refused(runs, monkeypatch):
     monkeypatch.setattr(LRNN, "from_affine", off_by_a_bit)
     with pytest.raises(CheckpointError, match="do not give the model's own logits, bit for bit, on "):
         as_tables(trained)
-
-
-def test_runs_that_have_not_ended_are_refused(tmp_path):
-    with pytest.raises(CheckpointError, match=r"seed-7 has no result\.json: only runs that have ended"):
-        keep(tmp_path / "seed-7", tmp_path / "kept")
-    (tmp_path / "seed-7").mkdir()
-    (tmp_path / "seed-7" / "result.json").write_text('{"seed": 7, "end": "interrupted", "step": 3}')
-    with pytest.raises(CheckpointError, match="the run was interrupted: only runs that have ended"):
-        keep(tmp_path / "seed-7", tmp_path / "kept")
-    assert not (tmp_path / "kept.json").exists()

@@ -5,12 +5,9 @@ import torch
 
 from experiments import results_io
 from experiments.studies import released_search as search
-from experiments.studies import trained_released
-from experiments.studies.released_layers import MIXERS, MixerConfig
+from experiments.studies.released_layers import MIXERS
 from experiments.studies.released_search import LAYERS
-from experiments.studies.trained_released import cell, goes_on, known_of
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layer_named
 from fsa2lrnn.optional import is_installed
 
@@ -48,18 +45,6 @@ def test_a_gradient_reaches_all_of_a_mixer(name):
     made(torch.randint(2, (4, 9))).square().sum().backward()
     lacking = [key for key, weight in made.layers[0].named_parameters() if weight.grad is None or not weight.grad.any()]
     assert lacking == []
-
-
-def test_widths_and_words_that_have_begun():
-    layer = model("olmo-hybrid").layers[0]
-    _, after = layer(torch.randn(2, 3, 8), layer.initial_state(2))
-    with pytest.raises(UnsupportedFormat, match="some words have begun and some have not"):
-        layer(torch.randn(2, 3, 8), torch.stack([after[0], layer.initial_state(1)[0]]))
-    u = torch.zeros(2, 0, 8)
-    assert layer(u, after)[1] is after
-    with pytest.raises(UnsupportedFormat):
-        model("mamba-2", block=5)
-    assert MixerConfig(2, 4).width == 8
 
 
 @has_pdssm
@@ -144,38 +129,3 @@ def test_a_row_is_found_again(source, found):
     # How far a search comes that finds nothing depends on the order in which the CPU adds.
     free = set() if found else {"short", "long"}
     assert all(row[name] < 1 if name in free else row[name] == kept[name] for name in row)
-
-
-def test_how_a_cell_ends(monkeypatch):
-    found = cell("flip_flop", "qwen3-next", 0, steps=3, seconds=60)
-    assert (found["end"], found["step"], found["learned"], list(found["last"])) == ("steps", 3, False, ["40"])
-    found = cell("flip_flop", "qwen3-next", 0, steps=50, seconds=0)
-    assert (found["end"], found["step"]) == ("seconds", 0)
-    easy = {"evaluate_every": 2, "stop_at": 0.01}
-    monkeypatch.setattr(trained_released, "SETTINGS", {**trained_released.SETTINGS, **easy})
-    monkeypatch.setattr(trained_released, "LENGTHS", (40, 80))
-    found = cell("flip_flop", "qwen3-next", 0, steps=50, seconds=60)
-    assert (found["end"], found["step"], list(found["last"])) == ("learned", 2, ["40", "80"])
-
-
-def test_what_is_known_without_training():
-    known = known_of()
-    assert {task: said["qwen3-next"]["answer"] for task, said in known.items()} == {
-        "parity": "no", "flip_flop": "yes", "sum_mod(3)": "no", "sum_mod(5)": "no", "group(S3)": "no", "ab_star": "yes",
-    }  # fmt: skip
-    assert known["parity"]["olmo-hybrid"] == {"answer": "yes", "layers": 1}
-    assert known["ab_star"]["olmo-hybrid"] == {"answer": "yes", "layers": 2}
-
-
-@pytest.mark.parametrize(
-    ("before", "steps", "seconds", "again"),
-    [
-        ({"end": "learned", "steps": 5, "seconds": 5}, 100, 100, False),
-        ({"end": "steps", "steps": 5, "seconds": 5}, 5, 100, False),
-        ({"end": "steps", "steps": 5, "seconds": 5}, 6, 5, True),
-        ({"end": "seconds", "steps": 5, "seconds": 5}, 9, 5, False),
-        ({"end": "seconds", "steps": 5, "seconds": 5}, 5, 6, True),
-    ],
-)
-def test_what_is_taken_up_again(before, steps, seconds, again):
-    assert goes_on(before, steps, seconds) is again

@@ -76,19 +76,7 @@ def test_minimise_keeps_the_transduction_whatever_the_states_are_called(data):
     assert minimise(permuted(m, data.draw(st.permutations(range(m.n_states))))) == small
 
 
-@compiling
-@given(machines(max_states=6, max_letters=2))
-def test_minimal_states_are_all_reachable_and_told_apart(m):
-    small = minimise(m)
-    assert trim(small) == small
-    behaviours = {
-        tuple(output(MooreMachine(small.delta, small.outputs, q, small.alphabet), w) for w in up_to(5, small.alphabet))
-        for q in range(small.n_states)
-    }
-    assert len(behaviours) == small.n_states
-
-
-@settings(compiling, max_examples=60)
+@settings(compiling, max_examples=30)
 @given(dfas(max_states=10))
 def test_minimise_agrees_with_automata_lib(m):
     theirs = to_automata_lib(m).to_complete().minify()
@@ -97,7 +85,7 @@ def test_minimise_agrees_with_automata_lib(m):
     assert to_automata_lib(ours) == theirs
 
 
-@settings(compiling, max_examples=200)
+@settings(compiling, max_examples=100)
 @given(st.data())
 def test_equivalent_agrees_with_all_short_words(data):
     a = data.draw(machines(max_states=4, outputs=(0, 1), alphabet="ab"))
@@ -122,16 +110,6 @@ def test_the_order_of_letters_does_not_matter(data):
     assert equivalent(m, shuffled) is None
     assert equivalent(shuffled, m) is None
     assert product(m, shuffled, lambda x, y: x == y).outputs == (True,) * product(m, shuffled).n_states
-
-
-def test_a_mutated_transition_is_found():
-    m = minimise(MooreMachine([[1, 2, 3, 4, 0], [0, 0, 1, 1, 2]], [0, 1, 0, 0, 1]))
-    for a in range(2):
-        for q in range(m.n_states):
-            table = m.delta.copy()
-            table[a, q] = (table[a, q] + 1) % m.n_states
-            word = equivalent(m, MooreMachine(table, m.outputs, m.start, m.alphabet))
-            assert word is not None
 
 
 @pytest.mark.parametrize("combine", [equivalent, product])
@@ -188,12 +166,6 @@ def test_completing_with_a_sink_by_ignoring_and_over_new_letters():
         widen(MooreMachine([[0]], [True], alphabet="0"), ["b", 0])
     with pytest.raises(InvalidMachine, match="letter 'b' stands twice in the alphabet"):
         widen(MooreMachine([[0]], [True], alphabet="a"), "abb")
-
-
-@compiling
-@given(machines(), st.sampled_from(["error", "sink", "ignore"]))
-def test_a_complete_table_is_left_alone(m, completion):
-    assert complete(m.delta, m.outputs, m.start, m.alphabet, completion=completion) == m
 
 
 @given(machines(), st.sampled_from(["sink", "ignore"]), st.data())

@@ -110,7 +110,7 @@ def separating_length(table: np.ndarray, classes: np.ndarray, p: int, q: int) ->
     return None
 
 
-@settings(few, max_examples=300)
+@settings(few, max_examples=100)
 @given(classified_tables(max_states=10), st.data())
 def test_distinguish_finds_a_shortest_word(case, data):
     table, classes = case

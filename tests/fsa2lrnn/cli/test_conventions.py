@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import warnings
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -236,8 +237,17 @@ def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, mes
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("verb", ALL_SOURCES)
-@pytest.mark.parametrize("text", ["x" * 100_000, "regex:" + "(" * 100_000, "task:" + "y" * 100_000, "(a|" * 30_000])
+LONG = ("x" * 100_000, "regex:" + "(" * 100_000, "task:" + "y" * 100_000, "(a|" * 30_000)
+ESCAPES = ("\x1b[31m\u202e.dot", "regex:\x1b[31m\u202e(", "task:\x1b[31m\u202e", "\x1b[31m\u202e\udcff")
+
+
+def dealt(texts):
+    """Each verb with one of the texts in turn, as all of them read sources by the same function; the first with all."""
+    verbs = list(ALL_SOURCES)
+    return [(verbs[0], text) for text in texts] + list(zip(verbs[1:], cycle(texts), strict=False))
+
+
+@pytest.mark.parametrize(("verb", "text"), dealt(LONG))
 def test_what_is_echoed_is_shortened(call, verb, text):
     code, out, err = call(verb, *ALL_SOURCES[verb], text, *MORE.get(verb, ()))
     assert (code, out) == (2, "")
@@ -253,10 +263,7 @@ def test_so_are_values_of_options(call, option):
     assert len(err) < 2_000
 
 
-@pytest.mark.parametrize("verb", ALL_SOURCES)
-@pytest.mark.parametrize(
-    "text", ["\x1b[31m\u202e.dot", "regex:\x1b[31m\u202e(", "task:\x1b[31m\u202e", "\x1b[31m\u202e\udcff"]
-)
+@pytest.mark.parametrize(("verb", "text"), dealt(ESCAPES))
 def test_what_a_terminal_would_obey_is_escaped(call, verb, text):
     code, out, err = call(verb, *ALL_SOURCES[verb], text, *MORE.get(verb, ()))
     assert (code, out) == (2, "")

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.cli import console, sizes, sources
-from fsa2lrnn.cli.given import assignments, whole_numbers
+from fsa2lrnn.cli import sources
+from fsa2lrnn.cli.given import assignments
 from fsa2lrnn.cli.training import _warn_of_constant_answers, share
 from fsa2lrnn.cli.training import main as main_of_training
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
@@ -19,18 +19,6 @@ from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
-
-
-@pytest.mark.parametrize("text", ["", "1,", "one", "0;1"])
-def test_seeds_that_are_no_numbers(text):
-    with pytest.raises(UnsupportedFormat, match=r"--seeds .*: give whole numbers separated by commas"):
-        whole_numbers(text, "--seeds")
-
-
-@pytest.mark.parametrize("text", ["layers", "=3", ""])
-def test_settings_that_are_no_assignments(text):
-    with pytest.raises(UnsupportedFormat, match="write NAME=VALUE, layers=3"):
-        assignments([text])
 
 
 @pytest.mark.parametrize(
@@ -42,39 +30,6 @@ def test_settings_that_are_no_assignments(text):
 )  # fmt: skip
 def test_values_as_json_and_as_python_writes_them(text, value):
     assert assignments([f"x={text}"]) == {"x": value}
-
-
-def test_bills_and_tables_of_machines(capsys):
-    rows = dict(sizes.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
-    assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"
-    assert rows["hidden units"] == "66 of gates and read-out"
-    assert "token shift" not in rows
-    rows = dict(sizes.model_rows(compile_machine(zoo.length_mod(100))))
-    assert rows["layers"] == "1 (1 block of 100), index table of the linear map"
-    assert "hidden units" not in rows
-    assert sizes.transition_table(zoo.length_mod(41)) is None
-    assert sizes.transition_table(zoo.length_mod(40)) is not None
-    console.out.print(sizes.transition_table(MooreMachine([[0], [0]], ["\x1b[2J"], 0, ["[bold]", "\u202e"])))
-    out = capsys.readouterr().out
-    for piece in ("[bold]", r"\u202e", r"\x1b[2J"):
-        assert piece in out
-
-
-@pytest.mark.parametrize(
-    ("token_shift", "shift"),
-    [(True, "yes: gates see the step before too"), (False, "no: gates see this step alone")],
-)
-def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
-    model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=token_shift)
-    rows = dict(sizes.model_rows(model))
-    assert rows["layers"] == "3, dense"
-    layers = [rows[f"  layer {i}"] for i in (0, 1, 2)]
-    assert layers == ["2 channels", "1 block of 4 and 1 channel", "1 block of 5"]
-    assert rows["token shift"] == shift
-    found = sizes.model_json(model)
-    assert found["token_shift"] is token_shift
-    hidden = [m for name, m in model.named_modules() if name.endswith(".0") and isinstance(m, torch.nn.Linear)]
-    assert found["hidden_units"] == sum(linear.out_features for linear in hidden)
 
 
 def test_models_come_from_files_by_short_names_or_are_compiled(tmp_path):
@@ -143,15 +98,6 @@ def test_constant_answers_and_divergence(tmp_path, capsys):
     assert json.loads((tmp_path / "result.json").read_text())["paper_protocol_mean"] is None
 
 
-def test_a_run_for_people(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    assert main_of_training("task:sum_mod(2)", "quick", tmp_path, [0], TINY, PLAN, False) == 0
-    out = capsys.readouterr().out
-    for piece in ("task:sum_mod(2)", "steps at 4", "at step", "mean over 1: ", "last output right", "models, metrics"):
-        assert piece in out
-    assert [line.split()[:3] for line in out.splitlines() if "[" in line] == [["0", "3", "20"], ["0", "5", "20"]]
-
-
 def test_options_load_nothing_heavy_and_shares():
     assert share({"accuracy": 0.5, "interval": [0.25, 0.75]}) == "0.5000 [0.2500, 0.7500]"
     code = "import sys, fsa2lrnn.cli.options\nassert not {'torch', 'numpy', 'fsa2lrnn.automata'} & set(sys.modules)"
@@ -160,7 +106,6 @@ def test_options_load_nothing_heavy_and_shares():
 
 def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import compile as compiler
-    from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
     from fsa2lrnn.extraction import learned
@@ -170,7 +115,6 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
     from fsa2lrnn.training import data, settings
 
-    assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
@@ -179,7 +123,6 @@ def test_the_choices_are_those_of_the_code():
     trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]
     assert list(options.LAYERS) == trained
     assert get_args(options.Layout) == get_args(compiler.Layout)
-    assert get_args(options.RepairMode) == (*get_args(repairing.Mode), "distil")
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS

@@ -124,26 +124,6 @@ def test_bytes_and_control_characters():
     assert all(c.isprintable() or c == "\n" for c in text)
 
 
-@pytest.mark.parametrize(
-    ("text", "letters"),
-    [
-        ("ab", ("a", "b")),
-        (" a b ", ("a", "b")),
-        ("up down", ("up", "down")),
-        ('["a b", 1]', ("a b", 1)),
-        ("[]", ("[", "]")),
-    ],
-)
-def test_alphabets(text, letters):
-    assert words.letters(text) == letters
-
-
-@pytest.mark.parametrize("text", ["", "  "])
-def test_no_letters(text):
-    with pytest.raises(UnsupportedFormat, match=r"--alphabet .*: give at least one letter, ab or 'up down' or "):
-        words.letters(text)
-
-
 CHECKS = {
     "model.safetensors": outputs.check_model,
     "machine.dot": outputs.check_machine,

@@ -61,16 +61,6 @@ def test_blocks_are_numbered_by_first_appearance(values):
     assert list(dict.fromkeys(p.tolist())) == list(range(p.max() + 1))
 
 
-@given(st.data(), st.integers(1, 7))
-def test_finer(data, n):
-    labels = st.lists(st.integers(0, n - 1), min_size=n, max_size=n).map(canonical)
-    p, q = data.draw(labels), data.draw(labels)
-    states = range(n)
-    assert is_finer(p, q) == all(q[r] == q[s] for r, s in itertools.product(states, states) if p[r] == p[s])
-    assert is_finer(meet(p, q), p)
-    assert is_finer(p, p)
-
-
 @given(machines(6, 3), st.data())
 def test_the_closure_is_the_finest_congruence_that_merges_the_pairs(machine, data):
     n = machine.n_states
@@ -185,16 +175,6 @@ def test_joins_and_meets_by_definition(data, n):
     assert index.tolist() == [max(len(set(q[p == b])) for b in p), 1]
 
 
-@given(st.data(), st.integers(2, 6))
-def test_the_graph_of_pairs(data, n):
-    row = st.lists(st.integers(0, n - 1), min_size=n, max_size=n)
-    maps = np.array([data.draw(row) for _ in range(2)])
-    pairs = list(itertools.combinations(range(n), 2))
-    for (p, q), successors in zip(pairs, partition_kernels.pair_graph(maps).tolist(), strict=True):
-        images = [tuple(sorted((int(f[p]), int(f[q])))) for f in maps]
-        assert successors == [pairs.index(pair) if pair[0] != pair[1] else -1 for pair in images]
-
-
 any_machine = st.one_of(machines(7, 3), aperiodic_machines(8, 3), permutation_machines(7, 3))
 
 
@@ -292,23 +272,3 @@ def test_a_letter_named_first_is_the_identity_if_it_can_be(component, a):
     if alone and len(sizes) == 1:  # blocks of one size need no more labels than the index
         acting = [pairs for letter, pairs in local_maps(maps, context, labels(*component, [a])) if letter == a]
         assert all(is_constant(pairs) or is_identity(pairs) for pairs in acting)
-
-
-def acts_as_identity(maps, context, values):
-    moved = {a for a, pairs in local_maps(maps, context, values) if not is_identity(pairs)}
-    return set(range(len(maps))) - moved
-
-
-def test_the_letter_named_first_settles_the_gauge():
-    # States (b, x) of Z₂ × Z₃, the context is b. Both letters change b; one keeps x, the other adds 1 to x if b = 0
-    # and takes 1 away if b = 1. Either is the identity in the right labels, not both.
-    states = [(b, x) for b in range(2) for x in range(3)]
-    keep = [states.index((1 - b, x)) for b, x in states]
-    turn = [states.index((1 - b, (x + 1 - 2 * b) % 3)) for b, x in states]
-    maps, context = np.array([keep, turn]), np.array([b for b, _ in states])
-    for first in (0, 1):
-        assert acts_as_identity(maps, context, labels(maps, context, np.arange(6), [first])) == {first}
-    third = np.array([states.index((b, (x + 1) % 3)) for b, x in states])  # never the identity
-    maps = np.array([third, turn, keep])
-    assert acts_as_identity(maps, context, labels(maps, context, np.arange(6))) == {1}
-    assert acts_as_identity(maps, context, labels(maps, context, np.arange(6), [0, 2])) == {2}

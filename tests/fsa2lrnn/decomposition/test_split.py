@@ -1,7 +1,5 @@
 """Components split by congruences, subgroups, holonomy and labels; fibre codes; machines by their group."""
 
-from typing import NamedTuple
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -82,21 +80,6 @@ def test_fields_of_labels_name_layers():
     machine = zoo.mod_arith(5, "register").minimise()
     is_zero = canonical([label.term == 0 for label in machine.labels])
     assert field_names(machine, [[is_zero], [partition(machine, "term")], [np.arange(25)]]) == ("", "term", "sum")
-
-
-class Pair(NamedTuple):
-    x: int
-    y: int
-
-
-def test_labels_without_named_fields_and_fields_that_need_each_other_give_no_names():
-    plain = MooreMachine([[1, 2, 3, 0]], range(4), labels=[(q % 2, q // 2) for q in range(4)])
-    for machine in (zoo.parity(), zoo.dyck(1, 3).minimise(), plain):
-        assert field_layers(machine) is None
-        assert field_names(machine, [[np.arange(machine.n_states)]]) == ("",)
-    states = [Pair(x, y) for x in range(2) for y in range(2)]
-    swap = [states.index(Pair(q.y, 1 - q.x)) for q in states]  # each of two coordinates moves by the other
-    assert field_layers(MooreMachine([swap], range(4), labels=states)) is None
 
 
 def register():

@@ -36,7 +36,7 @@ FORMS = [
 V = np.array(list(itertools.product((-1, 0, 1), repeat=2)), float)
 
 
-def sampled(pairs, most=2_500):
+def sampled(pairs, most=1_000):
     """The pairs, or a sample of them that is the same on every run."""
     pairs = list(pairs)
     return pairs if len(pairs) <= most else random.Random(0).sample(pairs, most)

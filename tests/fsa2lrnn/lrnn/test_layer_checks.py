@@ -211,8 +211,13 @@ def configurations():
         yield name, IndexLayerConfig(4, 5) if name == "index" else kind.Config.of_shape(Shape(4, 4), {})
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("name", LAYERS)
+# In one precision each, in turn; the slow tests take the other.
+IN_TURN = [(name, dtype) for i, name in enumerate(LAYERS) for dtype in (torch.float32, torch.float64)[:: (-1) ** i]]
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), [*IN_TURN[::2], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in IN_TURN[1::2])]
+)
 def test_every_layer_of_ours_keeps_the_rules(name, dtype):
     config = dict(configurations())[name]
     places = range(1 if config.reads_letters else 2)

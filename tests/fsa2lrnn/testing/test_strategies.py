@@ -2,7 +2,6 @@
 
 import random
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import find, given, settings
@@ -10,13 +9,11 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.automata import trim
-from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.recurrence import DenseTables
 from fsa2lrnn.testing.strategies import (
     aperiodic_machines,
     block_transitions,
     dfas,
-    every_machine,
     machines,
     permutation_machines,
     recurrences,
@@ -114,15 +111,6 @@ def test_aperiodic_machines_are_aperiodic_and_permutation_machines_permute(m, pe
     assert permutes(permuting)
 
 
-def test_the_judge_of_aperiodicity_and_the_list_of_machines():
-    assert not is_aperiodic(zoo.parity())
-    assert not is_aperiodic(MooreMachine([[1, 1, 0], [0, 2, 2]], [0, 1, 2]))  # only the product of its letters turns
-    assert is_aperiodic(zoo.dyck(1, 4))
-    listed = list(every_machine(2, 2))
-    assert len(set(listed)) == len(listed) == 2**4 * 2**2
-    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27
-
-
 @pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])
 def test_small_aperiodic_machines_of_the_zoo_come_up(name):
     wanted = zoo.from_task(name)
@@ -141,20 +129,6 @@ def test_wreath_products_stay_within_their_bounds(m):
     assert m.n_states <= 8
     assert len(m.alphabet) <= 3
     assert set(m.outputs) <= {0, 1, 2}
-
-
-def test_wreath_products_and_blocks_find_small_examples():
-    def has_one(m):
-        minimal = m.minimise()
-        return minimal.n_states == 4 and len(lattice(np.unique(minimal.delta, axis=0)).partitions) > 2
-
-    assert find(wreath_products(), has_one, settings=quiet).n_states <= 5
-
-    def grows(A):
-        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
-
-    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
-    assert (found != 0).sum() <= 6
 
 
 @pytest.mark.slow

@@ -92,13 +92,6 @@ def test_divergence_is_dated_when_looks_are_rare(tmp_path, monkeypatch):
     assert not (tmp_path / CHECKPOINT).exists()
 
 
-def test_rare_looks_change_nothing(straight, tmp_path, monkeypatch):
-    monkeypatch.setitem(training._READ_STEPS, "cpu", 8)
-    outcome = train(TINY, tmp_path)
-    assert equal(weights(tmp_path), weights(straight[1]))
-    assert without_speed(outcome.records) == without_speed(straight[0].records)
-
-
 def test_clipping_and_the_schedule_have_an_effect(tmp_path, read_records):
     for name, changes in (
         ("clip", {"gradient_clip": 1e-3}),

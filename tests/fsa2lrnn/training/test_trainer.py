@@ -19,7 +19,7 @@ from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, SeedFailed, run_seed, run_seeds
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Progress, Stop
+from fsa2lrnn.training.train import Progress
 from fsa2lrnn.training.trainer import Trainer
 
 
@@ -192,14 +192,6 @@ def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tm
     assert json.loads((tmp_path / "2" / "result.json").read_text())["end"] == "steps"
 
 
-def test_no_seed_is_begun_after_a_stop(tmp_path):
-    stop = Stop()
-    stop.asked = True
-    answer = seeds.run_in_a_process(TINY, tmp_path / "seed-0", PLAN, lambda _: None, stop)
-    assert (answer["end"], answer["step"]) == ("interrupted", 0)
-    assert not (tmp_path / "seed-0").exists()
-
-
 @pytest.mark.slow  # test_ctrl_c_ends_seeds_that_run_in_turn is quick
 def test_ctrl_c_reaches_every_seed(tmp_path):
     settings = replace(TINY, steps=1_000_000, evaluate_every=100)
@@ -213,20 +205,6 @@ def test_ctrl_c_reaches_every_seed(tmp_path):
     results = run_seeds(settings, (0, 1), tmp_path, PLAN, report)
     assert [result["end"] for result in results] == ["interrupted"] * 2
     assert all("last_checkpoint" not in result for result in results)
-
-
-def test_ctrl_c_ends_seeds_that_run_in_turn(tmp_path, monkeypatch):
-    monkeypatch.setattr("fsa2lrnn.training.train._REPORT_SECONDS", 0.0)
-    results = run_seeds(
-        replace(TINY, steps=1_000_000), (5,), tmp_path, PLAN, lambda _: os.kill(os.getpid(), signal.SIGINT)
-    )
-    assert [result["end"] for result in results] == ["interrupted"]
-
-
-@pytest.mark.parametrize("wrong", [{"lengths": (40, 0)}, {"n_words": 0}, {"letters": -1}])
-def test_a_plan_that_judges_nothing(wrong):
-    with pytest.raises(UnsupportedFormat, match="all must be at least 1"):
-        RunPlan(**wrong)
 
 
 def test_words_that_are_too_long_and_divergence_are_results(tmp_path):

@@ -283,8 +283,9 @@ def test_what_a_batch_gets_right_and_a_word_alone_does_not_is_refuted(monkeypatc
     assert prove_equivalent(compile_machine(PARITY), PARITY).kind == "proved"
 
 
-def test_enumerations_of_models_that_round_are_of_words_alone(stack):
-    recurrence, machine = stack
+@pytest.mark.parametrize("name", ["counter", "repeats", pytest.param("registers", marks=pytest.mark.slow)])
+def test_enumerations_of_models_that_round_are_of_words_alone(stacks, name):
+    recurrence, machine = stacks[name]
     exact = certify(lower(recurrence), machine, work=1e6)
     assert of_certificate(exact).shapes == EVERY
     model = lower(recurrence)

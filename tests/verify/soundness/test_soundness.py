@@ -66,30 +66,6 @@ def test_a_horizon_too_long_is_found(monkeypatch):
     assert counts["wrong mutant"] > 0
 
 
-def test_counts_go_on_where_they_ended(tmp_path, monkeypatch):
-    seen = []
-
-    def counted(count, first):
-        seen.append((count, first))
-        return Counter({"models": count, "wrong certified": 0})
-
-    monkeypatch.setattr(command, "run", counted)
-    path = tmp_path / "counts.json"
-    assert command.main(15, 100, path)["models"] == 15
-    assert command.main(27, 100, path)["models"] == 27
-    assert seen == [(10, 100), (5, 110), (10, 115), (2, 125)]
-    with pytest.raises(SystemExit, match="begins with seed 100"):
-        command.main(30, 0, path)
-
-
-@pytest.mark.slow
-def test_six_hundred_models():
-    counts = run.run(600)
-    print(dict(counts))
-    assert counts["models"] == 600
-    assert not run.wrong(counts)
-
-
 MACHINE = zoo.sum_mod(3)
 WAYS = {name: how for kind in KINDS.values() for name, how in kind.items()}
 # What changes outputs once it is switched on, whatever the processor.

@@ -4,12 +4,11 @@ import json
 from dataclasses import replace
 
 import pytest
-import torch
 
 from experiments import results_io
 from experiments.studies.table2 import __main__ as script
-from experiments.studies.table2 import cells, columns, show
-from experiments.studies.table2.columns import COLUMNS, RATES, TASKS, rates_of, sweep
+from experiments.studies.table2 import cells, columns
+from experiments.studies.table2.columns import COLUMNS, TASKS, rates_of, sweep
 from fsa2lrnn.extra.distributed.grid import Sweep
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.training.seeds import RunPlan
@@ -61,19 +60,6 @@ def test_rates_are_chosen_and_diverged_runs_never_win():
     assert found["at_40_by_rate"] == {"own": 0.5}
 
 
-def test_runs_are_taken_over_and_the_document_has_every_cell():
-    kept = record("ours", "paper", 0), record("ours", "paper", 1, end="interrupted")
-    seeds = [{name: run[name] for name in run if name not in ("task", "network", "setting")} for run in kept]
-    taken = cells.trained_before([{"task": TASK, "settings": {"learning_rate": 1e-4, "device": "cpu"}, "seeds": seeds}])
-    found = cells.cell(taken, TASK, "ours")
-    assert [seed["seed"] for seed in found["seeds"]] == [0]
-    assert found["seeds"][0]["learning_rate"] == 1e-4
-    found = cells.document([])
-    assert len(found["cells"]) == len(TASKS) * len(COLUMNS)
-    assert not any(cell["is_finished"] for cell in found["cells"])
-    assert set(found["chance"]) == set(TASKS)
-
-
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):
     for task, layers in zip(TASKS, (1, 1, 3), strict=True):
@@ -92,18 +78,6 @@ def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):
         assert len(model.layers) == layers
         batch = words.batch(2, words.fit(12), words.generator(0))
         assert model(batch.tokens).shape == (*batch.tokens.shape, len(words.outputs))
-
-
-def test_columns_of_the_paper_and_blocks_that_know_their_place():
-    assert [name for name, column in COLUMNS.items() if column.paper] == ["ours", "s4", "s4d", "liquid_polyb"]
-    assert all(column.seeds == 5 for column in COLUMNS.values() if column.paper)
-    assert all(column.seeds >= 2 for column in COLUMNS.values())
-    own, paper = (trial.settings.learning_rate for trial in sweep(TASKS[1], "s4d", RATES, (0,)).trials)
-    assert (own, paper) == (1e-3, 2e-4)
-    assert rates_of("ours") == rates_of("vanilla") == ("paper",)
-    settings = sweep(TASKS[2], "rwkv4", ("own",), (0,)).trials[0].settings
-    assert [layer.place for layer in settings.network(("a",), (0, 1)).layers] == [0, 1, 2]
-    assert torch.isfinite(torch.tensor(settings.learning_rate))
 
 
 TASK_OF_MAIN = columns.TASKS[0]
@@ -159,20 +133,3 @@ def test_cells_are_run_once_and_collected_and_others_go_on(tiny, capsys):
         script.main(tiny, None, ["task:parity"])
     with pytest.raises(ValueError, match="rate 'other' is none of own, paper"):
         script.main(tiny, None, None, ["other"])
-
-
-def test_the_first_seed_with_one_rate_alone(tiny):
-    call(tiny / "runs", rate=["own"])
-    records = [json.loads(line) for line in (tiny / "runs" / "results.jsonl").read_text().splitlines()]
-    assert [(record["setting"], record["seed"]) for record in records] == [("own", 0)]
-    call(tiny / "runs")
-    assert len((tiny / "runs" / "results.jsonl").read_text().splitlines()) == 3
-
-
-def test_figures_are_reproducible(tmp_path):
-    document = cells.document([record("ours", "paper", 0)])
-    for name in ("one", "two"):
-        show.figure(document, tmp_path / f"{name}.svg")
-    one, two = ((tmp_path / f"{name}.svg").read_bytes() for name in ("one", "two"))
-    assert one == two
-    assert b"the paper" in one or b"<svg" in one

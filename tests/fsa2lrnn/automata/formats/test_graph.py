@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, trim
 from fsa2lrnn.automata.formats import assemble
-from fsa2lrnn.automata.formats import graph as graph_module
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.automata_lib import from_automata, to_automata
-from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problem, State
+from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, State
 from fsa2lrnn.automata.formats.networkx_graph import from_networkx, to_networkx
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines
@@ -58,19 +57,6 @@ def acceptor(states, starts, edges, **more) -> LabelledGraph:
 def test_each_fault_names_value_line_and_remedy(graph, message):
     with pytest.raises(InvalidMachine, match=message):
         to_machine(graph)
-
-
-def test_faults_come_in_one_message_in_the_order_of_lines_without_flooding_the_screen(monkeypatch):
-    broken = acceptor(["p", "p"], [], ["p a q", "r a p"], problems=(Problem("found by the reader", 3),))
-    with pytest.raises(InvalidMachine) as caught:
-        to_machine(broken)
-    lines = str(caught.value).split("\n")
-    assert lines[0] == "the graph: 5 problems"
-    assert [line.strip().split(":")[0] for line in lines[1:-1]] == [f"line {k}" for k in (2, 3, 3, 4)]
-    assert lines[-1].strip().startswith("no state is marked as start")
-    monkeypatch.setattr(graph_module, "PROBLEMS_SHOWN", 2)
-    with pytest.raises(InvalidMachine, match=r"and 2 more$"):
-        to_machine(acceptor(["p"], ["p"], ["p a q", "p a r", "p a s", "p a t"]))
 
 
 def test_epsilon_and_double_outputs_are_refused_in_transducers():

@@ -73,15 +73,6 @@ def test_letters_with_spaces_are_a_json_list(call, word, answer):
     assert call("run", "lift.json", "-", stdin=f"\n {word}\n".encode())[1].startswith(answer)
 
 
-@pytest.mark.usefixtures("lift")
-def test_how_they_are_typed_is_said(call):
-    code, _, err = call("run", "lift.json", "one up")
-    assert code == 2
-    assert "letter 'one' at position 1 is not in the alphabet ('one up', '-', '[down')" in err
-    assert """with letters such as these a word is typed as a JSON list: '["one up", "-"]'""" in err
-    assert '\'["a b", "-"]\'' in call("run", "--help")[1]
-
-
 def test_pipes_and_models_that_are_damaged(call, tmp_path):
     code, _, err = call("run", "task:parity", "-", stdin=b"0110\xff")
     assert code == 2
@@ -101,13 +92,6 @@ def test_every_scan_runs_or_says_which_do(call, scan):
     }
     assert any(code == 0 and json.loads(out)["output"] == 0 for code, out in answers)
     assert {code for code, _ in answers} <= {0, 2}
-
-
-def test_an_index_table_is_composed_when_asked(call):
-    assert call("compile", "task:sum_mod(5)", "--layout", "index", "-o", "m.safetensors")[0] == 0
-    code, out, _ = call("run", "m.safetensors", "0123" * 50 + "4", "--scan", "compose", "--json")
-    answer = json.loads(out)
-    assert (code, answer["output"], answer["method"]) == (0, (50 * 6 + 4) % 5, "compose")
 
 
 def test_a_long_pipe_through_the_installed_command():

@@ -5,22 +5,22 @@ from itertools import product
 
 import numpy as np
 import pytest
-from flint import fmpq, fmpq_mat, fmpq_poly, fmpz_poly
+from flint import fmpq, fmpq_mat, fmpz_poly
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant, hilbert_symbol, integral
+from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
 from fsa2lrnn.extra.block_size.constituents import constituents, structure
 from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 from fsa2lrnn.extra.block_size.kinds import homs
 from fsa2lrnn.extra.block_size.polynomials import negative_at_real_roots, real_roots, value_at, why_irreducible
-from fsa2lrnn.families import RejectedCertificate, linear, recheck
+from fsa2lrnn.families import linear, recheck
 from fsa2lrnn.families.modules import functions_module, spin
 from fsa2lrnn.testing.strategies import machines
 
-from .conftest import KNOWN, dicyclic, machine_of, metacyclic, special_linear
+from .conftest import KNOWN, dicyclic, metacyclic, special_linear
 
 monic = st.lists(st.integers(-6, 6), min_size=1, max_size=6).map(lambda c: (*c, 1))
 
@@ -31,12 +31,6 @@ def test_no_reducible_polynomial_has_a_reason(polynomial):
     reason = why_irreducible(polynomial)
     assert is_irreducible or reason is None
     assert reason is not None or not is_irreducible or len(polynomial) > 4
-
-
-@pytest.mark.parametrize("m", [7, 12, 20])
-def test_cyclotomic_polynomials_are_named(m):
-    polynomial = tuple(int(c) for c in fmpz_poly.cyclotomic(m).coeffs())
-    assert why_irreducible(polynomial)[1] in (0, m)
 
 
 @given(monic, st.integers(-4, 4), st.integers(-4, 4))
@@ -88,18 +82,6 @@ def test_fields_kinds_and_quaternions():
     found = commutant(algebra, first(2), [])
     assert isinstance(found, ZeroDivisor)
     assert linear.rank(algebra.times(found.row)) == 1
-
-
-@pytest.mark.parametrize("m", [3, 4, 5, 7, 8, 9, 12, 15])
-def test_conjugation_in_cyclotomic_fields_inverts_the_root(m):
-    polynomial = tuple(int(c) for c in fmpz_poly.cyclotomic(m).coeffs())
-    conjugate, modulus = fmpq_poly(list(complex_conjugation(polynomial))), fmpq_poly(list(polynomial))
-    assert conjugate * fmpq_poly([0, 1]) % modulus == 1
-
-
-@pytest.mark.parametrize("polynomial", [(-2, 0, 0, 1), (1, 1, 0, 1), (-1, -1, 0, 0, 0, 1)])
-def test_fields_without_a_conjugation(polynomial):
-    assert complex_conjugation(polynomial) is None
 
 
 def kinds_of(machine):
@@ -165,41 +147,6 @@ def test_quaternions_without_zero_divisors(a, b, weights):
 def test_matrices_are_never_taken_for_quaternions_without_zero_divisors(a, b):
     found = commutant(quaternions(a, b), first(4), [])
     assert found is None or isinstance(found, ZeroDivisor)
-
-
-def test_bounds_and_symbols():
-    for a, b in product([-7, -3, -2, -1, 2, 3, 5, 6], repeat=2):
-        places = [hilbert_symbol(fmpq(a), fmpq(b), p) for p in (2, 3, 5, 7)]
-        at_infinity = -1 if a < 0 and b < 0 else 1
-        assert places.count(-1) % 2 == (at_infinity == -1)
-    assert integral(fmpq_poly([fmpq(1, 8), 0, fmpq(1, 2), 1])) == ((1, 0, 1, 1), 2)
-    generators = [[1, 0, 2, 3], [0, 2, 1, 3], [0, 1, 3, 2]]
-    elements = [(0, 1, 2, 3)]
-    for x in elements:
-        for g in generators:
-            y = tuple(x[g[i]] for i in range(4))
-            if y not in elements:
-                elements.append(y)
-    delta = [[elements.index(tuple(x[g[i]] for i in range(4))) for x in elements] for g in generators]
-    found = factor_bounds(machine_of(delta))
-    assert (found.lower, found.upper) == (1, 1)
-    certificate = factor_bounds(zoo.group("Q8")).impossible
-    other = factor_bounds(zoo.group("D4")).to_json()["machine"]
-    with pytest.raises(RejectedCertificate):
-        recheck({**certificate, "machine": other})
-    found = factor_bounds(zoo.random_dfa(300, 2, seed=0, minimal=True))
-    assert (found.lower, found.upper) == (1, None)
-    assert found.note.endswith("states are more than the 200 for which submodules are looked for")
-
-
-@pytest.mark.parametrize(("p", "n"), [(2, 16), (3, 9), (5, 25)])
-def test_hilbert_symbols_agree_with_solutions_modulo_a_power(p, n):
-    squares = {(x * x % n, bool(x % p)) for x in range(n)}
-    for a, b in product([-3, -1, 2, 5], repeat=2):
-        has = any(
-            (a * x + b * y - z) % n == 0 and (u or v or w) for (x, u), (y, v), (z, w) in product(squares, repeat=3)
-        )
-        assert has == (hilbert_symbol(fmpq(a), fmpq(b), p) == 1)
 
 
 @pytest.mark.parametrize("source", KNOWN)

@@ -77,11 +77,6 @@ def test_quaternionic_groups(name):
     assert tuple(proved(QUATERNIONIC[name](), field)[0] for field in "CRQ") == sizes
 
 
-@pytest.mark.slow
-def test_one_channel_is_what_diagonal_layers_have_on_many_machines():
-    compare_with_channels(random.Random(1), 600)
-
-
 def compare_with_channels(rng, count):
     for _ in range(count):
         machine = random_machine(rng, 7)
@@ -144,23 +139,6 @@ def residual(machine, b, p, q, starts):
 def test_the_prime_does_not_matter(monkeypatch):
     machines = [rank_machine([["x", "1"], ["1", "x"]]), code_lock([1, 0, 1], 2, 3), QUATERNIONIC["Dic3"]()]
     assert_equal_at_primes(monkeypatch, machines, PRIMES[:3])
-
-
-@pytest.mark.slow
-def test_the_prime_does_not_matter_on_many_machines_made_to_be_hard(monkeypatch):
-    rng = random.Random(3)
-    machines = [
-        rank_machine([[rng.choice((0, "1", "1", "x")) for _ in range(size)] for _ in range(size)])
-        for size in (2, 3, 3, 4)
-        for _ in range(15)
-    ]
-    machines += [
-        code_lock([rng.randrange(letters) for _ in range(rng.randint(4, 9))], letters, turns)
-        for letters in (2, 3)
-        for turns in (2, 3, 4, 5)
-        for _ in range(3)
-    ]
-    assert_equal_at_primes(monkeypatch, [*machines, *(make() for make in QUATERNIONIC.values())])
 
 
 def assert_equal_at_primes(monkeypatch, machines, primes=PRIMES):

@@ -18,10 +18,9 @@ from fsa2lrnn.extra.block_size.chain import chain
 from fsa2lrnn.extra.block_size.constituents import constituents
 from fsa2lrnn.extra.block_size.families import head_tables, reflections
 from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.extra.block_size.products import factors, largest_rank, least_factors, without_inner_product
+from fsa2lrnn.extra.block_size.products import factors, least_factors, without_inner_product
 from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.extra.block_size.sentences import needs
-from fsa2lrnn.extra.block_size.simple import simple
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.householder import paths, sink_keys, sink_of
 from fsa2lrnn.families.modules import functions_module, restricted
@@ -70,15 +69,6 @@ def test_sinks_functions_and_too_few_factors():
 def found_of(machine):
     module = functions_module(machine.delta)
     return module, factors(machine.delta, constituents(module, lambda: None), lambda: None)
-
-
-@pytest.mark.parametrize(("task", "counts"), [("group(S4)", [1, 1, 2, 3]), ("sum_mod(5)", [2]), ("group(A4)", [2, 2])])
-def test_ranks_on_the_real_constituents(task, counts):
-    """S4 by an exchange and a 4-cycle: 1 each on signs and on the triangle, 1 and 3, or 2 and 2, on the cube."""
-    module, found = found_of(zoo.from_task(task))
-    assert sorted(found.counts) == counts
-    assert not any(found.forbidden)
-    assert largest_rank(module) >= max(counts)
 
 
 @pytest.mark.parametrize("task", ["group(S3)", "group(Q8)", "resettable_counter(4)", "dyck(1,3)", "elevator(4)"])
@@ -146,21 +136,6 @@ def _generated(module, f):
             if np.linalg.matrix_rank(np.array([*rows, row @ letter])) > len(rows):
                 rows.append(row @ letter)
     return np.linalg.matrix_rank(np.array(rows))
-
-
-@pytest.mark.parametrize("source", ["cerny(7)", "tomita(4)", "dyck(2, 2)", "contains(abaab)", "all_maps(4)"])
-def test_the_element_kills_a_row_and_a_column_and_no_more(source):
-    module = functions_module(zoo.from_task(source).minimise().delta)
-    element, function, covector = simple(module)
-    matrix = module.element(element)
-    assert not any((function * matrix).entries())
-    assert not any((covector * matrix.transpose()).entries())
-    assert linear.rank(matrix) == module.dimension - 1
-
-
-@pytest.mark.parametrize("machine", [zoo.sum_mod(5), zoo.even_pair(3), zoo.group("S3"), zoo.shift_register(2)])
-def test_others_are_not_called_simple(machine):
-    assert simple(functions_module(machine.minimise().delta)) is None
 
 
 def search_of(machine, field):

@@ -1,7 +1,6 @@
 """Engines and grids of sweeps."""
 
 import gc
-import json
 import os
 import socket
 import subprocess
@@ -173,13 +172,6 @@ def test_processes_give_what_one_process_gives(tmp_path):
     assert "there is nothing to learn" in (found[1].traceback or "")
 
 
-def test_processes_are_not_begun_after_a_stop(tmp_path):
-    stop = Stop()
-    stop.asked = True
-    with processes(stop, cpus=1) as run:
-        assert [answer.result["end"] for _, answer in run(jobs(tmp_path))] == ["interrupted"] * 3
-
-
 def test_runs_that_differ_in_their_seed_are_stacked_and_all_that_have_graphs(tmp_path, monkeypatch):
     groups = []
 
@@ -240,13 +232,6 @@ def test_folders_and_networks_of_sweeps():
     assert not {trial.folder for trial in other.trials} & set(folders)
     (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "networks": {"small": {"block": 2, "heads": 3}}}).trials
     assert (trial.network, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_networks_by_name_are_of_one_width(name):
-    (trial,) = Sweep.from_dict({"tasks": ["task:mod_arith(5)"], "networks": [name]}).trials
-    network = trial.settings.network("ab", "cd")
-    assert {layer.width for layer in network.layers} == {64}
 
 
 def test_what_a_file_holds_is_checked_at_once():
@@ -313,16 +298,6 @@ def test_machines_too_large_together_are_refused(monkeypatch):
     tasks = [f"task:length_mod({n})" for n in range(5, 15)]
     with pytest.raises(UnsupportedFormat, match="the machines of the tasks have more than 30 transitions: split"):
         Sweep.from_dict({**VALUES, "tasks": tasks, "seeds": [0], "settings": {"x": {}}, "networks": ["diagonal"]})
-
-
-def test_faults_are_named_once_and_both_kinds_of_file_are_read(tmp_path):
-    with pytest.raises(UnsupportedFormat) as caught:
-        Sweep.from_dict({**VALUES, "settings": {"x": {"batch": 0}}})
-    assert str(caught.value).count("network 'diagonal'") == 1
-    (tmp_path / "s.json").write_text(json.dumps(VALUES))
-    (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\n[settings.fast]\nlearning_rate = 0.01\n')
-    assert read(tmp_path / "s.json") == VALUES
-    assert read(tmp_path / "s.toml") == {"tasks": ["task:parity"], "settings": {"fast": {"learning_rate": 0.01}}}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What each architecture of transformers holds and computes, bit for bit."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
@@ -23,17 +22,6 @@ pytest.importorskip("transformers")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_every_word_of_eight_letters(exported, dtype):
-    model = load(exported("group(S3, transpositions)", "olmo-hybrid", dtype)[0])
-    with transformers(), torch.no_grad():
-        words = torch.tensor(list(product(range(2), repeat=8)))
-        tokens = model.model(words).logits.argmax(dim=2) - 2
-    for word, found in zip(words.tolist(), tokens.tolist(), strict=True):
-        letters = [model.machine.alphabet[a] for a in word]
-        assert [model.outputs[j] for j in found] == model.machine.transduce(letters)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_the_state_is_the_plan_s_bit_for_bit(exported, agrees, dtype):
     model = load(exported("group(S3, transpositions)", "olmo-hybrid", dtype)[0])
     head = construct(model.machine, True).stages[0].orbits[0]
@@ -51,7 +39,7 @@ def test_no_layer_of_a_stack_rounds(exported, dtype):
     """In every layer each head holds a matrix of its plan after each letter, times a power of two."""
     folder, written = exported("group(S4)", "olmo-hybrid", dtype)
     model, cache = load(folder), None
-    for a in np.random.default_rng(3).integers(2, size=60).tolist():
+    for a in np.random.default_rng(3).integers(2, size=25).tolist():
         cache = run(model, torch.tensor([a]), cache=cache)[1]
         for layer, stage in zip(cache.layers, written.plan.stages, strict=False):
             held = layer.recurrent_states[0][0].numpy() / np.sqrt(layer.recurrent_states[0][0, 0].numel())
@@ -67,17 +55,6 @@ def test_generation_goes_on_from_a_prompt(exported):
         words = package.AutoTokenizer.from_pretrained(folder)
         answer = model.generate(**words("01101", return_tensors="pt"), max_new_tokens=1, do_sample=False)
     assert words.decode(answer[0, -1:]) == "=accept"
-
-
-def test_every_short_word_and_a_long_good_one(exported, agrees):
-    model = load(exported(zoo.ab_star(), "qwen3-next")[0])
-    for length in range(1, 6):
-        for word in product(range(2), repeat=length):
-            assert agrees(model, word)
-    word = [0, 1] * 300
-    assert agrees(model, word)
-    word[300] = 1
-    assert agrees(model, word)
 
 
 @pytest.mark.parametrize(

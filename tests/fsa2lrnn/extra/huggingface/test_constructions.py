@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -151,25 +150,6 @@ def test_windows(machine, values):
         assert (found and found.n_values) == n
 
 
-@pytest.mark.parametrize(("n", "order"), [(2, 2), (3, 6), (4, 24), (5, 120)])
-def test_neighbours_exchanged(n, order):
-    found = reflections(zoo.group(f"S{n}", "transpositions").delta, 0)
-    assert len(found.states) == order
-    assert set(np.unique(found.head.keys)) <= {0.0, 0.5, 1.0}
-    assert np.array_equal((found.head.keys**2).sum(axis=1), np.ones(n - 1))
-
-
-def test_all_three_exchanges_of_three_points_fit_through_a_cover():
-    """Their roots can't all have non-negative products, but S4 acts on three pairs of pairs."""
-    rows = []
-    for i, j in combinations(range(3), 2):
-        row = np.arange(3)
-        row[[i, j]] = row[[j, i]]
-        rows.append(row)
-    found = reflections(np.array(rows), 0)
-    assert len(found.states) == 24
-
-
 @pytest.mark.parametrize(
     "machine",
     [zoo.sum_mod(3), zoo.group("D4"), zoo.flip_flop(), MooreMachine([[1, 0, 2, 3], [1, 2, 3, 0]], range(4))],
@@ -206,15 +186,6 @@ def test_heads_are_where_the_component_is(component, word):
             held[i] = head.head.step(held[i], a)
             assert np.array_equal(held[i], head.states[state])
             assert np.array_equal(head.head.mark(held[i]), head.marks[int(t == state)])
-
-
-@given(components())
-def test_keys_are_unit_vectors_that_a_layer_reaches(component):
-    for head in transposition_heads(*component):
-        assert np.isin(head.head.keys, (0, 0.5)).all()
-        norms = (head.head.keys**2).sum(axis=1)
-        assert np.array_equal(norms, head.head.betas > 0)
-        assert (head.head.values >= 0).all()
 
 
 def test_what_is_no_such_component_is_refused():

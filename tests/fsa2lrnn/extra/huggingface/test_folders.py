@@ -227,14 +227,6 @@ def test_larger_machines_and_single_letters(exported, tmp_path):
     assert written.verdict.pairs == 3
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("task", ["group(S4, transpositions)", "group(S4)", "group(Z2xZ2)", "shift_register(2)"])
-def test_what_is_written_is_proved(exported, task, dtype):
-    _, written = exported(task, "olmo-hybrid", dtype)
-    assert isinstance(written.verdict, Proved)
-    assert written.verdict.arithmetic == dtype
-
-
 def test_nothing_is_written_where_the_proof_fails_or_the_package_is_missing(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "prove", lambda _: Undecided(3, Scope(2), 10))
     with pytest.raises(NotExact, match="does not run this machine on the code that is installed"):

@@ -135,19 +135,6 @@ def test_units_are_bounded():
 
 
 @has_xlstm
-@pytest.mark.parametrize("task", MACHINES)
-def test_single_letters_and_their_whole_words_agree_with_the_machine(exported, agrees, task):
-    folder, written = exported(task, "slstm")
-    assert written.verdict.pairs == 1 + len(written.plan.letters)
-    model = load(folder)
-    word = np.random.default_rng(0).integers(len(model.machine.alphabet), size=60).tolist()
-    assert agrees(model, word)
-    with torch.no_grad():
-        found = model.model(torch.tensor([word]))[0].argmax(dim=1)
-    assert torch.equal(found, model.code.read(model.model, torch.tensor(word), None)[0])
-
-
-@has_xlstm
 def test_what_it_puts_out_is_one_and_minus_one_exactly(exported):
     model = load(exported("sum_mod(5)", "slstm")[0])
     _, cache = model.code.read(model.model, torch.tensor([1, 4, 0, 2, 2, 3]), None)

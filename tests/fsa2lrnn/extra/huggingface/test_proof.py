@@ -13,7 +13,7 @@ from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.module import SteppedModule
 from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.tokens import tokenizer, vocabulary
+from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.scope import LETTERS
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.falsify import Budget
@@ -207,12 +207,3 @@ def test_a_tokenizer_that_reads_other_numbers_is_refused(monkeypatch):
     monkeypatch.setattr(symbols, "is_character_alphabet", lambda _: True)
     with pytest.raises(UnsupportedFormat, match=r"letters \['ab', 'a', 'b'\] are read as \[1, 2, 1, 2\]"):
         tokenizer(("ab", "a", "b"), (False, True))
-
-
-@pytest.mark.parametrize(
-    ("alphabet", "message"),
-    [(("a b", "c"), "holds spaces"), ((0, "0"), "are written '0'"), (("=1", "b"), "are written")],
-)
-def test_what_text_does_not_tell(alphabet, message):
-    with pytest.raises(UnsupportedFormat, match=message):
-        vocabulary(alphabet, (1, 2))

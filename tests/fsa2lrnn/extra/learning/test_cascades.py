@@ -155,19 +155,6 @@ def test_mod_arith_in_three_layers_of_two_blocks_of_eight(seed):
     assert [layer.block_sizes for layer in found.model.recurrences] == [(8, 8)] * 3
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ({"layers": 1}, "layers = 1: a cascade is taught to two or more"),
-        ({"blocks": ()}, "all of one size"),
-        ({"blocks": (4, 2)}, r"blocks = \(4, 2\): a layer's heads are one or more, all of one size"),
-    ],
-)
-def test_layers_that_are_not_built_so_are_refused(shape, message):
-    with pytest.raises(UnsupportedFormat, match=message):
-        distil_cascade("task:sum_mod(4)", **{"layers": 2, "blocks": (4, 4), **shape})
-
-
 def test_a_deadline_ends_the_teaching(monkeypatch):
     monkeypatch.setattr(cascades.DistilledRun, "_deadline", lambda _: Deadline(0.0))
     with pytest.raises(OutOfTime, match="teaching layer 1 of 2, 0 batches so far: the limit of 0 s has passed"):

@@ -274,31 +274,6 @@ def attempt(**changes):
     return LearningStart(Recipe(**changes), FreshWords(MooreMachine.from_source("task:sum_mod(3)")), 0, 6, 3)
 
 
-def test_words_grow_and_heads_alone_are_the_automaton():
-    one, draw = attempt(letters=320), torch.Generator().manual_seed(0)
-    lengths = []
-    for _ in range(240):
-        one.update(draw)
-        lengths.append(one.at.length)
-    assert lengths[0] == 5
-    assert lengths == sorted(lengths)
-    assert lengths[-1] > 5
-    machine = MooreMachine.from_source("task:parity")
-    one = LearningStart(Recipe(noise=0.1), FreshWords(machine, noise=0.1), 0, 6, 3)
-    assert 0.1 < one._threshold() < 0.15
-    one = attempt()
-    alone = one.focused(2)
-    assert alone.is_alone
-    assert alone.at.length == 40
-    assert (alone.heads.next_state[:, 0] == one.heads.next_state[:, 2]).all()
-    assert alone.heads.start[0] == one.heads.start[2]
-    one, draw = attempt(patience=2, threshold=1e-9), torch.Generator().manual_seed(0)
-    assert not one.is_stuck
-    for _ in range(3):
-        one.update(draw)
-    assert one.is_stuck
-
-
 def test_rates_fall_and_plateaus_let_words_grow():
     one, draw = attempt(decay=4, length=5), torch.Generator().manual_seed(0)
     rates = []

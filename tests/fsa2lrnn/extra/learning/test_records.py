@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fsa2lrnn import MooreMachine, compile_machine, zoo
+from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
@@ -207,16 +207,3 @@ def test_what_does_not_fit_is_named(changes, message):
 def test_a_recipe_is_json_and_keeps_its_block():
     assert Recipe(**json.loads(json.dumps(recipe_for(60).to_json()))) == recipe_for(60)
     assert Recipe(block=7).block_for(100, 3) == 7
-
-
-def test_a_result_is_short_and_a_card_in_a_notebook():
-    machine = zoo.group("S3")
-    model = compile_machine(machine)
-    found = Learned(
-        model, machine, Agreement(9, 9, 90, 90), "every word", (0,), model, ({"step": 1},) * 999, 1, 1, 1.0, 0, 90
-    )
-    assert len(repr(found)) <= 200
-    assert repr(found).startswith("Learned(")
-    assert str(found).startswith("a machine of 6 states, right on 9 of 9 held-out words")
-    assert "\n" not in repr(found) + str(found)
-    assert found._repr_html_().startswith("<div style=")

@@ -219,24 +219,6 @@ def test_heads_do_along_words_what_the_network_does(network):
     assert {letter for letter in heads[2].machine.alphabet if letter.endswith("?")} == {"+?", "-?"}
 
 
-def test_the_letter_before_is_read_where_it_is_needed():
-    steps = joint._Steps(
-        before=np.array([[0, 0], [0, 0], [0, 1], [0, 1]]),
-        after=np.array([[0, 0], [0, 1], [0, 0], [0, 1]]),
-        last=np.array([0, 1, 0, 1]),
-        letters=np.zeros(4, np.int64),
-    )
-    assert joint._reads(steps, 1, 1) == ([], True)
-    assert joint._reads(steps, 0, 0) == ([], False)
-    machine = joint._machine_of_head(steps, 1, [0, 1], 0, ["a"])
-    assert (machine.alphabet, machine.delta) == (["a?", "a?"], [[0, 0], [1, 1]])
-
-
-def test_the_letter_before_has_one_number_wherever_it_is_met(network):
-    steps = joint._steps(network, zoo.mod_arith(5), ())
-    assert np.unique(steps.last).tolist() == list(range(9))  # none, and eight letters
-
-
 def test_large_heads_are_not_drawn_and_other_states_not_read(monkeypatch, network):
     machine = zoo.mod_arith(5)
     assert [head.machine is None for head in heads_by_layer(network, machine, most=4)] == [False, True, True]

@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.report.charts import LEVELS, blocks, change, eigenvalues, horizon, largest, places_of, plane, strip
-from fsa2lrnn.extra.report.drawing.automaton import hue
+from fsa2lrnn.extra.report.charts import LEVELS, blocks, change, eigenvalues, horizon, largest, strip
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.verdicts import Counterexample
 
@@ -15,17 +14,6 @@ from fsa2lrnn.verdicts import Counterexample
 def drawing(facts, title):
     """The first drawing of a page whose title begins like that."""
     return re.search(rf'<svg [^>]*aria-label="{title}.*?</svg>', build(facts), re.DOTALL)[0]
-
-
-def test_marks_differ_in_place_and_shape(facts):
-    drawn = drawing(facts, "Accuracy by length: every")
-    assert [drawn.count(f'class="mark {kind}"') for kind in ("learned", "repaired", "constructed")] == [2] * 3
-    (low,) = re.findall(r'cy="([\d.]+)"[^>]*class="mark learned"><title>[^<]*: 0.5000', drawn)
-    assert float(low) == pytest.approx((14 + 206) / 2)
-    assert "&lt;b a=" in drawn
-    assert "<b" not in drawn.replace("&lt;b", "")
-    assert len(set(re.findall(r'<(\w+) [^>]*class="mark', drawn))) == 3
-    assert list(places_of(facts).values()) == [0, 1]
 
 
 def test_signs_changes_and_zeros(facts):
@@ -66,16 +54,6 @@ def test_dots_and_ticks_of_eigenvalues(facts):
     with pytest.raises(UnsupportedFormat, match="is not known from within"):
         eigenvalues(replace(facts.models[0], inside=None))
     assert [9 * strip(x) for x in (0, 0.9, 1, 1 + 1e-5, 1 - 1e-6, 1.01)] == pytest.approx([0, 1, 5, 5, 5, 8])
-
-
-def test_crosses_names_and_hues(facts):
-    drawn = drawing(facts, "States")
-    assert drawn.count('class="state near"') == drawn.count('class="state far"') == 2
-    assert re.findall(r'class="label halo">([^<]*)<', drawn) == ["0", "1"]
-    first, second = (float(x) for x in re.findall(r'cx="([\d.]+)"', drawn))
-    assert first > 140 > second
-    assert plane(replace(facts.models[0], inside=replace(facts.models[0].inside, points=[]))) == (1.0, {})
-    assert len({hue(state, 30) for state in range(30)}) == 30
 
 
 def bars(facts):

@@ -1,7 +1,6 @@
 """Facts of models, gathered and written."""
 
 import json
-import re
 import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 
@@ -9,37 +8,21 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.report import assemble as files
+from fsa2lrnn import registry
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
-from fsa2lrnn.extra.report.compare import compare
-from fsa2lrnn.extra.report.demonstration.compiled import by_fields
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import FAR, NEAR, LayerHead, Learning, Model, ReportFacts, repairs_of, verdict
-from fsa2lrnn.extra.report.gather import accuracy_of, heads_of, inside, machine_facts, plane
+from fsa2lrnn.extra.report.gather import heads_of, inside, machine_facts, plane
 from fsa2lrnn.extra.report.page import build
-from fsa2lrnn.extra.report.render import source
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
-
-
-def test_facts_are_json_and_labels_are_short(facts):
-    value = json.loads(json.dumps(facts.to_json()))
-    assert value["models"][0]["failure"] == json.loads(json.dumps(facts.models[0].failure.to_json()))
-    assert value["models"][1]["failure"] is None
-    assert DrawnMachine(["p", "q"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["p", "q"]
-    assert DrawnMachine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["0", "1"]
-    assert DrawnMachine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["0", "1"]
-    found = machine_facts(zoo.even_pair(2))
-    assert found.states[0] == "None, other"  # labels that are tuples
-    assert found.delta == zoo.even_pair(2).minimise().delta.tolist()
-    assert machine_facts(MooreMachine([[0, 1, 2], [1, 2, 0]], ["x", "y", "x"])).states == ["0", "1", "2"]
 
 
 def test_facts_that_contradict_themselves_are_refused(facts):
@@ -71,21 +54,6 @@ def test_verdicts_are_sentences(facts):
     assert verdict(seen) == "Wrong at 1 % of 10 letters."
     some = replace(learned, scope="outputs of 2 of 5 states do not count: ?")
     assert verdict(some) == f"{verdict(learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
-
-
-def test_tables_accuracies_and_palettes():
-    with pytest.raises(NotExpressible, match="have no fields that stand in layers"):
-        by_fields(zoo.parity())
-    document = compare("task:sum_mod(2)", {}, lengths=(4,), n_words=10)
-    (found,) = accuracy_of(document, "constructed")
-    assert found == json.loads(json.dumps(found))
-    assert found["whole_word"]["accuracy"] == 1
-    style = source("look.css") + source("report.css")
-    light, dark = (dict(re.findall(r"(--[\w-]+):\s*([^;]+);", part)) for part in style.split("@media", 2)[:2])
-    used = set(re.findall(r"var\((--[\w-]+)\)", style)) - {"--h", "--tint", "--kind", "--name"}
-    assert used <= set(light)
-    assert set(light) - {"color-scheme"} == set(dark) - {"--tint"}
-    assert style.count("{") == style.count("}")
 
 
 def test_planes_and_models_from_within():
@@ -196,13 +164,6 @@ def test_every_head_is_drawn_in_the_row_of_its_layer():
     assert titles.count("1 → 2: 1?") == titles.count("2 → 2: 0, 1?") == 2
 
 
-def test_pages_of_single_layers_and_facts(judged_facts, tmp_path):
-    assert layers() == ""
-    page, data = files.write(judged_facts, tmp_path / "p.html")
-    assert "seed 4: dyadic" in page.read_text()
-    assert json.loads(data.read_text()) == json.loads(json.dumps(judged_facts.to_json()))
-
-
 FEW = {"lengths": (10, 30), "n_words": 40, "letters": 1_200}
 
 
@@ -238,6 +199,14 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")
     assert learned.notes["dyadic: refused"] == "too small"
+
+
+def test_without_the_extra_on_repairs_the_page_says_so(judged, monkeypatch):
+    judgement, model, _ = judged
+    monkeypatch.setattr(registry, "find", lambda _: None)
+    found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, repairs=())}, FEW)
+    assert [model.kind for model in found.models] == ["learned", "constructed"]
+    assert "a repair needs the extra 'repairing'" in found.models[0].notes["not repaired"]
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():

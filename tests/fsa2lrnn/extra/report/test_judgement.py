@@ -4,21 +4,20 @@ import io
 import json
 import re
 import shutil
-import sys
 from dataclasses import replace
 
 import pytest
 import torch
-from matplotlib.figure import Figure
 from rich.console import Console
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import LRNN, compile_machine, equivalent, extract, learn, load, save, zoo
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning import Recipe
 from fsa2lrnn.extra.learning.attempt import network
 from fsa2lrnn.extra.learning.saving import read_finished
+from fsa2lrnn.extra.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.extra.report import compare as comparison
 from fsa2lrnn.extra.report import judgement as judging
 from fsa2lrnn.extra.report.compare import CONSTRUCTED, compare, judgement_rows, plot, table
@@ -28,7 +27,6 @@ from fsa2lrnn.extra.report.learned import assemble_learned
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.falsify import Budget
 
@@ -84,7 +82,7 @@ def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_repair():
 
 @pytest.mark.usefixtures("short_certificates")
 def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other(monkeypatch):
-    monkeypatch.setattr(judging, "REPAIRS", ())
+    monkeypatch.setattr(judging.registry, "find", lambda _: None)  # as without the extra on repairs
     found = judge(compile_machine(zoo.length_mod(3)), zoo.length_mod(4), Budget(seconds=2, length=20))
     assert (found.proof, found.failure) == (None, 3)
     assert list(found.seconds) == ["extract", "prove", "falsify", "certify", "align"]
@@ -176,51 +174,6 @@ def test_the_table_and_the_plot(document, tmp_path):
     plot(document, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawing
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize(("lengths", "named"), [((12,), ["12"]), ((1200, 1000, 1100), ["1,000", "1,200"])])
-def test_lengths_that_are_close_are_named_apart(document, tmp_path, lengths, named):
-    """Of one length, or of some within a power of ten, the ticks overlapped: 4.92 × 10⁰ and the like."""
-    model = document["models"][CONSTRUCTED]
-    close = model | {"lengths": [model["lengths"][0] | {"length": length} for length in lengths]}
-    plot(document | {"models": {CONSTRUCTED: close}}, tmp_path / "plot.svg")
-    drawing = (tmp_path / "plot.svg").read_text()
-    assert [drawing.count(f">{name}<") for name in named] == [2] * len(named)
-    assert "mathdefault" not in drawing
-    assert "×" not in drawing
-
-
-def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, monkeypatch):
-    figures = []
-    save_figure = Figure.savefig
-    monkeypatch.setattr(
-        Figure, "savefig", lambda figure, *a, **k: figures.append(figure) or save_figure(figure, *a, **k)
-    )
-    plot(document, tmp_path / "plot.svg")
-    (figure,) = figures
-    assert [axes.get_title() for axes in figure.axes] == ["last output right", "whole word right"]
-    for axes, key in zip(figure.axes, ("last_position", "whole_word"), strict=True):
-        constant = ["best constant answer"] * (key == "last_position")
-        assert [line.get_label() for line in axes.lines] == ["untrained", CONSTRUCTED, *constant]
-        for line, band, model in zip(axes.lines[:2], axes.collections, document["models"].values(), strict=True):
-            assert line.get_xdata().tolist() == pytest.approx([4, 30], rel=0.02)
-            shift = line.get_xdata()[0] / 4
-            assert line.get_ydata().tolist() == [found[key]["accuracy"] for found in model["lengths"]]
-            corners = {(x, y) for x, y in band.get_paths()[0].vertices.tolist()}
-            ends = {(found["length"] * shift, end) for found in model["lengths"] for end in found[key]["interval"]}
-            assert corners == ends
-        first, second = axes.lines[:2]
-        assert first.get_xdata()[0] < 4 < second.get_xdata()[0]
-        assert first.get_marker() != second.get_marker()
-    legend = [text.get_text() for text in figure.legends[0].texts]
-    assert legend == ["untrained", CONSTRUCTED, "best constant answer"]
-
-
-def test_matplotlib_is_asked_for(document, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    message = r'a plot .* needs matplotlib, which is not installed: pip install "fsa2lrnn\[plot\]"'
-    with pytest.raises(MissingPackage, match=message):
-        plot(document, tmp_path / "plot.svg")
 
 
 def test_other_machines_and_names_are_refused(untrained):
@@ -323,16 +276,6 @@ def test_what_a_run_says_of_words_is_written_from_its_counts(run):
         recorded = replace(of_words, verdict={"verdict": "agreement", **counts, **wrong})
         with pytest.raises(UnsupportedFormat, match=r"words and .* labels are right"):
             assemble_learned(replace(run, recorded=recorded), FEW)
-
-
-def test_networks_as_a_whole_and_names_that_are_needed(run):
-    whole = replace(run.asked, recipe=replace(run.asked.recipe, suffixes=0, layer="hard_channels"))
-    page = build(assemble_learned(replace(run, asked=whole), FEW))
-    assert "the network as it was trained, with all heads and the read-out" in page
-    assert "are no part of the model that is judged" not in page
-    nameless = replace(run, asked=replace(run.asked, source="MooreMachine"))
-    with pytest.raises(UnsupportedFormat, match="give the SOURCE that the run learned after the folder"):
-        assemble_learned(nameless, FEW)
 
 
 def test_heads_and_films_that_are_not_there_are_refused(run, tmp_path):

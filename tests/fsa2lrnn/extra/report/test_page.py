@@ -55,19 +55,6 @@ def test_the_page_is_well_formed_and_has_everything(facts):
         assert part in said
 
 
-def test_each_row_says_its_own_and_repairs_are_explained(facts):
-    """The first row does not repeat the others; what p ≤ 1 and dyadic are is said where they are shown, once."""
-    learned, repaired, constructed = facts.models
-    kinds = [replace(repaired, name=f"{learned.name}: {kind}") for kind in ("p≤1", "dyadic")]
-    text = Reader(build(replace(facts, models=[learned, *kinds, constructed]))).text
-    verdicts = [part for part in text if "(proved" in part]
-    assert sum("closed, 7 joint states" in part for part in verdicts) == 3
-    assert sum("no column longer than 1" in part for part in text) == 1
-    assert sum("proved on words of every length" in part for part in text) == 1
-    assert not any("The least change" in part for part in text)
-    assert not any("no column longer" in part for part in Reader(build(replace(facts, models=[learned]))).text)
-
-
 def test_nothing_is_fetched_and_symbols_are_escaped(facts):
     page = build(facts, "page.json")
     assert "http" not in page
@@ -104,17 +91,6 @@ def test_the_table_of_transitions_has_a_row_a_state(facts):
     assert table.count("<tr>") == 3
     assert "<td>first &lt;one&gt;</td><td>&lt;</td><td>1</td><td>0</td>" in table
     assert "1 (start)" in table
-
-
-def test_where_letters_are_left_out_it_is_said(facts):
-    said = "For each of the first 6 of 7 letters one block per head"
-    assert said not in build(facts)
-    letters = [*facts.machine.alphabet, *"cdefg"]
-    machine = replace(facts.machine, alphabet=letters, delta=[[0, 1]] * 7)
-    within = replace(facts.models[2].within, eigenvalues=[[[[1.0, 0.0]]]] * 7, blocks=[[[[1.0]]]] * 7)
-    found = build(replace(facts, machine=machine, models=[replace(facts.models[2], inside=within)]))
-    assert said in found
-    assert found.count('class="frame"') == 6 + 1  # and that of the plane
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

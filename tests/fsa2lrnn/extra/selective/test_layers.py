@@ -171,7 +171,9 @@ def test_bounds_of_functions_hold_in_300_bits(dtype):
         assert ((shifted.softmax(-1) - moved.mid).abs() <= moved.off).all()
 
 
-@pytest.mark.parametrize("name", ["mamba2", "rwkv7", "pd_ssm", "slice"])
+@pytest.mark.parametrize(
+    "name", ["mamba2", "slice", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rwkv7", "pd_ssm"))]
+)
 def test_trained_models_are_certified_searched_and_repaired(name, tmp_path):
     options = {"mamba2": {**STATE, "expand_v": 1.0}, "slice": {}}.get(name, {"reads": "state"})
     task = "regex:(a|b)*a"

@@ -1,12 +1,8 @@
 """Compiled loops as differentiable functions, the memory of their tensors, threads, and operations on rows."""
 
-import ast
 import os
 import signal
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,10 +10,8 @@ import torch
 from numba import njit
 from torch.autograd import Function
 
-import fsa2lrnn.lrnn.normalise.column_kernels as norms
-import fsa2lrnn.lrnn.scans.cpu_kernels as scans
 from fsa2lrnn.lrnn import compiled
-from fsa2lrnn.lrnn.compiled import empty, typed_once_differentiable, vectors
+from fsa2lrnn.lrnn.compiled import empty, typed_once_differentiable
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, fence, instruction
 
 
@@ -72,25 +66,6 @@ def test_what_is_free_is_used_again_for_something_of_like_size():
     del tensor
     assert compiled.empty((4 * LENGTH,), torch.float32).data_ptr() != place
     assert compiled.empty((LENGTH // 2,), torch.float64).data_ptr() == place
-
-
-@pytest.mark.usefixtures("no_blocks")
-def test_no_more_is_held_than_the_limits(monkeypatch):
-    monkeypatch.setattr(compiled, "KEPT", 5 * compiled.LARGE // 2)
-    tensors = [compiled.empty((LENGTH,), torch.float32) for _ in range(4)]
-    assert len(compiled._blocks) == 2
-    large = compiled.empty((3 * LENGTH,), torch.float32)
-    assert len(compiled._blocks) == 2
-    for i, tensor in enumerate([*tensors, large]):
-        tensor.fill_(i)
-    assert all((tensor == i).all() for i, tensor in enumerate([*tensors, large]))
-    compiled._blocks.clear()
-    monkeypatch.undo()
-    monkeypatch.setattr(compiled, "_blocks", [])
-    monkeypatch.setattr(compiled, "MOST", 3)
-    tensors = [compiled.empty((LENGTH,), torch.float32) for _ in range(5)]
-    assert len(compiled._blocks) == 3
-    assert len({tensor.data_ptr() for tensor in tensors}) == 5
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -149,58 +124,3 @@ def test_rows_are_read_computed_and_written_where_they_belong(dtype, width):
     wanted = [block.sum(1), 2 * block[0] + block[-1], np.full(width, block[0, 0]), *block**2]
     assert np.array_equal(out[2:-2], wanted)
     assert (out[[0, 1, -2, -1]] == 77).all()
-
-
-KERNEL = """
-import numpy as np
-from more import More
-from numba.core import event
-from vectors import instruction, kernel
-
-add = instruction(lambda rows, x, i: rows.store(rows.changed(rows.load(x, i), rows.load(x, i, 1)), x, i), More)
-
-@kernel(More)
-def run(x):
-    add(2, (x, 0))
-
-x = np.array([3.0, 4, 1, 2])
-with event.install_recorder("numba:compile") as seen:
-    run(x)
-print(x[:2].tolist(), "compiled" if len(seen.buffer) else "from disk")
-"""
-MORE = """
-from vectors import Rows
-
-class More(Rows):
-    def changed(self, x, y):
-        return self.plus(x, y)
-"""
-
-
-@pytest.mark.slow
-def test_an_edit_of_an_operation_is_seen_by_kernels_of_other_files(tmp_path):
-    files = {"vectors.py": Path(vectors.__file__).read_text(encoding="utf-8"), "more.py": MORE, "run.py": KERNEL}
-
-    def run(name="run.py", before="", after=""):
-        assert before in files[name]
-        files[name] = files[name].replace(before, after)
-        for each, text in files.items():
-            (tmp_path / each).write_text(text, encoding="utf-8")
-        done = subprocess.run(
-            [sys.executable, "-B", "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True
-        )
-        return done.stdout.strip()
-
-    assert run() == "[4.0, 6.0] compiled"
-    assert run() == "[4.0, 6.0] from disk"
-    assert run("vectors.py", "fadd(x, y", "fsub(x, y") == "[2.0, 2.0] compiled"
-    assert run("more.py", "self.plus(x, y)", "self.times(x, y)") == "[3.0, 8.0] compiled"
-    assert run("more.py", "self.times(x, y)", "self.plus(x, y)") == "[2.0, 2.0] from disk"
-
-
-@pytest.mark.parametrize("module", [norms, scans])
-def test_every_kernel_of_rows_is_kept_by_the_sources_of_its_operations(module):
-    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
-    ways = [ast.unparse(each) for node in ast.walk(tree) for each in getattr(node, "decorator_list", [])]
-    assert sum(way.startswith("kernel(") for way in ways) >= 2
-    assert not [way for way in ways if "cache=" in way]

@@ -291,12 +291,6 @@ def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen()
     assert torch.linalg.matrix_norm(several.tables(u)[0], ord=2).max() <= 1 + 1e-12
 
 
-@pytest.mark.parametrize("change", [{"size": 0}, {"n_factors": 0}, {"value_hidden": 0}, {"n_heads": 0}])
-def test_sizes_are_positive(change):
-    with pytest.raises(UnsupportedFormat, match=f"{next(iter(change))} = 0: HouseholderLayerConfig needs a positive"):
-        HouseholderLayerConfig(**{"size": 2, "n_factors": 1, "transition_hidden": 2, "value_hidden": 2, **change})
-
-
 @given(machines(max_states=9, max_letters=4), st.data())
 def test_every_method_computes_what_the_dense_layer_computes(machine, data):
     length, batch = data.draw(st.integers(0, 20)), data.draw(st.integers(0, 3))

@@ -10,7 +10,7 @@ from numba import njit
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction
 from fsa2lrnn.lrnn.normalise import METHODS, choose_method, keeps, normalise, paper_rule_scale
-from fsa2lrnn.lrnn.normalise.column_kernels import Powers, _powers, kernels, takes
+from fsa2lrnn.lrnn.normalise.column_kernels import Powers, _powers, takes
 from fsa2lrnn.lrnn.normalise.reference import one_hot_columns, one_hot_rows, reference
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -26,16 +26,6 @@ def test_clip_bounds_every_column_and_moves_no_short_one(p):
     assert (torch.linalg.vector_norm(clipped, ord=p, dim=-2) <= 1 + 1e-12).all()
     short = (norms <= 1).unsqueeze(-2).expand_as(A)
     assert torch.equal(clipped[short], A[short])
-
-
-@pytest.mark.parametrize("p", [1.0, 1.2, 2.0])
-def test_clip_has_finite_gradients_at_zero_and_at_one_hot_columns(p):
-    A = torch.zeros(3, 4, 4, dtype=torch.float64)
-    A[1, 2, :] = 1
-    A.requires_grad_()
-    (reference(A, "clip", p) ** 2).sum().backward()
-    assert A.grad is not None
-    assert A.grad.isfinite().all()
 
 
 def test_the_paper_rule_and_one_hot_columns():
@@ -112,15 +102,6 @@ def test_nothing_else_is_said_to_be_left_alone():
     assert not keeps(torch.eye(3), "paper")
 
 
-def test_a_kernel_that_is_given_an_order_beyond_its_format_would_not_keep_them():
-    """What `bounded` is for: p − 1 as float32 is infinite, and 0 times that no number."""
-    A = torch.eye(2).contiguous()
-    y, norms = torch.empty(1, 2, 2), torch.empty(1, 2)
-    powers = torch.tensor([torch.inf, 0.0, -1.0, 0.0]).repeat_interleave(2)
-    kernels("clip", 2).forward(*(part.flatten().numpy() for part in (A, powers, y, norms)), (0, 1))
-    assert y.isnan().any()
-
-
 @pytest.mark.parametrize("dim", [-2, -1])
 def test_the_gradient_is_that_of_the_softmax(dim):
     A = torch.randn(3, 4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
@@ -163,9 +144,11 @@ def assert_close(found, wanted, tolerance):
         assert ((one - other).abs() <= tolerance * other.abs().amax((-1, -2), keepdim=True)).all()
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("b", SIZES)
-@pytest.mark.parametrize("dtype", TOLERANCE)
+# Each kernel takes seconds to compile: every size and rule in one precision, in turn.
+@pytest.mark.parametrize(
+    ("dtype", "b", "rule"),
+    [([*TOLERANCE][(i + j) % 2], b, rule) for i, b in enumerate(SIZES) for j, rule in enumerate(RULES)],
+)
 def test_agrees_with_the_reference_forward_and_backward(dtype, b, rule):
     A = blocks(b, dtype)
     for p in ORDERS_FUSED:
@@ -296,13 +279,3 @@ def test_powers_are_those_of_the_standard_library(dtype, q):
     wanted = np.array([np.longdouble(value) ** np.longdouble(q + 1 - 1) for value in x.tolist()])
     error = np.abs(power(x, q) / wanted - 1)
     assert error.max() < 4 * np.finfo(dtype).eps
-
-
-def test_what_leaves_the_range_ends_at_its_ends_and_what_is_no_number_is_positive():
-    largest = np.finfo(np.float32).max
-    x = np.array([largest, 1e30, 1e-30, 1e-36], np.float32)
-    found = power(x, 6.5)
-    assert (found[:2] >= 2.0**127).all()
-    assert (found[2:] <= 2.0**-126).all()
-    for wrong in (np.nan, np.inf):
-        assert (power(np.full(WIDTH, wrong), 0.2) > 0).all()

@@ -75,7 +75,7 @@ def test_a_second_derivative_is_refused_not_wrong():
         gradient.sum().backward()
 
 
-SIZES = [1, 2, 3, 4, 5, 7, 8, 16, 17, 20]
+SIZES = [1, 2, 3, 5, 8, 16, 17]
 
 
 def integers(rng, *shape):
@@ -199,16 +199,6 @@ def test_value_and_gradient_are_those_of_the_definition(shape):
     for ours, theirs in zip(found, wanted, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
     assert start.numel() == 2 or any(gradient.abs().max() > 0 for gradient in found) or shape[-1] == 1
-
-
-def test_a_wrong_gradient_would_show(monkeypatch):
-    index, logits, start = problem((3, 7, 4, 3, 5))
-    monkeypatch.setattr(hard, "_through_softmax", lambda _, gradient, temperature: gradient / temperature)
-    state = one_hot_rows(start).detach().expand(3, 3, 5)
-    weights = torch.randn(3, 7, 3, 5, dtype=torch.float64)
-    (wrong,) = torch.autograd.grad(hard_scan(index, logits, state, TEMPERATURE), [logits], weights)
-    (right,) = torch.autograd.grad(defined(index, logits, state), [logits], weights)
-    assert (wrong - right).abs().max() > 1e-3
 
 
 @pytest.mark.parametrize("shape", [(0, 4, 2, 2, 3), (2, 0, 2, 2, 3)])

@@ -74,14 +74,6 @@ def test_gradients_of_shapes_that_cover_all(run, method, length):
             assert check(run, method, shape), shape
 
 
-@pytest.mark.slow
-@METHOD
-@pytest.mark.parametrize("b", SIZES)
-def test_gradients_of_all_shapes(run, method, b):
-    for shape in product(HEADS, BATCHES, LENGTHS):
-        assert check(run, method, (*shape, b)), (*shape, b)
-
-
 @METHOD
 @pytest.mark.parametrize("needed", [n for n in product((True, False), repeat=3) if any(n)])
 def test_gradients_of_some_inputs(run, method, needed):

@@ -1,7 +1,5 @@
 """Directions, frames and tails of certificates."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -9,12 +7,11 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.checker.nodes import nodes
-from fsa2lrnn.checker.steps import groups
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.certify.directions import fans, gradients
-from fsa2lrnn.verification.certify.frames import Frames, components
+from fsa2lrnn.verification.certify.directions import gradients
+from fsa2lrnn.verification.certify.frames import Frames
 from fsa2lrnn.verification.certify.tails import rounded
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.plain import plain
@@ -45,51 +42,6 @@ def test_a_margin_grows_along_its_direction(layer_norm):
         assert np.allclose(rows[q, 0], x.grad.numpy(), rtol=1e-3, atol=1e-3)
 
 
-def test_slow_coordinates_have_their_planes(drifting):
-    machine, tables = drifting
-    goal = specification_of(tables, machine).target
-    found = nodes(goal, 1, 1)
-    F, (H, b) = len(found.state), tables.x0.shape
-    slow = np.zeros((F, H, b), bool)
-    slow[..., 0] = True
-    tube = Tube(1, 1, 2, np.broadcast_to(np.eye(b), (F, H, b, b)), slow, np.zeros(3, np.int64), np.zeros((1, 0, H, b)))
-    rows = gradients(plain(tables), goal, found, tube)
-    assert rows.shape == (1, 6, H, b)
-    assert not rows[..., 1:].any()
-    assert rows[..., 0].any()
-    assert replace(tube, directions=rows).directions is rows
-    slow = np.zeros((1, 3, 4), bool)
-    slow[0, 0, :2] = slow[0, 1, :1] = slow[0, 2, :3] = True
-    tube = Tube(1, 1, 2, np.zeros((1, 3, 4, 4)), slow, np.zeros(1, np.int64), np.zeros((2, 0, 3, 4)))
-    rows = fans(tube)
-    assert [group.is_fan for group in groups(rows)] == [True, True]
-    assert [group.heads.tolist() for group in groups(rows)] == [[0], [2]]
-    assert np.allclose(np.linalg.norm(rows, axis=(2, 3)), 1)
-    assert fans(replace(tube, slow=np.zeros_like(slow))).shape == (2, 0, 3, 4)
-
-
-def actions(tables, found, basis):
-    """T⁻¹ A T for each letter and node: (|Σ|, F, H, b, b)."""
-    pairs = zip(found.delta, plain(tables).weights["A"], strict=True)
-    return np.stack([np.linalg.inv(basis[to]) @ A @ basis for to, A in pairs])
-
-
-def test_what_is_kept_or_contracts_is_not_slow(forgetful):
-    machine = zoo.sum_mod(3)
-    tables = perturbed(machine, noise=0, dtype=torch.float64)
-    goal = specification_of(tables, machine).target
-    found = nodes(goal, 2, 2)
-    basis, slow = Frames(plain(tables).weights["A"], goal).of(found, 0.9)
-    assert slow.sum(-1).tolist() == [[3]] * len(found.state)
-    assert np.abs(actions(tables, found, basis)[..., :3, :3] - np.eye(3)).max() < 1e-5
-    machine, tables = forgetful
-    goal = specification_of(tables, machine).target
-    found = nodes(goal, 1, 1)
-    basis, slow = Frames(plain(tables).weights["A"], goal).of(found, 0.9)
-    assert not slow.any()
-    assert np.linalg.norm(actions(tables, found, basis), 2, axis=(-2, -1)).max() < 0.75
-
-
 @settings(max_examples=15)
 @given(perturbed_machines())
 def test_bases_are_bases_whatever_the_tables(drawn):
@@ -101,24 +53,6 @@ def test_bases_are_bases_whatever_the_tables(drawn):
         assert basis.shape == (*slow.shape, slow.shape[-1])
         assert (np.linalg.cond(basis) < 1e7).all()
         assert np.array_equal(basis, np.float64(np.float32(basis)))
-
-
-def test_components_and_what_is_kept_exactly(drifting):
-    machine = MooreMachine([[1, 1, 2, 3], [2, 1, 2, 3]], [0, 1, 2, 3], 0, "ab")
-    goal = specification_of(perturbed(machine), machine).target
-    label = components(goal)
-    assert label[goal.start] == -1
-    assert sorted(label.tolist()) == [-1, 0, 1]
-    assert components(specification_of(perturbed(zoo.sum_mod(3)), zoo.sum_mod(3))).tolist() == [0, 0, 0]
-    machine = zoo.sum_mod(3)
-    exact = perturbed(machine, noise=0, heads=2, dtype=torch.float64)
-    goal = specification_of(exact, machine).target
-    found = nodes(goal, 1, 1)
-    keeping, nearly = Frames(plain(exact).weights["A"], goal), Frames(plain(drifting[1]).weights["A"], goal)
-    assert (keeping.keep_exactly, nearly.keep_exactly) == (True, False)
-    basis, slow = keeping.of(found, None)
-    assert slow.sum(-1).tolist() == [[3, 0]] * len(found.state)
-    assert np.abs(actions(exact, found, basis)[:, :, 0, :3, 3:]).max() < 1e-5  # nothing forgotten comes back
 
 
 def test_contraction_and_small_drift_carry_far(forgetful):

@@ -44,11 +44,6 @@ def test_runs_and_what_they_came_to(call, tmp_path):
     assert call("sweep", "s.json", "--set", FEW, "--engine", "serial", "--retries", "0", "-o", "bad")[0] == 1
 
 
-def test_an_interrupted_sweep_exits_as_shells_expect(call, monkeypatch):
-    monkeypatch.setattr(sweep, "sweep_in", lambda *_: SweepOutcome([], False, True))
-    assert call("sweep", "--task", "task:parity", "-o", "out")[0] == 130
-
-
 def test_options_take_the_place_of_entries(call, tmp_path, seen):
     (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\nseeds = [0, 1]\n[settings.slow]\nlearning_rate = 1e-5\n')
     fast = ("--set", "fast:learning_rate=0.1,optimiser=adamw")
@@ -92,20 +87,5 @@ def test_what_does_not_fit_is_said_before_anything_runs(call, tmp_path, options,
     assert not (tmp_path / "out").exists()
 
 
-def test_the_folder_is_tried_first(call, tmp_path):
-    (tmp_path / "file").write_text("")
-    code, out, err = call("sweep", "--task", "task:parity", "-o", "file")
-    assert (code, out) == (2, "")
-    assert "this is a file, give a folder: 'file'" in err
-    assert "Missing option '--output'" in call("sweep", "--task", "task:parity")[2]
-
-
 def test_the_engines_are_those_of_the_code():
     assert get_args(command.Engine) == get_args(sweep.Engine)
-
-
-@pytest.mark.parametrize("text", ["fast", "fast:", "fast:layers", "fast:=3", ":layers=3", "fast:layers=3,", "fast: =1"])
-def test_named_settings_that_are_no_assignments(call, text):
-    code, _, err = call("sweep", "--task", "task:parity", "--set", text, "-o", "out")
-    assert code == 2
-    assert "write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2" in err

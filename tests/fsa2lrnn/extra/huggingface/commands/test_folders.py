@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -87,27 +86,6 @@ def test_gates(s3, tmp_path):
     assert "layer 0, head 0: 3 of 3 below zero" in (tmp_path / "s3.svg").read_text()
     value = json.loads(s3("gates", "s3", "--tokens", "0,1", "--json")[1])
     assert (value["tokens"], value["reach"], value["heads"][0]["beta"]["exactly"]["2"]) == (2, [-1, 1], 2)
-
-
-def test_ranges_of_gates_are_whole_on_a_narrow_terminal(s3, monkeypatch):
-    """They were cut with the sign that stands between least and most: 6.07e-08…1.28e…"""
-    from fsa2lrnn.cli import console
-    from fsa2lrnn.extra.huggingface.commands import folders as exported
-
-    ends = exported._ends(SimpleNamespace(least=6.07e-08, most=1.28e-05))
-    monkeypatch.setattr(exported, "_ends", lambda _: ends)
-    monkeypatch.setattr(console.out, "_width", 70)
-    shown = s3("gates", "s3")[1]
-    assert (shown.count("6.07e-08"), shown.count("1.28e-05")) == (4, 4)
-
-
-def test_gates_of_many_heads_are_shown_by_layer(s3, monkeypatch):
-    from fsa2lrnn.extra.huggingface.commands import folders as exported
-
-    monkeypatch.setattr(exported, "_HEADS", 0)
-    rows = [line.split() for line in s3("gates", "s3")[1].splitlines()]
-    assert rows[-2] == ["layer", "alpha", "beta", "key", "eigenvalue", "below", "0"]
-    assert rows[-1] == ["0", "1", "2", "1", "-1", "100.0%"]
 
 
 @pytest.mark.parametrize(

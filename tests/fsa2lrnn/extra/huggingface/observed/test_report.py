@@ -63,13 +63,6 @@ def test_heads_as_one_and_in_a_histogram():
     assert low == ("64.0", "20.0")  # at the left end, the root of a quarter high
 
 
-def test_of_many_heads_each_layer_has_one(monkeypatch):
-    monkeypatch.setattr(drawing, "_MOST", 2)
-    picture = svg(observed(head(0, 0, [-1.0, 0.5]), head(0, 1, [0.9] * 2), head(1, 2, [0.1] * 2)))
-    assert "layer 0, all heads: 1 of 4 below zero" in picture
-    assert picture.count("<title>layer") == 2
-
-
 @pytest.mark.parametrize(("low", "high", "width"), [(0.0, 1.0, 1 / BINS), (-1.0, 1.0, 2 / BINS), (0.0, math.inf, 0.01)])
 def test_what_is_said_of_drawn_values(low, high, width):
     rng = np.random.default_rng(0)

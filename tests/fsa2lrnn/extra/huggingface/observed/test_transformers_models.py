@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.observed.observer import replaced
 from fsa2lrnn.extra.huggingface.observed.read import encode, observe
-from fsa2lrnn.extra.huggingface.observed.transformers_models import FLOATS
 from fsa2lrnn.extra.huggingface.packages import modeling
 from fsa2lrnn.extra.huggingface.tokens import tokenizer
 
@@ -36,16 +35,6 @@ def test_heads_of_layers_and_eigenvalues_without_the_factor(random_model):
     assert found.reach == (0.0, 1.0)
     assert found.negative == 0
     assert found.explain().startswith("no eigenvalue can be negative")
-
-
-@pytest.mark.parametrize("kind", OBSERVERS)
-def test_pieces_fit(random_model, kind):
-    together, piece = OBSERVERS[kind].pieces(random_model(kind), 1_024)
-    assert 0 < together <= 4_096
-    assert 0 < piece <= 1_024
-    assert OBSERVERS[kind].pieces(random_model(kind), 5)[1] == 5
-    attending = getattr(random_model(kind).config, "num_attention_heads", 0) or 0
-    assert attending * OBSERVERS[kind].pieces(random_model(kind), 10**9)[1] ** 2 <= FLOATS
 
 
 WORD = np.random.default_rng(0).integers(60, size=(1, 70)).tolist()
@@ -180,11 +169,3 @@ def test_text_by_letters_or_by_a_tokenizer(exported, tmp_path):
     assert encode(tmp_path, "cab").tolist() == [2, 0, 1]
     with pytest.raises(InvalidWord, match="the text is empty"):
         encode(tmp_path, "")
-
-
-@pytest.mark.parametrize("content", [None, "{", '{"model": 3}'])
-def test_none_that_can_be_read(tmp_path, content):
-    if content is not None:
-        (tmp_path / "tokenizer.json").write_text(content)
-    with pytest.raises(CheckpointError, match="has no tokenizer.json" if content is None else "is not a tokenizer"):
-        encode(tmp_path, "a")

@@ -63,20 +63,6 @@ def test_what_no_cascade_can_be_had_of_is_one_line(call, tmp_path, arguments, me
     assert not (tmp_path / "run").exists()
 
 
-def test_a_budget_that_ends_is_no(call, tmp_path):
-    code, out, _ = call("learn", "task:sum_mod(7)", "-o", "run", "--steps", "2", "--json")
-    document = json.loads(out)
-    assert code == 1
-    assert document["verdict"]["verdict"] == "refuted"
-    assert json.loads((tmp_path / "run" / "learned.json").read_text())["known"] == document["known"]
-
-
-def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
-    (tmp_path / "words.jsonl").write_text(PARITY)
-    _, out, _ = call("learn", "words.jsonl", "-o", "run", "--steps", "2")
-    assert "by its budget: this is the best machine so far" in " ".join(out.split())
-
-
 @pytest.mark.usefixtures("out_of_time")
 @pytest.mark.parametrize(
     ("source", "method", "message"),

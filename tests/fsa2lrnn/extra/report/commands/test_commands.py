@@ -7,31 +7,13 @@ from pathlib import Path
 import pytest
 
 from experiments.studies.keep_models import MODELS
-from fsa2lrnn import MooreMachine, compile_machine, learn, load, save, zoo
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn import MooreMachine, compile_machine, learn, save, zoo
 from fsa2lrnn.extra.report import assemble
-from fsa2lrnn.extra.report.commands.models import learned_models, models_then_source
-from fsa2lrnn.extra.report.compare import failure_rows
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import Model, ReportFacts, verdict
-from fsa2lrnn.verdicts import Counterexample, Scope, SearchRecord, Undecided
+from fsa2lrnn.verdicts import Counterexample
 
 EVEN5, SUM2 = str(MODELS / "even5" / "seed-4.safetensors"), str(MODELS / "sum2" / "seed-0.safetensors")
-
-
-def test_compare_shows_the_failing_word_and_what_the_heads_carry(call):
-    few = ("--lengths", "10,40", "--words", "50")
-    code, out, _ = call("compare", EVEN5, "task:even_pair(5)", *few, "--json")
-    facts = json.loads(out)
-    name = "even5/seed-4"
-    assert (code, set(facts["models"])) == (0, {name, "constructed"})
-    assert facts["judged"][name]["verdict"] == "refuted"
-    found = facts["judged"][name]["failure"]
-    model, machine = load(EVEN5), zoo.even_pair(5)
-    assert model.transduce(found["word"])[-1] != machine.transduce(found["word"])[-1]
-    assert found["given"] == model.transduce(found["word"])
-    assert found["length"] == len(found["word"]) <= 60
-    assert facts["judged"][name]["alignment"]["carrying"]
 
 
 def test_text_and_plot_show_the_same(call, wrong, tmp_path):
@@ -199,25 +181,3 @@ def test_a_page_of_a_run_of_learn(call):
     assert Path("page.html").read_text().count('type="radio"') > 3
     code, _, err = call("report", "run", EVEN5, "-o", "page.html")
     assert (code, err.count("give the folder of one run alone")) == (2, 1)
-
-
-def test_models_come_before_sources_and_go_by_short_names(tmp_path):
-    assert models_then_source(["a.safetensors", "b.safetensors", "task:parity"])[1] == "task:parity"
-    for arguments in (["a.safetensors"], ["a.safetensors", "b.safetensors"], ["task:parity"]):
-        with pytest.raises(UnsupportedFormat, match="give models, and then the SOURCE"):
-            models_then_source(arguments)
-    paths = [tmp_path / folder / "m.safetensors" for folder in ("a", "b", "c/a")]
-    for path in paths:
-        path.parent.mkdir(parents=True)
-        save(compile_machine(zoo.parity()), path)
-    assert list(learned_models([str(path) for path in paths[:2]])) == ["a/m", "b/m"]
-    assert list(learned_models([str(path) for path in paths])) == [str(path) for path in paths]
-    with pytest.raises(UnsupportedFormat, match="one is given twice"):
-        learned_models([str(paths[0])] * 2)
-
-
-def test_a_search_in_vain_is_a_row():
-    searched = SearchRecord("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
-    assert failure_rows(Undecided(3, Scope(2), None, (searched,))) == [
-        ("counterexample", "none found among all words of 3 letters")
-    ]

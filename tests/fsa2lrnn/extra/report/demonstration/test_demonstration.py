@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from fsa2lrnn.extra.report import judgement
 from fsa2lrnn.extra.report.demonstration import compiled, learned
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope
@@ -38,6 +39,7 @@ def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
 @pytest.mark.usefixtures("short_certificates")
 def test_a_model_is_trained_judged_repaired_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learned, "TASK", "task:parity")
+    monkeypatch.setattr(judgement, "REPAIRS", judgement.REPAIRS[-1:])
     monkeypatch.setattr(
         learned, "SETTINGS", {"steps": 400, "evaluate_every": 50, "learning_rate": 2e-3, "test_length": 100}
     )

@@ -8,7 +8,6 @@ import sys
 import xml.etree.ElementTree as ET
 from itertools import combinations
 
-import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -19,7 +18,7 @@ from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
 from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
-from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out, ordered
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.moore import png
@@ -192,21 +191,6 @@ def test_each_label_is_nearer_to_its_own_arrow_than_to_any_other(source):
     assert ambiguous(drawn(MooreMachine.from_source(source).minimise()))[0] == []
 
 
-@pytest.mark.parametrize(("source", "most"), [("task:group(S4)", 0.15), ("task:sum_mod(12)", 0.55)])
-def test_few_labels_are_ambiguous_among_many_arrows(source, most):
-    found, n = ambiguous(drawn(MooreMachine.from_source(source).minimise()))
-    assert len(found) <= most * n
-
-
-def test_labels_keep_clear_of_what_passes():
-    across = {(0, 1): np.array([[0.0, 0], [33, 0], [67, 0], [100, 0]])}
-    wall = np.stack([np.linspace(0, 100, 101), np.full(101, -12.0)], axis=-1)
-    assert place_labels(across, {(0, 1): 10.0}, np.empty((0, 4)))[0, 1][1] < 0
-    assert place_labels(across, {(0, 1): 10.0}, np.empty((0, 4)), passed=wall)[0, 1][1] > 0
-    both = np.concatenate([wall, wall * (1, -1)])
-    assert place_labels(across, {(0, 1): 10.0}, np.empty((0, 4)), passed=both)[0, 1][1] == 0
-
-
 @given(strategies.machines(max_states=12))
 @settings(max_examples=30)
 def test_what_is_drawn_keeps_apart(machine):
@@ -229,16 +213,6 @@ def test_arrows_keep_their_distance_and_sinks_are_folded():
     layout = lay_out(DrawnMachine.of(delta, range(6), 0, "a"))
     steps = [math.dist(layout.places[q], layout.places[then]) for q, then in enumerate(delta[0])]
     assert max(steps) < 1.35 * min(steps)
-
-
-def test_knots_are_undone():
-    graph = nx.DiGraph([(0, 6), (1, 5), (2, 4), (3, 4), (4, 9), (5, 8), (6, 7)])
-    columns = ordered([[0, 1, 2, 3], [4, 5, 6], [7, 8, 9]], graph)
-    at = {q: i for column in columns for i, q in enumerate(column)}
-    between = [[(at[q], at[then]) for q, then in graph.edges if q in column] for column in columns]
-    assert not any((a - c) * (b - d) < 0 for ends in between for (a, b), (c, d) in combinations(ends, 2))
-    columns = [[0], [1, 2], [3]]
-    assert ordered(columns, nx.DiGraph([(0, 1), (0, 2), (1, 3), (2, 3)])) == columns
 
 
 @pytest.mark.parametrize("n", [1, DRAWN, DRAWN + 1])

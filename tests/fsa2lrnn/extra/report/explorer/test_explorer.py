@@ -105,28 +105,6 @@ def test_a_walk_by_the_keyboard(opened):
     page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
 
 
-def test_the_present_state_is_ringed_outside_its_double_ring_and_all_is_counted_from_0(opened):
-    machine = MooreMachine.from_source("regex:(ab)*")
-    page = opened(machine, {"constructed": SceneModel(compile_machine(machine), "constructed")})
-    page.fill("#word", "ab")
-    circles = page.evaluate(
-        "[...document.querySelectorAll('#automaton .ring, #automaton .place.here > .node')]"
-        ".map(c => [Number(c.getAttribute('r')), getComputedStyle(c).stroke])"
-    )
-    (ring, ink), (outer, tint), (inner, tint_within) = circles
-    assert ring - 2 > outer > inner
-    assert tint == tint_within != ink
-    assert here(page) == str(machine.minimise().start) == "0"
-    assert page.inner_text(".layers").endswith("One-hot at entry 0, counted from 0.")
-    assert page.evaluate("document.querySelectorAll('.ring').length") == 1
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    page.wait_for_function("document.querySelector('.numbers').textContent !== ''")
-    assert page.inner_text(".numbers").startswith("layer 0, head 0: 1  0  0")
-    cells = page.evaluate("[...document.querySelectorAll('.tight td:nth-child(2)')].map(c => c.textContent)")
-    assert cells == ["accept", "reject", "reject"]
-    assert "True" not in page.inner_text("body")
-
-
 def test_words_with_letters_that_are_not_there(opened):
     machine = zoo.sum_mod(5)
     page = opened(machine, {"m": SceneModel(compile_machine(machine))})
@@ -240,22 +218,6 @@ def test_one_hot_heads_are_automata_of_what_letters_reach(hard):
             reached |= new
         assert set(states) == reached
         assert found.heads[0][int(h)].count('class="node"') == len(states)
-
-
-def test_planes_part_states_and_the_second_lies_as_the_first():
-    machine = zoo.sum_mod(5)
-    models = {"a": SceneModel(load(MODELS / "sum5" / "seed-0.safetensors")), "b": SceneModel(compile_machine(machine))}
-    centres = []
-    for entry in scene(machine, models).data["models"]:
-        points = np.array(entry["plane"]["points"])
-        middle = np.stack([points[points[:, 2] == q, :2].mean(0) for q in range(5)])
-        spread = max(np.linalg.norm(points[points[:, 2] == q, :2] - middle[q], axis=1).max() for q in range(5))
-        apart = min(np.linalg.norm(middle[i] - middle[j]) for i in range(5) for j in range(i))
-        assert spread < apart / 2
-        centres.append(middle - middle.mean(0))
-    assert np.abs(centres[0] - centres[1]).max() < 0.2
-    index = scene(machine, {"t": SceneModel(compile_machine(machine, layout="index"))}).data["models"][0]
-    assert index["plane"] is None
 
 
 @pytest.mark.parametrize(
