@@ -37,19 +37,20 @@ def _rows() -> Iterator[tuple[str, ...]]:
     torch.manual_seed(0)
     block = BlockLayerConfig((2,), 3, 3)
     one, two = (LRNN(LRNNConfig(machine.alphabet, (False, True), (block,) * n)) for n in (1, 2))
-    counting = "whose output counts, by the scope"
+    counting = "those that the scope counts"
+    exact_steps = coverage.of_exact_steps(one)
     proved = {
-        "rounding changes no state and no output: compiled, most learned": coverage.of_exact(one),
-        "steps do not round, margins exceed what the read-out may: dyadic repairs": coverage.of_exact_steps(one),
+        "models in which rounding changes no state or output: compiled, most learned": coverage.of_exact(one),
+        "models whose steps do not round and whose margins exceed the read-out's rounding: dyadic repairs": exact_steps,
         "any other model with finitely many states": coverage.of_letters(str(one.dtype)),
         "a `Recurrence`": coverage.of_integers(compile_recurrence(machine)),
     }
     for where, covers in proved.items():
-        yield _cells("`Proved`", where, covers, f"{counting}; the empty word's if requested")
-    certified = {"by sets: one layer over letters": one, "by enumeration: several layers, if they round": two}
+        yield _cells("`Proved`", where, covers, f"{counting}; the empty word if requested")
+    certified = {"by sets: one layer over letters": one, "by enumeration: several layers that round": two}
     for where, model in certified.items():
         covers = coverage.of_certificate(certify(model, machine, 1, work=1))
-        yield _cells("certificate, up to its horizon", where, covers, f"{counting}, none before a letter")
+        yield _cells("certificate, up to its certified length", where, covers, f"{counting}, except the empty word")
 
 
 def _cells(verdict: str, where: str, covers: Coverage, positions: str) -> tuple[str, ...]:
@@ -65,50 +66,50 @@ def _row(cells: tuple[str, ...] | list[str]) -> str:
 
 _PAGE = """# What each verdict covers
 
-Written by `python -m experiments.coverage`. On the CPU "auto" is "sequential" or "fused", by the size of the call:
-where "sequential" alone is named, ask for it by name.
+Written by `python -m experiments.coverage`. On the CPU `method="auto"` is "sequential" or "fused", by the size of the
+call: where only "sequential" is covered, pass `method="sequential"`.
 
 {table}
 
-!!! warning "`torch.compile` and GPUs are not covered, by any verdict"
+!!! warning "No verdict covers `torch.compile` or GPUs"
     Compiled code may fuse, reorder and skip roundings.
 
 - **Model.** `Proved` carries a `digest`, the SHA-256 of weights and configuration, or of an exported folder's files.
   Compare it with `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict.
-- **Environment.** If the order in which floats are added matters, `Proved.covers.environment` names the version of
-  torch, the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the
-  variables that these libraries read. With any other setting prove the model again: under `MKL_CBWR=COMPATIBLE` models
-  that were proved without it gave wrong outputs.
+- **Environment.** If the order of float additions matters, `Proved.covers.environment` names the version of torch, the
+  CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the environment
+  variables that these libraries read. In any other environment prove the model again: under `MKL_CBWR=COMPATIBLE`,
+  models that were proved without it gave wrong outputs.
 - **Modules.** The model consists of the modules that its configuration makes, without hooks, replaced methods, tensors
-  outside the parameters, or other memory layouts (`verification.modules` refuses all others). Products keep all bits of
-  their factors, sums round to the nearest number without flushing small ones to zero, and no mode of torch is active
-  (`lrnn.arithmetic` refuses others). Functions that a program replaces in torch or this library are not noticed.
-- **User-defined layers.** The verdict assumes their declarations, which are tested on random inputs, not proved; it
-  names them (`tested_layers`).
-- `Refuted` holds for the scans that its counterexample names, and for single letters if it names none. `Undecided`
-  holds for the batches that were explored.
+  outside the parameters, or other memory layouts (`verification.modules` refuses others). Products keep all bits of
+  their factors, sums round to nearest, subnormal numbers are not flushed to zero, and no torch mode is active
+  (`lrnn.arithmetic` refuses others). Functions that a program replaces in torch or this library are not detected.
+- **User-defined layers.** The verdict assumes the declarations of the layers in `tested_layers`, which are tested on
+  random inputs, not proved.
+- **Other verdicts.** `Refuted` holds for the scans that its counterexample names; if it names none, for one letter per
+  call. `Undecided` holds for the batches that were explored.
 
 ## What a verdict rests on
 
-Programs that import nothing of the search check certificates:
+Certificates are checked by programs that import nothing of the search:
 
 {trusted}
 
 `python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up: compiled
 models and those of `as_tables(model)`. It replays a proof by enumeration
-(`fsa2lrnn verify MODEL MACHINE --certificate FILE`) if no step can round, for the scans sequential, fused and letters,
-and refuses other proofs. `fsa2lrnn.check` also proves horizon certificates of models whose gates compute their
-tables; then the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of the
-modules (`verification/modules.py`) and torch have to be trusted as well. Horizon certificates by enumeration, and a
-`Proved` that the checker has not replayed, rest on the model's own step in torch.
+(`fsa2lrnn verify MODEL MACHINE --certificate FILE`) for the scans sequential, fused and letters if no step can round,
+and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
+Their bounds on rounding (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of modules
+(`verification/modules.py`) and torch must then be trusted too. Horizon certificates by enumeration, and a `Proved` that
+the checker has not replayed, rest on the model's own step in torch.
 
 ## How the verifiers were tested
 
 {soundness}
 
-The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). Faults
-are exceptions other than refusals, more than five processor seconds, or more memory than 20 times the file plus 50 MB
-(500 MB for certificates of horizons and of families):
+The readers of files were run on valid files with changed bytes, text and values (`python -m tests.fuzz.run`). A fault
+is an exception that is not a refusal, more than five processor seconds, or more memory than 20 times the file plus 50
+MB (500 MB for certificates of horizons and families):
 
 {fuzz}
 """
@@ -142,10 +143,10 @@ def _soundness() -> str:
     stacks = counts["stacks certified beyond 0"]
     said = (
         f"`python -m verify.soundness` drew, verified and ran {counts['models']:,} models in float32 and float64: "
-        "gates with weights from 1 to 10⁶ under each column rule, three of four with sums that cancel, and Householder "
+        "gates with weights from 1 to 10⁶ under each column rule (sums cancel in three of four) and Householder "
         f"products, with LayerNorm and without. {counts['certified beyond 0']:,} of them received a certificate of one "
         f"letter or more, {counts['proved']:,} a proof. {stacks:,} cascades of several layers, with noise in their "
-        f"weights, were certified by enumeration. {read:,} outputs that these cover were computed by every scan, "
+        f"weights, were certified by enumeration. {read:,} covered outputs were computed by every scan, "
         "one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
         f"{wrong:,} were wrong."
     )

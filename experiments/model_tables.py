@@ -213,7 +213,7 @@ def block_sizes() -> str:
     ]
     note = (
         f"{len(rows)} machines; both bounds are proved and equal for {exact[0]} of them over ℂ, {exact[1]} over ℝ and "
-        f"{exact[2]} over ℚ. Seconds are for all questions of a row, certificates checked, on one thread"
+        f"{exact[2]} over ℚ. s: seconds for all numbers of a row and the checks of their certificates, on one thread"
     )
     heads = ["machine", "states", "ℂ", "ℝ", "ℚ", "columns ≤ 1", "any depth", "factors", "s"]
     return markdown(heads, rows) + facts(document, note)
@@ -224,9 +224,9 @@ def block_sizes_held_out() -> str:
     found = results_io.read("block_sizes")["results"]["held_out"]
     met = ", ".join(f"{count} over the {name} numbers" for name, count in found["met"].items())
     below = found["real_size_below_all_functions"]
-    parts = ", ".join(f"{count} need n − {1 + int(less)}" for less, count in below.items())
+    parts = ", ".join(f"n − {1 + int(less)} for {count}" for less, count in below.items())
     drawn = f"{found['machines']} random minimal DFAs of 4 to 12 states"
-    return f"{drawn}: both bounds meet for {met}. Of real blocks, {parts}.\n"
+    return f"{drawn}: both bounds meet for {met}. Over the real numbers the least size for n states is {parts}.\n"
 
 
 def _interval(bounds: dict[str, Any]) -> str:

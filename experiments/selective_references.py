@@ -33,7 +33,15 @@ def _dtype() -> torch.dtype:
 
 
 class Reference(NamedTuple):
-    """A published module, our layer of the same weights, and how the names of parameters change (None: they do not)."""
+    """A published module, and the layer of this library that takes its weights.
+
+    Attributes:
+        layer, options: the name and the options of the layer of this library.
+        repository: the checkout that holds the published module.
+        build: a function that makes the published module from the path of the checkout.
+        names: a function from a published parameter's name and value to this library's, which may be transposed or
+            reshaped; the name "." drops the parameter. None if names and values are the same.
+    """
 
     layer: str
     options: dict[str, Any]
@@ -309,7 +317,7 @@ def slice_of(folder: Path, **options: Any) -> nn.Module:
 
 
 def of_slice(key: str, value: Tensor) -> tuple[str, Tensor]:
-    """Return our name: only a sparse A has a mask."""
+    """Return this library's name of a parameter and its value, unchanged; "." (drop it) for the mask."""
     return "." if key == "mask" else key, value
 
 

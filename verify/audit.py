@@ -53,15 +53,15 @@ CLAIMS: tuple[Claim, ...] = (
         "Abstract",
         "Some existing LRNNs are limited in modelling regular languages.",
         "sharpened",
-        "T3 decides for every automaton and family, with a witness or a certificate (`fsa2lrnn explain SOURCE`)",
+        "T3 decides this for every automaton and family, with a witness or a certificate (`fsa2lrnn explain SOURCE`)",
         ("prop-1-T3", "prop-2-T3"),
     ),
     Claim(
         "Abstract",
         "The proposed model is the only LRNN capable of length extrapolation on Sum, EvenPair and ModArith.",
         "sharpened",
-        "of the layers that it compares, and nothing here contradicts that; as a statement on LRNNs it is false, since "
-        "other families represent Sum(5) exactly",
+        "true of the layers that the paper compares, as far as tested here; false of all LRNNs, since other families "
+        "represent Sum(5) exactly",
         ("only-blocks",),
     ),
     Claim(
@@ -75,42 +75,43 @@ CLAIMS: tuple[Claim, ...] = (
         "Proposition 1",
         "An input-independent LRNN is inconsistent in representing subtraction.",
         "sharpened",
-        "by the paper's words for every modulus from 3 on and over the integers, by others modulo 2; with certificates",
+        "the paper's words prove it over the integers and modulo 3 or more, other words modulo 2; with certificates",
         ("prop-1-words", "prop-1-2-integers", "prop-1-T3", "prop-1-modulo-2"),
     ),
     Claim(
         "After Proposition 1",
         "The limitation also applies to diagonal layers: S4D, S5, LRU.",
         "reproduced",
-        "dense and diagonalisable A alike",
+        "for dense and for diagonalisable A",
         ("prop-1-T3",),
     ),
     Claim(
         "Proposed Method",
         "The transition of an automaton is input-dependent, and its matrix has columns of unit 1-norm.",
         "sharpened",
-        "the columns always; input-dependent unless every letter acts alike",
+        "the columns always; the transition unless all letters act alike",
         ("unit-columns", "input-dependent"),
     ),
     Claim(
         "Proposition 2",
         "A diagonal input-dependent LRNN is inconsistent in representing subtraction.",
         "sharpened",
-        "it needs 0−1 ≠ 1−0: modulo 2 two channels do it on legal strings; with that hypothesis it holds",
+        "it holds if 0−1 ≠ 1−0; modulo 2, where they are equal, two channels represent it on legal strings",
         ("prop-2-words", "prop-1-2-integers", "prop-2-T3", "prop-2-modulo-2"),
     ),
     Claim(
         "Liquid-S4, Eq. 4",
         "Liquid-S4 does not suffer from the limitation of Proposition 2.",
         "sharpened",
-        "with a dense A its words lead to no contradiction, with a diagonal A they do; yet no A represents subtraction",
+        "the proposition's words lead to a contradiction with a diagonal A, but not with a dense A; no A represents "
+        "subtraction",
         ("liquid-s4-dense", "liquid-s4-diagonal", "liquid-s4-subtraction"),
     ),
     Claim(
         "Liquid-S4, Eq. 4",
         "Liquid-S4, as compared in Table 2, is the recurrence of Eq. 4.",
         "refuted",
-        "the code released for it is another function, and not causal; which variant was run is not said",
+        "its published code computes another, non-causal function; the paper does not state which variant was run",
         ("liquid-s4-released",),
     ),
     Claim(
@@ -139,28 +140,28 @@ CLAIMS: tuple[Claim, ...] = (
         "A sufficiently small p > 1 stabilises the recurrence; p = 1.2 is small enough.",
         "refuted",
         "for every p > 1 some products grow without bound; the rule of the paper's code does not stabilise either, and "
-        "holds no one-hot permutation",
+        "cannot represent one-hot permutations",
         ("p-1.2-stable", "p-1.2-released", "T2-released"),
     ),
     Claim(
         "Parallel scan; appendix A.2",
         "PScan computes what Sequential computes, by the matrices that `spt` hands out.",
         "reproduced",
-        "for every length to 130 over any ring; in floats as the proposition says",
+        "for every length up to 130 over any ring; in floats on inputs on which no sum rounds",
         ("pscan-any-ring", "pscan-floats", "spt-schedule"),
     ),
     Claim(
         "Parallel scan",
         "A word of length L takes ⌈log₂ L⌉ steps.",
         "sharpened",
-        "⌈log₂(T + 1)⌉ of them, the initial state being one place more",
+        "⌈log₂(T + 1)⌉ steps, because the initial state is one more element",
         ("pscan-depth",),
     ),
     Claim(
         "Parallel scan",
         "The complexity is O(b³ h log T).",
         "refuted",
-        "that is the depth times the work at one place; the operations number about (T/2) log₂T h b³",
+        "that is depth times work per position; the total work is about (T/2) log₂T h b³",
         ("pscan-complexity",),
     ),
     Claim(
@@ -193,14 +194,14 @@ CLAIMS: tuple[Claim, ...] = (
         "Table 2, S4, S4D, Liquid-S4",
         "0.27 on Sum(5) and ModArith(5).",
         "at chance level",
-        "the best of 40 evaluations of a model that guesses is .279 in the mean, as much as the layers score",
+        "guessing scores .279 in the mean by the same protocol, as much as the layers",
         ("table-2-chance",),
     ),
     Claim(
         "Table 2, S4, S4D, Liquid-S4",
         "0.81, 0.82 and 0.72 on EvenPair(5).",
         "at chance level",
-        "below the .873 of always answering 0",
+        "below .873, the score of always answering 0",
         ("table-2-even-pair",),
     ),
     Claim("Table 2, S4, S4D, Liquid-S4", "The same three, trained here.", measured=others, command=TABLE_2),
@@ -227,13 +228,13 @@ CLAIMS: tuple[Claim, ...] = (
         "Limitations (c)",
         "The block size grows with complexity, or stays the same with more layers.",
         "sharpened",
-        "cascades give the blocks and layers of a machine, with a lower bound (docs/theory.md, §6)",
+        "cascades state the blocks and layers that suffice for a machine, with a lower bound (docs/theory.md, §6)",
         ("cascade-exact", "cascade-prime"),
     ),
     Claim(
         "Limitations (a), (b)",
         "Three tasks, no natural language.",
-        why="a statement of scope; `fsa2lrnn tasks` lists the machines that are here",
+        why="a statement of scope; `fsa2lrnn tasks` lists this library's machines",
     ),
 )
 
@@ -273,11 +274,11 @@ def counts() -> str:
 
 _PAGE = """# Audit of the paper's claims
 
-Written by `python -m verify.audit`; a test compares. {counts}.
+Written by `python -m verify.audit`. Results: {counts}.
 
 `python -m verify --only NAME` checks a proposition of the last column, `python -m verify --paper` checks all of them.
-Measurements are in `experiments/results/`; speeds are ratios of seconds. "At chance level": a model that guesses scores
-as much by the same protocol, the best of 40 evaluations on 128 words (`fsa2lrnn/training/chance.py`).
+Measurements are in `experiments/results/`; speeds are ratios of times. "At chance level" means that guessing scores as
+much by the same protocol, the best of 40 evaluations on 128 words (`fsa2lrnn/training/chance.py`).
 
 {table}
 """

@@ -59,7 +59,7 @@ def others() -> Found:
     cells = [cell for name in ("s4", "s4d", "liquid_polyb") for cell in _cells(name)]
     ended = [cell for cell in cells if "best_look" in cell]
     if not ended:
-        return Found("unfinished", "no run has ended; what the printed numbers are worth stands in the line above")
+        return Found("unfinished", "no run has ended; the line above assesses the printed numbers")
     levels = read("table2")["chance"]
     above = [cell for cell in ended if cell["best_look"] > levels[cell["task"]]["interval"][1] + _one_seed(cell)]
     whole = all(cell["is_finished"] for cell in cells)

@@ -97,14 +97,14 @@ def _amount(results: Document) -> str:
     failing = [run["fails_at"] for run in by_labels if run.get("fails_at") is not None]
     return (
         f"\n**{results['finished']:,} of the {planned:,} planned runs have finished** ({asked['languages']} languages, "
-        f"{len(asked['arms'])} layers, {asked['seeds']} seeds). Shown are the languages that all layers have run, "
+        f"{len(asked['arms'])} layers, {asked['seeds']} seeds). Shown: the languages that all layers have run, "
         f"{seeds}. "
         f"{spent:.0f} minutes of processor time. Training: "
         f"{protocol['steps']} steps of {protocol['batch']} words of {protocol['length']} letters with a label at every "
         f"letter. Test: {protocol['words']} fresh words per length; a constant answer is right at the last letter of "
         f"{constant[0]:.1f} % (40 letters) and {constant[1]:.1f} % (500). Learned: all test words of 40 letters "
-        f"right at every letter. A counterexample to {len(failing)} of the {len(by_labels)} networks trained "
-        f"from labels alone was found, of at most {max(failing, default=0)} letters "
+        f"right at every letter. A search found counterexamples to {len(failing)} of the {len(by_labels)} networks "
+        f"trained from labels alone, none longer than {max(failing, default=0)} letters "
         f"(`experiments/results/{NAME}.json`).\n"
     )
 

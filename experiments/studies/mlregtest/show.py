@@ -29,14 +29,15 @@ def learned() -> str:
     runs: Runs = results["runs"]
     rows = [_row(f"{kind}", [run for run in runs if run["class"] == kind]) for kind in CLASSES]
     rows.append(_row("all", runs))
-    spent = sum(run["processor_seconds"] for run in runs)
+    proved, spent = sum(run["proved"] for run in runs), sum(run["processor_seconds"] for run in runs)
+    unfinished = "" if len(runs) == results["languages"] else f" (of {results['languages']:,} planned)"
     largest = max((run for run in runs if run["proved"]), key=lambda run: run["states"])
     heads = ["class", *(f"{size} letters" for size in _SIZES), "median s", "largest s", "largest machine proved"]
     return markdown(heads, rows) + (
-        f"\n{len(runs)} of the {results['languages']:,} languages, one run each with seed 0: "
-        f"proved within {results['limit']:.0f} s of processor time on one core; {spent / 60:.1f} "
-        f"minutes in all. The largest machine that was proved has {largest['states']} states ({largest['name']}, "
-        f"{largest['processor_seconds']:.1f} s). {_failures(runs)}"
+        f"\n{proved:,} of {len(runs):,} languages{unfinished} were proved, in one run each with seed 0 and at most "
+        f"{results['limit']:.0f} s of processor time on one core; {spent / 60:.1f} minutes in all. The largest machine "
+        f"that was proved has {largest['states']} states ({largest['name']}, {largest['processor_seconds']:.1f} s). "
+        f"{_failures(runs)}"
         "(`experiments/results/mlregtest_learned.json`).\n"
     )
 
@@ -101,7 +102,8 @@ def candidates() -> str:
         rows.append([arm, proved, f"{median(seconds):.1f}" if seconds else "–"])
     return markdown(["part left out or changed", "proved", "median s of those"], rows) + (
         f"\n{len(whole)} languages drawn across alphabets and classes, {results['seconds']:g} s of processor time per "
-        "run, one seed: differences of one language mean little (`experiments/results/mlregtest_candidates.json`).\n"
+        "run, one seed: differences of one language are not significant "
+        "(`experiments/results/mlregtest_candidates.json`).\n"
     )
 
 
@@ -134,8 +136,9 @@ def data_alone() -> str:
         + f"\n{len({run['name'] for run in runs})} languages, at most {results['seconds']:g} s of processor time per "
         f"run, about {results['test']:,} words per test set.{_compared(runs)} `hierarchy` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
-        + f"\nOf {len(inexact)} inexact runs of these, {len(consistent)} are right on all their training words, "
-        f"{smaller} with fewer states than the language (`experiments/results/mlregtest_data_alone.json`).\n"
+        + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
+        f"and {smaller} of these have fewer states than the language "
+        "(`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
 
@@ -162,7 +165,8 @@ def _compared(runs: Runs) -> str:
             sum(accuracy[method, *cell] for cell in compared) / len(compared) for method in ("likely", "hierarchy")
         )
         text += (
-            f" On {len(compared)} languages, SA and LA of `likely` are {new:.3f} in the mean, of `hierarchy` {old:.3f}."
+            f" On {len(compared)} languages the mean of SA and LA is {new:.3f} for `likely` and {old:.3f} for "
+            "`hierarchy`."
         )
     return text
 
@@ -194,7 +198,7 @@ def classes() -> str:
     undecided = sum("?" in text for text in results["runs"].values())
     return markdown(["label", "agrees", *(f"{kind}: yes" for kind in _CLASSIFIED)], rows) + (
         f"\n`classify` agrees with the label on {agreeing} languages, and leaves {undecided} of the {len(runs):,} with "
-        "an undecided class. Zp and Reg are compared by what they exclude, that the language is star-free. The least k "
-        f"of the strictly local languages is that in the name for {same} of {len(orders)} "
+        "an undecided class. For the labels Zp and Reg, agreement means that the language is not star-free. For "
+        f"{same} of {len(orders)} strictly local languages the name gives the least k "
         "(`experiments/results/mlregtest_classes.json`).\n"
     )
