@@ -247,14 +247,11 @@ class LetterBounds:
         self.slip_constant = above((constant.rad + 4 * EPS * np.abs(constant.mid)).sum(1))
 
     def bounds(self, sets: Sets, spread: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the lower and the upper bound of each direction on the images, (E, D, J) each.
-
-        Each is the tighter of two bounds: from the bounds of the sources' directions, and from `spread`.
+        """Return bounds of each direction on the images, (E, D, J) each, the tighter of its shares' and of `spread`.
 
         Args:
             sets: the sets of the sources, (E, …, J).
-            spread: half-widths of the images' slow coordinates, rounding included, (E, H, b, J).
-            error: bounds on that rounding, (E, H, b, 1).
+            spread, error: half-widths of the images' slow coordinates, (E, H, b, J), and their rounding, (E, H, b, 1).
         """
         heads, count = self.group.heads, len(sets.centre)
         parts = (sets.centre, sets.radius, spread, error)
