@@ -32,7 +32,6 @@ GROUPS = {  # boxes of the figure, lowest row first; a package that is not named
     "lower": ("lower",),
     "extraction": ("extraction", "streaming", "tracing"),
     "verification": ("verification",),
-    "repairing": ("repairing",),
     "training": ("training",),
     "testing": ("testing",),
     "cli": ("cli",),

@@ -314,7 +314,7 @@ def of_slice(key: str, value: Tensor) -> tuple[str, Tensor]:
 
 
 def of_sparse(key: str, value: Tensor) -> tuple[str, Tensor]:
-    """Return our name: A and its mask by inputs, then outputs."""
+    """Return this library's name of a parameter and its value, with A and its mask transposed to (inputs, outputs)."""
     return {"vf_A.weight": "vf_A"}.get(key, key), value.T if key in ("vf_A.weight", "mask") else value
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.decomposition.cascade import Cascade
     from fsa2lrnn.decomposition.search import decompose
     from fsa2lrnn.extra.learning import learn as learn
+    from fsa2lrnn.extra.repairing import repair as repair
     from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.lrnn.model import LRNN
     from fsa2lrnn.lrnn.wrapped import wrap
     from fsa2lrnn.recurrence import Recurrence
-    from fsa2lrnn.repairing import repair
     from fsa2lrnn.training.train import train
     from fsa2lrnn.verdicts import Proved, Refuted, Undecided
     from fsa2lrnn.verification import prove_equivalent
@@ -68,7 +68,6 @@ _HOME = {
     "falsify": "fsa2lrnn.verification.falsify",
     "load": "fsa2lrnn.lrnn.checkpoint",
     "prove_equivalent": "fsa2lrnn.verification",
-    "repair": "fsa2lrnn.repairing",
     "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",
     "train": "fsa2lrnn.training.train",
@@ -76,6 +75,7 @@ _HOME = {
 }
 _FEATURES = {
     "learn": "learning.learn",
+    "repair": "repairing.repair",
     "wrap_fla": "selective.wrap_fla",
 }  # of extras, so that they are not in `__all__`
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
@@ -105,7 +105,6 @@ __all__ = [
     "load",
     "lrnn",
     "prove_equivalent",
-    "repair",
     "represent",
     "save",
     "train",

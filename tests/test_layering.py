@@ -65,10 +65,6 @@ MAY_IMPORT = {
         "files", "lower", "lrnn", "optional", "reading", "recurrence", "registry", "source_kinds", "symbols",
         "verdicts", "verification",
     },
-    "fsa2lrnn.repairing": {
-        "automata", "deadline", "display", "errors", "extraction", "lower", "lrnn", "multi_step", "optional",
-        "verdicts", "verification",
-    },
     "fsa2lrnn.cli": CORE,
     "fsa2lrnn.__main__": {"cli"},
     "fsa2lrnn.extra": set(),
@@ -79,6 +75,7 @@ MAY_IMPORT = {
     "fsa2lrnn.extra.huggingface": CORE,
     "fsa2lrnn.extra.learning": CORE,
     "fsa2lrnn.extra.probes": set(),
+    "fsa2lrnn.extra.repairing": CORE,
     "fsa2lrnn.extra.report": CORE,
     "fsa2lrnn.extra.selective": CORE,
     "verify": ALL,
@@ -101,6 +98,7 @@ NAMED = {
     "fsa2lrnn.checker.__main__": {"fsa2lrnn.checker.program"},
     "fsa2lrnn.extra.huggingface": {f"fsa2lrnn.extra.huggingface.{path.stem}" for path in _LAYER_FILES},
     "fsa2lrnn.extra.learning": set(),  # names of `public`, loaded at first use
+    "fsa2lrnn.extra.repairing": set(),  # the same
     "experiments.probes.implementations": set(),  # packages of others
     "experiments.probes.interpreted": {"experiments.probes.interpreted_dot"},  # after Triton is told to interpret
     "fsa2lrnn.automata.formats": {

@@ -1,4 +1,4 @@
-"""A product of matrices of ones in Triton, to see what its interpreter makes of a dtype."""
+"""A product of matrices of ones in Triton, to test how Triton's interpreter computes `tl.dot` in a dtype."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from experiments.studies.mlregtest.leaderboard import language, languages
 from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
 from fsa2lrnn.automata import MooreMachine, classify
+from fsa2lrnn.extra.huggingface.in_use import IN_USE, decide
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
-from fsa2lrnn.families.in_use import IN_USE, decide
 
 NAME = "atlas"
 COMMAND = "python -m experiments.studies.atlas --folder MLREGTEST"

@@ -1,8 +1,9 @@
-"""Hard scalar channels and hard reflections: learned and proved as the trained network itself, or refused before.
+"""Train hard scalar channels and hard reflections on named tasks, and record which trained networks are proved.
 
     python -m experiments.studies.hard_families --seeds 5
 
-Each run is written as soon as it ends, and a run that is in the file is not done again. Time is processor time.
+`learn` refuses a task before training if theory shows that the layer cannot represent it. Each run is written as soon
+as it ends, and a run that is in the file is not done again. Time is processor time.
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.extra.repairing import repair
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.repairing import repair
 from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification import prove_equivalent
 from fsa2lrnn.verification.enumeration import explore

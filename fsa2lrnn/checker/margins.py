@@ -19,7 +19,12 @@ _SLIP = 4 * EPS  # relative, of a few sums within one another
 
 
 class ScaledReadout:
-    """The read-out without LayerNorm: logits times σ are W2 relu(B x + β σ) + b2 σ, of weights in float64."""
+    """The read-out multiplied by σ(x), which removes LayerNorm: W2 relu(B x + β σ) + b2 σ; σ = 1 without LayerNorm.
+
+    Args:
+        weights: float64 arrays `W1`, `b1`, `W2`, `b2` and, with LayerNorm, `norm_weight` and `norm_bias`.
+        kind: the floating-point format in which the model computes.
+    """
 
     def __init__(self, weights: dict[str, np.ndarray], kind: FloatFormat) -> None:
         W1, n = weights["W1"], weights["W1"].shape[1]

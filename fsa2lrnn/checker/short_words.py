@@ -17,12 +17,12 @@ _NUMBERS_AT_ONCE = 1 << 22  # of bounds on one word for each hidden unit, entry 
 
 @dataclass(frozen=True, eq=False)
 class ShortWords:
-    """All words of one length from which a position that counts can be reached.
+    """All words of one length after which an output that counts can still be reached.
 
     Args:
-        state: int64 (W,), the machine's.
-        letters: int64 (W,), the last letters as a number, the oldest first.
-        x: a ball (W, H, b) about the model's states.
+        state: int64 (W,), the machine's state after each word.
+        letters: int64 (W,), the last letters of each word as the digits of a number, the oldest first.
+        x: a ball (W, H, b) that contains the model's state after each word.
     """
 
     state: np.ndarray

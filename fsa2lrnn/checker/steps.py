@@ -247,11 +247,14 @@ class LetterBounds:
         self.slip_constant = above((constant.rad + 4 * EPS * np.abs(constant.mid)).sum(1))
 
     def bounds(self, sets: Sets, spread: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return bounds on each direction in the images, (E, D, J) each: the better of shares and intervals.
+        """Return the lower and the upper bound of each direction on the images, (E, D, J) each.
+
+        Each is the tighter of two bounds: from the bounds of the sources' directions, and from `spread`.
 
         Args:
-            sets: of the sources, (E, …, J).
-            spread, error: of the images' slow coordinates, (E, H, b, J) and (E, H, b, 1).
+            sets: the sets of the sources, (E, …, J).
+            spread: half-widths of the images' slow coordinates, rounding included, (E, H, b, J).
+            error: bounds on that rounding, (E, H, b, 1).
         """
         heads, count = self.group.heads, len(sets.centre)
         parts = (sets.centre, sets.radius, spread, error)

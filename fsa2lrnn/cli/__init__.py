@@ -23,7 +23,6 @@ from fsa2lrnn.cli.verbs.convert import convert
 from fsa2lrnn.cli.verbs.explain import explain
 from fsa2lrnn.cli.verbs.extract import extract
 from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.cli.verbs.repair import repair
 from fsa2lrnn.cli.verbs.run import run
 from fsa2lrnn.cli.verbs.tasks import tasks
 from fsa2lrnn.cli.verbs.train import train
@@ -41,7 +40,7 @@ _VERBS = {
         "convert": convert,
         "tasks": tasks,
     },
-    "Learned models": {"train": train, "falsify": falsify, "certify": certify, "repair": repair},
+    "Learned models": {"train": train, "falsify": falsify, "certify": certify},
 }
 # The exception that typer raises for a wrong call, whichever underlying library defines it.
 _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -14,22 +14,20 @@ from rich.table import Table
 from fsa2lrnn import registry, symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
-from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.deadline import Deadline, limited, without_limits
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
-from fsa2lrnn.families.in_use import IN_USE, Decision, decide
-from fsa2lrnn.families.named import NAMED, LayerVerdict, say
+from fsa2lrnn.family_names import BLOCK, FACTORS
 from fsa2lrnn.files import write_atomically
 
 _COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
-_ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.items()}
+ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.items()}
 
 
 @dataclass(frozen=True)
-class _OutOfBudget:
+class OutOfBudget:
     reason: str
     answer: ClassVar[str] = "undecided"
 
@@ -54,23 +52,31 @@ def main(
     `max_seconds` are "unknown"; they have half of the seconds that remain when their search begins.
     """
     deadline = Deadline.of(max_seconds)
+    by_name: Any = registry.find("huggingface.layers")  # the verdicts on layers
     for name in families:
-        if (layer := IN_USE.get(name)) is not None and layer.external and not (name in NAMED or name in FAMILIES):
-            raise UnsupportedFormat(f"{name} names no family: write --layer {name}")
+        if by_name is not None:
+            by_name.check(name)
+        elif name not in set(FAMILIES) and not BLOCK.fullmatch(name) and not FACTORS.fullmatch(name):
+            raise registry.not_installed(
+                "huggingface", f"family {name!r} is not known, and a verdict on layers by name"
+            )
     # 1. Compute the verdicts, the costs and the cascade.
     are_all = not families and (as_json or folder is not None)
-    layers = list(NAMED) if are_all else [name for name in families if name in NAMED]
-    names = list(FAMILIES) if are_all else [name for name in families if name not in NAMED]
+    named = {} if by_name is None else by_name.NAMED
+    layers = list(named) if are_all else [name for name in families if name in named]
+    names = list(FAMILIES) if are_all else [name for name in families if name not in named]
     for name in names:
         description_of(name)
     classification = classify(machine)
     verdicts = {name: _answer(machine, name) for name in names}
-    layer_verdicts = {name: _layer_verdict(machine, name, verdicts) for name in layers}
+    layer_verdicts = {name: by_name.verdict_on(machine, name, verdicts) for name in layers} if by_name else {}
     costs = _costs(machine)
     extra = registry.find("block_size.sentences")
     activity.note("block sizes")
     blocks = None if families or extra is None else extra.checked_needs(machine, deadline)
-    rows = None if families else _layers_in_use(machine, classification, blocks, deadline.share(0.5))
+    rows = None
+    if by_name is not None and not families:
+        rows = by_name.in_use(machine, classification, blocks, deadline.share(0.5))
     activity.note("cascade")
     with limited(deadline):
         small = cascades.look(machine, max_block, token_shift)
@@ -95,10 +101,17 @@ def main(
         return
     # 3. Print the tables.
     console.facts("machine", sizes.machine_rows(machine))
-    is_late = rows is not None and _print_layers(rows)
+    is_late = False
+    if rows is not None:
+        is_late = by_name.print_table(rows)
+    elif not families:
+        missing = registry.not_installed("huggingface", "the table of layers")
+        _print_facts("which layer should I use?", [("not decided", str(missing))])
     console.facts("\nalgebra", classification.explain()[1:])
-    if rows is None:
-        _print_families(verdicts, layer_verdicts)
+    if families:
+        _print_families(verdicts)
+        if layer_verdicts:
+            by_name.print_verdicts(layer_verdicts)
     if not families:
         if blocks is None:
             blocks = str(registry.not_installed("block_size", "the search"))
@@ -115,66 +128,6 @@ def main(
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 
 
-def _layers_in_use(
-    machine: MooreMachine, classification: Classification, blocks: Any, deadline: Deadline
-) -> dict[str, Decision]:
-    """Return the decision on each layer in use, with stacks and block sizes where their extras are installed."""
-    real = None if blocks is None or isinstance(blocks, str) else blocks.blocks["R"]
-    bounds = None if real is None else (real.lower, real.upper)
-    stacks = registry.find("huggingface.stacks")
-    return decide(machine, classification, stacks, bounds, lambda title: activity.note(f"layers: {title}"), deadline)
-
-
-def _print_layers(rows: dict[str, Decision]) -> bool:
-    """Print the table of layers in use, and below it the reasons for "no" and "unknown", each once.
-
-    Return whether the time limit left something undecided.
-    """
-    table = _table("which layer should I use?", "layer", "one layer", "a stack", "smallest that is known")
-    reasons: dict[str, list[str]] = {}
-    for name, row in rows.items():
-        title = IN_USE[name].title
-        late = "\n(time limit)" if row.is_out_of_time else ""
-        cells = (_ANSWERS[answer] + (late if answer == "unknown" else "") for answer in (row.one, row.stack))
-        table.add_row(escape(title), *cells, escape(row.smallest))
-        if reason := _reason(row):
-            reasons.setdefault(reason, []).append(title)
-    console.out.print(table, soft_wrap=False)
-    for why, titles in reasons.items():
-        console.out.print(f"[cyan]{escape(', '.join(titles))}[/]: {escape(console.plain(why))}", soft_wrap=False)
-    console.out.print(
-        "[dim]One layer: its recurrence over letters, one vector per state, over the reals, with any read-out. A "
-        "stack: any number of layers with finitely many states, without attention between. β ≤ 2 allows negative "
-        "eigenvalues. Theorems and sections are those of docs/theory.md, papers are in docs/related-work.md; "
-        "CITATION.cff says how to cite.[/]",
-        soft_wrap=False,
-    )
-    console.out.print(f"[dim]{_evidence()}[/]", soft_wrap=False)
-    open_rows = [row for row in rows.values() if "unknown" in (row.one, row.stack)]
-    return any(row.is_out_of_time or without_limits(row.why) != row.why for row in open_rows)
-
-
-def _reason(row: Decision) -> str:
-    """Return the reason for the "no" of a row with its theorem, or what was tried; "" for none."""
-    why = "" if row.is_out_of_time else without_limits(row.why).rstrip(".")
-    if not row.theorem:
-        return why
-    if row.stack == "no" or why.endswith(" contains it"):
-        return f"{why} ({row.theorem})"
-    return f"not in one layer ({row.theorem})" + (f"; {why}" if why and row.stack == "unknown" else "")
-
-
-def _evidence() -> str:
-    """Return which options show the evidence for the layers of the table, by the names that they take."""
-    families = ", ".join(name for name in IN_USE if name in NAMED or name in FAMILIES)
-    layers = ", ".join(
-        name if name == layer.external else f"{layer.external} ({layer.title})"
-        for name, layer in IN_USE.items()
-        if layer.external is not None
-    )
-    return f"Evidence: `explain --family NAME` for {families}; `explain --layer NAME` for {layers}."
-
-
 def _print_facts(title: str, rows: list[tuple[str, str]]) -> bool:
     """Print names and values, time limits in short; return whether there was one."""
     short = [(name, without_limits(text)) for name, text in rows]
@@ -182,50 +135,34 @@ def _print_facts(title: str, rows: list[tuple[str, str]]) -> bool:
     return short != rows
 
 
-def _print_families(verdicts: dict[str, Verdict | _OutOfBudget], layer_verdicts: dict[str, LayerVerdict]) -> None:
+def _print_families(verdicts: dict[str, Verdict | OutOfBudget]) -> None:
     title = "which family can represent it (T3, T36 of docs/theory.md)"
-    table = _table(title, "family", "answer", "evidence, re-checked independently")
+    table = table_of(title, "family", "answer", "evidence, re-checked independently")
     for name, verdict in verdicts.items():
-        table.add_row(escape(name), _ANSWERS[verdict.answer], escape(verdict.explain()))
+        table.add_row(escape(name), ANSWERS[verdict.answer], escape(verdict.explain()))
     if verdicts:
         console.out.print(table)
-    table = _table("layers by name, one over letters", "layer", "answer", "since")
-    for name, answer in layer_verdicts.items():
-        facts = answer.to_json()
-        since = f"{facts['is']}: {facts['why']}"
-        table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
-    if layer_verdicts:
-        console.out.print(table)
 
 
-def _table(title: str, *headings: str) -> Table:
+def table_of(title: str, *headings: str) -> Table:
+    """Return an empty table with these headings."""
     table = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for heading in headings:
         table.add_column(heading, overflow="fold", no_wrap=heading in ("answer", "one layer", "a stack", "layer"))
     return table
 
 
-def _layer_verdict(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | _OutOfBudget]) -> LayerVerdict:
-    verdict = verdicts.get(NAMED[layer].family or "")
-    if isinstance(verdict, _OutOfBudget):
-        return LayerVerdict(layer, verdict.answer, verdict.explain())
-    try:
-        return say(machine, layer, verdict)
-    except BudgetExceeded as fault:
-        return LayerVerdict(layer, _OutOfBudget.answer, str(fault))
-
-
-def _answer(machine: MooreMachine, family: str) -> Verdict | _OutOfBudget:
+def _answer(machine: MooreMachine, family: str) -> Verdict | OutOfBudget:
     try:
         verdict = represent(machine, family)
     except BudgetExceeded as fault:
-        return _OutOfBudget(str(fault))
+        return OutOfBudget(str(fault))
     if not isinstance(verdict, Unknown):
         verdict.check()
     return verdict
 
 
-def _json(verdict: Verdict | _OutOfBudget) -> dict[str, Any]:
+def _json(verdict: Verdict | OutOfBudget) -> dict[str, Any]:
     value: dict[str, Any] = {"answer": verdict.answer, "evidence": verdict.explain()}
     if isinstance(verdict, Impossibility) and (four := verdict.four_words) is not None:
         texts = [symbols.word_text(word, verdict.machine.alphabet) for word in four]
@@ -247,7 +184,7 @@ def _costs(machine: MooreMachine) -> dict[str, Any]:
     }
 
 
-def _write_certificates(verdicts: dict[str, Verdict | _OutOfBudget], folder: Path) -> None:
+def _write_certificates(verdicts: dict[str, Verdict | OutOfBudget], folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, verdict in verdicts.items():
         if to_json := getattr(verdict, "to_json", None):

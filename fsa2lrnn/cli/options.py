@@ -15,7 +15,6 @@ LACKED = "lacked"  # outputs that a trained model lacks do not count; its verdic
 MODEL_SUFFIX = ".safetensors"
 
 # Copies of types elsewhere, because importing these would import torch. A test compares them.
-Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
 ExtractMethod = Literal["closure", "suffixes", "lstar"]
@@ -24,7 +23,6 @@ Init = Literal["random", "compiled"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "paper", "none", "onehot"]
 Preset = Literal["paper", "quick"]
-RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 

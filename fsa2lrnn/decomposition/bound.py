@@ -1,9 +1,9 @@
-"""A lower bound on the components of every cascade of a machine: the primes that divide the orders of its groups.
+"""A lower bound on the largest component of every cascade: the largest prime that divides the order of a group.
 
-Let a prime p divide the order of a group of permutations that words make of a set of states. Then p divides the order
-of one of its composition factors, a simple group; and in every cascade that runs the machine some component has a
-monoid with a subgroup that this simple group is a quotient of (Krohn & Rhodes 1965). That subgroup has an element of
-order p, which moves p states round a cycle: the component has at least p states, and is not a reset.
+Let a prime p divide the order of a group of permutations that words induce on a set of states. Then p divides the order
+of one of its composition factors, a simple group. In every cascade that implements the machine, the monoid of some
+component has a subgroup of which this simple group is a quotient (Krohn & Rhodes 1965). That subgroup has an element of
+order p, which moves p states round a cycle. So the component has at least p states and is not a reset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ENUMERATED = 10_000  # elements of a group, up to which listing them is faster 
 
 @dataclass(frozen=True)
 class Bound(Brief):
-    """A lower bound on the components of every cascade of a machine.
+    """A lower bound on the largest component of every cascade of a machine.
 
     Args:
         prime: the largest prime found to divide the order of one of the machine's groups, 1 if those are trivial. In

@@ -45,7 +45,7 @@ LAYER_NAMES = {
     **dict.fromkeys(("s4d", "s5", "lru"), "lti-diagonalisable"),
 }
 """Names of layers that `represent` accepts, each with the family whose answers it has; those of the input-independent
-families are narrower, so that a family's "yes" is not the layer's (`named.say`)."""
+families are narrower, so that a family's "yes" is not the layer's (`explain` tells them apart)."""
 
 
 class _Families(dict[str, str]):

@@ -24,14 +24,14 @@ from fsa2lrnn.optional import is_installed, require
 from fsa2lrnn.source_kinds import FORMATS, endings
 from fsa2lrnn.versions import environment
 
-FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent", "repair")
+FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent")
 
 
 def test_names_are_found_or_refused():
     assert {"Cascade", "Readout", "choose", "decompose", *FUNCTIONS} <= set(fsa2lrnn.__all__)
     for name in fsa2lrnn.__all__:
         assert getattr(fsa2lrnn, name) is not None
-    assert dir(fsa2lrnn) == sorted([*fsa2lrnn.__all__, "learn", "wrap_fla"])
+    assert dir(fsa2lrnn) == sorted([*fsa2lrnn.__all__, "learn", "repair", "wrap_fla"])
     assert isinstance(fsa2lrnn.decompose(fsa2lrnn.zoo.parity()).cascade, fsa2lrnn.Cascade)
     assert fsa2lrnn.choose(fsa2lrnn.zoo.parity()).form == "onehot"
     rooms = {module.name for module in iter_modules(fsa2lrnn.__path__)}
@@ -41,13 +41,16 @@ def test_names_are_found_or_refused():
         _ = fsa2lrnn.Mamba
 
 
-@pytest.mark.extra("report")
+@pytest.mark.extra("repairing", "report")
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
-    rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.repairing, fsa2lrnn.extra.report.judgement"
-    functions = f"from fsa2lrnn import {', '.join(FUNCTIONS)}"
-    look = f"import inspect, fsa2lrnn\nassert all(inspect.isfunction(getattr(fsa2lrnn, x)) for x in {FUNCTIONS})"
-    look += f"\nassert all(map(inspect.isfunction, [{', '.join(FUNCTIONS)}]))"
+    rooms = (
+        "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.extra.repairing, fsa2lrnn.extra.report.judgement"
+    )
+    names = (*FUNCTIONS, "repair")
+    functions = f"from fsa2lrnn import {', '.join(names)}"
+    look = f"import inspect, fsa2lrnn\nassert all(inspect.isfunction(getattr(fsa2lrnn, x)) for x in {names})"
+    look += f"\nassert all(map(inspect.isfunction, [{', '.join(names)}]))"
     lines = [rooms, functions, look] if first == "rooms" else [functions, look, rooms, functions, look]
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
 
@@ -171,7 +174,7 @@ def test_missing_packages_are_named_and_errors_inside_pass_through(monkeypatch, 
     assert not isinstance(caught.value, MissingPackage)
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "report")
+@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "repairing", "report")
 def test_every_extra_that_is_named_brings_what_is_asked_of_it():
     asked = [
         [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
@@ -205,7 +208,7 @@ def test_no_optional_package_is_imported_where_it_may_be_missing():
     assert found == asks_first
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "report")
+@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "repairing", "report")
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"

@@ -17,7 +17,7 @@ from fsa2lrnn import (
     extract_learned,
     falsify,
     prove_equivalent,
-    repair,
+    registry,
     represent,
     zoo,
 )
@@ -141,7 +141,7 @@ def results():
     model = compile_machine(machine)
     parity = zoo.sum_mod(2)
     other = MooreMachine(machine.delta, machine.outputs[::-1], machine.start, machine.alphabet)
-    certificate = certify(model, machine)
+    certificate, repair = certify(model, machine), registry.find("repairing.repair")
     return {
         "proved": prove_equivalent(model, machine),
         "refuted": prove_equivalent(model, other),
@@ -149,9 +149,9 @@ def results():
         "certificate": certificate,
         "accepted": check(certificate, model),
         "classification": classify(machine),
+        **({"repaired": repair(compile_machine(parity), parity)} if repair else {}),
         "witness": represent(parity, "diagonal[-1,1]"),
         "impossibility": represent(machine, "diagonal[-1,1]"),
-        "repaired": repair(compile_machine(parity), parity),
         "extraction": extract_learned(compile_machine(parity)),
         "machine": extract(model),
         "recurrence": compile_recurrence(machine),

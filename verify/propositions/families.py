@@ -145,7 +145,7 @@ def modulo_2_input_independent(effort: Effort, words: Words = PARITY) -> Answer:
 
 
 def modulo_2_diagonal(effort: Effort, machine: MooreMachine | None = None) -> Answer:
-    """Search for a completion of the legal words for M = 2 that a diagonal layer represents."""
+    """Check whether a diagonal layer represents a completion of subtraction modulo 2 (default: parity_subtraction)."""
     total = machine or parity_subtraction()
     for word in effort.track(_legal_words(2, 9)):
         if total.transduce(word)[-1] != zoo.subtraction(2).transduce(word)[-1]:

@@ -265,7 +265,7 @@ class Space(NamedTuple):
 
 
 def tiers(n_letters: int) -> list[tuple[int, ...]]:
-    """Return the tiers without at most two letters."""
+    """Return all non-empty tiers that omit at most two of the letters 0 … n_letters − 1."""
     letters = tuple(range(n_letters))
     kept = (tuple(a for a in letters if a not in out) for n in range(3) for out in combinations(letters, n))
     return [tier for tier in kept if tier]

@@ -53,7 +53,7 @@ class Factor:
         return delta, holds
 
     def bits(self, n_letters: int) -> float:
-        """Return the length of a description."""
+        """Return the description length of the literal in bits, over an alphabet of `n_letters` letters."""
         return 2 + self.times + len(self.letters) * np.log2(n_letters + 2)
 
 
@@ -97,7 +97,7 @@ class Subsequence:
         return delta, np.arange(k + 1) == k
 
     def bits(self, n_letters: int) -> float:
-        """Return the length of a description."""
+        """Return the description length of the literal in bits, over an alphabet of `n_letters` letters."""
         return 2 + len(self.letters) * np.log2(n_letters + 1)
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.extra.huggingface.named import NO, NOT_EXCLUDED, YES, say
 from fsa2lrnn.families import represent
-from fsa2lrnn.families.named import NO, NOT_EXCLUDED, YES, say
 from fsa2lrnn.training.settings import Settings, preset
 
 BLOCK, HEADS = 8, 8
@@ -28,7 +28,7 @@ class Arm(NamedTuple):
     Args:
         title: what tables call it.
         changes: of the settings; None for what `learn` does.
-        theory: which answer, of `families.named`, a machine gets, and why.
+        theory: which answer, of `huggingface.named`, a machine gets, and why.
     """
 
     title: str

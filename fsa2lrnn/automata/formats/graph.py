@@ -144,7 +144,7 @@ def alphabet_of(graph: LabelledGraph) -> tuple[Hashable, ...]:
 
 
 def check_graph(graph: LabelledGraph) -> None:
-    """Raise `InvalidMachine` with all faults that keep a graph from being a machine, those of its reader included."""
+    """Raise `InvalidMachine` with all problems of a graph, including those that its reader detected, if any."""
     alphabet, problems = alphabet_of(graph), Problems(graph.origin, graph.problems)
     first_line: dict[Hashable, int | None] = {}
     for state in graph.states:

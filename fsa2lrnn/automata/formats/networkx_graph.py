@@ -1,9 +1,9 @@
-"""networkx graphs: `MultiDiGraph` (or `DiGraph`) with these attributes.
+"""Conversion from and to networkx graphs: a `MultiDiGraph` (or `DiGraph`) whose attributes define a machine.
 
 graph   `alphabet` (letters in order; natural order of the edges' letters by default)
 node    `start` (true at the start state), `accepting` (true or false) or `output` (Moore), `label` (for people)
-edge    `letter`, or `letters` for several at once, or failing both `label`, which is one letter as it stands; None is a
-        letter like others, `graph.EPSILON` reads nothing; `output` (Mealy)
+edge    `letter`, or `letters` for several at once; if it has neither, its `label` is the letter; None is a letter like
+        others, `graph.EPSILON` reads nothing; `output` (Mealy)
 
 Nodes and letters are any hashables and are kept as they are.
 """

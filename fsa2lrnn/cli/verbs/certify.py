@@ -15,6 +15,9 @@ from fsa2lrnn.errors import UnsupportedFormat
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.verdicts import Refuted
+
+_SECONDS, _LONGEST = 10.0, 4_000  # for a counterexample that is one letter longer than the certified length
 
 
 def certify(
@@ -58,7 +61,7 @@ def _certify(
     title: str, typed: str, network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
-    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.cli import console, evidence, words
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
@@ -69,16 +72,33 @@ def _certify(
     cut = next((str(w.message) for w in caught if w.category is SearchCutShort), None)
     if output is not None:
         certificate.save(output)
+    failing = _failing_next(network, machine, certificate.horizon)
     if as_json:
         facts = evidence.certificate_json(certificate, certificate.scope)
+        facts["counterexample"] = None if failing is None else failing.to_json()
         console.emit_json({**facts, "cut_short": cut, "saved": str(output) if output else None})
     else:
         saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
         limit = [] if cut is None else [("time limit", cut)]
-        console.facts(title, [*evidence.certificate_rows(certificate, certificate.scope), *limit, saved])
-        if certificate.horizon and may_close(network):
+        rows = evidence.certificate_rows(certificate, certificate.scope)
+        if failing is not None:
+            word = words.shown(failing.word, machine.alphabet)
+            rows.insert(1, ("exact", f"no greater length can be proved: the model is wrong on {word}"))
+        console.facts(title, [*rows, *limit, saved])
+        if certificate.horizon and failing is None and may_close(network):
             console.then(f"fsa2lrnn verify {typed}, which may prove all lengths")
     return options.NO if certificate.horizon == 0 else 0
+
+
+def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None) -> Refuted | None:
+    """Return a counterexample that is one letter longer than certified, if a short search finds one."""
+    from fsa2lrnn.verification import Budget, Refuted
+    from fsa2lrnn.verification.falsify import falsify
+
+    if horizon is None or horizon > _LONGEST:
+        return None
+    result = falsify(network, machine, Budget(seconds=_SECONDS, length=horizon + 1), options.LACKED)
+    return result if isinstance(result, Refuted) and len(result.word) == horizon + 1 else None
 
 
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:

@@ -48,11 +48,7 @@ def explain(
     machine = sources.read_machine(source, completion, alphabet)
 
     if layer:
-        exported = registry.require("huggingface.folders", "--layer")
-
-        from fsa2lrnn.families.in_use import external_name
-
-        exported.explain(machine, list(map(external_name, layer)), certificates, as_json)
+        registry.require("huggingface.folders", "--layer").explain(machine, layer, certificates, as_json)
         return
 
     from fsa2lrnn.cli import console, explanation

@@ -57,10 +57,10 @@ class LiquidS4Config(ChannelConfig):
 
 
 class LiquidS4Layer(S4Layer):
-    """The recurrence or the published computation, as `config.kernel` selects, with the parameters of `S4Layer`.
+    """A Liquid-S4 layer: the recurrence, or the computation of the published code, as `config.kernel` selects.
 
-    For "polyb" and "kb" the published correction reads the buffers `frozen_inputs`, `frozen_outputs`, `frozen_poles`
-    and `frozen_dt` instead of the parameters; they are saved with the model.
+    The parameters are those of `S4Layer`. For "polyb" and "kb" the published correction reads the buffers
+    `frozen_inputs`, `frozen_outputs`, `frozen_poles` and `frozen_dt` instead; they are saved with the model.
     """
 
     Config = LiquidS4Config

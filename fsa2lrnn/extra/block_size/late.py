@@ -1,9 +1,9 @@
-"""Copies that come late in the chain: the submodules that they need below them are larger than their weight (T31).
+"""Copies of a kind that enter the chain of submodules later than the weight of the kind implies (T31).
 
-Let U contain everything below one copy of a kind F. A submodule W with this copy as its head contains a function f
-outside U that an element of the algebra finds: the element is nilpotent on one line of F and invertible on all other
-kinds. If F is not a constituent of U, W contains everything that f generates. Otherwise f is known up to parameters
-g_1, g_2 … in U, and W contains f·ρ for every ρ that annihilates all of them.
+Let U be the submodule below one copy of a kind F, and W a submodule with this copy as its head. Let η be an element of
+the algebra that is nilpotent on one line of F and invertible on all other kinds, and f a function outside U that some
+power of η annihilates. If F is not a constituent of U, W contains the submodule that f generates. Otherwise W contains
+f plus an unknown combination of functions g_1, g_2 … in U, and so f·ρ for every ρ that annihilates all g_i.
 """
 
 from __future__ import annotations

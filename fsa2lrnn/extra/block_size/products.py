@@ -50,7 +50,10 @@ class Factors(Brief):
 
 
 def factors(delta: np.ndarray, kinds: Sequence[ModuleKind], check: Callable[[], None]) -> Factors:
-    """Return the ranks and inner products of all kinds."""
+    """Return, for each kind, the number of factors needed per letter, and words that rule out inner products.
+
+    `check` is called before each kind, and may raise.
+    """
     is_free = all(len(np.unique(row)) in (1, delta.shape[1]) for row in delta)  # a group and constants: means do
     forbidden = []
     for kind in kinds:

@@ -83,10 +83,13 @@ class Product(OneLayerPlan):
 
 
 def plan(machine: MooreMachine) -> Product:
-    """Return one layer for the machine, minimised first: heads as in `olmo-hybrid`, or products of reflections.
+    """Return one DeltaProduct layer that implements the machine, minimised first.
+
+    If one layer of `olmo-hybrid` suffices, its heads are used. Otherwise each letter is a product of reflections, or of
+    steps that exchange and erase states.
 
     Raises:
-        NotExpressible: if letters are neither permutations nor resets, which proves nothing.
+        NotExpressible: if no construction applies. This does not prove that no such layer exists.
         BudgetExceeded: for a machine with too many states.
 
     >>> from fsa2lrnn.automata import zoo

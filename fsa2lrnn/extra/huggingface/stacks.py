@@ -1,11 +1,11 @@
-"""The decision on stacks of an external layer, for the table of layers in use (`fsa2lrnn.families.in_use`)."""
+"""The decision on stacks of an external layer, for the table of layers in use (`fsa2lrnn.extra.huggingface.in_use`)."""
 
 from __future__ import annotations
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.in_use import Answer
 from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.refuse import answer
-from fsa2lrnn.families.in_use import Answer
 
 
 def decide_stack(machine: MooreMachine, layer: str) -> tuple[Answer, bool, str]:

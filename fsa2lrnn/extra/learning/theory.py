@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.families.channel_covers import IndistinguishableWords, alike_to_channels
+from fsa2lrnn.extra.learning.channel_covers import IndistinguishableWords, alike_to_channels
 from fsa2lrnn.families.householder import BUDGET, HouseholderWitness, householder
 
 

@@ -65,19 +65,19 @@ def rwkv7_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 
 def diagonal_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return x ← a ⊙ x + v, as state and as output."""
+    """Return S ← a ⊙ S + v, as state and as output."""
     S = x["a"] * S + x["v"]
     return S, S
 
 
 def block_diagonal_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return x ← A x + v, as state and as output; A has shape (B, H, b, b)."""
+    """Return S ← A S + v, as state and as output; A has shape (B, H, b, b)."""
     S = (x["A"] * S[..., None, :]).sum(-1) + x["v"]
     return S, S
 
 
 def pd_ssm_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return x ← P diag(d) x + v; column j of P has its single one in row p_j (PD-SSM)."""
+    """Return S ← P diag(d) S + v, as state and as output; column j of P has its single one in row p_j (PD-SSM)."""
     S = torch.zeros_like(S).scatter_add(-1, x["p"].long(), x["d"] * S) + x["v"]
     return S, S
 

@@ -33,7 +33,10 @@ def describe(
 
 
 def letters(op: Operator, case: Case) -> list[str]:
-    """Return one line per token of the first sequence and head after the state, with nonzero entries only."""
+    """Return lines that describe a case: its scale and cuts, its initial state, and the inputs at each token.
+
+    They show nonzero entries of the first sequence and head, for at most `_LINES` tokens.
+    """
     lines = [f"scale {case.scale}" + (f", cut before tokens {list(case.cuts)}" if case.cuts else "")]
     if case.lengths:
         lines[0] += f", packed lengths {list(case.lengths)}"

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import counted
@@ -21,8 +22,6 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing import Repaired
-from fsa2lrnn.repairing.evaluation import LETTERS, EvaluatedRepair
 from fsa2lrnn.verdicts import Proved, Refuted, Scope
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.equivalence import prove_equivalent
@@ -79,7 +78,7 @@ def of_judgements(
         measured = measure(name, model, machine, document, None, assessment.alignment, assessment.scope.ignored)
         reported.append(_learned(name, model, assessment, measured, (provenance or {}).get(name, {})))
         like = measured["inside"]
-        for repair, new in repairs[name]:
+        for repair, new in repairs[name]:  # an `EvaluatedRepair` and its model's `Repaired`
             of = _name(name, repair)
             measured = measure(of, new.model, machine, document, like, ignore=new.scope.ignored)
             reported.append(_repaired(name, repair, new, measured))
@@ -92,7 +91,7 @@ def report_facts(title: str, source: str, machine: MooreMachine, models: list[Mo
     return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), models, versions())
 
 
-def _name(of: str, repair: EvaluatedRepair) -> str:
+def _name(of: str, repair: Any) -> str:
     return f"{of}: {_NAMES[repair.columns, repair.mode]}"
 
 
@@ -107,6 +106,8 @@ def _learned(
     for repair in assessment.repairs:
         if repair.refused is not None:
             notes[f"{_NAMES[repair.columns, repair.mode]}: refused"] = repair.refused
+    if model.is_switched and assessment.proof is None and registry.find("repairing.evaluation") is None:
+        notes["not repaired"] = str(registry.not_installed("repairing", "a repair"))
     return Model(
         name,
         "learned",
@@ -120,13 +121,13 @@ def _learned(
     )
 
 
-def _repaired(of: str, repair: EvaluatedRepair, repaired: Repaired, measured: dict[str, Any]) -> Model:
-    accuracy = repair.accuracy or 0.0
+def _repaired(of: str, repair: Any, repaired: Any, measured: dict[str, Any]) -> Model:
+    accuracy, letters = repair.accuracy or 0.0, f"{repair.letters:,} random letters"
     notes = {
         "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
         f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
         f"{repaired.column_norm_after:.3f} after",
-        "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {repair.dtype}",
+        "right outputs": f"{100 * accuracy:.4f} % along {letters} in {repair.dtype}",
     }
     return Model(
         _name(of, repair),
@@ -135,8 +136,8 @@ def _repaired(of: str, repair: EvaluatedRepair, repaired: Repaired, measured: di
         **measured,
         **proof_facts(repair.certificate, repair.proof),
         scope=_scope(repaired.scope),
-        searched=f"{LETTERS:,} random letters",
-        wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
+        searched=letters,
+        wrong=f"at {100 * (1 - accuracy):.2g} % of {letters}" if accuracy < 1 else None,
         notes=notes,
         provenance=digest_facts(repaired.model),
     )

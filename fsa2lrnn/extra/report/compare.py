@@ -152,7 +152,11 @@ def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
     if judgement.falsified is not None:
         rows += failure_rows(judgement.falsified)
     if judgement.certificate is not None:
-        rows += evidence.certificate_rows(judgement.certificate, judgement.scope)
+        proved = evidence.certificate_rows(judgement.certificate, judgement.scope)
+        failing = judgement.falsified.position if isinstance(judgement.falsified, Refuted) else None
+        if failing is not None and judgement.certificate.horizon == failing - 1:
+            proved.insert(1, ("exact", "no greater length can be proved: see the counterexample"))
+        rows += proved
     if judgement.proof is not None:
         rows += [*judgement.proof.in_words()]
     for repair in judgement.repairs:

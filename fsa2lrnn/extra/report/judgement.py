@@ -14,9 +14,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cli.evidence import certified_length, proof_json
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
@@ -24,8 +26,6 @@ from fsa2lrnn.extra.report.align import Alignment, align
 from fsa2lrnn.extraction import Extraction, extract_learned
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.optional import require
-from fsa2lrnn.repairing import Columns, Mode
-from fsa2lrnn.repairing.evaluation import EvaluatedRepair, certified_length, evaluate_repair, proof_json
 from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
@@ -35,7 +35,7 @@ from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 PAIRS = 100_000  # of states, the bound of a proof
-REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
+REPAIRS = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))  # columns and mode of each
 _SHARES = {"extract": 0.2, "prove": 0.4, "falsify": 0.4, "certify": 0.4}  # of the remaining time
 _LEAST = 0.01  # seconds per search
 
@@ -50,7 +50,8 @@ class ModelAssessment(Brief):
         extraction: the extracted machine, or the reason why there is none.
         isomorphic: whether that machine is equivalent to the target, where outputs count.
         alignment: the alignment of a model of one layer over letters.
-        repairs: the repairs of a model of one layer over letters.
+        repairs: the repairs of a model of one layer over letters, if the extra "repairing" is installed: each is an
+            `EvaluatedRepair` of that extra.
         scope: the outputs that counted in all steps.
         seconds: the time of each step.
         proof: a proof of correctness on all words except the empty one.
@@ -61,7 +62,7 @@ class ModelAssessment(Brief):
     extraction: Extraction | str
     isomorphic: bool
     alignment: Alignment | None
-    repairs: tuple[EvaluatedRepair, ...]
+    repairs: tuple[Any, ...]
     scope: Scope
     seconds: dict[str, float]
     proof: Proved | None = None
@@ -149,13 +150,14 @@ def judge(
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
     repairs = []
-    for i, (columns, mode) in enumerate(REPAIRS if one_layer and proof is None else ()):
+    repairing: Any = registry.find("repairing.evaluation")
+    for i, (columns, mode) in enumerate(REPAIRS if repairing and one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
             limit = deadline.share(1 / (len(REPAIRS) - i))
             try:
-                repairs.append(evaluate_repair(model, machine, columns, mode, work, ignored, limit))
+                repairs.append(repairing.evaluate_repair(model, machine, columns, mode, work, ignored, limit))
             except OutOfTime as error:
-                repairs.append(EvaluatedRepair(columns, mode, str(error)))
+                repairs.append(repairing.EvaluatedRepair(columns, mode, str(error)))
     return ModelAssessment(
         falsified, certificate, extraction, isomorphic, alignment, tuple(repairs), goal.scope, took, proof
     )

@@ -24,7 +24,10 @@ _LONGEST = 10**7
 
 
 def find_tail(replay: TubeReplay, sets: Sets, deadline: Deadline = NEVER) -> tuple[Tail, ...]:
-    """Return a tail whose first sets contain these and keep the output right, or () if none is found in time."""
+    """Return a tail that contains these sets and has positive margins, or () if none is found before the deadline.
+
+    The tail is one `Tail` that is invariant under every letter, or consecutive ones that grow slowly (ramps).
+    """
     steps = replay.wide.steps
     hull = _all_nodes(steps, replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0]))
     for i in range(1, _SETTLING + 1):

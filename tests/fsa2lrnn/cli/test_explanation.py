@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import cascades, console, explanation
 from fsa2lrnn.compile.choice import best_cascade
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import MissingPackage, NotExpressible, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
 
@@ -36,6 +37,7 @@ def test_the_families_of_ab_star(capsys):
     assert facts["blocks"]["any_depth"]["upper"] == 1
 
 
+@pytest.mark.extra("huggingface")
 def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
     assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
@@ -55,7 +57,7 @@ def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
         recheck(json.loads(file.read_text()))
 
 
-@pytest.mark.extra("block_size")
+@pytest.mark.extra("block_size", "huggingface")
 def test_the_table_for_people(capsys, monkeypatch):
     monkeypatch.setattr(explanation.console.out, "width", 500)
     explanation.main(zoo.ab_star(), [], None, as_json=False)
@@ -89,6 +91,21 @@ def test_a_time_limit_is_said_once(capsys, monkeypatch):
     assert "the time limit passed before all questions were decided: allow more seconds, as --max-seconds 14\n" in out
     assert "give more seconds" not in out
     assert re.search(r"\nnone +no cascade .*\(.* and \d more: searching for a cascade: time limit\)", out)
+
+
+def test_without_the_extra_on_layers_they_are_left_out_and_it_is_named(capsys, monkeypatch):
+    installed = registry.find
+    monkeypatch.setattr(registry, "find", lambda name: None if name.startswith("huggingface") else installed(name))
+    monkeypatch.setattr(explanation.console.out, "width", 500)
+    explanation.main(zoo.sum_mod(2), [], None, as_json=False)
+    assert "which layer should I use?\nnot decided  the table of layers needs the extra 'huggingface'" in (
+        capsys.readouterr().out
+    )
+    facts = explained(capsys, zoo.sum_mod(2))
+    assert (facts["layers"], facts["layers_in_use"], facts["families"]["lti"]["answer"]) == ({}, None, "no")
+    for name in ("s4d", "rwkv4"):  # a family's "yes" is not always the layer's
+        with pytest.raises(MissingPackage, match=f"family '{name}' is not known, .* needs the extra 'huggingface'"):
+            explanation.main(zoo.parity(), [name], None, as_json=True)
 
 
 @pytest.mark.extra("huggingface")

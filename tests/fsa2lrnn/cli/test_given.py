@@ -106,7 +106,6 @@ def test_options_load_nothing_heavy_and_shares():
 
 def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import compile as compiler
-    from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
     from fsa2lrnn.extraction import learned
@@ -116,7 +115,6 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
     from fsa2lrnn.training import data, settings
 
-    assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
@@ -125,7 +123,6 @@ def test_the_choices_are_those_of_the_code():
     trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]
     assert list(options.LAYERS) == trained
     assert get_args(options.Layout) == get_args(compiler.Layout)
-    assert get_args(options.RepairMode) == (*get_args(repairing.Mode), "distil")
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS

@@ -8,7 +8,7 @@ from hypothesis import given
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition import search
 from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cost
-from fsa2lrnn.decomposition.description import to_dot
+from fsa2lrnn.decomposition.description import describe, to_dot
 from fsa2lrnn.decomposition.search import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
@@ -123,6 +123,32 @@ def test_the_total_is_the_sum_of_its_parts():
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pydot's own, of pyparsing's old names
+
+
+def test_cascades_in_words():
+    cascade = decompose(zoo.mod_arith(5, "register")).cascade
+    assert describe(cascade)[-1] == (
+        "layer 1, sum",
+        "5 states, permutation: a one-hot block of 5; reads the letter, and the states before it of component 0 and "
+        "term",
+    )
+    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
+    assert describe(now)[-1][1].endswith("reads the letter, and the states after it of component 0 and term")
+    cascade = decompose(zoo.dyck(2, 5)).cascade
+    text = to_dot(cascade)
+    assert "reads all 4 below" in text
+    assert "-> c4" not in text.replace("layer4 -> c4", "")
+    assert describe(cascade)[4][1].endswith("reads the letter, and the states before it of all 4 components below")
+    assert describe(cascade)[3][1].endswith("of tile at height 6, tile at height 5 and tile at height 4")
+    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
+    assert "arrow: its state after the letter is read too" in to_dot(now)
+    assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
+    still = MooreMachine([[0]], [True])
+    assert describe(decompose(still).cascade) == [
+        ("layer 0, component 0", "1 state, trivial: a channel that stays 0; reads the letter")
+    ]
+    cascade = decompose(zoo.random_dfa(12, 3, seed=2, minimal=True), units=lambda _: 0).cascade
+    assert any(" of the 9 components below" in what for _, what in describe(cascade))
 
 
 def test_the_drawing_has_a_box_for_each_component_a_row_for_each_layer_and_an_arrow_for_each_read():

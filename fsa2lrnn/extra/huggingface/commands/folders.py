@@ -63,9 +63,10 @@ def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
 
 def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
     """Print for each layer whether it can represent a machine, and write certificates of refusals into a folder."""
+    from fsa2lrnn.extra.huggingface.in_use import external_name
     from fsa2lrnn.extra.huggingface.refuse import answer
 
-    found = {layer: answer(machine, layer) for layer in layers}
+    found = {layer: answer(machine, layer) for layer in map(external_name, layers)}
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         for layer, said in found.items():

@@ -25,14 +25,14 @@ FLOATS = 2**26  # that one call may need beside the weights, as counted here: 25
 
 @dataclass(frozen=True)
 class Architecture(ABC):
-    """One architecture of transformers.
+    """The observer of one model architecture of the `transformers` package; subclasses define its recurrence.
 
     Args:
-        kind: the name of its file, and its model_type unless `model_type` is given.
-        prefix: of its classes: OlmoHybrid.
-        mixer: the class of a layer with a state.
-        body: the class of the model without its head, less the prefix.
-        model_type: in the configuration of a text model; "" if it is `kind`.
+        kind: the name of the architecture's folder in `transformers.models`.
+        prefix: the prefix of its class names, such as "OlmoHybrid".
+        mixer: the name of the class of its recurrent layers.
+        body: the name of the class of the model without its head, after the prefix.
+        model_type: the `model_type` in the configuration of a text model; "" if it is `kind`.
     """
 
     kind: str

@@ -1,24 +1,26 @@
 """Facts of models, gathered and written."""
 
 import json
+import xml.etree.ElementTree as ET
 from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
 import torch
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.facts import FAR, NEAR, Learning, Model, ReportFacts, repairs_of, verdict
+from fsa2lrnn.extra.report.facts import FAR, NEAR, LayerHead, Learning, Model, ReportFacts, repairs_of, verdict
 from fsa2lrnn.extra.report.gather import heads_of, inside, machine_facts, plane
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
 
@@ -142,6 +144,26 @@ def layers(*heads):
     return page.partition("<h3>Its layers, from below</h3>")[2].partition("</details>")[0]
 
 
+def test_every_head_is_drawn_in_the_row_of_its_layer():
+    found = layers(
+        LayerHead(0, 0, 2, 2, [], False, BIT), LayerHead(0, 1, 2, 1, [], False, None),
+        LayerHead(1, 0, 2, 2, [0], True, BIT), LayerHead(1, 1, 99, 99, [0, 1], False, None),
+    )  # fmt: skip
+    root = ET.fromstring(f"<div>{found}</div>")
+    assert [title.text for title in root.iter("h4")] == ["Layer 0", "Layer 1"]
+    captions = [caption.text for caption in root.iter("figcaption")]
+    assert captions == [
+        "head 0: 2 states of a block of 2; reads the letter.",
+        "head 1: stays in one state",
+        "head 0: 2 states of a block of 2; reads the letter, the one before and head 0 of layer 0.",
+        "head 1: 99 states of a block of 99; reads the letter, head 0 of layer 0 and head 1 of layer 0; too many "
+        "states to draw",
+    ]
+    assert len(list(root.iter("svg"))) == 2
+    titles = [title.text for title in root.iter("title")]
+    assert titles.count("1 → 2: 1?") == titles.count("2 → 2: 0, 1?") == 2
+
+
 FEW = {"lengths": (10, 30), "n_words": 40, "letters": 1_200}
 
 
@@ -177,6 +199,14 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")
     assert learned.notes["dyadic: refused"] == "too small"
+
+
+def test_without_the_extra_on_repairs_the_page_says_so(judged, monkeypatch):
+    judgement, model, _ = judged
+    monkeypatch.setattr(registry, "find", lambda _: None)
+    found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, repairs=())}, FEW)
+    assert [model.kind for model in found.models] == ["learned", "constructed"]
+    assert "a repair needs the extra 'repairing'" in found.models[0].notes["not repaired"]
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():

@@ -17,6 +17,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning import Recipe
 from fsa2lrnn.extra.learning.attempt import network
 from fsa2lrnn.extra.learning.saving import read_finished
+from fsa2lrnn.extra.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.extra.report import compare as comparison
 from fsa2lrnn.extra.report import judgement as judging
 from fsa2lrnn.extra.report.compare import CONSTRUCTED, compare, judgement_rows, plot, table
@@ -26,7 +27,6 @@ from fsa2lrnn.extra.report.learned import assemble_learned
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.falsify import Budget
 
@@ -82,7 +82,7 @@ def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_repair():
 
 @pytest.mark.usefixtures("short_certificates")
 def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other(monkeypatch):
-    monkeypatch.setattr(judging, "REPAIRS", ())
+    monkeypatch.setattr(judging.registry, "find", lambda _: None)  # as without the extra on repairs
     found = judge(compile_machine(zoo.length_mod(3)), zoo.length_mod(4), Budget(seconds=2, length=20))
     assert (found.proof, found.failure) == (None, 3)
     assert list(found.seconds) == ["extract", "prove", "falsify", "certify", "align"]

@@ -1,6 +1,7 @@
 """The guided search for counterexamples and its parts."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -26,7 +27,9 @@ from fsa2lrnn.verification.falsify.long_words import (
     random,
     read_side_by_side,
     shorten,
+    variants,
 )
+from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback
 
 MACHINE = zoo.even_pair(2)
 
@@ -259,10 +262,46 @@ def judge():
     return ModelComparison(leaking(0.03), MACHINE)
 
 
+@pytest.fixture(scope="module")
+def points(judge):
+    """The states after a few random words of 5 letters, by the machine's."""
+    tokens = judge.goal.random_words(np.random.default_rng(0), 40, 5)
+    x = judge.runner.tables.run(torch.from_numpy(tokens))[:, -1].flatten(1).double().numpy()
+    q = judge.goal.path(tokens)[:, -1]
+    return {int(state): x[q == state] for state in np.unique(q)}
+
+
+def test_a_tangent_is_the_lead_of_the_wrong_output_where_it_is_taken(judge, points):
+    pull = FunctionalPullback(judge.runner.tables, judge.goal)
+    targets = pull.targets(points)
+    wanted = judge.goal.wanted
+    assert set(targets) == {FailureTarget(q, y) for q in points for y in range(judge.goal.known) if y != wanted[q]}
+    ahead = [pull.ahead(target, points) for target in targets]
+    assert sorted(ahead, reverse=True) == ahead
+    for target, lead in zip(targets, ahead, strict=True):
+        found = pull.tangents(target, points)[target.q].at(points[target.q])
+        assert np.isclose(found, lead).any()
+    assert pull.tangents(FailureTarget(99, 0), points) == {}
+    assert pull.ahead(FailureTarget(99, 0), points) == -np.inf
+
+
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 
 
 NEVER_EVEN_AGAIN = MooreMachine([[0, 1], [1, 1]], [0, 1])
+
+
+@given(st.lists(st.integers(0, 2), max_size=8))
+def test_variants_hold_every_cut_and_every_replaced_letter(word):
+    found = {tuple(row) for row in variants(np.array(word, np.int64), 3).tolist()}
+    n = len(word)
+    for i, j in itertools.combinations(range(n + 1), 2):
+        cut = tuple(word[:i] + word[j:])
+        assert any(row[: len(cut)] == cut for row in found) or not cut
+    for i, a in itertools.product(range(n - 1), range(3)):
+        if a != word[i]:
+            assert (*word[:i], a, *word[i + 1 : -1]) in found
+    assert all(len(row) == n - 1 for row in found)
 
 
 def test_shortest_words_are_reached():

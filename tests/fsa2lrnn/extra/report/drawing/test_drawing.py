@@ -1,5 +1,6 @@
 """Drawn automata: layout, labels, boxes and files."""
 
+import io
 import math
 import re
 import string
@@ -16,7 +17,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
-from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, overlap, points_of
+from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, overlap, place_labels, points_of
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
@@ -115,6 +116,13 @@ def rects(svg):
 
 def are_apart(drawn):
     return overlap(drawn, drawn).sum() == len(drawn)
+
+
+def test_a_label_without_a_free_place_is_left_out():
+    straight = {(0, 1): np.array([[0.0, 0], [33, 0], [67, 0], [100, 0]])}
+    assert place_labels(straight, {(0, 1): 30.0}, np.array([[-100.0, -100, 300, 300]])) == {}
+    assert place_labels(straight, {(0, 1): 30.0}, np.array([[0.0, -30, 100, 0]]))[0, 1][1] > 0
+    assert place_labels({}, {}, np.empty((0, 4))) == {}
 
 
 TASKS = (
@@ -219,6 +227,36 @@ def test_graphviz_draws_where_it_is_installed(tmp_path, monkeypatch):
     assert repr(machine.draw()) == "Drawing(23 characters of SVG)"
     program(tmp_path, "exit 1")
     assert str(machine.draw()) == machine.to_svg()
+
+
+def test_machines_as_drawn_and_as_tables():
+    def named(*labels):
+        return DrawnMachine.of([[0] * len(labels)], labels, 0, "a", labels).names
+
+    assert named("p", "q") == ["p", "q"]
+    assert named("p", "much too long") == ["0", "1"]
+    assert named(1, "1") == ["0", "1"]
+    machine = DrawnMachine.of([[1, 1], [1, 0]], [False, True], 0, [("x", 1), "b"])
+    assert machine.accepting == [False, True]
+    assert machine.alphabet == ["x, 1", "b"]
+    assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
+    assert DrawnMachine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
+    assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
+
+
+def test_circles_of_the_layout_and_dollars():
+    image = pytest.importorskip("matplotlib.image")
+    machine = drawn(zoo.even_pair(5).minimise())
+    layout, pixels = lay_out(machine), image.imread(io.BytesIO(png(machine)))
+    height, width = pixels.shape[:2]
+    assert abs(width - 2 * layout.size[0]) <= 2
+    assert abs(height - 2 * layout.size[1]) <= 2
+    for x, y in layout.places:
+        inside = pixels[round(2 * (y - layout.radius + 5)), round(2 * x), :3]
+        assert np.abs(inside - np.array([0xEA, 0xF0, 0xFC]) / 255).max() < 0.02
+    assert (pixels[0, :, :3] == 1).all()
+    pytest.importorskip("matplotlib")
+    assert png(DrawnMachine.of([[0], [0]], ["$x$"], 0, ["$", "\\frac{"]))[:4] == b"\x89PNG"
 
 
 def test_what_is_refused(monkeypatch):

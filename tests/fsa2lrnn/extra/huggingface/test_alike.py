@@ -9,8 +9,9 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.families import RejectedCertificate, alike, recheck, represent
-from fsa2lrnn.families.alike import confused
+from fsa2lrnn.extra.huggingface import alike
+from fsa2lrnn.extra.huggingface.alike import confused
+from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.testing.strategies import machines
 
 KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention")

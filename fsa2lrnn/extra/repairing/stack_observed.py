@@ -8,11 +8,11 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.repairing.lookups import LookUp
+from fsa2lrnn.extra.repairing.observed import RepairStates, times_met
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.repairing.lookups import LookUp
-from fsa2lrnn.repairing.observed import RepairStates, times_met
 
 _WORDS, _LETTERS, AT_ONCE = 2_000, 32, 128
 

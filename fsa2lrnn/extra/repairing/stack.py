@@ -19,19 +19,14 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.extraction.walk import FrontierSuccessors, Interner
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import BlockLayerConfig
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.repairing.columns import column_norm
-from fsa2lrnn.repairing.lookups import LookUp
-from fsa2lrnn.repairing.observed import RepairStates
-from fsa2lrnn.repairing.partition import held_partitions
-from fsa2lrnn.repairing.probe import Block
-from fsa2lrnn.repairing.result import Change, Repaired
-from fsa2lrnn.repairing.stack_blocks import DETAILS, UNIT, BlockBounds, deadbeat_block, forgetting_block
-from fsa2lrnn.repairing.stack_observed import (
+from fsa2lrnn.extra.repairing.columns import column_norm
+from fsa2lrnn.extra.repairing.lookups import LookUp
+from fsa2lrnn.extra.repairing.observed import RepairStates
+from fsa2lrnn.extra.repairing.partition import held_partitions
+from fsa2lrnn.extra.repairing.probe import Block
+from fsa2lrnn.extra.repairing.result import Change, Repaired
+from fsa2lrnn.extra.repairing.stack_blocks import DETAILS, UNIT, BlockBounds, deadbeat_block, forgetting_block
+from fsa2lrnn.extra.repairing.stack_observed import (
     AT_ONCE,
     LayerInputs,
     StackObservations,
@@ -41,6 +36,11 @@ from fsa2lrnn.repairing.stack_observed import (
     means_of,
     observe_stack,
 )
+from fsa2lrnn.extraction import ModelSystem
+from fsa2lrnn.extraction.walk import FrontierSuccessors, Interner
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import Specification

@@ -1,4 +1,4 @@
-"""Repair: the least change after which a trained layer implements an exact image of its machine (L6, §8).
+"""Repair a trained model: `repair` and `snap`.
 
 `repair` observes the states of the model while it is right (`observed`), finds in each block the nearest exact affine
 image of the machine (`representation`), fits the read-out of that image, and changes the tables as little as its
@@ -17,14 +17,14 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.repairing.columns import cvxpy
+from fsa2lrnn.extra.repairing.observed import RepairStates, observe
+from fsa2lrnn.extra.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
+from fsa2lrnn.extra.repairing.stack import repair_stack
+from fsa2lrnn.extra.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.columns import cvxpy
-from fsa2lrnn.repairing.observed import RepairStates, observe
-from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.repairing.stack import repair_stack
-from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.verification.specification import specification_of
 
 __all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]

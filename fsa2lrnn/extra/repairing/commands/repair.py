@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.lrnn.model import LRNN
 
+# Copies of types elsewhere, because importing these would import torch. A test compares them.
+Columns = Literal["keep", "p<=1"]
+RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
+
 
 def repair(
     model: options.LearnedModel,
     source: options.Source,
     output: options.ModelOutput = None,
-    columns: Annotated[
-        options.Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")
-    ] = "keep",
+    columns: Annotated[Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")] = "keep",
     mode: Annotated[
-        options.RepairMode,
+        RepairMode,
         typer.Option(
             help="least: the least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not "
             "round; distil: a new layer"
@@ -51,9 +53,9 @@ def repair(
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
     from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.extra.repairing import snap as snapped
+    from fsa2lrnn.extra.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
     from fsa2lrnn.lrnn.checkpoint import save
-    from fsa2lrnn.repairing import snap as snapped
-    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
 
     if mode == "distil":  # train a new layer on the model's outputs
         from fsa2lrnn import registry

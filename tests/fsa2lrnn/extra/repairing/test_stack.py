@@ -8,9 +8,9 @@ import torch
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, repair
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.repairing.lookups import LookUp
-from fsa2lrnn.repairing.partition import close, held_partitions
-from fsa2lrnn.repairing.stack import lead
+from fsa2lrnn.extra.repairing.lookups import LookUp
+from fsa2lrnn.extra.repairing.partition import close, held_partitions
+from fsa2lrnn.extra.repairing.stack import lead
 
 
 def cascade(source, noise, **options):
@@ -27,7 +27,7 @@ def cascade(source, noise, **options):
 
 @pytest.mark.slow
 def test_the_kept_model_of_three_layers_is_repaired_and_proved():
-    kept = Path(__file__).parents[3] / "experiments/models/arith5/seed-0.safetensors"
+    kept = Path(__file__).parents[4] / "experiments/models/arith5/seed-0.safetensors"
     model, machine = load(kept), MooreMachine.from_source("task:mod_arith(5)")
     repaired = repair(model, machine, mode="dyadic", ignore="lacked")
     assert isinstance(prove_equivalent(repaired.model, machine, empty_word=False, ignore="lacked"), Proved)

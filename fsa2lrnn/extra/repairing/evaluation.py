@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cli.evidence import certified_length, proof_json
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.extra.repairing.public import Columns, Mode, Repaired, repair
+from fsa2lrnn.extra.repairing.stack_observed import in_float64
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.multi_step import walk
 from fsa2lrnn.optional import require
-from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
-from fsa2lrnn.repairing.stack_observed import in_float64
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
@@ -52,13 +53,14 @@ class EvaluatedRepair(Brief):
     accuracy: float | None = None
     certificate: Certificate | None = None
     proof: Proved | None = None
+    letters: ClassVar[int] = LETTERS
 
     def to_json(self) -> dict[str, Any]:
         """Return the evaluation as a JSON object, without the model and the sets."""
         value: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
         if self.repaired is None:
             return value
-        value |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": LETTERS}
+        value |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": self.letters}
         value |= {
             name: value
             for name, value in self.repaired.to_json().items()
@@ -135,14 +137,3 @@ def long_accuracy(
             wrong += int(goal.is_wrong(output_numbers(logits[0]), states).sum())
             counted += int(goal.counts[states].sum())
     return (counted - wrong) / counted if counted else 1.0
-
-
-def proof_json(proof: Proved) -> dict[str, Any]:
-    """Return what a proof covers, as a JSON object."""
-    covered = {**vars(proof.covers), "covered": str(proof.covers)}
-    return {"joint_states": proof.pairs, "digest": proof.digest, **covered}
-
-
-def certified_length(certificate: Certificate) -> int | str:
-    """Return the certified length, "all lengths" where there is no bound."""
-    return "all lengths" if certificate.horizon is None else certificate.horizon

@@ -37,8 +37,8 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.extra.huggingface.alike import confused
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
-from fsa2lrnn.families.alike import confused
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.identities import Family
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.repairing.dyadic import PLACES, DeadbeatBlock, ridge, round_near
-from fsa2lrnn.repairing.probe import Block, ReadoutProbe
-from fsa2lrnn.repairing.representation import Representation
-from fsa2lrnn.repairing.stack_observed import LayerInputs, means_of
+from fsa2lrnn.extra.repairing.dyadic import PLACES, DeadbeatBlock, ridge, round_near
+from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe
+from fsa2lrnn.extra.repairing.representation import Representation
+from fsa2lrnn.extra.repairing.stack_observed import LayerInputs, means_of
 
 DETAILS = ("input and class before", "input and class after", "class after")
 """What the state of a block depends on, most first."""
