@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import Coordinate, ReluGate, boxes, features, synthesise
+from fsa2lrnn.gates.cover import Table
 
 
 @st.composite
@@ -60,6 +61,74 @@ def test_few_rules_are_covered_by_few_boxes():
     keys = np.unique(rng.integers(0, 4, (20_000, 12)), axis=0)
     labels = np.where((keys[:, 3] == 1) & (keys[:, 7] != 2), 1, np.where(np.isin(keys[:, 5], [0, 2]), 2, 0))
     assert len(boxes(keys, labels)[0]) <= 6
+
+
+def smallest_cover(keys, good):
+    """By brute force: the least number of boxes that hold each good key once and no other."""
+    values = [sorted(set(column)) for column in keys.T.tolist()]
+    subsets = [[frozenset(c) for r in range(1, len(v) + 1) for c in itertools.combinations(v, r)] for v in values]
+    masks = set()
+    for sets in itertools.product(*subsets):
+        inside = [all(x in s for x, s in zip(key, sets, strict=True)) for key in keys.tolist()]
+        if any(inside) and not any(i and not g for i, g in zip(inside, good, strict=True)):
+            masks.add(sum(1 << n for n, i in enumerate(inside) if i))
+    target = sum(1 << n for n, g in enumerate(good) if g)
+    reached, count = {0}, 0
+    while target not in reached:
+        reached = {r | m for r in reached for m in masks if not r & m}
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_more_than_a_quarter_above_the_least_on_small_tables(seed):
+    rng = np.random.default_rng(seed)
+    keys = grid(3, 3)
+    found_all, least_all = 0, 0
+    for _ in range(10):
+        labels = rng.integers(0, 2, len(keys))
+        found, default = boxes(keys, labels)
+        found_all += len(found)
+        least_all += smallest_cover(keys, labels != default)
+    assert found_all <= 1.25 * least_all
+
+
+def held(sets, keys):
+    return np.array([all(x in s for x, s in zip(key, sets, strict=True)) for key in keys.tolist()])
+
+
+@given(st.data())
+def test_a_cover_holds_each_good_key_once_and_no_other_even_without_work_to_spend(data):
+    keys, labels = data.draw(labelled_tables())
+    good = labels == labels[0]
+    lazy = Table(keys)
+    lazy.work = 0
+    for table in (Table(keys), lazy):
+        assert (sum(held(sets, keys).astype(int) for sets in table.cover(good, None)) == good).all()
+
+
+def few_of_many(seed):
+    """Some 80 of 729 possible keys, two in five of them good."""
+    rng = np.random.default_rng(seed)
+    keys = np.unique(rng.integers(0, 3, (80, 6)), axis=0)
+    return keys, rng.random(len(keys)) < 0.4
+
+
+def test_growing_makes_use_of_keys_that_are_not_there_and_decision_trees_find_rules():
+    total = 0
+    for keys, good in map(few_of_many, range(20)):
+        found = Table(keys).cover(good, None)
+        assert (sum(held(sets, keys).astype(int) for sets in found) == good).all()
+        total += len(found)
+    assert total <= 195
+    rng = np.random.default_rng(0)
+    keys = np.unique(rng.integers(0, 4, (2_000, 8)), axis=0)
+    table = Table(keys)
+    table.work = 0
+    good = ((keys[:, 3] == 1) & (keys[:, 7] != 2)) | np.isin(keys[:, 5], [0, 2])
+    assert len(table.cover(good, None)) == 2
+    keys = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 0], [0, 3, 3]])
+    assert len(Table(keys).cover(np.array([True, True, False, False]), None)) == 1
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 2**32 - 1))
