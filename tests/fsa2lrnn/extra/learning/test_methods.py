@@ -250,6 +250,23 @@ def test_kernels_as_python(monkeypatch):
     assert plain[1:] == compiled[1:]
 
 
+def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_once():
+    f, tokens = np.array([[1, 2, 0], [0, 1, 2]]), np.array([[0, 1, 0, 1]])
+    labels, cost = np.array([[-1, 0, 1, 0, 1]]), np.random.default_rng(0).random((2, 3))
+
+    def total(first):
+        q, sum_of = first, cost[labels[0, 1], first]
+        for k in range(1, 4):
+            q = f[tokens[0, k], q]
+            sum_of += cost[labels[0, k + 1], q]
+        return sum_of
+
+    direct, split = patching._gains(f, 0, tokens, labels, cost)
+    for to in range(3):
+        assert direct[0, 0, to] == pytest.approx(total(to) - total(f[0, 0]))
+    assert not split[:, :, 0].any() or split[0, 0, 1].any()
+
+
 def test_wrong_digits_show_and_only_legal_words_count():
     target = zoo.mod_arith(2).minimise()
     sampler = make_sampler("task", target, "task:mod_arith(2)")

@@ -17,7 +17,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes
-from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, overlap, place_labels, points_of
+from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
@@ -162,6 +162,33 @@ def check(machine):
 def test_known_machines_have_a_label_an_arrow(source):
     layout, n_labels = check(drawn(MooreMachine.from_source(source).minimise()))
     assert layout.is_dense or n_labels == len(layout.arrows)
+
+
+def ambiguous(machine):
+    """The edges whose label is not nearer to its own arrow than to any other, and the number of labels."""
+    layout, found, n = lay_out(machine), [], 0
+    for arrow in layout.arrows:
+        if arrow.label is None:
+            continue
+        n += 1
+        box = boxes_around(arrow.label, width(arrow.letters), HEIGHT)[None]
+        others = [other.curve for other in layout.arrows if other is not arrow]
+        own, *rest = (gaps(box, np.tile(points_of(curve), 2)).min() for curve in (arrow.curve, layout.start, *others))
+        if own >= min(rest):
+            found.append(arrow.edge)
+    return found, n
+
+
+CLEAR = (
+    *(f"task:{task}" for task in TASKS if task not in ("sum_mod(12)", "group(S4)", "mod_arith(5)")),
+    *(f"regex:{regex}" for regex in REGEXES),
+    "task:mod_arith(3)", "task:tomita(4)", "regex:(a|b)*abb",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("source", CLEAR)
+def test_each_label_is_nearer_to_its_own_arrow_than_to_any_other(source):
+    assert ambiguous(drawn(MooreMachine.from_source(source).minimise()))[0] == []
 
 
 @given(strategies.machines(max_states=12))
