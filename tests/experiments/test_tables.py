@@ -2,7 +2,7 @@
 
 import pytest
 
-from experiments import learned_sizes, results_io
+from experiments import figures, learned_sizes, pictures, results_io
 from experiments.learned_sizes import Threshold
 from experiments.resumable import known_rows, run_due
 
@@ -46,3 +46,19 @@ def test_a_study_that_stopped_goes_on(tmp_path, monkeypatch):
     rows = run_due(plan, ("task", "seed"), known_rows("study"), run, write)
     assert [row["nth"] for row in rows] == [0, 1, 2]
     assert rows == known_rows("study")
+
+
+DRAWN = pictures.pictures()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_picture_is_regenerated_as_it_stands(name):
+    assert (pictures.FOLDER / name).read_text(encoding="utf-8") == DRAWN[name]
+
+
+CHAINS = results_io.read("block_sizes")["results"]["chains"]
+
+
+@pytest.mark.parametrize("source", CHAINS)
+def test_a_figure_is_regenerated_as_it_stands(source):
+    assert figures.path_of(source).read_text(encoding="utf-8") == figures.chain(CHAINS[source])

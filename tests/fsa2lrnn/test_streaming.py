@@ -175,14 +175,6 @@ def tables(draw):
     return np.array(drawn, np.int64).reshape(len(drawn), width)
 
 
-@given(tables())
-def test_distinct_rows_are_those_of_numpy(rows):
-    found, number = distinct_rows(rows)
-    expected, inverse = np.unique(rows, axis=0, return_inverse=True)
-    assert found.tolist() == expected.tolist()
-    assert number.tolist() == inverse.reshape(-1).tolist()
-
-
 @pytest.mark.parametrize("width", [8, 13, 40])
 def test_rows_of_more_codes_than_fit_an_integer(width):
     rng = np.random.default_rng(0)

@@ -5,15 +5,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 
 from experiments import results_io
 from experiments.studies import block_sizes, certified_gap
-from experiments.studies.certified_gap import Words, gap, linear_margin
+from experiments.studies.certified_gap import gap
 from experiments.studies.certified_twice import are_alike
-from experiments.studies.joint_directions import reach
 from experiments.studies.keep_models import MODELS, keep
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError
@@ -22,21 +20,6 @@ from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.seeds import RunPlan, run_seed
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.verification.plain import checked
-from fsa2lrnn.verification.specification import specification_of
-
-
-def test_a_linear_bound_is_the_margin_of_single_states_and_below_it_for_several():
-    affine = switched(load(MODELS / "sum2/seed-2.safetensors"))
-    tables, target = checked(affine), specification_of(affine, zoo.sum_mod(2)).target
-    x0 = tables.weights["x0"]
-    words = Words(np.array([target.start]), np.zeros(1, int), np.zeros(1, int), x0[None])
-    for _ in range(8):
-        words = certified_gap._read(tables, target, words, 2**8)
-    least = certified_gap._least_margin(tables, target, words)
-    assert linear_margin(tables, target, words, 8) == pytest.approx(least)
-    merged = Words(words.state, 0 * words.letters, words.beam, words.x)
-    assert linear_margin(tables, target, merged, 8) < least
 
 
 @pytest.mark.slow
@@ -47,16 +30,6 @@ def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_
     assert row["memory"] == 2
     assert 0 < row["sets"] <= row["sets_without_rounding"] < row["hull"] <= row["linear"] <= row["samples"] <= 571
     assert 0 < row["growth"]["balls"] < row["growth"]["per_letter"]
-
-
-@pytest.mark.slow
-def test_directions_that_are_carried_without_loss_reach_further_than_the_sets_as_they_are():
-    affine = switched(load(MODELS / "sum2/seed-2.safetensors"))
-    tables, target = checked(affine), specification_of(affine, zoo.sum_mod(2)).target
-    row = reach(tables, target, 571, most_sets=8)
-    assert row["memory"] == 2
-    assert 0 < row["sets"] < row["carried"] <= row["units"] <= row["functions"] < 571
-    assert row["turn"] > 0
 
 
 COMMITTED = results_io.read("certified_twice")["results"]
@@ -89,11 +62,6 @@ def test_a_row_is_regenerated_as_it_stands(source):
 @pytest.mark.parametrize("source", ROWS)
 def test_every_row_is_regenerated_as_it_stands(source):
     assert but_seconds(block_sizes.row(source)) == but_seconds(ROWS[source])
-
-
-@pytest.mark.slow
-def test_machines_at_random_are_as_they_were():
-    assert block_sizes.summary([block_sizes.row(source) for source in block_sizes.HELD_OUT]) == RESULTS["held_out"]
 
 
 def test_chains_end_the_example_prints_and_states_are_named(capsys):

@@ -6,31 +6,16 @@ import pytest
 
 from experiments import results_io
 from experiments.studies import cascades as cascade_table
-from experiments.studies import learned as learned_table
-from experiments.studies import learned_cascades
 from experiments.studies.cascades import MACHINES, RANDOM, REFERENCES
 from experiments.studies.hard_families import run_one as run_one_of_hard_families
 from experiments.studies.keep_models import MODELS
 from experiments.studies.learn_and_prove import random_tasks, run_one
 from experiments.studies.learn_and_prove import table as table_of_learn_and_prove
-from experiments.studies.learned import searched, summary, table
+from experiments.studies.learned import summary, table
 from experiments.studies.learned_cascades import run_one as run_one_of_learned_cascades
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.testing import mutants
-from fsa2lrnn.verification.falsify import Budget
 
 COMMITTED = results_io.read("learned")["results"]
-
-
-def test_a_known_failing_word_is_kept_unless_a_shorter_one_is_found(monkeypatch):
-    name = "tomita4/seed-0"
-    monkeypatch.setattr(
-        learned_table, "SEARCH", Budget(seconds=5, words=0, length=40, width=0, random_words=0, rounds=0)
-    )
-    before = COMMITTED["models"][name]["failure"]
-    found = searched(MODELS / f"{name}.safetensors")["failure"]
-    assert found["length"] <= before["length"]
-    assert found["word"] == before["word"] or found["length"] < before["length"]
 
 
 def test_the_committed_summary_is_that_of_its_rows_and_certificates_end_before_failures():
@@ -75,17 +60,6 @@ def test_runs_end_in_time_and_rows_are_one_a_task():
         assert 0 < run["error"] <= 1
 
 
-@pytest.mark.slow
-def test_what_is_distilled_is_proved_and_what_does_not_fit_says_why(monkeypatch):
-    monkeypatch.setattr(learned_cascades, "BLOCKS", (4, 4))
-    proved = run_one_of_learned_cascades("distilled", "mod_arith(2)", 0, 10)
-    assert (proved["end"], proved["blocks"]) == ("proved", [[4, 4]] * 3)
-    assert proved["taught"] > 40
-    failed = run_one_of_learned_cascades("distilled", "mod_arith(5)", 0, 10)
-    assert failed["end"] == "failed"
-    assert "a component's group of order 5 on 5 states needs a block of more than max_block = 4 states" in failed["why"]
-
-
 RESULTS = results_io.read("cascade_table")["results"]
 ROWS = {row["machine"]: row for kind in ("machines", "random") for row in RESULTS[kind]}
 # The slow ones are those whose cascades have many layers.
@@ -127,26 +101,6 @@ def test_the_table_is_whole_and_every_reference_met():
         assert row["digits_right_of_99999_letters"] == "50,000 of 50,000"
 
 
-# These take longer, and are left to the whole table: dyck(2, 4) and dyck(2, 5) are of the kind of dyck(2, 3).
-LONG = ("dyck(2, 4)", "dyck(2, 5)", "group(Z60)")
-
-
-@pytest.mark.parametrize(
-    "reference",
-    [
-        pytest.param(
-            r, marks=pytest.mark.slow if r.token_shift or "mod_arith" in r.source else ()
-        )  # some of them take seconds
-        for r in REFERENCES
-        if r.source not in LONG
-    ],
-    ids=lambda r: f"{r.source}, token_shift={r.token_shift}",
-)
-def test_a_reference_is_met_today(reference):
-    row = FORMS[reference.source, reference.max_block, reference.token_shift]
-    assert timeless(cascade_table.reference_row(reference)) == timeless(row)
-
-
 @pytest.mark.parametrize("source", QUICK[::3])
 def test_a_row_is_regenerated_as_it_stands(source):
     assert timeless(cascade_table.row(source)) == timeless(ROWS[source])
@@ -176,10 +130,3 @@ def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():
     assert (refused["theory"], refused["one_vector"], refused["end"]) == ("no", "no", "refused")
     assert "however many" in refused["why"]
     assert run_one_of_hard_families("hard_reflections", "group(S4)", 0, 1e-3)["end"] == "out of time"
-
-
-def test_a_network_that_is_wrong_stops_the_table(monkeypatch):
-    lower = cascade_table.lower
-    monkeypatch.setattr(cascade_table, "lower", lambda *args: mutants.swap_outputs(lower(*args), 0, 1))
-    with pytest.raises(SystemExit, match="in float32 is not proved: refuted"):
-        cascade_table.row("parity")

@@ -1,16 +1,27 @@
 """The words and verdicts of the MLRegTest study, on machines that a person can check."""
 
 from collections import Counter
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 
+from experiments.studies.mlregtest import board, leaderboard
 from experiments.studies.mlregtest.data_alone import agrees_from, wrong_words
+from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule
+from experiments.studies.mlregtest.hierarchy import by_hierarchy
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.letter_classes import letter_classes
+from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
+from experiments.studies.mlregtest.state_merging import by_state_merging
+from experiments.studies.mlregtest.state_search import complexity, search, simplified
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data, read_published
-from fsa2lrnn import MooreMachine
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.learning import from_pairs, learn
 
 NO_AA = MooreMachine([[1, 2, 2], [0, 0, 2]], [True, True, False], alphabet="ab")
 EVEN = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
@@ -90,3 +101,149 @@ def test_exact_means_right_on_all_words_from_a_length_on():
     assert not agrees_from(NO_AA, everything, 20)
     reordered = MooreMachine(np.asarray(NO_AA.delta)[::-1], NO_AA.outputs, alphabet="ba")
     assert agrees_from(reordered, NO_AA, 0)
+
+
+RANDOM = Random(0)
+WORDS = [tuple(RANDOM.randrange(3) for _ in range(RANDOM.randrange(9))) for _ in range(300)]
+LENGTHS = np.array([len(word) for word in WORDS])
+TOKENS = np.array([word + (0,) * (8 - len(word)) for word in WORDS])
+
+
+def occurs(literal, word) -> bool:
+    if isinstance(literal, Subsequence):
+        letters = iter(word)
+        return all(a in letters for a in literal.letters)
+    on_tier = (-1, *(a for a in word if a in literal.tier), -2)
+    k = len(literal.letters)
+    return sum(on_tier[i : i + k] == literal.letters for i in range(len(on_tier) - k + 1)) >= literal.times
+
+
+@pytest.mark.parametrize("tier", [(0, 1, 2), (0, 2), (1,)])
+def test_literals_their_automata_and_their_counts_agree_with_the_definition(tier):
+    everything, labels = np.arange(len(WORDS)), np.array([len(word) % 2 for word in WORDS])
+    for family in FactorFamily(TOKENS, LENGTHS, tier, 3), SubsequenceFamily(TOKENS, LENGTHS, 3, 3):
+        counts = family.counts(everything, labels)
+        for number in range(0, family.size, 3):
+            literal = family.literal(number)
+            expected = np.array([occurs(literal, word) for word in WORDS])
+            assert (family.holds(number, everything) == expected).all(), literal
+            assert counts[:, number].tolist() == [int(expected[labels == y].sum()) for y in (0, 1)]
+            delta, accepts = literal.table(3)
+            for word, holds in zip(WORDS, expected, strict=True):
+                q = 0
+                for a in word:
+                    q = delta[a, q]
+                assert accepts[q] == holds, (literal, word)
+
+
+def test_the_automaton_of_a_list_agrees_with_its_rules():
+    first = Rule(((Factor((0, 1), 2, (0, 1)), True), (Subsequence((2, 2)), False)), 1)
+    rules = DecisionList((first, Rule(((Factor((-1, 0), 1, (0, 1, 2)), True),), 0)), 1, 0.0, 0, Greed((0, 1), 1.0))
+    machine = rules.machine(3)
+    for word, label in zip(WORDS, rules.predict(TOKENS, LENGTHS, 3).tolist(), strict=True):
+        expected = next((r.label for r in rules.rules if all(occurs(x, word) == p for x, p in r.condition)), 1)
+        q = machine.start
+        for a in word:
+            q = int(machine.delta[a, q])
+        assert label == machine.outputs[q] == expected
+
+
+def test_letters_are_united_exactly_if_they_act_alike():
+    delta = [[0, 2, 2], [1, 1, 2], *[[0, 1, 2]] * 4]  # a after b is rejected; other letters do nothing
+    target = MooreMachine(delta, [True, True, False], alphabet="abcdef").minimise()
+    words = data(LanguageWords(target).training(4000), target)
+    arrays = words.tokens.numpy(), words.lengths.numpy(), words.labels.numpy()[np.arange(4000), words.lengths.numpy()]
+    assert letter_classes(*arrays, 6).tolist() == [0, 1, 2, 2, 2, 2]
+    learned = by_hierarchy(words)
+    assert agrees_from(learned, target, 0)
+    assert wrong_words(learned, words) == 0
+
+
+TARGETS = {
+    "no permutation is a list": MooreMachine([[1, 2, 0], [1, 0, 2]], [True, False, False], alphabet=range(2)),
+    "a factor after a factor": MooreMachine(
+        [[1, 1, 3, 3], [0, 2, 2, 2], [0, 0, 2, 2]], [True, True, True, False], alphabet=range(3)
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("no permutation is a list", marks=pytest.mark.slow), "a factor after a factor"]
+)
+def test_the_search_finds_the_automaton_and_nothing_simpler_is_right(name):
+    target = TARGETS[name]
+    words = data(LanguageWords(target).training(3000), target)
+    lengths = words.lengths.numpy()
+    arrays = words.tokens.numpy(), lengths, words.labels.numpy()[np.arange(len(lengths)), lengths]
+    learned, _ = search(arrays, len(target.alphabet), 20.0)
+    assert learned is not None
+    assert agrees_from(learned, target.minimise(), 0)
+    assert simplified(learned, arrays) == learned
+    twice = MooreMachine(
+        np.hstack([learned.delta, np.asarray(learned.delta) + learned.n_states]), 2 * learned.outputs, learned.start
+    )
+    assert complexity(simplified(twice, arrays)) == complexity(learned)
+
+
+def test_merging_on_arrays_agrees_with_aalpy():
+    pytest.importorskip("aalpy")
+    random = Random(1)
+    for _ in range(6):
+        n = random.randrange(2, 6)
+        delta = [[random.randrange(n) for _ in range(n)] for _ in "ab"]
+        target = MooreMachine(delta, [True, *(random.random() < 0.5 for _ in range(n - 2)), False], alphabet="ab")
+        words = [word for k in range(1, 9) for word in product("ab", repeat=k)]
+        pairs = [(word, target.transduce(word)[-1]) for word in random.sample(words, 200)]
+        if len({label for _, label in pairs}) < 2:
+            continue
+        given = from_pairs(pairs, "ab")
+        assert by_state_merging(given, by_evidence=False) == learn(given, method="rpni", held_out=0).machine
+        assert wrong_words(by_state_merging(given, by_evidence=True), given) == 0
+
+
+@pytest.mark.parametrize("method", [by_hierarchy, lambda given: by_state_merging(given, by_evidence=True)])
+def test_words_that_these_methods_do_not_take_are_refused(method):
+    with pytest.raises(UnsupportedFormat, match="line 2 gives False after 'ab', line 1 True"):
+        method(from_pairs([("ab", True), ("ab", False)], "ab"))
+    with pytest.raises(UnsupportedFormat, match="3 outputs for 3 words"):
+        method(from_pairs([("a", 0), ("ab", 1), ("b", 2)], "ab"))
+    with pytest.raises(UnsupportedFormat, match="the output True and no other"):
+        method(from_pairs([("a", True), ("ab", True)], "ab"))
+    with pytest.raises(UnsupportedFormat, match="has no words"):
+        method(from_pairs([], "ab"))
+    with pytest.raises(UnsupportedFormat, match="'c'"):
+        method(from_pairs([("a", True), ("c", False)], "ab"))
+
+
+QUICK = ("onehot", "released", "pd_ssm")  # one-hot, trained and verified, searched alone
+
+
+@pytest.mark.parametrize(
+    "arm", [arm if arm in QUICK else pytest.param(arm, marks=pytest.mark.slow) for arm in leaderboard.ARMS]
+)
+def test_each_layer_runs_and_is_verified_or_searched(arm, monkeypatch):
+    monkeypatch.setattr(leaderboard, "language", lambda _: zoo.ab_star())
+    monkeypatch.setattr(leaderboard, "PROTOCOL", {**leaderboard.PROTOCOL, "steps": 2, "evaluate_every": 2})
+    monkeypatch.setattr(leaderboard, "CERTIFY", 0.1)
+    monkeypatch.setattr(leaderboard, "SEARCH", replace(leaderboard.SEARCH, seconds=0.1))
+    monkeypatch.setattr(leaderboard, "WORDS", 20)
+    monkeypatch.setattr(leaderboard, "LENGTHS", (5, 9))
+    run = leaderboard.run_one("ab_star", arm, 0)
+    assert run["last_9"] >= run["whole_9"]
+    if arm == "onehot":
+        assert run["proved"]
+        assert run["whole_9"] == leaderboard.WORDS
+    else:
+        assert not run["proved"]
+        assert run["certified"] is None or run["fails_at"] is None or run["certified"] < run["fails_at"]
+
+
+def test_rows_of_the_stored_results_compare_the_same_languages():
+    results = board.document()
+    runs = Counter(run["arm"] for run in results["runs"])
+    assert set(runs) == set(results["asked"]["arms"])
+    assert set(runs.values()) == {results["complete"].total()}
+    assert results["finished"] >= len(results["runs"])
+    for run in results["runs"]:
+        if run.get("certified") is not None and run["fails_at"] is not None:
+            assert run["certified"] < run["fails_at"]

@@ -35,12 +35,6 @@ def test_a_row_is_regenerated_as_it_stands(source):
         assert released.cell(machine, layer) == ROWS[source]["layers"][layer]
 
 
-SPREADS = {name: {"mean": 0.5, "min": 0, "max": 1} for name in ("last_position", "whole_word")}
-LINE = {"length": 9, "words": 20, **SPREADS}
-SWEPT_CELL = {"task": "task:parity", "network": "block-2", "setting": "as-preset", "seeds": 2, "ends": {"steps": 2}}
-SWEPT_CELL |= {"paper_protocol": {"mean": 1, "min": 1, "max": 1}, "lengths": [LINE]}
-
-
 RESULTS = results_io.read("families_table")["results"]
 ROWS_OF_FAMILIES = {row["machine"]: row for row in RESULTS["machines"]}
 SMALL = [source for source, row in ROWS_OF_FAMILIES.items() if row["states"] <= 6]

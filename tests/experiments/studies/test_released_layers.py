@@ -81,14 +81,6 @@ def test_a_layer_reads_from_the_left_and_is_trained_whole(layer):
     assert all(part.grad is not None for part in model.parameters())
 
 
-@pytest.mark.parametrize("layer", ["olmo-hybrid", "qwen3-next", "kimi-linear"])
-def test_letter_by_letter_is_what_chunks_compute(layer):
-    torch.manual_seed(1)
-    mixer, x = search.mixer(layer), torch.randn(2, 9, 16)
-    with torch.no_grad():
-        assert torch.allclose(mixer(x), mixer.made(x), atol=1e-5)
-
-
 def test_the_recurrence_of_rwkv_7_by_matrices():
     r, w, k, a, v = torch.randn(5, 2, 6, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found, a = search.recurrence(r, w, k, torch.sigmoid(a), v), torch.sigmoid(a)
@@ -100,24 +92,6 @@ def test_the_recurrence_of_rwkv_7_by_matrices():
         )
         S = S @ transition + torch.outer(v[1, t, 2], k[1, t, 2] * a[1, t, 2])
         assert torch.allclose(found[1, t, 2], S @ r[1, t, 2])
-
-
-@pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
-def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
-    from fsa2lrnn.extra.huggingface.rwkv_package import package
-
-    H, N, T = 2, 8, 5
-    x = torch.randn(T, H * N, generator=torch.Generator().manual_seed(0))
-    one, zero, eye = torch.ones(H * N), torch.zeros(H * N), torch.eye(H * N)
-    w0, a0 = torch.randn(2, H * N, generator=torch.Generator().manual_seed(1))
-    S, parts = torch.zeros(H, N, N), [eye[:, :2] * 0, eye[:2] * 0]
-    arguments = [*[zero] * 6, w0, *parts, a0, *parts, zero, *parts, *parts, one, one, zero]
-    given = [0, H, N, x.clone(), zero, torch.zeros(T, H * N), S, *arguments, *[eye] * 4, one, zero]
-    with torch.no_grad():
-        _, _, after, _ = package().RWKV_x070_TMix_seq(*given)
-    heads = [part.view(1, T, H, N) for part in (x, w0.expand(T, -1), x, torch.sigmoid(a0).expand(T, -1), x)]
-    columns = [search.recurrence(torch.eye(N)[i].expand(1, T, H, N), *heads[1:])[0, -1] for i in range(N)]
-    assert torch.allclose(torch.stack(columns, dim=-1), after, atol=1e-5)
 
 
 @pytest.mark.slow

@@ -3,13 +3,12 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import multi_step
 from fsa2lrnn.automata import table_kernels as tables
-from fsa2lrnn.automata.table_kernels import coaccessible, paths, settled
+from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.testing.strategies import machines
 
 few = settings(deadline=None)  # the first call compiles
@@ -53,17 +52,6 @@ def test_hopcroft_equals_moore(case):
     assert sorted(set(blocks)) == list(range(max(blocks) + 1))
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_hopcroft_equals_moore_on_larger_tables(seed):
-    rng = np.random.default_rng(seed)
-    n, k = 150, int(rng.integers(1, 5))
-    half = rng.integers(n, size=(k, n))
-    table = np.concatenate([half, (half + n * rng.integers(2, size=(k, n))) % (2 * n)], axis=1)
-    classes = in_order(np.tile(rng.random(n) < 0.9, 2).tolist())
-    blocks = tables.hopcroft(table, classes, int(classes.max()) + 1).tolist()
-    assert same_partition(blocks, moore(table, classes))
-
-
 @few
 @given(classified_tables(), st.data())
 def test_walk_is_a_loop(case, data):
@@ -84,18 +72,6 @@ def test_words_walked_side_by_side_are_words_walked_alone(case, batch, length, s
     multi_step.walk_words(table, starts, tokens, states)
     for start, word, row in zip(starts, tokens, states, strict=True):
         assert row.tolist() == multi_step.walk(table, int(start), word).tolist()
-
-
-@few
-@given(classified_tables(), st.data())
-def test_breadth_first_is_a_queue(case, data):
-    table, _ = case
-    order = [data.draw(st.integers(0, table.shape[1] - 1))]
-    for q in order:
-        for r in table[:, q].tolist():
-            if r not in order:
-                order.append(r)
-    assert tables.breadth_first(table, order[0]).tolist() == order
 
 
 def separating_length(table: np.ndarray, classes: np.ndarray, p: int, q: int) -> int | None:
@@ -126,13 +102,6 @@ def test_distinguish_finds_a_shortest_word(case, data):
         assert classes[p] != classes[q]
 
 
-def reached(machine, q):
-    found = {q}
-    for _ in range(machine.n_states):
-        found |= {int(to) for p in found for to in machine.delta[:, p]}
-    return found
-
-
 @given(machines(max_states=6), st.integers(0, 2**32 - 1), st.integers(0, 9), st.integers(0, 7))
 def test_paths_are_the_runs_of_the_machine(machine, seed, n, length):
     rng = np.random.default_rng(seed)
@@ -144,17 +113,3 @@ def test_paths_are_the_runs_of_the_machine(machine, seed, n, length):
             for a, state in zip(word, states, strict=True):
                 q = machine.delta[a, q]
                 assert q == state
-
-
-@given(machines(max_states=6, outputs=(False, True)))
-def test_coaccessible_states_reach_what_is_wanted(machine):
-    wanted = np.array(machine.outputs)
-    reach = [reached(machine, q) for q in range(machine.n_states)]
-    assert coaccessible(machine.delta, wanted).tolist() == [any(wanted[p] for p in found) for found in reach]
-
-
-@given(machines(max_states=6, outputs=(0, 1)))
-def test_settled_states_never_leave_their_class(machine):
-    classes = np.array(machine.outputs)
-    reach = [reached(machine, q) for q in range(machine.n_states)]
-    assert settled(machine.delta, classes).tolist() == [len({classes[p] for p in found}) == 1 for found in reach]

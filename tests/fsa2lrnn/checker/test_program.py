@@ -26,6 +26,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
+from tests.fsa2lrnn.checker.test_hostile import HOSTILE
 
 FOLDER = Path(fsa2lrnn.checker.__file__).parent
 
@@ -133,30 +134,12 @@ def test_bad_input_is_named_without_a_traceback(files, tmp_path, capsys, which, 
     assert len(err) < 2_000
 
 
-HOSTILE = [
-    None,
-    True,
-    -1,
-    0,
-    2,
-    10**30,
-    1.5,
-    float("inf"),
-    "",
-    "x",
-    [],
-    [[1]],
-    {},
-    {"dtype": "bool", "shape": [1 << 40]},
-]
-
-
 def places(value, before=()):
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return [path for key, part in inside for path in [(*before, key), *places(part, (*before, key))]]
 
 
-# 7 and the 15 values have no common divisor: each field meets two or three of them, and neighbours meet others.
+# 7 and the 19 values have no common divisor: each field meets two or three of them, and neighbours meet others.
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_field_is_changed_no_other_exception_is_raised(files, tmp_path, every):
     """Each field of a certificate, exchanged for each of these, or removed; the quick test takes every seventh."""

@@ -1,13 +1,11 @@
 """The holonomy decomposition, against its definition in plain Python."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import example, given
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.decomposition.coordinates import Cover, assemble
+from fsa2lrnn.decomposition.coordinates import assemble
 from fsa2lrnn.decomposition.holonomy import _Tiling, holonomy
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
@@ -70,28 +68,6 @@ def test_a_cover_that_moves_by_permutations_and_resets(m):
     cover = holonomy(m.delta, m.start)
     assert broken(cover, m.delta, m.start) is None
     assert all(is_constant(move) or len(set(move.values())) == len(move) for seen in moves(cover) for move in seen)
-
-
-def mutants():
-    """Broken covers of a counter modulo 4 that can be set to 0, by what is wrong."""
-    delta = np.array([[1, 2, 3, 0], [0, 0, 0, 0]])
-    values, image = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]), np.arange(4)
-    good = Cover(delta, image, values, (0, 1), ("", ""))
-    twice = Cover(np.tile(delta, 2), np.tile(image, 2), np.tile(values, (2, 1)), (0, 1), ("", ""))
-    return {
-        None: good,
-        "start": replace(good, image=np.array([1, 2, 3, 0])),
-        "morphism": replace(good, delta=delta[::-1]),
-        "reachable": twice,
-        "decode": replace(good, values=np.array([[0, 0], [1, 0], [0, -1], [1, 1]])),
-        "numbering": replace(good, values=2 * values),
-        "dependency": replace(good, levels=(1, 0)),
-    }
-
-
-@pytest.mark.parametrize("wrong", [None, "start", "morphism", "reachable", "decode", "numbering", "dependency"])
-def test_the_check_of_covers_can_fail(wrong):
-    assert broken(mutants()[wrong], np.array([[1, 2, 3, 0], [0, 0, 0, 0]]), 0) == wrong
 
 
 @given(aperiodic_machines())

@@ -137,21 +137,6 @@ def is_permutation(row):
 
 
 @given(permutation_resets())
-def test_regular_representation(m):
-    elements, table = regular(m.delta)
-    n = m.n_states
-    permutations = {tuple(row) for row in m.delta.tolist() if len(set(row)) == n}
-    group = {tuple(range(n))}
-    while more := {tuple(h[x] for x in g) for g in group for h in permutations} - group:
-        group |= more
-    assert {tuple(g) for g in elements.tolist()} == group
-    assert (len(elements), elements[0].tolist()) == (len(group), list(range(n)))
-    for row, moved in zip(m.delta, table, strict=True):
-        expected = row[elements] if is_permutation(row) else elements
-        assert (elements[moved] == expected).all()
-
-
-@given(permutation_resets())
 def test_an_element_and_a_point_run_the_machine(m):
     elements, table = regular(m.delta)
     cover = group_cover(m.delta, m.start, elements, np.arange(len(elements))[:, None], (0,))

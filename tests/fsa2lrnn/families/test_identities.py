@@ -7,79 +7,132 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.families import closure, represent
-from fsa2lrnn.families.channels import Affine
-from fsa2lrnn.families.closure import obstruction, primitive
+from fsa2lrnn.families import closure, linear, represent
+from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.four_words import shortest_four_words
-from fsa2lrnn.families.identities import FORCED, cycle_lengths, exponent, identities, power_of
+from fsa2lrnn.families.groups import composition_factors, group_of, subgroups
+from fsa2lrnn.families.householder import fewest_points, transpositions
+from fsa2lrnn.families.identities import FORCED
+from fsa2lrnn.families.modules import classes, functions_module, quotient, restricted, spin, words_of
 from fsa2lrnn.families.verdicts import Witness
-from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.testing.strategies import machines, permutation_machines
 
-maps = st.integers(1, 8).flatmap(lambda n: st.lists(st.integers(0, n - 1), min_size=n, max_size=n)).map(np.array)
-
-
-def iterate(step, k):
-    image = np.arange(len(step))
-    for _ in range(k):
-        image = step[image]
-    return image
+from .conftest import projective_line
 
 
-@given(maps)
-def test_cycle_lengths_are_those_of_returning_states(step):
-    n = len(step)
-    returns = {q: [k for k in range(1, n + 1) if iterate(step, k)[q] == q] for q in range(n)}
-    assert cycle_lengths(step) == sorted({ks[0] for ks in returns.values() if ks})
+def test_what_lies_outside_of_a_space_or_a_prime_field_is_refused():
+    with pytest.raises(NotExact, match="a row lies outside of the space that must hold it"):
+        linear.coordinates(fmpq_mat(1, 2, [0, 1]), fmpq_mat(1, 2, [1, 0]))
+    half = linear.residues(fmpq_mat(1, 2, [fmpq(1, 2), -3]))
+    assert (2 * half[0, 0] % linear.PRIME, half[0, 1]) == (1, linear.PRIME - 3)
+    with pytest.raises(NotExact, match="divides a denominator"):
+        linear.residues(fmpq_mat(1, 1, [fmpq(1, linear.PRIME)]))
 
 
-@given(maps, st.integers(0, 40))
-def test_a_power_is_the_map_so_many_times(step, k):
-    assert power_of(step, k).tolist() == iterate(step, k).tolist()
+def as_row(values):
+    return fmpq_mat(1, len(values) - 1, [int(v - values[0]) for v in values[1:]])
 
 
-@given(maps)
-def test_the_power_of_a_cycle_leaves_what_is_on_cycles(step):
-    k = exponent("complex", step)
-    on_cycles = iterate(step, len(step))
-    assert power_of(step, k)[on_cycles].tolist() == step[on_cycles].tolist()
-    assert (exponent("[0,1]", step), exponent("[-1,1]", step)) == (2, 3)
+@given(machines(6, 2).filter(lambda m: m.n_states > 1), st.data())
+def test_what_a_function_generates_and_the_quotient_by_it(machine, data):
+    n, module = machine.n_states, functions_module(machine.delta)
+    f = as_row(np.array(data.draw(st.lists(st.integers(-2, 2), min_size=n, max_size=n))))
+    spun = spin(module, f)
+    for word, row in zip(words_of(spun.path), spun.rows.tolist(), strict=True):
+        assert (f * module.word(word)).tolist()[0] == row
+    letters = restricted(module, spun.rows)
+    assert letters is not None
+    assert all(b * spun.rows == spun.rows * a for a, b in zip(module.letters, letters, strict=True))
+    below = quotient(module, linear.row_space(spun.rows))
+    assert not any((spun.rows * below.down).entries())
+    assert below.lift * below.down == linear.identity(below.module.dimension)
+    for a, b in zip(module.letters, below.module.letters, strict=True):
+        assert a * below.down == below.down * b
 
 
-@given(machines(5, 3), st.sampled_from(list(FORCED)))
-def test_the_maps_of_an_identity_are_those_of_its_words(machine, family):
-    for identity in identities(FORCED[family], machine.delta):
-        for word, image in zip(identity.words, identity.maps, strict=True):
-            letters = [a for a, repetitions in word for _ in range(repetitions)]
-            for q in range(machine.n_states):
-                expected = q
-                for a in letters:
-                    expected = machine.delta[a, expected]
-                assert image[q] == expected
+def test_rows_that_are_no_submodule_are_found_out_and_states_are_alike_where_functions_agree():
+    module = functions_module(zoo.cerny(4).delta)
+    assert restricted(module, fmpq_mat(1, 3, [1, 0, 0])) is None
+    assert classes(fmpq_mat(2, 3, [1, 0, 1, 0, 0, 0])) == [0, 1, 0, 1]
+    assert classes(fmpq_mat(0, 2)) == [0, 0, 0]
 
 
-@given(machines(4, 3), st.sampled_from(list(FORCED)))
-def test_the_words_have_equal_linear_parts_in_every_witness(machine, family):
-    witness = represent(machine, family, short_words=False)
-    if not isinstance(witness, Witness):
-        return
-    delta = witness.machine.delta
-    for identity in identities(FORCED[family], delta):
-        if isinstance(witness.form, Affine):
-            lengths = [sum(repetitions for _, repetitions in word) for word in identity.words]
-            assert lengths[0] == lengths[1]
-            continue
-        for channel in witness.form:
-            parts = []
-            for word in identity.words:
-                used = [(channel.exponents[a], repetitions) for a, repetitions in word]
-                vanishes = any(k is None for k, _ in used)
-                parts.append(None if vanishes else sum(k * repetitions for k, repetitions in used) % channel.order)
-            assert parts[0] == parts[1]
+def group(name):
+    return group_of(zoo.group(name).delta)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "n_normal", "n_all"),
+    [("S3", 6, 3, 6), ("S4", 24, 4, 30), ("A4", 12, 3, 10), ("A5", 60, 2, 59), ("Q8", 8, 6, 6), ("D4", 8, 6, 10)],
+)
+def test_numbers_of_subgroups(name, order, n_normal, n_all):
+    found = group(name)
+    every = subgroups(found, 1_000)
+    assert (found.order, len(every)) == (order, n_all)
+    assert all(order % int(mask.sum()) == 0 for mask in every)
+    assert len(normal_subgroups(found)) == n_normal
+    assert subgroups(found, n_all - 1) is None
+
+
+def normal_subgroups(found):
+    every = subgroups(found, 1_000)
+    return [mask for mask in every if all(_conjugate(found, mask, g) for g in range(found.order))]
+
+
+def _conjugate(found, mask, g):
+    members = np.flatnonzero(mask)
+    return bool(mask[found.table[found.table[found.inverse[g], members], g]].all())
+
+
+@pytest.mark.parametrize(
+    ("permutations", "factors"),
+    [
+        ([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], {"A5": 1, "Z2": 1}),
+        (projective_line(7), {"PSL(2,7)": 1}),
+        (zoo.group("Z60").delta, {"Z2": 2, "Z3": 1, "Z5": 1}),
+        ([[1, 2, 3, 4, 0, 5], [0, 1, 2, 4, 5, 3]], {"A6": 1}),
+        (projective_line(11), {"simple of order 660": 1}),
+    ],
+)
+def test_composition_factors(permutations, factors):
+    found, elements = group_of(np.array(permutations))
+    assert found.order == len(elements)
+    assert composition_factors(found) == factors
+    assert group_of(np.array(permutations), found.order - 1) is None
+
+
+def assert_moved(points, permutations):
+    assert points.tells_all_apart
+    for row, moves in zip(permutations, points.moves, strict=True):
+        assert sorted(moves) == list(range(len(moves)))
+        assert np.array_equal(points.vectors[row][:, moves], points.vectors)
+
+
+@pytest.mark.slow
+@given(permutation_machines(max_states=6))
+def test_vectors_move_as_states_do(machine):
+    points = fewest_points(machine.delta, False)
+    assert points is None or len(points.vectors) == machine.n_states
+    if points is not None:
+        assert_moved(points, machine.delta)
+        assert points.factors.tolist() == [len(transpositions(moves)) for moves in points.moves]
+
+
+def test_resets_ask_for_few_points():
+    """All states at numbers on a single point, where nothing but resets moves them; large groups are not tried."""
+    one, cycle = fewest_points(np.arange(5)[None], True), fewest_points(zoo.sum_mod(7).delta, True)
+    assert one is not None
+    assert cycle is not None
+    assert one.moves.tolist() == [[0]]
+    assert len(np.unique(one.vectors)) == 5
+    assert cycle.moves.shape[1] == 7
+    assert fewest_points(zoo.sum_mod(211).delta, False) is None
 
 
 LONGEST = 4  # of the words that brute force tries
@@ -257,31 +310,6 @@ def test_the_obstruction_is_what_its_definition_says(machine, family):
     check_against_definition(family, machine.minimise().delta)
 
 
-@pytest.mark.parametrize("source", ["even_pair(2)", "group(D4)", "shift_register(3)", "mod_arith(2)", "elevator(6)"])
-@pytest.mark.parametrize("family", FORCED)
-def test_the_obstruction_of_larger_machines(family, source):
-    check_against_definition(family, zoo.from_task(source).minimise().delta)
-
-
-@given(machines(6, 3), st.sampled_from(list(FORCED)))
-def test_every_vector_comes_from_where_it_says(machine, family):
-    delta = machine.minimise().delta
-    M = matrices(delta)
-    found = obstruction(FORCED[family], delta)
-    for vector, origin in zip(found.basis, found.origins, strict=True):
-        expected = np.zeros(delta.shape[1], dtype=object)
-        for word, sign in zip(origin.words, (1, -1), strict=True):
-            for state, other in ((origin.source, 1), (origin.target, -1)):
-                image = np.zeros(delta.shape[1], dtype=object)
-                image[state] = sign * other
-                for a, repetitions in word:
-                    image = np.linalg.matrix_power(M[a], repetitions) @ image
-                expected = expected + image
-        for a in origin.then:
-            expected = M[a] @ expected
-        assert vector.tolist() == expected.tolist()
-
-
 def test_a_prime_that_loses_vectors_is_noticed(monkeypatch):
     swap = zoo.parity().delta  # (M² − M)(e_1 − e_0) = 2 (e_0 − e_1), which is zero modulo 2
     monkeypatch.setattr(closure, "_PRIMES", (2, 67_108_859))
@@ -289,12 +317,3 @@ def test_a_prime_that_loses_vectors_is_noticed(monkeypatch):
     monkeypatch.setattr(closure, "_PRIMES", (2,))
     with pytest.raises(NotExact, match=r"too small modulo each of the primes \(2,\)"):
         obstruction(FORCED["diagonal[0,1]"], swap)
-
-
-@given(st.lists(st.lists(st.integers(-12, 12), min_size=3, max_size=3), max_size=4))
-def test_primitive_rows_point_the_same_way_and_have_no_common_divisor(rows):
-    before = np.array(rows, dtype=object).reshape(len(rows), 3)
-    for row, shrunk in zip(before.tolist(), primitive(before).tolist(), strict=True):
-        divisor = math.gcd(*row)
-        assert [divisor * x for x in shrunk] == row
-        assert math.gcd(*shrunk) == (1 if divisor else 0)

@@ -20,7 +20,7 @@ from fsa2lrnn.families import (
 )
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.householder import transpositions
-from fsa2lrnn.families.identities import Family, commutator
+from fsa2lrnn.families.identities import Family
 from fsa2lrnn.families.liquid import dense_liquid
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
@@ -197,18 +197,6 @@ def test_no_liquid_s4_layer_at_all_represents_these(task):
     assert verdict.check().startswith("impossible: no liquid-s4 layer")
     assert all(len(term.words) == 6 for term in verdict.terms)
     assert verdict.explain().endswith("differences of letters, being diagonal, commute.")
-
-
-def test_a_commutator_adds_up_to_zero_for_commuting_differences():
-    """The six signed words are [A_a − A_c, A_b − A_c], for matrices whose differences are diagonal."""
-    rng = np.random.default_rng(0)
-    base = rng.integers(-3, 4, (3, 3))
-    A = [base + np.diag(rng.integers(-3, 4, 3)) for _ in range(3)]
-    identity = commutator(0, 1, 2, np.zeros((3, 1), int))
-    total = sum(
-        s * (A[second] @ A[first]) for s, ((first, _), (second, _)) in zip(identity.signs, identity.words, strict=True)
-    )
-    assert not total.any()
 
 
 def test_what_is_no_witness_and_no_commutator_is_refused():

@@ -356,29 +356,3 @@ def test_idempotent_words_commute_in_contractions(family):
     terms = [{"coefficient": "1", "from": 0, "to": 1, "words": [[[1, 1], [2, 1]], [[2, 1], [1, 1]]], "then": []}]
     forged = {**represent(moving, "diagonal[0,1]").to_json(), "family": certificate["family"], "terms": terms}
     rejected(forged, "may differ in the family")
-
-
-def test_contractions_with_nilpotent_letters_are_products():
-    verdict = represent(zoo.shift_register(3), "householder")
-    assert isinstance(verdict, HouseholderWitness)
-    check_by_hand(verdict, HouseholderProducts())
-    assert accepted(verdict.to_json())
-
-
-@given(st.integers(0, 2**31 - 1))
-def test_words_that_must_agree_do_so_in_layers_that_shrink(seed):
-    """T54 on matrices: products of random factors with β < 2, of finite order, on words that `recheck` lets agree."""
-    rng = random.Random(seed)
-    found = factor_products(HouseholderProducts(3, (0, 1)))
-    A = rng.sample(found, 2)
-    for word in (word for length in (1, 2, 3, 4) for word in itertools.product((0, 1), repeat=length)):
-        product = np.eye(2)
-        for a in word:
-            product = A[a] @ product
-        values = np.abs(np.linalg.eigvals(product))
-        if ((values > 1e-9) & (values < 1 - 1e-9)).any():
-            return  # on differences of states all words have eigenvalues 0 and 1
-    P = [np.linalg.matrix_power(M, 2) for M in A]
-    assert np.allclose(P[0] @ P[1], P[1] @ P[0])
-    assert np.allclose(np.linalg.matrix_power(A[0] @ A[1], 2), P[0] @ P[1])
-    assert np.allclose(np.linalg.matrix_power(A[1] @ A[0], 2), P[0] @ P[1])

@@ -1,7 +1,6 @@
 """What each layer reads: widths, and "concat" against the recurrence written out; configurations."""
 
 import itertools
-import json
 from dataclasses import replace
 
 import pytest
@@ -143,19 +142,6 @@ def test_a_bad_value_is_named(change, message):
             BlockLayerConfig(sizes, 1, 1)
     with pytest.raises(UnsupportedFormat, match="value_hidden = 0"):
         BlockLayerConfig((2,), 1, 0)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        LRNNConfig(**GOOD),
-        LRNNConfig(**{**GOOD, "connection": "residual", "layers": (LAYER, LAYER), "layer_norm": True}),
-        LRNNConfig(**{**GOOD, "connection": "concat", "layers": (LAYER, LAYER), "token_shift": True}),
-        LRNNConfig((0, ("x", None)), (1.5, frozenset({"y"})), (IndexLayerConfig(100, 7),)),
-    ],
-)
-def test_json_round_trip(config):
-    assert LRNNConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
 def test_the_widest_step_counts_gates_and_streams_too():

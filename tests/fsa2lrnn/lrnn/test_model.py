@@ -43,19 +43,6 @@ def test_a_word_in_pieces_is_the_word_whole(options):
     torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-12, atol=1e-12)
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_scans_agree_in_the_model_forward_and_backward(options):
-    tokens = torch.randint(3, (2, 9), generator=torch.Generator().manual_seed(3))
-    gradients = []
-    for method in METHODS:
-        model = random_model(**options)
-        model(tokens, method).square().mean().backward()
-        gradients.append([p.grad for p in model.parameters()])
-    for reference, *others in zip(*gradients, strict=True):
-        for other in others:
-            torch.testing.assert_close(other, reference, rtol=1e-9, atol=1e-9)
-
-
 def step_by_step(_model, _tokens):
     """Stands for `LRNN._has_few_inputs`: no tables."""
     return False

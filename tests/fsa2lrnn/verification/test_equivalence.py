@@ -162,17 +162,6 @@ def test_every_wrong_weight_of_the_counter_is_judged_as_brute_force_judges_it(st
         assert verdict.scans == ("sequential",)
 
 
-@given(st.data())
-def test_a_wrong_weight_of_a_stack_gets_the_verdict_of_brute_force(stacks, data):
-    recurrence, machine = stacks["repeats"]
-    model = lower(recurrence)
-    layer, gate = data.draw(st.integers(0, 1)), data.draw(st.sampled_from(["transition", "value"]))
-    n_units, width = model.state_dict()[f"layers.{layer}.{gate}.0.weight"].shape
-    unit, column = data.draw(st.integers(0, n_units - 1)), data.draw(st.integers(0, width - 1))
-    broken = mutants.wrong_gate_weight(model, layer, unit, column, gate)
-    assert_refuted_by_a_shortest_word(broken, machine, longest=6)
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["registers", "repeats"])
 def test_a_shift_that_shows_zeros_is_caught(stacks, name, dtype):

@@ -10,11 +10,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import Witness, represent
-from fsa2lrnn.lrnn.layers import LAYERS, name_of
 from verify import propositions
 from verify.brute_force import by_T3
 from verify.propositions import (
-    FAST,
     Effort,
     Outcome,
     Proposition,
@@ -22,11 +20,8 @@ from verify.propositions import (
     Refuted,
     Tested,
     Undecided,
-    layers,
 )
 from verify.propositions.contradiction import (
-    PAPER,
-    PARITY,
     cancels,
     dense,
     diagonal,
@@ -36,20 +31,6 @@ from verify.propositions.contradiction import (
 from verify.propositions.families import integer_subtraction, parity_subtraction
 from verify.propositions.grids import no_layer_of_a_grid_contradicts
 from verify.propositions.registry import refuted, trial
-
-digits = st.lists(st.sampled_from("01"), min_size=1, max_size=12)
-
-
-def value(word):
-    first, *others = map(int, word.split("-"))
-    return first - sum(others)
-
-
-@given(digits)
-def test_a_window_that_is_large_enough_subtracts_as_python_does(word):
-    text = "-".join(word)
-    for beyond in ("saturate", "error"):
-        assert integer_subtraction(len(word), beyond).transduce(text)[-1] == value(text)
 
 
 @pytest.mark.parametrize(("beyond", "last"), [("saturate", -1), ("error", "error")])
@@ -89,19 +70,6 @@ def test_wrong_verdicts_and_witnesses_are_named():
     answer = no_layer_of_a_grid_contradicts(TWO, decide)
     assert isinstance(answer, Refuted)
     assert answer.witness.startswith("the witness of diagonal[0,1] for ")
-
-
-def test_layers_and_chance_are_those_of_the_paper():
-    assert {name: name_of(config) for name, config in layers.FIXED.items()} == {
-        name: name.lower() for name in ("S4", "S4D", "S5", "LRU")
-    }
-    assert all(isinstance(layers.new_layer(config), LAYERS[name.lower()]) for name, config in layers.FIXED.items())
-    found = layers.levels(FAST, list(layers.TABLE_2))
-    assert {task: round(level.best_of_looks, 3) for task, level in found.items()} == {
-        "task:sum_mod(5)": 0.279,
-        "task:even_pair(5)": 0.873,
-        "task:mod_arith(5)": 0.279,
-    }
 
 
 SMALL = Effort("small", examples=40, exhaustive=1)
@@ -174,11 +142,3 @@ def test_states_cancel_formally_just_if_they_cancel_for_weights_in_general(words
         u, z = {letter: generator.integers(-9, 10, 3) for letter in "01-"}, generator.integers(-9, 10, 3)
         vanish &= not sum((n * run(word, A, u, z) for word, n in words.items()), np.zeros(3, int)).any()
     assert cancels(words, commutation) == vanish
-
-
-@pytest.mark.parametrize(
-    ("words", "families"),
-    [(PAPER, {input_independent, diagonal}), (PARITY, {input_independent}), ({"0": 1, "0-": -1}, set())],
-)
-def test_which_families_the_words_speak_of(words, families):
-    assert {f for f in (input_independent, diagonal, dense) if cancels(words, f)} == families

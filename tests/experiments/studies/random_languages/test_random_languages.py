@@ -2,24 +2,13 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from experiments.studies.random_languages import cells
-from experiments.studies.random_languages.arms import ARMS, settings
+from experiments.studies.random_languages.arms import ARMS
 from experiments.studies.random_languages.cells import run_cell
-from experiments.studies.random_languages.machines import KINDS, _memories, _order_keeping, drawn
+from experiments.studies.random_languages.machines import drawn
 from fsa2lrnn import zoo
-from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.monoid.classification import classify
-
-
-@pytest.mark.parametrize("arm", [arm for arm in ARMS if ARMS[arm].changes is not None])
-def test_every_arm_is_settings_that_fit(arm):
-    found = settings(arm, "task:parity", 3)
-    assert (found.seed, found.steps, found.test_length, found.stop_at) == (3, 1_000, 40, None)
-    assert found.network((0, 1), (0, 1)).layers
 
 
 @pytest.mark.parametrize(
@@ -61,21 +50,3 @@ def test_a_cell_of_a_trained_layer_is_judged(monkeypatch):
 
 
 settings_of_cells = cells.settings
-
-
-@pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_machine_is_minimal_of_its_class_and_the_same_every_time(number):
-    found = drawn(number)
-    assert found.kind == classify(found.machine).kind == KINDS[number % 3]
-    assert minimise(found.machine).n_states == found.machine.n_states
-    assert drawn(number).machine == found.machine
-
-
-@pytest.mark.parametrize("table", [_order_keeping, _memories])
-def test_both_ways_to_draw_aperiodic_machines_draw_no_other(table):
-    generator = np.random.default_rng(0)
-    tables = [delta for _ in range(20) if (delta := table(6, 2, generator)) is not None]
-    assert tables
-    for delta in tables:
-        everywhere = MooreMachine(delta, range(delta.shape[1]))
-        assert classify(everywhere).aperiodic.value

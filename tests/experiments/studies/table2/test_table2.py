@@ -14,51 +14,6 @@ from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.train import prepare_words
 
-TASK = TASKS[0]
-
-
-def record(name, rate, seed, at_40=0.5, end="steps", best=0.3):
-    found = {
-        "task": TASK,
-        "network": name,
-        "setting": rate,
-        "seed": seed,
-        "end": end,
-        "settings": {"learning_rate": 1e-3, "device": "cpu"},
-    }
-    if end == "steps":
-        lines = [
-            {"length": length, "words": 100, "last_position": {"accuracy": share, "interval": [0, 1]}}
-            for length, share in ((40, at_40), (100, 0.4), (500, 0.2))
-        ]
-        found |= {"step": 40_000, "paper_protocol": {"accuracy": best, "step": 7, "looks": 40}}
-        found["last_checkpoint"] = lines
-    return found
-
-
-def test_rates_are_chosen_and_diverged_runs_never_win():
-    tried = [record("s4", "own", 0, 0.5), record("s4", "paper", 0, 0.6), record("s4", "own", 1, 0.9)]
-    assert cells.choice(tried, TASK, "s4") == "paper"
-    assert cells.choice(tried[:1], TASK, "s4") is None
-    assert cells.choice([record("s4", "own", 0), record("s4", "paper", 0)], TASK, "s4") == "own"
-    assert cells.choice([], TASK, "ours") == "paper"
-    tried = [record("s4", "own", 0, end="diverged"), record("s4", "paper", 0, 0.1)]
-    assert cells.choice(tried, TASK, "s4") == "paper"
-    found = cells.cell([record("vanilla", "paper", seed, end="diverged") for seed in (0, 1)], TASK, "vanilla")
-    assert found["is_finished"]
-    assert "best_look" not in found
-    failed = [record("s4", "own", 0, end="failed"), record("s4", "paper", 0, 0.1)]
-    assert cells.choice(failed, TASK, "s4") is None
-    records = [record("ours", "paper", seed, best=0.2 * seed) for seed in range(4)]
-    found = cells.cell(records, TASK, "ours")
-    assert (found["paper"], found["rate"], found["is_finished"]) == (1.0, "paper", False)
-    assert found["best_look"] == pytest.approx(0.3)
-    assert found["last"][0] == {"length": 40, "mean": 0.5, "least": 0.5, "most": 0.5}
-    assert len(found["seeds"]) == 4
-    found = cells.cell([record("s4", "own", 0)], TASK, "s4")
-    assert (found["rate"], found["is_finished"], len(found["seeds"])) == ("own", False, 1)
-    assert found["at_40_by_rate"] == {"own": 0.5}
-
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):

@@ -290,14 +290,6 @@ def test_other_files_of_jflap_and_other_xml_are_refused(text, message):
         from_jflap(text)
 
 
-@given(st.integers(0, 1200))
-def test_every_truncation_is_an_error_of_ours(length):
-    text = (DATA / "jflap_moore.jff").read_text()
-    if length < len(text):
-        with pytest.raises((InvalidMachine, UnsupportedFormat)):
-            from_jflap(text[:length])
-
-
 @pytest.mark.parametrize(
     ("write", "machine", "message"),
     [

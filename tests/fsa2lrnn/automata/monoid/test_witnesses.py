@@ -1,5 +1,7 @@
 """Witnesses, methods, groups inside monoids, sentences on known examples; test_classification has the definitions."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,215 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.monoid import Action, Fact, FactWitness, classify, factors
+from fsa2lrnn.automata.monoid import (
+    Action,
+    Fact,
+    FactWitness,
+    classify,
+    elements,
+    enumerate_monoid,
+    factors,
+    map_kernels,
+)
+from fsa2lrnn.automata.monoid import subgroups as permutations
+from fsa2lrnn.automata.monoid.elements import Images
+from fsa2lrnn.testing.strategies import dfas, machines
+
+compiling = settings(deadline=None)
+
+
+@compiling
+@given(machines(max_states=5, max_letters=3))
+def test_all_elements_with_shortest_words(brute, m):
+    m = m.minimise()
+    action = Action.of(m)
+    monoid, by_definition = enumerate_monoid(action, 10_000), brute(m)
+    assert monoid.whole
+    rows = [tuple(row) for row in monoid.elements.tolist()]
+    assert len(set(rows)) == len(rows) == monoid.size
+    assert set(rows) == by_definition.monoid
+    lengths = [len(monoid.word(i)) for i in range(monoid.size)]
+    assert lengths == sorted(lengths)
+    layers, seen = [{by_definition.identity}], {by_definition.identity}
+    while layers[-1]:
+        layer = {tuple(a[x] for x in f) for f in layers[-1] for a in by_definition.letters} - seen
+        layers.append(layer)
+        seen |= layer
+    for i, row in enumerate(rows):
+        assert row in layers[lengths[i]]
+        assert row == tuple(action.follow(q, monoid.numbers(i))[-1] for q in range(m.n_states))
+
+
+def test_a_cap_keeps_the_first_and_memory_caps_too(monkeypatch):
+    action = Action.of(zoo.all_maps(5))
+    whole, part = enumerate_monoid(action, 10_000), enumerate_monoid(action, 1_000)
+    assert (whole.size, whole.whole, part.size, part.whole) == (3125, True, 1_000, False)
+    assert (part.elements == whole.elements[:1_000]).all()
+    known = part.right >= 0
+    assert (part.right[known] == whole.right[:1_000][known]).all()
+    assert part.method == "capped at 1,000 elements of the monoid"
+    assert whole.method == "by enumeration of the monoid, 3,125 elements"
+    monkeypatch.setattr(elements, "MAX_BYTES", 100 * (5 * 2 + 3 * 8))
+    monoid = enumerate_monoid(Action.of(zoo.all_maps(5)), 10_000)
+    assert (monoid.size, monoid.whole, monoid.cap) == (100, False, 100)
+    monkeypatch.setattr(elements, "MAX_BYTES", 1)
+    assert enumerate_monoid(Action.of(zoo.all_maps(5)), 10_000).size == 1
+
+
+def test_caps_and_long_cycles():
+    images = Images(Action.of(zoo.elevator(60)), 100_000)
+    assert (len(images.sets), images.whole, images.roots()) == (60 * 61 // 2, True, [])
+    assert images.method == "by enumeration of the images, 1,830 sets of states"
+    images = Images(Action.of(zoo.elevator(60)), 100)
+    assert (len(images.sets), images.whole) == (100, False)
+    assert images.method == "capped at 100 sets of states"
+    assert permutations.is_solvable_group(symmetric(30), 1_000) is False
+    assert permutations.is_solvable_group(wreath_of_symmetric_4(), 1_000) is None
+    assert permutations.is_solvable_group(affine(101), 1_000) is None
+    n = 200_000
+    assert map_kernels.components(np.roll(np.arange(n), -1)[:, None]).max() == 0
+    assert map_kernels.components(np.append(np.arange(1, n), -1)[:, None]).max() == n - 1
+
+
+def symmetric(n: int) -> np.ndarray:
+    return np.array([[1, 0, *range(2, n)], [*range(1, n), 0]], np.uint32)
+
+
+def affine(p: int) -> np.ndarray:
+    """x ↦ x + 1 and x ↦ g x modulo p, g = 2 or 3 a generator: solvable, of order p (p − 1)."""
+    x = np.arange(p)
+    return np.array([(x + 1) % p, (x * {5: 2, 7: 3, 11: 2, 13: 2, 101: 2}[p]) % p], np.uint32)
+
+
+def wreath_of_symmetric_4() -> np.ndarray:
+    """S₄ on each of four blocks of four, and on the blocks: order 24⁵, solvable."""
+    q = np.arange(16)
+    rows = [q.copy() for _ in range(4)]
+    rows[0][:2], rows[1][:4] = [1, 0], [1, 2, 3, 0]
+    rows[2][:8] = np.roll(rows[2][:8], 4)
+    return np.array([*rows[:3], np.roll(q, 4)], np.uint32)
+
+
+NAMES = ("threshold_testable", "dot_depth_one")
+
+
+def then(f, g):
+    return tuple(g[x] for x in f)
+
+
+def idempotent_power(f):
+    power = f
+    while then(power, power) != power:
+        power = then(power, f)
+    return power
+
+
+def by_identities(brute) -> tuple[bool, bool]:
+    """Return whether a semigroup satisfies the identities of Thérien and Weiss, and that of Knast."""
+    idempotents = [e for e in brute.semigroup if then(e, e) == e]
+    threshold, knast = brute.aperiodic(), True
+    for e, f in product(idempotents, repeat=2):
+        forth, back = ({then(then(g, s), h) for s in brute.semigroup} for g, h in ((e, f), (f, e)))
+        threshold = threshold and all(
+            then(then(x, y), z) == then(then(z, y), x) for x, y, z in product(forth, back, forth)
+        )
+        first = {(idempotent_power(then(p, q)), p) for p, q in product(forth, back)}
+        last = {(idempotent_power(then(r, s)), s) for r, s in product(forth, back)}
+        knast = knast and all(
+            then(then(then(one, p), s), other) == then(one, other) for (one, p), (other, s) in product(first, last)
+        )
+    return threshold, knast
+
+
+def check_witness(machine: MooreMachine, witness) -> None:
+    """Check the assertion of a witness on every word and state."""
+
+    def run(word, *states):
+        for letter in word:
+            states = [machine.step(q, letter) for q in states]
+        return tuple(states)
+
+    words, states = witness.words, witness.states
+    assert words[0]
+    assert words[1]
+    if len(words) == 6:
+        (u, v, p, q, r, s), (a, d1, d, b, h1, h) = words, states
+        assert d != d1
+        assert run(u, a, d1, d) == (a, d1, d)
+        assert run(v, b, h1, h) == (b, h1, h)
+        assert run(p, a) + run(q, b) == (b, a)
+        assert run(r, a, d1, d) == (h1, h1, h)
+        assert run(s, b, h1, h) == (d, d1, d)
+    else:
+        (u, v, x, y, z), (a, b, c, d, b1, c1, d1) = words, states
+        assert d != d1
+        assert run(u, a, c, c1) == (a, c, c1)
+        assert run(v, b, d, b1, d1) == (b, d, b1, d1)
+        assert run(x, a, c1) + run(y, b, b1) + run(z, a, c) == (b, d1, c, c1, b1, d)
+
+
+@st.composite
+def ordered_machines(draw) -> MooreMachine:
+    """Machines whose letters lead on or keep the order of states, but for one transition."""
+    n = draw(st.integers(3, 6))
+    rows = []
+    for _ in range(draw(st.integers(1, 3))):
+        row = [draw(st.integers(q, n - 1)) if draw(st.booleans()) else q for q in range(n)]
+        rows.append(sorted(row) if draw(st.booleans()) else row)
+    rows[0][draw(st.integers(0, n - 1))] = draw(st.integers(0, n - 1))
+    return MooreMachine(rows, range(n))
+
+
+@settings(max_examples=100, deadline=None)
+@given(ordered_machines() | dfas(max_states=5, max_letters=2))
+def test_answers_by_the_identities_and_refutations_by_their_witnesses(brute, machine):
+    by_definition = brute(machine)
+    if len(by_definition.semigroup) > 40:
+        return
+    facts = classify(machine)
+    assert tuple(getattr(facts, name).value for name in NAMES) == by_identities(by_definition)
+    for name in (*NAMES, *(f"tier_{name}" for name in NAMES)):
+        if getattr(facts, name).value is False:
+            check_witness(facts.machine, getattr(facts, name).witness)
+
+
+@pytest.mark.parametrize(
+    ("regex", "alphabet", "expected"),
+    [
+        (".*aa.*", "abc", "locally_testable threshold_testable dot_depth_one"),
+        ("[^a]*a[^a]*", "abc", "threshold_testable dot_depth_one"),  # exactly one a
+        ("[^a]*a[^a]*a[^a]*a[^a]*", "abc", "threshold_testable dot_depth_one"),
+        (".*aa.*b.*", "abc", "dot_depth_one"),  # a factor, then a letter
+        ("(a|ba*b)*", "ab", ""),  # an even number of b
+        ("(a(ab)*b)*", "ab", ""),  # depth at most two: star-free, of dot-depth two
+    ],
+)
+def test_known_languages(regex, alphabet, expected):
+    facts = classify(MooreMachine.from_source(f"regex:{regex}", alphabet=alphabet))
+    names = ("locally_testable", *NAMES)
+    assert {name for name in names if getattr(facts, name).value} == set(expected.split())
+
+
+def test_a_letter_off_the_tier():
+    """Exactly one factor aa on the tier of a and b."""
+    facts = classify(MooreMachine.from_source("regex:[bc]*(a[c]*b[bc]*)*a[c]*a[c]*(b[bc]*(ac*)?)*", alphabet="abc"))
+    assert set(facts.tier) == {"a", "b"}
+    assert (facts.threshold_testable.value, facts.tier_threshold_testable.value) == (False, True)
+
+
+def test_limits_are_named_and_large_machines_refuted_by_short_words(monkeypatch):
+    once = MooreMachine.from_source("regex:[^a]*a[^a]*", alphabet="abc")
+    monkeypatch.setattr(factors, "MAX_JOINS", 1)
+    assert "more than 1 pairs of paths" in classify(once).threshold_testable.method
+    monkeypatch.setattr(factors, "MAX_NODES", 50)
+    assert (
+        classify(once).threshold_testable.method
+        == "undecided: 27 triples of 3 states with 2 letters are too many to search"
+    )
+    a_before_b = MooreMachine.from_source("regex:[^a]*a[^b]*b.*", alphabet="abc")
+    fact = classify(a_before_b).threshold_testable
+    assert (fact.value, fact.method) == (False, "by words of at most two letters")
+    check_witness(classify(a_before_b).machine, fact.witness)
 
 
 def test_groups_and_commutative_machines():
@@ -23,28 +233,6 @@ def test_groups_and_commutative_machines():
     n = 500
     row = [*range(1, n), 1]
     assert classify(MooreMachine([row], range(n))).group.witness.states == (0, n - 1, 1)
-
-
-@st.composite
-def chains_of_semilattices(draw) -> MooreMachine:
-    """Machines of five states whose letters are idempotent and never lead back, but for one transition."""
-    rows = []
-    for _ in range(draw(st.integers(1, 3))):
-        row = list(range(5))
-        for q in range(3, -1, -1):
-            row[q] = row[draw(st.integers(q, 4))] if draw(st.booleans()) else q
-        rows.append(row)
-    rows[0][draw(st.integers(0, 4))] = draw(st.integers(0, 4))
-    return MooreMachine(rows, range(5))
-
-
-@settings(deadline=None)
-@given(chains_of_semilattices())
-def test_triples_against_the_definition(brute, check_witness, m):
-    c = classify(m)
-    assert c.locally_testable.value is brute(m).locally_testable()
-    if not c.locally_testable.value:
-        check_witness(c, "locally_testable")
 
 
 def test_facts_are_no_truth_values_and_words_are_spelled():

@@ -3,11 +3,8 @@
 from collections import Counter
 from itertools import product
 
-import numpy as np
 import pytest
-from flint import fmpq, fmpq_mat, fmpz_poly
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from flint import fmpq_mat
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
@@ -15,48 +12,10 @@ from fsa2lrnn.extra.block_size.constituents import constituents, structure
 from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 from fsa2lrnn.extra.block_size.kinds import homs
-from fsa2lrnn.extra.block_size.polynomials import negative_at_real_roots, real_roots, value_at, why_irreducible
 from fsa2lrnn.families import linear, recheck
-from fsa2lrnn.families.modules import functions_module, spin
-from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.families.modules import functions_module
 
 from .conftest import KNOWN, dicyclic, metacyclic, special_linear
-
-monic = st.lists(st.integers(-6, 6), min_size=1, max_size=6).map(lambda c: (*c, 1))
-
-
-@given(monic)
-def test_no_reducible_polynomial_has_a_reason(polynomial):
-    is_irreducible = sum(e for _, e in fmpz_poly(list(polynomial)).factor()[1]) == 1
-    reason = why_irreducible(polynomial)
-    assert is_irreducible or reason is None
-    assert reason is not None or not is_irreducible or len(polynomial) > 4
-
-
-@given(monic, st.integers(-4, 4), st.integers(-4, 4))
-def test_real_roots_and_signs_are_those_of_floating_point(polynomial, a, b):
-    assume(why_irreducible(polynomial) is not None and (a or b))
-    assume(len(polynomial) > 2 or a + b * -polynomial[0] != 0)
-    roots = np.roots(polynomial[::-1])
-    real = roots[abs(roots.imag) < 1e-9].real
-    assert real_roots(polynomial) == len(real)
-    assert negative_at_real_roots((fmpq(a), fmpq(b)), polynomial) == (a + b * real < 0).sum()
-
-
-@pytest.mark.parametrize("machine", [zoo.sum_mod(5), zoo.sum_mod(12), zoo.group("A5"), zoo.group("Q8"), dicyclic(3)])
-@pytest.mark.parametrize("field", ["R", "C"])
-def test_splitting_maps_commute_and_have_as_many_eigenspaces_as_the_kind_splits_into(machine, field):
-    for kind in constituents(functions_module(machine.delta), lambda: None):
-        found = splitting_map(kind, field)
-        if kind.weight(field) == kind.dimension:
-            assert found is None
-            continue
-        polynomial, t = found
-        assert all(t * a == a * t for a in kind.standard.module.letters)
-        assert value_at(tuple(map(fmpq, polynomial)), t).rank() == 0
-        assert why_irreducible(polynomial) is not None
-        assert len(polynomial) - 1 == kind.dimension // kind.weight(field)
-        assert field == "C" or real_roots(polynomial) > 0
 
 
 def test_fields_kinds_and_quaternions():
@@ -105,18 +64,6 @@ def kinds_of(machine):
 def test_weights_over_the_three_fields_and_what_commutes(machine, expected):
     found = [(*(kind.weight(field) for field in "CRQ"), kind.commutant.dimension) for kind in kinds_of(machine)]
     assert sorted(found) == sorted(expected)
-
-
-@given(machines(6, 2).filter(lambda m: m.minimise().n_states > 1))
-def test_kinds_are_irreducible_and_pairwise_different(machine):
-    kinds = kinds_of(machine)
-    for i, kind in enumerate(kinds):
-        module, d = kind.standard.module, kind.dimension
-        assert len(spin(module, linear.rows_of(linear.identity(d), [0])).path) == d
-        assert len(spin(module.dual, kind.covector).path) == d
-        assert d - linear.rank(module.element(kind.standard.element)) == kind.commutant.dimension
-        for j, other in enumerate(kinds):
-            assert homs(kind.standard, other.standard.module).nrows() == (i == j) * kind.commutant.dimension
 
 
 def quaternions(a, b):

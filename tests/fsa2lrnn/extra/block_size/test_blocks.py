@@ -10,7 +10,6 @@ from math import lcm
 import numpy as np
 import pytest
 from flint import fmpq_mat
-from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extra.block_size import minimal_block
@@ -18,13 +17,12 @@ from fsa2lrnn.extra.block_size import sentences as columns
 from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, rational_block, whole_block
 from fsa2lrnn.extra.block_size.chain import chain
 from fsa2lrnn.extra.block_size.constituents import constituents
-from fsa2lrnn.extra.block_size.kinds import endomorphism, homs, image, is_hom
+from fsa2lrnn.extra.block_size.kinds import endomorphism, is_hom
 from fsa2lrnn.extra.block_size.late import least
 from fsa2lrnn.extra.block_size.sentences import signed_blocks
 from fsa2lrnn.families import RejectedCertificate, linear, recheck
-from fsa2lrnn.families.modules import functions_module, spin
+from fsa2lrnn.families.modules import functions_module
 from fsa2lrnn.families.verdicts import certificate_header
-from fsa2lrnn.testing.strategies import machines
 
 from .conftest import machine_of, random_machine
 
@@ -135,34 +133,6 @@ def test_one_and_two_states_need_no_search(machine, size):
     answer.check()
 
 
-def all_homs(kind, module):
-    """The dimension of {X: F(a) X = X M(a)}, d·m unknowns."""
-    d, m = kind.dimension, module.dimension
-    columns = []
-    for a, b in zip(kind.module.letters, module.letters, strict=True):
-        for i in range(d):
-            for j in range(m):
-                row = [0] * (d * m)
-                for k in range(d):
-                    row[k * m + j] += a[i, k]
-                for k in range(m):
-                    row[i * m + k] -= b[k, j]
-                columns.append(row)
-    return d * m - linear.rank(linear.matrix(columns, d * m))
-
-
-@given(machines(5, 2).filter(lambda m: m.minimise().n_states > 1))
-def test_all_homomorphisms_are_found_and_are_such(machine):
-    module = functions_module(machine.minimise().delta)
-    for kind in constituents(module, lambda: None):
-        found = homs(kind.standard, module)
-        assert found.nrows() == all_homs(kind.standard, module)
-        for i in range(found.nrows()):
-            rows = image(kind.standard, module, linear.rows_of(found, [i]))
-            for a, b in zip(kind.standard.module.letters, module.letters, strict=True):
-                assert a * rows == rows * b
-
-
 def test_homomorphisms_and_named_groups():
     module = functions_module(zoo.group("S3").delta)
     kind = next(k for k in constituents(module, lambda: None) if k.dimension == 2)
@@ -203,21 +173,6 @@ def test_bounds_meet_where_the_plain_chain_stops_short(delta):
     assert answer.value is not None
     assert any(copy["late"] for copy in answer.impossible["copies"])
     answer.check()
-
-
-@pytest.mark.parametrize("delta", LATE)
-def test_whatever_stands_above_a_late_copy_is_as_large_as_it_says(delta):
-    module = functions_module(machine_of(delta).minimise().delta)
-    kinds = constituents(module, lambda: None)
-    rng = random.Random(0)
-    for copy in chain(module, kinds, "Q", lambda: None).copies:
-        if copy.late is None:
-            continue
-        rows = linear.stack([copy.late.function, copy.late.parameters], module.dimension)
-        for _ in range(20):
-            weights = [rng.choice((-2, -1, 1, 3)), *(rng.randint(-3, 3) for _ in range(rows.nrows() - 1))]
-            f = linear.matrix([weights], rows.nrows()) * rows
-            assert len(spin(module, f).path) >= copy.late.dimension
 
 
 @cache

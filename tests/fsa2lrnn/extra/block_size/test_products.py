@@ -1,32 +1,22 @@
 """Products, chains and the search over them."""
 
-import itertools
 import json
-import random
 
 import numpy as np
 import pytest
-from flint import fmpq_mat
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ortho_group
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.block_size import analysed
-from fsa2lrnn.extra.block_size.chain import chain
 from fsa2lrnn.extra.block_size.constituents import constituents
 from fsa2lrnn.extra.block_size.families import head_tables, reflections
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 from fsa2lrnn.extra.block_size.products import factors, least_factors, without_inner_product
-from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.extra.block_size.sentences import needs
-from fsa2lrnn.families import linear
 from fsa2lrnn.families.householder import paths, sink_keys, sink_of
-from fsa2lrnn.families.modules import functions_module, restricted
-from fsa2lrnn.testing.strategies import machines
-
-from .conftest import random_machine
+from fsa2lrnn.families.modules import functions_module
 
 
 @st.composite
@@ -83,97 +73,6 @@ def test_machines_that_no_number_of_factors_represents(task):
     module, found = found_of(zoo.from_task(task).minimise())
     assert any(found.forbidden)
     assert least_factors(module, found, lambda: None) is None
-
-
-def chain_of(machine, field="Q"):
-    module = functions_module(machine.minimise().delta)
-    return module, chain(module, constituents(module, lambda: None), field, lambda: None)
-
-
-@pytest.mark.parametrize(
-    ("source", "bounds"), [("sum_mod(5)", (1, 2, 4)), ("tomita(3)", (4, 4, 4)), ("subtraction(5)", (3, 5, 9))]
-)
-def test_the_bound_depends_on_the_field_by_weights_alone(source, bounds):
-    assert tuple(chain_of(zoo.from_task(source), field)[1].bound for field in "CRQ") == bounds
-
-
-@given(machines(6, 2).filter(lambda m: m.minimise().n_states > 1))
-def test_levels_are_submodules_and_copies_are_a_basis(machine):
-    module, found = chain_of(machine)
-    assert found.sizes[0] == 0
-    assert found.sizes[-1] == module.dimension == linear.rank(found.rows(len(found.sizes)))
-    for c, size in enumerate(found.sizes):
-        rows = found.rows(c)
-        assert rows.nrows() == size
-        assert not size or restricted(module, rows) is not None
-    assert found.merged(found.bound) is None
-    assert found.merged(found.bound - 1) is not None
-
-
-@given(machines(5, 2).filter(lambda m: m.minimise().n_states > 2))
-def test_every_function_generates_what_the_chain_says(machine):
-    """dim 𝒜f = c puts f into U_c, for functions with values −1, 0, 1, and the sums that T30 (b) speaks of."""
-    module, found = chain_of(machine)
-    d = module.dimension
-    inside = [_span(found.rows(c)) for c in range(len(found.sizes))]
-    for values in itertools.product((-1, 0, 1), repeat=d):
-        f = np.array(values)
-        dimension = _generated(module, f)
-        if dimension < len(inside):
-            assert np.linalg.matrix_rank(np.vstack([inside[dimension], f])) == len(inside[dimension])
-
-
-def _span(rows):
-    values = [int(x.p) / int(x.q) for x in rows.entries()]
-    return np.array(values).reshape(rows.nrows(), rows.ncols())
-
-
-def _generated(module, f):
-    letters = [np.array([[int(x.p) for x in row] for row in letter.tolist()]) for letter in module.letters]
-    rows = [f]
-    for row in rows:
-        for letter in letters:
-            if np.linalg.matrix_rank(np.array([*rows, row @ letter])) > len(rows):
-                rows.append(row @ letter)
-    return np.linalg.matrix_rank(np.array(rows))
-
-
-def search_of(machine, field):
-    module, kinds = analysed(machine, lambda: None)
-    found = chain(module, kinds, field, lambda: None)
-    return module, found, BlockSearch(module, machine, kinds, field, found, lambda: None)
-
-
-def codes(blocks, n):
-    return [tuple(str(row[q]) for block in blocks for row in block.functions) for q in range(n)]
-
-
-def test_chosen_blocks_tell_states_apart_and_are_small():
-    rng = random.Random(0)
-    for _ in range(15):
-        machine = random_machine(rng, 7)
-        n = machine.n_states
-        if n < 3:
-            continue
-        _, found, search = search_of(machine, "R")
-        blocks = search.blocks(n - 1)
-        assert len(set(codes(blocks, n))) == n
-        for i in range(len(blocks)):
-            assert len(blocks) == 1 or len(set(codes(blocks[:i] + blocks[i + 1 :], n))) < n
-        assert search.blocks(found.bound - 1) is None
-    for machine in (zoo.tomita(3), zoo.even_pair(3), zoo.group("S3")):
-        module, _, search = search_of(machine, "Q")
-        for pair in ((0, 1), (1, 2), (0, 3)):
-            z = fmpq_mat(1, module.dimension, [(q == pair[0]) - (q == pair[1]) for q in range(1, machine.n_states)])
-            for candidate in search._for_pair(pair):
-                assert restricted(module, candidate.rows) is not None
-                assert linear.rank(candidate.rows * z.transpose()) == 1
-                assert candidate.numbers[pair[0]] != candidate.numbers[pair[1]]
-    sizes = {}
-    for field in "CRQ":
-        _, _, search = search_of(zoo.sum_mod(5), field)
-        sizes[field] = next(b for b in range(1, 5) if search.blocks(b) is not None)
-    assert sizes == {"C": 1, "R": 2, "Q": 4}
 
 
 def product_of(keys, b):

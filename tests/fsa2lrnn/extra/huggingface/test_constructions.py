@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
@@ -16,7 +14,7 @@ from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.gated_delta import mixer
 from fsa2lrnn.extra.huggingface.plan import UNIT, StageHead, orbit, side_by_side
 from fsa2lrnn.extra.huggingface.reflections import reflections
-from fsa2lrnn.extra.huggingface.registers import register, windowed
+from fsa2lrnn.extra.huggingface.registers import register
 from fsa2lrnn.extra.huggingface.stream import layout
 from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions, transposition_heads, two_sides
 
@@ -137,55 +135,6 @@ def test_registers_and_resets():
     found = reflections(np.array([[1, 0], [0, 1], [0, 0]]), 0)
     assert len(found.states) == 2
     assert found.table.tolist() == [[1, 0], [0, 1], [0, 0]]
-
-
-@pytest.mark.parametrize(
-    ("machine", "values"),
-    [(zoo.ab_star(), {1: 2}), (zoo.shift_register(2), {2: 1}), (zoo.tomita(1), {1: 2})]
-    + [(machine, {1: None, 2: None}) for machine in (zoo.parity(), zoo.sum_mod(5), zoo.dyck(1, 3))],
-)
-def test_windows(machine, values):
-    for length, n in values.items():
-        found = windowed(machine.minimise(), length)
-        assert (found and found.n_values) == n
-
-
-@pytest.mark.parametrize(
-    "machine",
-    [zoo.sum_mod(3), zoo.group("D4"), zoo.flip_flop(), MooreMachine([[1, 0, 2, 3], [1, 2, 3, 0]], range(4))],
-)
-def test_what_is_no_such_group(machine):
-    assert reflections(machine.delta, machine.start) is None
-
-
-@st.composite
-def components(draw):
-    """Maps that are transpositions between two sets, resets or the identity, and a start."""
-    n = draw(st.integers(2, 6))
-    start = draw(st.integers(0, n - 1))
-    second = draw(st.sets(st.sampled_from([t for t in range(n) if t != start]), min_size=1))
-    first = [t for t in range(n) if t not in second]
-    maps = list[list[int]]()
-    for _ in range(draw(st.integers(1, 5))):
-        i, j = draw(st.sampled_from(first)), draw(st.sampled_from(sorted(second)))
-        kind = draw(st.sampled_from(["exchange", "reset", "start", "nothing"]))
-        exchange = [j if q == i else i if q == j else q for q in range(n)]
-        maps.append({"exchange": exchange, "reset": [j] * n, "start": [start] * n, "nothing": list(range(n))}[kind])
-    return np.array(maps), start
-
-
-@given(components(), st.lists(st.integers(0, 4), max_size=30))
-def test_heads_are_where_the_component_is(component, word):
-    maps, start = component
-    points = [t for t in range(maps.shape[1]) if t != start]
-    orbits, state = transposition_heads(maps, start), start
-    held = [np.zeros_like(orbit.states[0]) for orbit in orbits]
-    for a in (a % len(maps) for a in word):
-        state = int(maps[a, state])
-        for i, (head, t) in enumerate(zip(orbits, points, strict=True)):
-            held[i] = head.head.step(held[i], a)
-            assert np.array_equal(held[i], head.states[state])
-            assert np.array_equal(head.head.mark(held[i]), head.marks[int(t == state)])
 
 
 def test_what_is_no_such_component_is_refused():

@@ -262,23 +262,6 @@ def test_the_file_stands_alone_and_costs_are_bounded(tmp_path):
         checker.recheck({**good(), "machine": machine})
 
 
-@pytest.mark.parametrize(("largest", "length", "period"), [(1, 1, 1), (1, 4, 1), (2, 1, 2)])
-def test_the_theorem_in_numbers(largest, length, period):
-    """Of drawn words, gates at their ends among them: eigenvalues of modulus 1 are roots of unity of that order."""
-    rng, met = np.random.default_rng(largest + length), 0
-    for _ in range(500):
-        A = np.eye(6)
-        for _ in range(length):
-            k = rng.choice([0.0, 0.5, 1.0, -1.0], size=6)
-            k /= max(np.linalg.norm(k), 1)
-            A = rng.choice([0.5, 1, 1, 1]) * (np.eye(6) - rng.choice([0, 0.7, 1, largest]) * np.outer(k, k)) @ A
-        values = np.linalg.eigvals(A)
-        on_circle = values[np.abs(values) > 1 - 1e-9]
-        met += len(on_circle)
-        assert np.allclose(on_circle**period, 1, atol=1e-6)
-    assert met > 100
-
-
 def cycle(n):
     """A certificate of a cycle of n states, read letter by letter."""
     machine = {"alphabet": [0], "delta": [[(q + 1) % n for q in range(n)]], "outputs": [q % 2 for q in range(n)]}

@@ -103,22 +103,17 @@ def test_too_many_states_are_refused(monkeypatch):
         merge_noisy(data, 0.0)
 
 
-def recovers(n, seed):
-    """Merge 2,000 words with a tenth of the outputs wrong; return whether the two-output machine comes back."""
+CASES = [(n, seed) for n in (4, 6, 8, 10, 12) for seed in (0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("n", "seed"),
+    [case if case in ((4, 0), (8, 0)) else pytest.param(*case, marks=pytest.mark.slow) for case in CASES],
+)
+def test_a_tenth_of_two_outputs_wrong_is_noise_of_a_tenth(n, seed):
+    """Of 2,000 words, the machine of two outputs comes back."""
     target = zoo.random_dfa(n, 2, seed=seed, minimal=True)
-    return equivalent(merge_noisy(from_pairs(pairs(target, 2_000, 0.1), target.alphabet), 0.1), target) is None
-
-
-@pytest.mark.parametrize("n", [4, 8])
-def test_a_tenth_of_two_outputs_wrong_is_noise_of_a_tenth(n):
-    assert recovers(n, seed=0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("n", [4, 6, 8, 10, 12])
-def test_a_tenth_of_two_outputs_wrong_is_noise_of_a_tenth_on_ten_machines(n, seed):
-    assert recovers(n, seed)
+    assert equivalent(merge_noisy(from_pairs(pairs(target, 2_000, 0.1), target.alphabet), 0.1), target) is None
 
 
 def test_a_deadline_ends_the_merger_with_what_was_reached(monkeypatch):
@@ -158,20 +153,6 @@ def test_a_prediction_is_bayes_rule_label_by_label(seen):
         variance += (p * np.log(p) ** 2).sum() - entropy**2
         now[y] += 1
     assert _predict(np.array(seen), labels, share) == pytest.approx((said, deviation, variance), abs=1e-9)
-
-
-def test_deviations_of_one_state_have_mean_0_and_variance_1():
-    """The claim that the bound rests on: labels that come as the rule says are about as far off as it expects."""
-    generator, share = np.random.default_rng(0), 0.1
-    scores = []
-    for _ in range(2_000):
-        state = generator.integers(2)
-        drawn = np.where(generator.random(30) < share, 1 - state, state)
-        seen, labels = (np.bincount(part, minlength=2) for part in (drawn[:3], drawn[3:]))
-        _, deviation, variance = _predict(seen, labels, share)
-        scores.append(deviation / np.sqrt(variance))
-    assert np.mean(scores) == pytest.approx(0, abs=0.1)
-    assert np.std(scores) == pytest.approx(1, abs=0.1)
 
 
 def frame(step, length=5, event="", heads=(0, 1), number=0, states=2):

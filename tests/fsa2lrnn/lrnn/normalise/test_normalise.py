@@ -1,16 +1,12 @@
 """The column rules: what they keep (T2) and bound, and the compiled ones against the reference."""
 
-import math
-
-import numpy as np
 import pytest
 import torch
-from numba import njit
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise import METHODS, choose_method, keeps, normalise, paper_rule_scale
-from fsa2lrnn.lrnn.normalise.column_kernels import Powers, _powers, takes
+from fsa2lrnn.lrnn.normalise.column_kernels import takes
 from fsa2lrnn.lrnn.normalise.reference import one_hot_columns, one_hot_rows, reference
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
@@ -243,39 +239,3 @@ def test_the_door_refuses_what_is_no_rule_no_order_and_no_block(method):
     for shape in ((2, 3, 2), (3,)):
         with pytest.raises(ValueError, match=r"shape \(.*\) does not fit: give blocks \(…, b, b\)"):
             normalise(torch.zeros(shape), "clip", 1.2, method)
-
-
-WIDTH = 4
-
-
-def _write_power(rows, x, i, powers, zero, out):
-    short, rest = rows.load(powers, zero), rows.load(powers, zero, 1)
-    rows.store(rows.power(rows.load(x, i), short, rest), out, i)
-
-
-_power = instruction(_write_power, Powers)
-
-
-@njit
-def _all(x, powers, out):
-    for i in range(0, len(x), WIDTH):
-        _power(WIDTH, (x, i, powers, 0, out))
-
-
-def power(x, q):
-    """x^q, entry by entry."""
-    dtype = torch.from_numpy(x).dtype
-    out = np.empty_like(x)
-    _all(x, _powers(q + 1, WIDTH, dtype).numpy(), out)
-    return out
-
-
-@pytest.mark.parametrize("q", [0.0, 0.2, 0.5, 1.0, 6.5])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_powers_are_those_of_the_standard_library(dtype, q):
-    span = math.log(np.finfo(dtype).max) / max(q, 1) * 0.95
-    x = np.exp(np.random.default_rng(0).uniform(-span, span, 4_000)).astype(dtype)
-    x[:400] = np.linspace(0.9, 1.1, 400)
-    wanted = np.array([np.longdouble(value) ** np.longdouble(q + 1 - 1) for value in x.tolist()])
-    error = np.abs(power(x, q) / wanted - 1)
-    assert error.max() < 4 * np.finfo(dtype).eps

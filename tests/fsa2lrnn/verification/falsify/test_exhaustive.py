@@ -113,21 +113,6 @@ def test_margins_ties_and_cut_failures():
     assert judge.confirm(np.empty(0, np.int64)) is None
 
 
-def test_words_that_cannot_fail_any_more_are_known():
-    """In ModArith an operator after an operator leads to a sink whose output the model does not have."""
-    machine = zoo.mod_arith(2)
-    torch.manual_seed(0)
-    model = LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
-    judge = ModelComparison(model, machine, "lacked")
-    for word in ("1", "1+", "1+0", "1++", "11", "1++0"):
-        q = machine.minimise().run(word)
-        assert judge.goal.coaccessible[q] == (word not in ("1++", "11", "1++0")), word
-    after_digit, digit, plus = machine.minimise().run("1"), model.alphabet.index("1"), model.alphabet.index("+")
-    assert judge.goal.live[:, after_digit].tolist() == [letter in "+-*" for letter in model.alphabet]
-    assert not judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[plus], after_digit]).wrong.any()
-    assert judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[digit], judge.goal.start]).wrong.all()
-
-
 def test_a_word_must_fail_sequentially_and_by_default():
     class OneScanFails(LRNN):
         def forward(self, tokens, method="auto"):

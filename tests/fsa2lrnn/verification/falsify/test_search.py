@@ -1,5 +1,6 @@
 """The guided search for counterexamples and its parts."""
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -10,28 +11,190 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verdicts import Refuted, Undecided
+from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
 from fsa2lrnn.verification.falsify.long_words import (
-    _for_ever,
-    _places,
     periodic,
-    periodic_words,
     random,
     read_side_by_side,
     shorten,
     variants,
 )
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback
-from fsa2lrnn.verification.falsify.verdict import Budget
-from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
-from tests.fsa2lrnn.verification.falsify.test_init import drifting
+
+MACHINE = zoo.even_pair(2)
+
+
+def leaking(rate, dtype=torch.float32):
+    """EvenPair(2) compiled, but one letter, in one state alone, shrinks what the state is known by."""
+    tables = switched(compile_machine(MACHINE, dtype=dtype))
+    A = tables.A.clone()
+    A[0] *= 1 - rate
+    readout = tables.readout
+    b2 = readout.b2.clone()
+    b2[0] += 0.5  # an output that wins when all else has faded
+    faded = type(readout)(readout.W1, readout.b1, readout.W2, b2)
+    return LRNN.from_tables(A, tables.v, tables.x0, faded, tables.alphabet, tables.outputs)
+
+
+def search(model, below=10_000, seconds=60, **budget):
+    judge = ModelComparison(model, MACHINE)
+    return judge, beam(judge, Budget(**budget), below, Deadline(seconds))
+
+
+def test_a_leak_is_found_where_it_first_can_show():
+    """Output 1 loses 0.99^k of its say: it is wrong once that is below ½, after at least 69 letters "0"."""
+    judge, outcome = search(leaking(0.01), width=2)
+    length = len(outcome.failure.tokens)
+    assert 69 <= length <= 71
+    states = judge.goal.path(outcome.failure.tokens[None])[0]
+    assert judge.goal.wanted[states[-1]] != outcome.failure.outputs[-1]
+    assert outcome.failure.tokens.tolist().count(0) >= 69
+
+
+def test_the_beam_is_bounded_and_deterministic():
+    _, outcome = search(leaking(0.01), below=50, width=8)
+    assert (outcome.failure, outcome.length, outcome.finished) == (None, 49, True)
+    _, outcome = search(leaking(0.01), length=20, width=8)
+    assert (outcome.failure, outcome.length, outcome.finished) == (None, 20, True)
+    _, outcome = search(leaking(0.01), seconds=-1)
+    assert not outcome.finished
+    first, second = (search(leaking(0.03), width=4)[1].failure.tokens for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_half_precision_and_overflow():
+    assert search(leaking(0.03, torch.float16), width=4)[1].failure is not None
+    model = compile_machine(MACHINE, layout="index")
+    outcome = beam(ModelComparison(model, MACHINE), Budget(length=12, width=4), 100, Deadline(60))
+    assert (outcome.failure, outcome.length) == (None, 12)
+    tables = switched(compile_machine(MACHINE))
+    model = LRNN.from_tables(tables.A * 1e6, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
+    _, outcome = search(model, width=4)
+    assert outcome.failure is not None
+    assert torch.tensor(outcome.failure.margin).isnan() or outcome.failure.margin <= 0
+
+
+SMALL = Budget(words=300, length=200, periodic_words=50, random_words=16, width=8, rounds=2)
+
+
+def drifting(machine, noise, seed=0, dtype=torch.float32):
+    """The compiled model with noise on its transitions: right on short words, wrong on long ones."""
+    tables = switched(compile_machine(machine, dtype=dtype))
+    torch.manual_seed(seed)
+    A = tables.A + noise * torch.randn(tables.A.shape).to(tables.dtype)
+    return LRNN.from_tables(A, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
+
+
+def assert_fails(model, machine, verdict):
+    """The word is wrong at its last letter and nowhere before, whatever the scan."""
+    wanted = machine.transduce(verdict.word)
+    assert list(verdict.failure.wanted) == wanted
+    assert verdict.position == len(verdict.word) == len(verdict.failure.given)
+    for method in ("auto", "sequential"):
+        given = model.transduce(verdict.word, method)
+        assert given[-1] != wanted[-1]
+        assert given[:-1] == wanted[:-1]
+    assert list(verdict.failure.given) == model.transduce(verdict.word, "sequential")
+    assert "sequential" in verdict.failure.scans
+    assert verdict.failure.margin <= 0
+
+
+@given(machines(max_states=5, max_letters=2), st.sampled_from(DTYPES), st.sampled_from(["dense", "index"]))
+def test_compiled_models_have_no_failing_word(machine, dtype, layout):
+    verdict = falsify(compile_machine(machine, dtype=dtype, layout=layout), machine, SMALL)
+    assert isinstance(verdict, Undecided)
+    assert verdict.checked_length is None
+    assert [search.name for search in verdict.searches] == ["exhaustive"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("machine", [zoo.sum_mod(3), zoo.even_pair(3)])
+def test_a_model_that_drifts_is_found_out(machine, dtype):
+    model = drifting(machine, 0.02, dtype=dtype)
+    verdict = falsify(model, machine, SMALL)
+    assert isinstance(verdict, Refuted)
+    assert_fails(model, machine, verdict)
+    assert all(search.finished for search in verdict.searches)
+    assert verdict.position > verdict.checked_length >= 4
+    finds = [search.found for search in verdict.searches if search.found]
+    assert min(finds) == verdict.position
+    assert sorted(finds, reverse=True) == finds  # each search looks below what was found before it
+    assert verdict.found_by in {search.name for search in verdict.searches if search.found == verdict.position}
+    for search in verdict.searches:
+        assert search.letters >= search.length or search.words == 0
+
+
+def test_equal_budgets_give_equal_answers():
+    machine, model = zoo.sum_mod(3), drifting(zoo.sum_mod(3), 0.02)
+    first, second = falsify(model, machine, SMALL), falsify(model, machine, SMALL)
+    assert first.word == second.word
+    plain = [[dataclasses.replace(search, seconds=0) for search in v.searches] for v in (first, second)]
+    assert plain[0] == plain[1]
+    machine = zoo.sum_mod(3)
+    verdict = falsify(drifting(machine, 0.02), machine, SMALL)
+    assert "guided" in [search.name for search in verdict.searches]
+    shifted = compile_machine(machine, layout="index")
+    assert "guided" not in [search.name for search in falsify(shifted, machine, SMALL).searches]
+    machine = zoo.sum_mod(3)
+    wrong = MooreMachine(machine.delta, [0, 1, 1], 0, machine.alphabet)
+    verdict = falsify(compile_machine(machine), wrong, SMALL)
+    assert (verdict.word, verdict.found_by, verdict.is_shortest) == (("2",), "exhaustive", True)
+    assert len(verdict.searches) == 1
+
+
+def test_a_known_word_is_run_first_and_only_shorter_ones_count():
+    machine, model = zoo.sum_mod(3), drifting(zoo.sum_mod(3), 0.02)
+    found = falsify(model, machine, SMALL)
+    nothing = Budget(words=0, length=200, periodic_words=0, random_words=0, width=0, rounds=0)
+    again = falsify(model, machine, nothing, known=found.word)
+    assert (again.word, again.found_by, again.searches[0].name) == (found.word, "known", "known")
+    longer = falsify(model, machine, nothing, known=[*found.word, "0", "1"])
+    assert longer.position <= found.position
+    right = falsify(compile_machine(machine), machine, SMALL, known=found.word)
+    assert isinstance(right, Undecided)
+    assert right.checked_length is None
+    with pytest.raises(InvalidWord, match="'7'"):
+        falsify(model, machine, SMALL, known=["7"])
+
+
+@pytest.mark.parametrize("options", [{"token_shift": True}, {"connection": "concat"}, {}])
+def test_untrained_models_of_two_layers_fail_soon(options):
+    torch.manual_seed(0)
+    layers = (BlockLayerConfig((2, 2), 4, 4), BlockLayerConfig((2, 2), 4, 4))
+    machine = zoo.sum_mod(2)
+    model = LRNN(LRNNConfig(machine.alphabet, (0, 1), layers, embedding_dim=4, readout_hidden=16, **options))
+    verdict = falsify(model, machine, SMALL)
+    assert isinstance(verdict, Refuted)
+    assert_fails(model, machine, verdict)
+    assert verdict.is_shortest
+
+
+def test_numbers_that_are_none_are_failures_where_they_count():
+    machine = zoo.sum_mod(2)
+    tables = switched(compile_machine(machine))
+    model = LRNN.from_tables(tables.A * 1e4, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
+    verdict = falsify(model, machine, SMALL)
+    assert verdict.failure.given[-1] == "NaN"
+    assert "NaN" not in verdict.failure.given[:-1]
+    assert verdict.failure.margin == float("-inf")
+
+
+def test_time_that_runs_out_is_said():
+    machine = zoo.even_pair(3)
+    verdict = falsify(drifting(machine, 0.001), machine, Budget(seconds=1e-6))
+    assert isinstance(verdict, Undecided)
+    assert not all(search.finished for search in verdict.searches)
+
 
 CASES = [
     (zoo.tomita(4), 0, 0.05),
@@ -193,40 +356,3 @@ def test_failures_are_the_earliest_and_dead_words_are_dropped():
     assert outcome.letters == 2 * 8 + 92
     judge = ModelComparison(compile_machine(PARITY), PARITY)
     assert read_side_by_side(judge, np.empty((0, 5), np.int64), Deadline(60), "none").letters == 0
-
-
-def arithmetic():
-    machine = zoo.mod_arith(2)
-    torch.manual_seed(0)
-    return ModelComparison(
-        LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4)), machine, "lacked"
-    )
-
-
-@given(st.integers(1, 3), st.integers(0, 2), st.integers(1, 3))
-def test_each_ultimately_periodic_word_comes_once(n_letters, prefix, period):
-    pairs = list(periodic_words(n_letters, prefix, period))
-    k = np.arange(24)
-    words = [tuple(np.array(u + w)[_places(u, w, k)].tolist()) for u, w in pairs]
-    assert len(set(words)) == len(words)
-    wanted = {
-        (u + w * 24)[:24]
-        for m, n in itertools.product(range(prefix + 1), range(1, period + 1))
-        for u in itertools.product(range(n_letters), repeat=m)
-        for w in itertools.product(range(n_letters), repeat=n)
-    }
-    assert set(words) == wanted
-
-
-def test_periodic_and_random_words_are_live():
-    judge = arithmetic()
-    letters = judge.model.alphabet
-    kept = _for_ever(judge, list(periodic_words(len(letters), 1, 2)))
-    words = {"".join(letters[a] for a in u) + "|" + "".join(letters[a] for a in w) for u, w in kept}
-    assert words == {f"|{digit}{operator}" for digit in "01" for operator in "+-*"} | {
-        f"{first}|{operator}{digit}" for first in "01" for digit in "01" for operator in "+-*" if first != digit
-    }
-    judge = arithmetic()
-    tokens = judge.goal.random_words(np.random.default_rng(0), 200, 9)
-    assert judge.goal.coaccessible[judge.goal.path(tokens)].all()
-    assert len({tuple(word) for word in tokens[:, :3].tolist()}) == 12  # 2 · 3 · 2

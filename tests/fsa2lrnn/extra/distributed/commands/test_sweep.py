@@ -1,12 +1,10 @@
 """`sweep`: options take the place of a file's entries, and what does not fit is said before anything runs."""
 
 import json
-from typing import get_args
 
 import pytest
 
 from fsa2lrnn.extra.distributed import sweep
-from fsa2lrnn.extra.distributed.commands import sweep as command
 from fsa2lrnn.extra.distributed.sweep import SUMMARY, SweepOutcome
 
 FEW = "few:steps=4,batch=4,length=6,test_length=9,test_words=5,evaluate_every=2,embedding_dim=4,stop_at=None"
@@ -85,7 +83,3 @@ def test_what_does_not_fit_is_said_before_anything_runs(call, tmp_path, options,
     assert err.startswith("error: ")
     assert message in err
     assert not (tmp_path / "out").exists()
-
-
-def test_the_engines_are_those_of_the_code():
-    assert get_args(command.Engine) == get_args(sweep.Engine)

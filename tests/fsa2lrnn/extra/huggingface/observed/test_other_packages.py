@@ -196,11 +196,6 @@ def test_eigenvalues_are_those_of_the_matrix():
             assert longest == max(seen)
 
 
-def test_an_exchange_has_minus_one():
-    assert longest_and_least(np.array([1, 0, 2]), np.ones(3)) == (2, -1)
-    assert longest_and_least(np.array([0, 0, 0]), np.ones(3)) == (1, 0)
-
-
 def made(state_size=9, layers=2):
     from fsa2lrnn.extra.huggingface.packages import pdssm
 

@@ -11,18 +11,6 @@ from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope
 from fsa2lrnn.verification import Budget
 
 
-def test_the_three_rooms():
-    rooms = compiled.build_rooms()
-    assert [component.name for component in rooms.cascade.components] == ["operator", "term", "accumulator"]
-    assert rooms.cascade.block_sizes == ((1, 1), (5,), (5,))
-    assert not rooms.model.config.token_shift
-    assert list(rooms.verdicts) == ["float32", "bfloat16"]
-    assert all(isinstance(verdict, Proved) for verdict in rooms.verdicts.values())
-    assert rooms.given == 1
-    assert rooms.cascade.reads_now
-    assert rooms.cascade.transduce(compiled.SHORT)[-1] == 1
-
-
 def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
     def prove(_model, machine):
         if machine.n_states == 51:
