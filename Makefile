@@ -13,13 +13,13 @@ unexport PYTHONDONTWRITEBYTECODE
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-# Compiling every installed module takes two minutes; Python compiles what is imported, once.
-INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check -c constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# What the demo needs is a third of what development does.
+# What the demo needs is a third of what development does. Compiling all its modules would take two minutes; Python
+# compiles those that are imported. The rest is compiled, as tests turn the warnings of a late compilation into errors.
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[repair]'
+	$(INSTALL) --no-compile -e '.[repair]'
 	@touch $@
 
 $(READY): $(DEMO)
