@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
@@ -66,13 +67,14 @@ def _certify(
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
 
+    deadline = Deadline.of(seconds)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SearchCutShort)
         certificate = certify_model(network, machine, memory or "auto", seconds=seconds, ignore=options.LACKED)
     cut = next((str(w.message) for w in caught if w.category is SearchCutShort), None)
     if output is not None:
         certificate.save(output)
-    failing = _failing_next(network, machine, certificate.horizon)
+    failing = _failing_next(network, machine, certificate.horizon, min(_SECONDS, deadline.left()))
     if as_json:
         facts = evidence.certificate_json(certificate, certificate.scope)
         facts["counterexample"] = None if failing is None else failing.to_json()
@@ -90,14 +92,14 @@ def _certify(
     return options.NO if certificate.horizon == 0 else 0
 
 
-def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None) -> Refuted | None:
-    """Return a counterexample that is one letter longer than certified, if a short search finds one."""
+def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None, seconds: float) -> Refuted | None:
+    """Return a counterexample that is one letter longer than certified, if a search of so many seconds finds one."""
     from fsa2lrnn.verification import Budget, Refuted
     from fsa2lrnn.verification.falsify import falsify
 
-    if horizon is None or horizon > _LONGEST:
+    if horizon is None or horizon > _LONGEST or seconds <= 0:
         return None
-    result = falsify(network, machine, Budget(seconds=_SECONDS, length=horizon + 1), options.LACKED)
+    result = falsify(network, machine, Budget(seconds=seconds, length=horizon + 1), options.LACKED)
     return result if isinstance(result, Refuted) and len(result.word) == horizon + 1 else None
 
 
