@@ -5,20 +5,14 @@ from copy import deepcopy
 import flint
 import pytest
 import torch
-from safetensors.torch import load_file
-from torch import nn
 
-import fsa2lrnn
 from experiments import selective_fixtures
-from experiments.selective_fixtures import OUT
 from fsa2lrnn import certify, check, falsify, prove_equivalent, repair
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.extra.selective.fla import to_fla
 from fsa2lrnn.extra.selective.hard import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
-from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps, matrix_scan, transition
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 from fsa2lrnn.lrnn.layer_checks import check_layer
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, layer_named, name_of
@@ -296,139 +290,3 @@ def test_learned_networks_are_proved(layer):
     with torch.no_grad():  # a mutant: another permutation for one letter in every head
         learned.network.layers[0].transition.table[:, 0] *= -1
     assert isinstance(prove_equivalent(learned.network, source), Refuted)
-
-
-def test_other_modules_are_refused_and_rounding_is_seen():
-    config = HardSliceConfig(1, "relu", hidden=4, size=2)
-    model = LRNN(LRNNConfig("ab", (0, 1), (config,), embedding_dim=3))
-    layer, rows = model.recurrences[0], model.first_inputs().detach()
-    assert layer.is_exact(rows, 2.0**24)
-    with torch.no_grad():
-        gate = layer.transition.weights
-        gate.W2.copy_(gate.W2[:1].expand_as(gate.W2))
-        gate.b2.copy_(gate.b2[:1].expand_as(gate.b2))
-    assert not layer.is_exact(rows, 2.0**24)
-    with pytest.raises(UnsupportedFormat, match="Linear is not one of GatedDeltaNet, GatedDeltaProduct"):
-        fsa2lrnn.wrap_fla(nn.Linear(2, 2))
-    module = stand_in("gated_deltanet")
-    del module.conv_size
-    with pytest.raises(UnsupportedFormat, match="GatedDeltaNet has no conv_size: this version"):
-        fsa2lrnn.wrap_fla(module)
-    with pytest.raises(UnsupportedFormat, match="the weights of KDALayer do not fit"):
-        to_fla(fsa2lrnn.wrap_fla(stand_in("kda")), stand_in("gated_deltanet"))
-
-
-SIZES = {"hidden_size": 8, "num_heads": 2, "head_dim": 4}
-CONV = {"use_short_conv": True, "conv_size": 4, "num_v_heads": 2}
-GDN = {**CONV, "head_v_dim": 8, "allow_neg_eigval": False, "use_gate": True}
-MODULES = {
-    "gated_deltanet": ("GatedDeltaNet", GDN),
-    "deltaproduct": (
-        "GatedDeltaProduct",
-        {**CONV, "head_v_dim": 4, "allow_neg_eigval": True, "use_output_gate": True, "num_householder": 3,
-         "use_forget_gate": False},
-    ),
-    "kda": ("KimiDeltaAttention", {**CONV, "head_v_dim": 4, "allow_neg_eigval": True, "safe_gate": False}),
-    "gdn2": ("GatedDeltaNet2", {**CONV, "head_v_dim": 4, "allow_neg_eigval": False}),
-    "rwkv7_fla": (
-        "RWKV7Attention",
-        {"layer_idx": 0, "head_v_dim": 4, "decay_low_rank_dim": 3, "a_low_rank_dim": 3, "gate_low_rank_dim": 5},
-    ),
-}  # fmt: skip
-
-
-def stand_in(name, changes=None):
-    """A module with the class name, settings and weights of fla's."""
-    classname, settings = MODULES[name]
-    module = type(classname, (nn.Module,), {})()
-    for setting, value in {**SIZES, **settings, **(changes or {})}.items():
-        setattr(module, setting, value)
-    for key, weight in load_file(OUT / f"{name}.safetensors").items():
-        if key.startswith("param."):
-            *path, last = key.removeprefix("param.").split(".")
-            place = module
-            for part in path:
-                if not hasattr(place, part):
-                    place.add_module(part, nn.Module())
-                place = place.get_submodule(part)
-            place.register_parameter(last, nn.Parameter(weight.double()))
-    return module
-
-
-@pytest.mark.parametrize("name", MODULES)
-def test_weights_there_and_back(name):
-    module, numbers = stand_in(name), load_file(OUT / f"{name}.safetensors")
-    layer = fsa2lrnn.wrap_fla(module)
-    u = numbers["input"].double()
-    torch.testing.assert_close(layer(u, layer.initial_state(len(u)))[0].float(), numbers["output"])
-    before = {key: weight.clone() for key, weight in module.state_dict().items()}
-    with torch.no_grad():
-        for weight in module.parameters():
-            weight.zero_()
-    to_fla(layer, module)
-    assert all(torch.equal(weight, before[key]) for key, weight in module.state_dict().items())
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_v_heads": 4}, "GatedDeltaNet with num_v_heads = 4: our layer gated_deltanet has 2"),
-        ({"conv_bias": True}, "with conv_bias = True"),
-        ({"use_gate": False}, "g_proj.weight is left over"),
-        ({"hidden_size": 16}, r"q_proj.weight has shape \(8, 8\), not \(8, 16\)"),
-    ],
-)
-def test_what_ours_lacks_is_refused(changes, message):
-    with pytest.raises(UnsupportedFormat, match=message):
-        fsa2lrnn.wrap_fla(stand_in("gated_deltanet", changes))
-
-
-def drawn(length, n=1, columns=True, erases=True, speed=1.0, dtype=torch.float64, batch=2):
-    torch.manual_seed(length)
-    H, K, V = 3, 4, 5
-    k = torch.nn.functional.normalize(torch.randn(batch, length, n, H, K, dtype=dtype), dim=-1)
-    g = -speed * torch.rand(batch, length, n, H, K if columns else 1, dtype=dtype)
-    a = -2 * torch.rand(batch, length, n, H, 1, dtype=dtype) * g.exp() * k if erases else None
-    parts = [g, a, k, torch.randn(batch, length, n, H, V, dtype=dtype), torch.randn(batch, length, H, K, dtype=dtype)]
-    leaves = [None if x is None else x.detach().requires_grad_() for x in parts]
-    return RankOneSteps(*leaves), torch.randn(batch, H, V, K, dtype=dtype).requires_grad_()
-
-
-def results(steps, state, method):
-    outputs, last = matrix_scan(steps, state, method)
-    leaves = [x for x in (*steps, state) if x is not None]
-    loss = (outputs * outputs.detach().cos()).sum() + last.square().sum()
-    return [outputs, last, *torch.autograd.grad(loss, leaves, allow_unused=True)]
-
-
-@pytest.mark.parametrize("columns", [True, False])
-@pytest.mark.parametrize("erases", [True, False])
-@pytest.mark.parametrize(("length", "n"), [(0, 1), (1, 2), (2, 1), (3, 3), (17, 1), (70, 2)])
-def test_chunks_compute_what_the_loop_does(length, n, columns, erases):
-    steps, state = drawn(length, n, columns, erases)
-    for one, other in zip(results(steps, state, "chunked"), results(steps, state, "sequential"), strict=True):
-        assert (one is None) == (other is None)
-        if one is not None:
-            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-11)
-
-
-@pytest.mark.parametrize("columns", [True, False])
-@pytest.mark.parametrize("speed", [20.0, 500.0])
-def test_fast_decays_neither_overflow_nor_lose_digits(columns, speed):
-    steps, state = drawn(40, columns=columns, speed=speed, dtype=torch.float32)
-    for one, other in zip(results(steps, state, "chunked"), results(steps, state, "sequential"), strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
-
-
-def test_empty_batches_and_unknown_methods():
-    steps, state = drawn(20, batch=0)
-    assert [x.shape[0] for x in matrix_scan(steps, state, "chunked")] == [0, 0]
-    with pytest.raises(UnsupportedFormat, match="scan method 'fused'"):
-        matrix_scan(*drawn(3), "fused")
-
-
-@pytest.mark.parametrize("erases", [True, False])
-def test_a_transition_is_the_product_of_its_steps(erases):
-    steps, state = drawn(1, 3, erases=erases)
-    A, v = transition(RankOneSteps(*(None if x is None else x[:, 0] for x in steps)))
-    torch.testing.assert_close(state @ A.mT + v, matrix_scan(steps, state, "sequential")[1])
