@@ -4,7 +4,8 @@
 
 Machines are named tasks, groups of order at most 60 given by generators, random machines, and languages of MLRegTest.
 `decide` raises an error where a layer is said to represent what a layer that contains it does not. Each machine is
-written as soon as it is decided, and one that is in the file is not decided again, unless its row lacks a layer.
+written as soon as it is decided. Cells that are in the file are not decided again, except those of layers named by
+`--again`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from experiments.studies.mlregtest.leaderboard import language, languages
 from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
 from fsa2lrnn.automata import MooreMachine, classify
-from fsa2lrnn.extra.huggingface.in_use import IN_USE, decide
+from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, decide
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
 
 NAME = "atlas"
@@ -36,7 +37,7 @@ GROUPS = (
     "Z2xZ2xZ2", "Z3xZ3", "Z2xZ4", "Z4xZ4", "Z2xS3", "Z3xS3", "S3xS3", "Z2xA4", "Z2xS4", "Z2xQ8", "Z3xQ8", "Z5xQ8",
     "Z2xD4", "Z3xD4", "Z3xA4", "Z4xA4", "Z5xA4",
 )  # fmt: skip
-REPEATED = ("s5", "mamba-3", "mingru", "slice")
+REPEATED = ("s5", "mamba-3", "mingru", "slice", "slice-sparse")
 """Layers whose answers follow from those of another row, or from a theorem on all machines."""
 KINDS = ("any", "permutations", "monotone", "resets and identities")
 
@@ -60,6 +61,7 @@ def main(
     sample: Annotated[int, typer.Option(min=1, help="languages of MLRegTest")] = 96,
     max_seconds: Annotated[float, typer.Option(min=0.1, help="time limit per machine, the default of `explain`")] = 30,
     minutes: Annotated[float, typer.Option(min=0, help="minutes after which no machine is begun")] = 1e9,
+    again: Annotated[list[str] | None, typer.Option(help="layers to decide again; repeatable")] = None,
 ) -> None:
     """Decide the layers for every machine, write results/atlas.json after each, print the table."""
     sources = dict[tuple[str, str], MooreMachine]()
@@ -70,28 +72,37 @@ def main(
         os.environ["FSA2LRNN_MLREGTEST"] = str(folder)
         sources |= {("language", name): language(name) for name in languages(folder, sample)}
 
+    stored = {(row["kind"], row["name"]): row for row in known_rows(NAME)}
+
     def run(kind: str, name: str) -> Row:
         machine, begun = sources[kind, name].minimise(), time.process_time()
-        rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds)
-        late = [layer for layer, row in rows.items() if row.is_out_of_time]
-        cells = {layer: f"{row.one}/{row.stack}" for layer, row in rows.items()}
-        seconds = round(time.process_time() - begun, 2)
+        before = stored.get((kind, name), {"cells": {}, "planned": [], "late": [], "seconds": 0.0})
+        known = {
+            layer: Decision(*cell.split("/"), is_planned=layer in before["planned"])
+            for layer, cell in before["cells"].items()
+            if layer in IN_USE and layer not in (again or ())
+        }
+        rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds, known=known)
+        late = [
+            layer for layer, row in rows.items() if row.is_out_of_time or layer in known and layer in before["late"]
+        ]
         return {
             "kind": kind,
             "name": name,
             "states": machine.n_states,
-            "cells": cells,
+            "cells": {layer: f"{row.one}/{row.stack}" for layer, row in rows.items()},
             "planned": [layer for layer, row in rows.items() if row.is_planned],
             "late": late,
-            "seconds": seconds,
+            "seconds": round(before["seconds"] + time.process_time() - begun, 2),
         }
 
     def write(rows: list[Row]) -> None:
-        results_io.write("atlas", {"runs": rows, "unknown": unknown(rows)}, COMMAND)
+        every = [*(stored | {(row["kind"], row["name"]): row for row in rows}).values()]
+        results_io.write("atlas", {"runs": every, "unknown": unknown(every)}, COMMAND)
 
-    known = [row for row in known_rows(NAME) if set(row["cells"]) == set(IN_USE)]
+    complete = [row for row in stored.values() if set(row["cells"]) == set(IN_USE) and not again]
     small_first = sorted(sources, key=lambda key: sources[key].n_states)
-    run_due(small_first, ("kind", "name"), known, run, write, minutes)
+    run_due(small_first, ("kind", "name"), complete, run, write, minutes)
     print(table())
 
 
@@ -100,7 +111,8 @@ def unknown(runs: list[Row]) -> dict[str, dict[str, list[str]]]:
     lists: dict[str, dict[str, list[str]]] = {}
     for layer in IN_USE:
         for i, what in enumerate(("one", "stack")):
-            names = [f"{run['kind']} {run['name']}" for run in runs if run["cells"][layer].split("/")[i] == "unknown"]
+            cells = {f"{run['kind']} {run['name']}": run["cells"].get(layer, "/") for run in runs}
+            names = [name for name, cell in cells.items() if cell.split("/")[i] == "unknown"]
             if names:
                 lists.setdefault(layer, {})[what] = names
     return lists

@@ -7,8 +7,8 @@ in floating point. What is used of theorems:
 
 - T3, T54: the letters of a finite machine act on differences of states by matrices of finite order. For symmetric
   positive semidefinite matrices of norm at most 1 (Mamba's diagonals, α(I − βkkᵀ) with β ≤ 1) these are commuting
-  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]". So it is for KDA and
-  Mamba-3 (T57). A letter of RWKV-7 is a projection as well, and need not commute (T57).
+  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]". So it is for KDA,
+  GDN-2 with rates up to 1 and Mamba-3 (T57). A letter of RWKV-7 is a projection as well, and need not commute (T57).
 - T55, T56: which words stacks of S4, S5 and LRU, and one layer of attention, confuse.
 - A gate α in [0, 1] on a factor I − βkkᵀ with β ≤ 2 leaves the matrix symmetric, its eigenvalues in [−1, 1]. Where
   every letter permutes the states, α is 1, and bounds on the number of factors hold with the gate too.
@@ -18,6 +18,8 @@ in floating point. What is used of theorems:
 - Heads of one dimension of RWKV-7 have every entry in [−0.45, 1], hence all that diagonal layers in [0, 1] have.
 - Stacks of diagonal layers run exactly the machines whose groups are 2-groups, with entries in [−1, 1], or solvable,
   with complex entries (T37): on finitely many states an entry is 0 or a root of unity.
+- SLiCE adds nothing to its state after the first letter. Its dense and sparse matrices are any, its diagonal ones never
+  leave zero, and Walsh–Hadamard ones are I + H D_a with one H (T59).
 - Cascades of registers run exactly the aperiodic machines (Krohn and Rhodes), and registers, exchanges and
   transpositions all machines (docs/constructions.md), in stacks too large to be written at times.
 - Masked hard attention without positions recognises exactly the star-free languages (Yang, Chiang and Angluin 2024).
@@ -28,8 +30,9 @@ raise an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from fsa2lrnn.automata.language import minimise
@@ -38,9 +41,10 @@ from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extra.huggingface.alike import confused
+from fsa2lrnn.extra.huggingface.slices import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
 from fsa2lrnn.families.householder import HouseholderWitness
-from fsa2lrnn.families.identities import Family
+from fsa2lrnn.families.identities import Family, cycle_lengths
 
 Answer = Literal["yes", "no", "unknown"]
 
@@ -69,27 +73,30 @@ IN_USE = {
     "s5": LayerInUse("S4D, S5, LRU", within=("s4", "complex-diagonal")),
     "s4": LayerInUse("S4", within=("deltaproduct",), theorem="T57"),
     "mamba": LayerInUse(
-        "Mamba", "mamba", ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "rwkv-7", "mamba-negative")
+        "Mamba",
+        "mamba",
+        ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "gdn-2", "rwkv-7", "mamba-negative"),
     ),
     "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
     "mamba-3": LayerInUse("Mamba-3", within=("mamba",), theorem="T57"),
     "mingru": LayerInUse("minGRU", within=("mamba",), theorem="T57"),
-    "mamba-negative": LayerInUse("Mamba in [−1, 1]", within=("slice-diagonal",)),
-    "slice-diagonal": LayerInUse(
-        "diagonal SLiCE", within=("mamba-negative", "gated-deltanet-negative", "complex-diagonal")
-    ),
+    "mamba-negative": LayerInUse("Mamba in [−1, 1]", within=("gated-deltanet-negative", "complex-diagonal")),
+    "slice-diagonal": LayerInUse("diagonal SLiCE", within=("slice-hadamard",), theorem="T59"),
+    "slice-hadamard": LayerInUse("Walsh–Hadamard SLiCE", within=("slice", "slice-sparse")),
     "complex-diagonal": LayerInUse("complex diagonal", within=("pd-ssm", "block")),
     "gated-deltanet": LayerInUse(
         "Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative"), theorem="T54"
     ),
     "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
     "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",), True),
-    "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "deltaproduct"), theorem="T57"),
+    "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "gdn-2", "deltaproduct"), theorem="T57"),
+    "gdn-2": LayerInUse("GDN-2, b ≤ 1"),
     "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
     "pd-ssm": LayerInUse("PD-SSM", "pd-ssm"),
     "slstm": LayerInUse("sLSTM", "slstm"),
-    "block": LayerInUse("block-diagonal", within=("slice",)),
+    "block": LayerInUse("block-diagonal", within=("slice", "slice-sparse")),
     "slice": LayerInUse("SLiCE, blocks"),
+    "slice-sparse": LayerInUse("sparse SLiCE"),
     "attention": LayerInUse("attention (masked, hard)"),
 }
 """The layers of the table, in its order."""
@@ -143,6 +150,7 @@ def decide(
     block: tuple[int, int] | None = None,
     report: Callable[[str], None] = lambda _: None,
     max_seconds: float | Deadline | None = None,
+    known: Mapping[str, Decision] = MappingProxyType({}),
 ) -> dict[str, Decision]:
     """Return the decision on each layer of `IN_USE`.
 
@@ -152,6 +160,7 @@ def decide(
         block: bounds on the least size of real blocks.
         report: is called with the name of each layer before it is decided.
         max_seconds: time limit for all layers, of which each layer may use half of what remains; None for no limit.
+        known: earlier decisions by layer, which are not repeated.
 
     Raises:
         NotExact: if two answers contradict each other, which is an error of this library.
@@ -161,6 +170,9 @@ def decide(
     if minimal.n_states == 1:
         return dict.fromkeys(IN_USE, Decision("yes", "yes", "a read-out alone: the output is constant"))
     for name, layer in IN_USE.items():
+        if name in known:
+            rows[name] = known[name]
+            continue
         report(layer.title)
         share = deadline.share(0.5)
         with limited(share):
@@ -254,6 +266,14 @@ def _one_layer(
             case "mamba-negative" | "complex-diagonal":
                 family = "diagonal[-1,1]" if name == "mamba-negative" else "diagonal-complex"
                 return _of(represent(minimal, family, short_words=False), "T3")
+            case "gdn-2":  # T57; as a stack it may represent more than Mamba does
+                return _of(represent(minimal, "diagonal[0,1]", short_words=False), "T57")
+            case "slice-diagonal":
+                holds = is_diagonal(after_a_letter(minimal))
+                return Decision("yes") if holds else Decision("no", theorem="T59")
+            case "slice-hadamard":
+                answer = {True: "yes", False: "no", None: "unknown"}[is_walsh_hadamard(after_a_letter(minimal))]
+                return Decision(answer, theorem="T59" if answer == "no" else "")
             case "rwkv-7":  # T57: its letters are projections; what diagonal layers have is carried over from Mamba
                 verdict = represent(minimal, Family("any", "[0,1]"), short_words=False)
                 return Decision("no", theorem="T57") if verdict.answer == "no" else Decision()
@@ -271,6 +291,8 @@ def _one_layer(
                 size = f"{high}" if low == high else f"{low} to {high}"
                 constant = " and a constant" if name == "slice" else ""
                 return Decision("yes", "yes", f"real blocks of size {size}{constant}")
+            case "slice-sparse":  # T59
+                return Decision("yes", "yes", f"{2 * minimal.n_states} entries per letter, or any share of all entries")
             case "attention":
                 words = confused(minimal, "hard-attention")
                 if words is not None:
@@ -297,14 +319,21 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
             case (("attention" | "mamba"), False):
                 proof = "Yang, Chiang & Angluin, 2024" if name == "attention" else "section 11"
                 return replace(row, stack="no", why="not star-free", theorem=proof)
-            case (("mamba-negative" | "complex-diagonal"), _):
-                fact = classification.two_groups if name == "mamba-negative" else classification.solvable
-                kind = "2-groups" if name == "mamba-negative" else "solvable groups"
+            case (("mamba-negative" | "slice-diagonal" | "complex-diagonal"), _):
+                fact = classification.solvable if name == "complex-diagonal" else classification.two_groups
+                kind = "solvable groups" if name == "complex-diagonal" else "2-groups"
+                if name == "slice-diagonal" and fact.value is not False:
+                    return _stack_of_signs(row, minimal, classification)
                 if fact.value:
                     return replace(row, stack="yes", smallest=row.smallest or f"a cascade of resets and {kind}")
                 no = replace(row, stack="no", why=f"not all its groups are {kind}", theorem="T37")
                 return row if fact.value is None else no
-            case (("gated-deltanet-negative" | "deltaproduct"), _):
+            case "gdn-2", False:
+                # T57: one matrix has eigenvalues in [0, 1], products of several need not.
+                if any(cycle_lengths(step) != [1] for step in minimal.delta):
+                    return replace(row, stack="no", why="a letter moves states round a cycle", theorem="T57")
+                return row
+            case (("gated-deltanet-negative" | "deltaproduct" | "slice-hadamard"), _):
                 return replace(
                     row, stack="yes", smallest="resets, exchanges and transpositions, too many to be written"
                 )
@@ -312,6 +341,15 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
                 return row
     except BudgetExceeded as fault:
         return replace(row, why=str(fault))
+
+
+def _stack_of_signs(row: Decision, minimal: MooreMachine, classification: Classification) -> Decision:
+    """Return the row of diagonal SLiCE with what T59 says of its stacks, where no group is known not to be a 2-group."""
+    if classification.r_trivial.value or (classification.group.value and classification.two_groups.value):
+        return replace(row, stack="yes", smallest="coordinates that become 0 or change their sign")
+    if has_register(after_a_letter(minimal)):
+        return replace(row, stack="no", why="words act as a register", theorem="T59")
+    return row
 
 
 def _of(verdict: Any, theorem: str) -> Decision:

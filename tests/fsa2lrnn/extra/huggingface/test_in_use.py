@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine, classify, zoo
+from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import in_use
 from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, carried, contradictions, decide
@@ -80,7 +81,9 @@ def answers(machine, stacks=None):
 
 def test_known_answers_by_names_of_layers():
     flip_flop, parity, s3 = (answers(machine) for machine in (zoo.flip_flop(), zoo.parity(), zoo.group("S3")))
-    assert {flip_flop[name] for name in IN_USE if name not in ("s4", "s5", "pd-ssm", "slstm")} == {("yes", "yes")}
+    others = ("s4", "s5", "pd-ssm", "slstm", "slice-diagonal", "slice-hadamard")
+    assert {flip_flop[name] for name in IN_USE if name not in others} == {("yes", "yes")}
+    assert (flip_flop["slice-diagonal"], flip_flop["slice-hadamard"]) == (("no", "no"), ("no", "yes"))
     assert (flip_flop["s4"], flip_flop["s5"]) == (("no", "no"), ("no", "no"))
     assert [parity[name][0] for name in ("s4", "mamba", "gated-deltanet", "gated-deltanet-negative")] == [
         "no", "no", "no", "yes"
@@ -126,6 +129,14 @@ def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(m
     assert {name for name, row in carried(rows).items() if row.stack == "no"} == {
         "mamba", "mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda"
     }  # fmt: skip
+    rows["kda"], rows["gdn-2"] = Decision(), Decision("no")
+    assert {name for name, row in carried(rows).items() if row.one == "no"} == {
+        "mamba", "mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "gdn-2"
+    }  # fmt: skip
+    rows["slice-diagonal"], rows["slice-hadamard"] = Decision("yes", "yes"), Decision("no", "yes")
+    assert contradictions(rows) == [
+        "diagonal SLiCE represents the machine as one layer, and Walsh–Hadamard SLiCE does not"
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -134,10 +145,15 @@ def test_containment_holds_for_all_theorems(machine):
     """`decide` raises an error where a layer represents what a layer that contains it does not."""
     found = decide(machine, classify(machine))
     assert contradictions(found) == []
-    assert found["slice"].one == "yes"
+    assert found["slice"].one == found["slice-sparse"].one == found["slice-hadamard"].stack == "yes"
     alike = ("mamba", "mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda")
-    diagonal = ("mamba-negative", "slice-diagonal", "complex-diagonal")
+    diagonal = ("mamba-negative", "complex-diagonal")
     assert len({(found[name].one, found[name].stack) for name in alike}) == 1
+    assert found["gdn-2"].one == found["mamba"].one
+    assert found["slice-diagonal"].one != "unknown"
+    if (least := minimise(machine)).start in least.delta and found["slice-diagonal"].one == "yes":
+        assert found["mamba-negative"].one == "yes"
+    assert (found["slice-diagonal"].stack, found["mamba-negative"].stack) != ("yes", "no")
     assert "unknown" not in {
         answer for name in ("s4", "s5", "attention", *alike, *diagonal) for answer in vars(found[name]).values()
     }
@@ -155,7 +171,7 @@ def test_stacks_of_diagonal_layers_have_2_groups_or_solvable_groups():
     for spec, answer in expected.items():
         found = answers(zoo.group(spec))
         assert tuple("/".join(found[name]) for name in ("mamba-negative", "complex-diagonal")) == answer
-        assert found["slice-diagonal"] == found["mamba-negative"]
+        assert found["slice-diagonal"] == found["mamba-negative"]  # letters permute: there is nothing to add
     found = answers(zoo.from_task("mod_arith(4, completion=register)"))
     assert (found["mamba-negative"][1], found["complex-diagonal"][1]) == ("yes", "yes")
 
@@ -178,6 +194,38 @@ def test_letters_of_rwkv_7_and_kda_act_as_projections():
             assert ((values.real > low - 1e-6) & (values.real < 1 + 1e-6)).all()
             ranks = [np.linalg.matrix_rank(power, tol=1e-9) for power in (matrix, matrix @ matrix)]
             assert ranks[0] == ranks[1]
+
+
+def test_a_letter_of_gdn_2_acts_as_an_orthogonal_projection_and_a_word_may_have_the_eigenvalue_minus_1():
+    """T57 (a): fixed vectors and the kernel are orthogonal, 0 has no Jordan block; on random matrices of the closed range."""
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 8) * 40:
+        key = rng.normal(size=n) * (rng.random(n) < 0.7)
+        key = key / (np.linalg.norm(key) or 1)
+        alpha = rng.choice([0, 0.5, 1, rng.random()], size=n)
+        b = rng.choice([0, 0.5, 1, rng.random()], size=n)
+        if rng.random() < 0.5:  # a rate of 1 along the key: the determinant is 0
+            b[key != 0] = 1
+        matrix = (np.eye(n) - np.outer(key, b * key)) @ np.diag(alpha)
+        values = np.linalg.eigvals(matrix)
+        assert np.allclose(values.imag, 0, atol=1e-5)
+        assert ((values.real > -1e-6) & (values.real < 1 + 1e-6)).all()
+        assert np.linalg.matrix_rank(matrix, tol=1e-9) == np.linalg.matrix_rank(matrix @ matrix, tol=1e-9)
+        fixed, killed = (null_space(matrix - x * np.eye(n)) for x in (1, 0))
+        assert np.allclose(fixed.T @ killed, 0, atol=1e-6)
+    # (r 0; −√(r − r²) 1) has b = (1, 0); a power of it, and one of the transposed with the other sign.
+    low, high = 0.5, 0.9999
+    for _ in range(60):
+        r = (low + high) / 2
+        one = np.linalg.matrix_power(np.array([[r, 0], [-math.sqrt(r - r * r), 1]]), 7)
+        other = np.linalg.matrix_power(np.array([[1, math.sqrt(r - r * r)], [0, r]]), 7)
+        low, high = (r, high) if np.linalg.det(other @ one + np.eye(2)) > 0 else (low, r)
+    assert np.linalg.eigvals(other @ one).min() == pytest.approx(-1)
+
+
+def null_space(matrix):
+    _, values, rows = np.linalg.svd(matrix)
+    return rows[values < 1e-9].T
 
 
 def test_one_layer_of_rwkv_7_runs_even_pairs_and_no_diagonal_layer_does():
