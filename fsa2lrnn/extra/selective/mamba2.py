@@ -77,10 +77,9 @@ class Mamba2Layer(MatrixLayer):
         z = rounding.projected(u, self.in_proj.weight)
         x, z = rounding.with_silu(z[..., :-H]), z[..., -H:] - RoundedNumbers.exact(-self.dt_bias, u.kind)
         decay = rounding.decays(z, self.A_log.detach().double().exp())
-        # softplus is the identity above 20, where its value and the decay differ by less than these numbers.
+        # softplus is the identity above 20, where the decay differs by less than this number.
         decay = z.of(decay.mid, decay.off + (z.size > 19) * 1e-10)
-        dt = rounding.tame(softplus, z)
-        dt = z.of(dt.mid, dt.off + (z.size > 19) * 3e-9)
+        dt = rounding.softplus_of(z)
         k, v = x[..., size:][..., None, :] * dt[..., None], x[..., :size].unflatten((H, -1))
         return rounding.RoundedSteps(decay[..., None, :, None], None, k[..., None, :, :], v[..., None, :, :])
 

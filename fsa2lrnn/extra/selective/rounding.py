@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -66,14 +67,26 @@ def softmax(x: RoundedNumbers) -> RoundedNumbers:
     return x.of(x.mid.softmax(-1), (x.off.amax(-1, keepdim=True) / 2 + u).expand_as(x.mid))
 
 
-def with_unit_norm(x: RoundedNumbers) -> RoundedNumbers:
+def softplus_of(x: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of the softplus, which torch replaces by the identity above 20: they differ by less than 3e-9."""
+    y = tame(torch.nn.functional.softplus, x)
+    return x.of(y.mid, y.off + (x.size > 19) * 3e-9)
+
+
+def with_unit_norm(x: RoundedNumbers, eps: float = UNIT_EPS) -> RoundedNumbers:
     """Return bounds of x / √(Σ x² + ε): the inverse root changes by at most half of (Σ x² + ε)^(−3/2) times the sum."""
     ones = RoundedNumbers.exact(torch.ones(x.mid.shape[-1], 1), x.kind)
     squares = (x * x) @ ones
-    low = (squares.mid - squares.off + UNIT_EPS).clamp(min=0.999 * UNIT_EPS)
-    mid = (squares.mid + UNIT_EPS).rsqrt()
+    low = (squares.mid - squares.off + eps).clamp(min=0.999 * eps)
+    mid = (squares.mid + eps).rsqrt()
     apart = squares.off / (2 * low**1.5) + _OPERATIONS * x.kind.u * low.rsqrt()
     return x * squares.of(mid, apart)
+
+
+def with_rms_norm(x: RoundedNumbers, eps: float) -> RoundedNumbers:
+    """Return bounds of x / √(mean of x² + ε), which is √n x / √(Σ x² + n ε)."""
+    n = x.mid.shape[-1]
+    return with_unit_norm(x, n * eps).scaled(math.sqrt(n))
 
 
 def decays(z: RoundedNumbers, scale: Tensor) -> RoundedNumbers:

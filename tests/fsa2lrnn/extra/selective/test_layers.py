@@ -1,5 +1,6 @@
 """Selective layers against their published recurrences."""
 
+import sys
 from copy import deepcopy
 
 import flint
@@ -46,6 +47,7 @@ STATES = [
     ("kda", {**STATE, "neg_eigval": True}),
     ("gdn2", STATE),
     ("mamba2", STATE),
+    ("mamba3", {"reads": "state", "rope": 0.5, "expand_v": 1.0}),
     ("rwkv7", {"reads": "state", "rank": 3}),
     ("pd_ssm", {"reads": "state"}),
     ("slice", {}),
@@ -134,11 +136,13 @@ def test_tables_of_any_evaluation_lie_within_the_bounds(name, options, dtype):
     assert ((A.double() - tables.A).abs() > errors[0]).any() or ((v.double() - tables.v).abs() > errors[1]).any()
 
 
+rate_of_mamba3 = sys.modules[layer_named("mamba3").__module__]._rate  # above 1e-4, which is out of this range
 FUNCTIONS = {
     torch.tanh: lambda x: x.tanh(),
     torch.sin: lambda x: x.sin(),
     torch.cos: lambda x: x.cos(),
     torch.nn.functional.logsigmoid: lambda x: -(1 + (-x).exp()).log(),
+    rate_of_mamba3: lambda x: 1 + x if x > 0 else 1 / (1 - x),
 }
 
 
@@ -167,10 +171,11 @@ def test_bounds_of_functions_hold_in_300_bits(dtype):
 
 
 @pytest.mark.parametrize(
-    "name", ["mamba2", "slice", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rwkv7", "pd_ssm"))]
+    "name",
+    ["mamba2", "mamba3", "slice", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rwkv7", "pd_ssm"))],
 )
 def test_trained_models_are_certified_searched_and_repaired(name, tmp_path):
-    options = {"mamba2": {**STATE, "expand_v": 1.0}, "slice": {}}.get(name, {"reads": "state"})
+    options = {"slice": {}}.get(name, {**STATE, "expand_v": 1.0} if name.startswith("mamba") else {"reads": "state"})
     task = "regex:(a|b)*a"
     source = MooreMachine.from_source(task)
     settings = preset(
@@ -194,6 +199,28 @@ def test_trained_models_are_certified_searched_and_repaired(name, tmp_path):
         check(certificate, model)
 
 
+@torch.no_grad()
+def test_the_state_of_mamba_3_is_read_by_queries_as_in_the_published_layer():
+    options = {"rope": 0.5, "expand_v": 1.5}
+    gated, plain = (
+        layer_named("mamba3").build(5, config("mamba3", {**options, **reads}), Columns("none", 2.0)).double()
+        for reads in ({}, {"reads": "state"})
+    )
+    z, x, B, C, *gates = gated.in_proj.weight.split(gated.sizes)
+    for name, weight in plain.named_parameters():
+        if name not in ("in_proj.weight", "x0"):
+            weight.copy_(0.1 * torch.randn_like(weight) + weight)
+            gated.get_parameter(name).copy_(weight)
+    plain.in_proj.weight.copy_(torch.cat([x, B, *gates]))
+    u = torch.randn(3, 9, 5, dtype=torch.float64)
+    states, _ = plain(u, plain.initial_state(3))
+    s = states.view(3, 9, 2, 6, 8)[..., :4]
+    gate = u @ z.T
+    o = (s @ gated._key(u @ C.T, "C").unsqueeze(-1)).squeeze(-1) + gated.D[:, None] * (u @ x.T).view(3, 9, 2, 6)
+    expected, _ = gated(u, gated.initial_state(3))
+    assert torch.allclose(gated.out_proj(o.flatten(-2) * gate * gate.sigmoid()), expected, rtol=0, atol=1e-13)
+
+
 @pytest.mark.parametrize("name", [name for name, _ in STATES if name not in ("slice", "mingru", "pd_ssm")])
 def test_published_layers_declare_no_tables(name):
     layer = layer_named(name).build(8, config(name, {}), Columns("none", 2.0))
@@ -209,7 +236,7 @@ def test_published_layers_declare_no_tables(name):
         ("gated_deltanet", {"reads": "keys"}, "reads = 'keys': one of gated, state"),
         ("kda", {"expand_v": 0.3}, "4 keys take a whole number of values"),
         ("deltaproduct", {"factors": 0}, "a product has 1 factor or more"),
-        ("mamba3", {"reads": "state"}, "Mamba-3 takes 0"),
+        ("mamba3", {"conv": 4}, "Mamba-3 has no convolution"),
         ("rwkv7", {"conv": 4}, "RWKV-7 has 0 and 1"),
         ("rwkv7", {"rank": 0}, "needs a positive whole number"),
         ("pd_ssm", {"dictionary": 0}, "PD-SSM needs a positive whole number"),
