@@ -77,14 +77,14 @@ def main(
     def run(kind: str, name: str) -> Row:
         machine, begun = sources[kind, name].minimise(), time.process_time()
         before = stored.get((kind, name), {"cells": {}, "planned": [], "late": [], "seconds": 0.0})
-        known = {
+        kept = {
             layer: Decision(*cell.split("/"), is_planned=layer in before["planned"])
             for layer, cell in before["cells"].items()
             if layer in IN_USE and layer not in (again or ())
         }
-        rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds, known=known)
+        rows = decide(machine, classify(machine), decide_stack, max_seconds=max_seconds, stored=kept)
         late = [
-            layer for layer, row in rows.items() if row.is_out_of_time or layer in known and layer in before["late"]
+            layer for layer, row in rows.items() if row.is_out_of_time or (layer in kept and layer in before["late"])
         ]
         return {
             "kind": kind,

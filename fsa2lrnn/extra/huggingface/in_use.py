@@ -150,7 +150,7 @@ def decide(
     block: tuple[int, int] | None = None,
     report: Callable[[str], None] = lambda _: None,
     max_seconds: float | Deadline | None = None,
-    known: Mapping[str, Decision] = MappingProxyType({}),
+    stored: Mapping[str, Decision] = MappingProxyType({}),
 ) -> dict[str, Decision]:
     """Return the decision on each layer of `IN_USE`.
 
@@ -160,7 +160,7 @@ def decide(
         block: bounds on the least size of real blocks.
         report: is called with the name of each layer before it is decided.
         max_seconds: time limit for all layers, of which each layer may use half of what remains; None for no limit.
-        known: earlier decisions by layer, which are not repeated.
+        stored: earlier decisions by layer, which are not repeated.
 
     Raises:
         NotExact: if two answers contradict each other, which is an error of this library.
@@ -170,8 +170,8 @@ def decide(
     if minimal.n_states == 1:
         return dict.fromkeys(IN_USE, Decision("yes", "yes", "a read-out alone: the output is constant"))
     for name, layer in IN_USE.items():
-        if name in known:
-            rows[name] = known[name]
+        if name in stored:
+            rows[name] = stored[name]
             continue
         report(layer.title)
         share = deadline.share(0.5)
@@ -272,8 +272,10 @@ def _one_layer(
                 holds = is_diagonal(after_a_letter(minimal))
                 return Decision("yes") if holds else Decision("no", theorem="T59")
             case "slice-hadamard":
-                answer = {True: "yes", False: "no", None: "unknown"}[is_walsh_hadamard(after_a_letter(minimal))]
-                return Decision(answer, theorem="T59" if answer == "no" else "")
+                holds = is_walsh_hadamard(after_a_letter(minimal))
+                if holds is None:
+                    return Decision(why="some letters neither permute the states nor clash on two of them")
+                return Decision("yes") if holds else Decision("no", theorem="T59")
             case "rwkv-7":  # T57: its letters are projections; what diagonal layers have is carried over from Mamba
                 verdict = represent(minimal, Family("any", "[0,1]"), short_words=False)
                 return Decision("no", theorem="T57") if verdict.answer == "no" else Decision()
@@ -344,7 +346,7 @@ def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Clas
 
 
 def _stack_of_signs(row: Decision, minimal: MooreMachine, classification: Classification) -> Decision:
-    """Return the row of diagonal SLiCE with what T59 says of its stacks, where no group is known not to be a 2-group."""
+    """Return the row of diagonal SLiCE with what T59 says of its stacks, for a machine without other groups."""
     if classification.r_trivial.value or (classification.group.value and classification.two_groups.value):
         return replace(row, stack="yes", smallest="coordinates that become 0 or change their sign")
     if has_register(after_a_letter(minimal)):

@@ -142,7 +142,7 @@ class Mamba3Layer(MatrixLayer):
         angles = (rounding.tame(torch.tanh, angles).scaled(math.pi))[..., None, :] * dt[..., None]
         B = rounding.with_rms_norm(B, NORM_EPS) * RoundedNumbers.exact(self.B_norm.weight, u.kind)
         B = B[..., None, :] - RoundedNumbers.exact(-self.B_bias[:, 0], u.kind)
-        decay = rounding.tame(lambda y: (-y).exp(), rounding.tame(_rate, A) * dt)
+        decay = rounding.tame(lambda y: (-y).exp(), _rounded_rate(A) * dt)
         cos, sin = rounding.tame(torch.cos, angles), rounding.tame(torch.sin, angles)
         rotation = RoundedNumbers(_turned(cos.mid, sin.mid, N), _turned(cos.off, sin.off, N, is_bound=True), u.kind)
         turn, trap = decay[..., None, None] * rotation, trap.sigmoid()
@@ -151,9 +151,7 @@ class Mamba3Layer(MatrixLayer):
         A = rounding.shaped(lambda y: pad(y, (0, 0, 0, N)).unsqueeze(-3), A)
         m = x.unflatten((self.config.heads, -1))[..., :, None] * B[..., None, :]
         v = rounding.stacked(join, (trap * dt)[..., None, None] * m, m)
-        of_rows = rounding.shaped(
-            lambda y: y.expand(*y.shape[:-3], values, *y.shape[-2:]).flatten(-4, -3), A
-        )
+        of_rows = rounding.shaped(lambda y: y.expand(*y.shape[:-3], values, *y.shape[-2:]).flatten(-4, -3), A)
         return of_rows, rounding.shaped(lambda y: y.flatten(-3, -2), v)
 
     def _read(self, u: Tensor, index: Tensor | None, memory: Tensor) -> tuple[RankOneSteps, Tensor, Tensor]:
@@ -193,8 +191,15 @@ def rotated(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def _rate(A: Tensor) -> Tensor:
-    """Return −A, which is 1 + A for A ≥ 0, else 1/(1 − A): it changes by at most its argument."""
+    """Return −A, which is 1 + A for A ≥ 0, else 1/(1 − A)."""
     return (A.clamp(min=0) + (1 - A.clamp(max=0)).reciprocal()).clamp(min=_SLOWEST)
+
+
+def _rounded_rate(A: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of −A, whose slope grows with A: it is (1 − A)⁻² for A < 0, then 1."""
+    mid = _rate(A.mid)
+    apart = A.off * (1 - (A.mid + A.off).clamp(max=0)) ** -2
+    return A.of(mid, apart + rounding.OPERATIONS * A.kind.u * (mid + apart))
 
 
 def _turned(cos: Tensor, sin: Tensor, size: int, is_bound: bool = False) -> Tensor:

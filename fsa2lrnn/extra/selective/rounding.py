@@ -12,7 +12,7 @@ from torch import Tensor
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 UNIT_EPS = 1e-6  # of the norm that keys and queries are divided by
-_OPERATIONS = 64  # units in the last place that a few elementary functions in a row cost at most
+OPERATIONS = 64  # units in the last place that a few elementary functions in a row cost at most
 
 
 class RoundedSteps(NamedTuple):
@@ -54,7 +54,7 @@ def tame(function: Callable[[Tensor], Tensor], x: RoundedNumbers) -> RoundedNumb
 
     Such are tanh, sin, cos, softplus, and exp of numbers that are never positive.
     """
-    return x.of(function(x.mid), x.off + _OPERATIONS * x.kind.u * (1 + x.size))
+    return x.of(function(x.mid), x.off + OPERATIONS * x.kind.u * (1 + x.size))
 
 
 def softmax(x: RoundedNumbers) -> RoundedNumbers:
@@ -63,7 +63,7 @@ def softmax(x: RoundedNumbers) -> RoundedNumbers:
     p_i is the sigmoid of x_i minus the logarithm of the sum of the others' exponentials. Where no x changes by more
     than m, this difference changes by at most 2m, and p_i by m/2.
     """
-    u = (_OPERATIONS + x.mid.shape[-1]) * x.kind.u
+    u = (OPERATIONS + x.mid.shape[-1]) * x.kind.u
     return x.of(x.mid.softmax(-1), (x.off.amax(-1, keepdim=True) / 2 + u).expand_as(x.mid))
 
 
@@ -79,7 +79,7 @@ def with_unit_norm(x: RoundedNumbers, eps: float = UNIT_EPS) -> RoundedNumbers:
     squares = (x * x) @ ones
     low = (squares.mid - squares.off + eps).clamp(min=0.999 * eps)
     mid = (squares.mid + eps).rsqrt()
-    apart = squares.off / (2 * low**1.5) + _OPERATIONS * x.kind.u * low.rsqrt()
+    apart = squares.off / (2 * low**1.5) + OPERATIONS * x.kind.u * low.rsqrt()
     return x * squares.of(mid, apart)
 
 
@@ -95,7 +95,7 @@ def decays(z: RoundedNumbers, scale: Tensor) -> RoundedNumbers:
     With t = scale·log(1 + eᶻ), an error of m units in t changes exp(−t) by m·t·exp(−t) ≤ m/e units.
     """
     c = scale.detach().cpu().double()
-    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), z.off + _OPERATIONS * z.kind.u)
+    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), z.off + OPERATIONS * z.kind.u)
 
 
 def transition(steps: RoundedSteps) -> tuple[RoundedNumbers, RoundedNumbers]:

@@ -197,7 +197,7 @@ def test_letters_of_rwkv_7_and_kda_act_as_projections():
 
 
 def test_a_letter_of_gdn_2_acts_as_an_orthogonal_projection_and_a_word_may_have_the_eigenvalue_minus_1():
-    """T57 (a): fixed vectors and the kernel are orthogonal, 0 has no Jordan block; on random matrices of the closed range."""
+    """T57 (a), with gates of 0 and 1: fixed vectors are orthogonal to the kernel, and 0 has no Jordan block."""
     rng = np.random.default_rng(0)
     for n in (1, 2, 3, 5, 8) * 40:
         key = rng.normal(size=n) * (rng.random(n) < 0.7)
