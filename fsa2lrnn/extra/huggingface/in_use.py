@@ -294,7 +294,7 @@ def _one_layer(
                 constant = " and a constant" if name == "slice" else ""
                 return Decision("yes", "yes", f"real blocks of size {size}{constant}")
             case "slice-sparse":  # T59
-                return Decision("yes", "yes", f"{2 * minimal.n_states} entries per letter, or any share of all entries")
+                return Decision("yes", "yes", f"{minimal.n_states} numbers, {2 * minimal.n_states} entries per letter")
             case "attention":
                 words = confused(minimal, "hard-attention")
                 if words is not None:
