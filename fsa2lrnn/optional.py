@@ -10,10 +10,15 @@ from fsa2lrnn.errors import MissingPackage
 
 
 def require(module: str, extra: str | None, purpose: str, instead: str = "") -> ModuleType:
-    """Import a module of an optional package; errors inside an installed package pass through.
+    """Import a module of an optional package and return it.
 
-    `extra` is the extra of this project that contains it, `purpose` the subject of the message, `instead` an
-    alternative. Raises `MissingPackage` if the package is not installed.
+    Args:
+        module: its name.
+        extra: the extra of fsa2lrnn that installs it, if one does.
+        purpose: what needs it, the subject of the message.
+        instead: an alternative, for the message.
+
+    Raises `MissingPackage` if the package is not installed; other errors of the import are not caught.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]
@@ -27,7 +32,7 @@ def require(module: str, extra: str | None, purpose: str, instead: str = "") -> 
 
 
 def missing(package: str, extra: str | None, purpose: str, instead: str = "") -> MissingPackage:
-    """Return the error to raise for a missing package; arguments as those of `require`."""
+    """Return the `MissingPackage` error for a package that is not installed; other arguments as for `require`."""
     line = f'pip install "fsa2lrnn[{extra}]"' if extra else f"pip install {package}"
     return MissingPackage(
         f"{purpose} needs {package}, which is not installed: {line}{f', or {instead}' if instead else ''}"
