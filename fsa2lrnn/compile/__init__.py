@@ -1,6 +1,6 @@
-"""Compilation of a machine into exact integer tables: `compile_recurrence` calls one pass after the other.
+"""Compile a machine into exact integer tables (`compile_recurrence`), from which `lower` makes a network.
 
-`lower.compile_machine` lowers the tables to a network; this package does not import torch.
+This package does not import torch.
 """
 
 from __future__ import annotations
@@ -65,7 +65,9 @@ def compile_with_reason(
     layout: Layout = "auto",
     dense_memory: int = DENSE_MEMORY,
 ) -> tuple[Recurrence, str | None]:
-    """Return the result of `compile_recurrence` and the reason for the chosen form, None if `form` was not "auto".
+    """Return the result of `compile_recurrence`, and the reason for the chosen form (None unless `form` is "auto").
+
+    Arguments and errors are those of `compile_recurrence`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> compile_with_reason(zoo.sum_mod(5))[1]
