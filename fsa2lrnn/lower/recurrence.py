@@ -56,7 +56,7 @@ def compile_machine(
             for resets under "onehot".
         NotExact: if a cascade's gates need integers that `dtype` does not hold.
         BudgetExceeded: if dense weights are requested and do not fit.
-        UnsupportedFormat: for an unknown form, layout, dtype or normalisation.
+        UnsupportedFormat: for an unknown form, layout, dtype or, with dense weights, normalisation.
 
     >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
     >>> model.transduce([1, 0, 1]), model.layers[0].block_sizes
@@ -76,7 +76,7 @@ def lower(
     """Return the network whose weights are the tables of a recurrence; other arguments as for `compile_machine`.
 
     Raises:
-        UnsupportedFormat: for another dtype or normalisation.
+        UnsupportedFormat: for another dtype or, with dense weights, another normalisation.
         NotExpressible: for a column rule that excludes these tables.
         NotExact: for a stack with sums of integers that `dtype` does not hold.
 
