@@ -1,7 +1,6 @@
-"""The exceptions of the library, and helpers for their messages.
+"""The exceptions of the library, whose messages name the value, the invariant that it breaks and the remedy.
 
-Every message names the value, the invariant that it breaks and the remedy. All exceptions derive from `Fsa2LrnnError`:
-to catch it is to catch every error that input causes, and no defect of the library.
+All derive from `Fsa2LrnnError`: to catch it is to catch every error that input causes, and no defect of the library.
 """
 
 

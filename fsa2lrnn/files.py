@@ -148,10 +148,7 @@ def umask() -> int:
 
 
 def _lock(handle: int, wait: bool) -> None:
-    """Lock an open file until it is closed.
-
-    Raises `BlockingIOError` if another process has the lock and `wait` is false, `OSError` on systems without locks.
-    """
+    """Lock an open file until it is closed; raise `BlockingIOError` if it is locked and not `wait`, or `OSError`."""
     if sys.platform == "win32":
         raise OSError(errno.ENOLCK, "no locks on Windows")
     import fcntl

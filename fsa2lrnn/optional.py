@@ -10,15 +10,10 @@ from fsa2lrnn.errors import MissingPackage
 
 
 def require(module: str, extra: str | None, purpose: str, instead: str = "") -> ModuleType:
-    """Import a module of an optional package and return it.
+    """Return a module of an optional package; raise `MissingPackage` if the package is not installed.
 
-    Args:
-        module: its name.
-        extra: the extra of fsa2lrnn that installs it, if one does.
-        purpose: what needs it, the subject of the message.
-        instead: an alternative, for the message.
-
-    Raises `MissingPackage` if the package is not installed; other errors of the import are not caught.
+    The message says that `purpose`, its subject, needs the package, which the `extra` of fsa2lrnn installs if not None,
+    and names the alternative `instead`. Other errors of the import pass through.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]

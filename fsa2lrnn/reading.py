@@ -181,15 +181,10 @@ def read(
     """Return a JSON value as an instance of a type, after checking that it fits.
 
     The type is int, float (finite numbers), bool, str, None, a tuple (a list in JSON), a dictionary or data class (an
-    object in JSON), or a union of these. True is not a number, and 2.0 is not an int.
-
-    Args:
-        kind: the type. Fields of a data class with a default may be missing.
-        where: the name of the value in messages.
-        decoders: functions that read other types.
-        pass_over: whether fields that a data class does not have are ignored, not refused.
-
-    Raises `UnsupportedFormat` naming up to ten values that do not fit, or the errors of the data class itself.
+    object in JSON), a union of these, or one that `decoders` read. True is not a number, and 2.0 is not an int. Fields
+    of a data class with a default may be missing, and unknown ones are ignored if `pass_over` is true, else refused.
+    Raises `UnsupportedFormat` naming up to ten values that do not fit, by their place in `where`, or the errors of the
+    data class itself.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")

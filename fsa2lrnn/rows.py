@@ -1,7 +1,4 @@
-"""Find equal rows of integer tables by numbering the rows.
-
-This is far faster than `np.unique(axis=0)`, which sorts rows as strings of bytes.
-"""
+"""Find equal rows of integer tables by numbering the rows, far faster than `np.unique(axis=0)`, which sorts bytes."""
 
 from __future__ import annotations
 

@@ -132,8 +132,7 @@ def equivalent(
         ignore: outputs of `b` that do not count: after a word with one of them, `a` may have any output.
         empty_word: whether the output on the empty word counts.
 
-    Raises:
-        InvalidMachine: if the alphabets differ.
+    Raises `InvalidMachine` if the alphabets differ.
 
     >>> even = MooreMachine([[1, 0]], [True, False])
     >>> equivalent(even, MooreMachine([[1, 2, 3, 3]], [True, False, True, True]))
@@ -205,8 +204,7 @@ def combine_acceptors(
 ) -> MooreMachine:
     """Return the minimal acceptor of the words w with `accepts(a accepts w, b accepts w)`.
 
-    Raises:
-        InvalidMachine: unless both are acceptors over the same letters; `name` is the operation in the message.
+    Raises `InvalidMachine` unless both are acceptors over the same letters; `name` is the operation in the message.
 
     >>> even = MooreMachine([[1, 0]], [True, False])
     >>> combine_acceptors(even, even, lambda x, y: x and not y, "-").n_states

@@ -40,8 +40,7 @@ class MooreMachine:
     `delta` is stored as a read-only int64 array. `==` compares table, outputs, start and alphabet; `equivalent` decides
     whether two machines compute the same function.
 
-    Raises:
-        InvalidMachine: naming every broken invariant, with at most five wrong entries of `delta`.
+    Raises `InvalidMachine` naming every broken invariant, with at most five wrong entries of `delta`.
 
     >>> m = MooreMachine([[0, 1], [1, 0]], outputs=[False, True])      # parity of the ones
     >>> m.transduce([1, 0, 1])
@@ -324,6 +323,7 @@ def _faults(
         faults.append(f"start = {start!r}, but states run 0..{n - 1}: name one of them")
     if len(alphabet) != n_letters:
         faults.append(f"{len(alphabet)} letters for {n_letters} rows of delta: give one letter a row")
+    # Symbols are keys of dictionaries: they have to be hashable and equal to themselves, which NaN is not.
     for kind, symbols in [("letter", alphabet), ("output", outputs), ("label", labels or ())]:
         for i, symbol in enumerate(symbols):
             try:

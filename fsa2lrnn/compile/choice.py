@@ -47,8 +47,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
             are split down to 8 states.
         token_shift: whether a cascade may use token shift.
 
-    Raises:
-        NoCascade: a `NotExpressible`, if no form with blocks of at most `max_block` was found.
+    Raises `NoCascade`, a `NotExpressible`, if no form with blocks of at most `max_block` was found.
 
     >>> from fsa2lrnn.automata import zoo
     >>> choose(zoo.sum_mod(5)).why
@@ -82,10 +81,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
 
 
 def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Decomposition:
-    """Return the cheapest cascade of `decompose`, with the true number of hidden units in its cost.
-
-    Raises `NoCascade` if no cascade was found.
-    """
+    """Return the cheapest cascade with the true number of hidden units in its cost; raise `NoCascade` if none."""
     return CascadeSearch(machine, max_block, token_shift, gate_units).cheapest()
 
 

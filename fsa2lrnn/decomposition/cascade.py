@@ -42,8 +42,7 @@ class Component(Brief):
         maps: the maps, each with the next state of every state, int (R, m).
         name: the meaning of its states, from the machine's labels.
 
-    Raises:
-        InvalidMachine: naming the first broken invariant.
+    Raises `InvalidMachine` naming the first broken invariant.
     """
 
     n_states: int
@@ -288,7 +287,7 @@ class _Rows:
             raise InvalidMachine("a component has two maps for one key")
 
     def find(self, a: int, states: np.ndarray) -> np.ndarray:
-        """Return the number of the map that each joint state selects, −1 if there is no such map: (N, C) -> (N,)."""
+        """Return the number of the map that each joint state selects, or −1 for none: (N, C) -> (N,)."""
         code = states[:, self.reads] @ np.array(self.radix[1:], np.int64) + a * self.radix[0]
         place = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
         return np.where(self.codes[place] == code, self.order[place], -1)

@@ -66,8 +66,7 @@ def group_cover(
 
     The last coordinate of the result is x, unless x is always `start`.
 
-    Raises:
-        InvalidMachine: if a map is neither a permutation nor a constant, or two elements may have equal coordinates.
+    Raises `InvalidMachine` if a map is neither a permutation nor a constant, or elements may have equal coordinates.
 
     >>> elements, _ = regular(np.array([[1, 2, 0], [0, 0, 0]]))
     >>> cover = group_cover(np.array([[1, 2, 0], [0, 0, 0]]), 0, elements, np.array([[0], [1], [2]]), (0,))

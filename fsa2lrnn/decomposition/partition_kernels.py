@@ -85,10 +85,10 @@ def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the meets of a partition `context` with each of the partitions (N, n).
+    """Return the meets of a partition `context` with each of the partitions (N, n), as (rows, blocks, index).
 
-    The result is the meets, int64 (N, n); the number of blocks of each, (N,); and their largest number inside one block
-    of the context, (N,).
+    These are the meets, int64 (N, n), their numbers of blocks, (N,), and the largest number of blocks of each inside a
+    block of the context, (N,).
     """
     N, n = partitions.shape
     n_blocks = context.max() + 1

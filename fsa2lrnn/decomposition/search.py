@@ -220,8 +220,7 @@ def decompose(
         units: the function that gives the number of hidden units of a cascade's gates; by default one per key.
         below: an upper bound, exclusive, on the total cost; None for no bound.
 
-    Raises:
-        NoCascade: a `NotExpressible` that lists the candidates, if none satisfies `max_block` and `below`.
+    Raises `NoCascade`, a `NotExpressible` that lists the candidates, if none satisfies `max_block` and `below`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> result = decompose(zoo.group("Z60"))

@@ -1,12 +1,10 @@
 """Cover a labelled table by few boxes: two-level minimisation of a function of many-valued coordinates.
 
 A box is a product of sets of values, one set per coordinate, and becomes one hidden unit of a gate (docs/theory.md §6).
-Two-level minimisation is NP-hard, so the best of three greedy covers is taken for each label:
-
-- *merge*: start from the keys, and join boxes that differ in one coordinate only;
-- *split*: divide the table by a decision tree (Breiman et al. 1984), and merge its leaves;
-- *grow*: enlarge boxes from single keys, also over unused combinations of values, as long as they contain no key of
-  another label (Espresso, Brayton et al. 1984).
+Two-level minimisation is NP-hard, so the best of three greedy covers is taken for each label: *merge* starts from the
+keys and joins boxes that differ in one coordinate only; *split* merges the leaves of a decision tree (Breiman et al.
+1984); *grow* enlarges boxes from single keys, also over unused combinations of values, as long as they contain no key
+of another label (Espresso, Brayton et al. 1984).
 """
 
 from __future__ import annotations
@@ -68,10 +66,7 @@ _MAX_SEEDS = 6
 
 
 class Table:
-    """The keys of a table, int (R, J), with consecutive indices for the values of all coordinates.
-
-    A box is a bool mask of these indices.
-    """
+    """The keys of a table, int (R, J); the values of all coordinates have indices, so that a box is a mask of these."""
 
     def __init__(self, keys: np.ndarray) -> None:
         self.keys = keys
@@ -82,7 +77,7 @@ class Table:
         self.work = _WORK
 
     def cover(self, good: np.ndarray, enough: int | None) -> list[Sets]:
-        """Return boxes that contain each key of the mask `good`, bool (R,), once and no other key.
+        """Return boxes that contain each key of the mask `good`, bool (R,), once, and no other key.
 
         Growing is given up as soon as it seems to need more than `enough` boxes.
         """

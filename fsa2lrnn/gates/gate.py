@@ -27,8 +27,7 @@ class ReluGate:
         W2: int, shape (E, d).
         b2: int, shape (E,).
 
-    Raises:
-        InvalidMachine: if the shapes do not agree, or an entry is not an integer.
+    Raises `InvalidMachine` if the shapes do not agree, or an entry is not an integer.
 
     >>> conjunction = ReluGate(np.array([[1, 1]]), np.array([-1]), np.array([[5]]), np.array([2]))
     >>> conjunction(np.array([[0, 1], [1, 1]])).tolist()

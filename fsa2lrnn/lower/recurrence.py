@@ -75,10 +75,7 @@ def lower(
 ) -> LRNN:
     """Return the network whose weights are the tables of a recurrence; other arguments as for `compile_machine`.
 
-    Raises:
-        UnsupportedFormat: for another dtype or, with dense weights, another normalisation.
-        NotExpressible: for a column rule that excludes these tables.
-        NotExact: for a stack with sums of integers that `dtype` does not hold.
+    Raises `UnsupportedFormat`, `NotExpressible` and `NotExact` as `compile_machine` does.
 
     >>> lower(compile_recurrence(MooreMachine([[0, 1], [1, 0]], [False, True]))).transduce([1, 0, 1])
     [True, True, False]

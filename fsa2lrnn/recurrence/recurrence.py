@@ -59,8 +59,7 @@ class Recurrence(Brief):
         tables: the tables of one layer, or a stack of layers.
         readout: the map from states to output indices.
 
-    Raises:
-        InvalidMachine: if the shapes of alphabet, tables and read-out do not agree.
+    Raises `InvalidMachine` if the shapes of alphabet, tables and read-out do not agree.
     """
 
     alphabet: tuple[Hashable, ...]
@@ -99,9 +98,9 @@ class Recurrence(Brief):
         return card("Recurrence over the integers", rows)
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """Return the outputs after every letter of a word, in exact arithmetic.
+        """Return the outputs after every letter of a word, in exact arithmetic; the slow reference for the network.
 
-        This is the slow reference for the network of `lower`. Raises `InvalidWord` for an unknown letter.
+        Raises `InvalidWord` for an unknown letter.
         """
         x = self.tables.initial()[None]
         outputs: list[Hashable] = []

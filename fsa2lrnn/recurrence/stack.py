@@ -32,8 +32,7 @@ class GatedLayer:
         x0: int, shape (H, b).
         block_sizes: the H sizes; the largest is b.
 
-    Raises:
-        InvalidMachine: if the shapes do not agree, or an entry of the padding is not zero.
+    Raises `InvalidMachine` if the shapes do not agree, or an entry of the padding is not zero.
     """
 
     transition: ReluGate
@@ -103,8 +102,7 @@ class GatedStack(Brief):
         layers: from the bottom up; each reads C entries for the token and the states below, twice with a token shift.
         token_shift: whether the gates also read their input at k−1.
 
-    Raises:
-        InvalidMachine: if the widths do not agree or a gate reads the previous letter.
+    Raises `InvalidMachine` if the widths do not agree or a gate reads the previous letter.
     """
 
     cell: np.ndarray

@@ -27,8 +27,7 @@ class DenseTables(Brief):
         cell: the cell of each letter, int, shape (|Σ|,), in 0 … C−1.
         block_sizes: the H sizes; the largest is b.
 
-    Raises:
-        InvalidMachine: naming the first broken invariant.
+    Raises `InvalidMachine` naming the first broken invariant.
     """
 
     A: np.ndarray
@@ -93,8 +92,7 @@ class IndexTables(Brief):
         start: the position of the 1 of x₀.
         cell: the cell of each letter, int, shape (|Σ|,), in 0 … C−1.
 
-    Raises:
-        InvalidMachine: naming the first broken invariant.
+    Raises `InvalidMachine` naming the first broken invariant.
     """
 
     next_state: np.ndarray

@@ -55,7 +55,7 @@ def read_source(
     letters = None if alphabet is None else tuple(alphabet)
     if letters is not None and "alphabet" in taken:
         options["alphabet"] = letters
-    elif letters is not None:
+    elif letters is not None:  # a reader without that option: add letters to the machine that it reads
         can_miss = "completion" in taken
         machine = read_source(source, completion=completion if can_miss else None, **options)
         return widen(machine, letters, completion)
@@ -81,8 +81,7 @@ def read_source(
 def write_file(machine: MooreMachine, path: str | Path) -> None:
     """Write a machine to a file in the format of its ending; for OpenFst, also write the symbol table NAME.syms.
 
-    Raises:
-        UnsupportedFormat: if the ending is unknown, the format cannot represent the machine, or writing fails.
+    Raises `UnsupportedFormat` if the ending is unknown, the format cannot represent the machine, or writing fails.
     """
     form, path = _format_of(path, for_writing=True), Path(path)
     written = _loaded(form.writer or "")(machine)
@@ -140,7 +139,7 @@ def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
 
 
 def meant(source: str) -> str | None:
-    """Return a correction of a misspelt source, or None if there is none to suggest.
+    """Return a correction of a misspelt source, or None without a suggestion.
 
     >>> meant("(ab)*"), meant("mod_arit(5)"), meant("Task: parity"), meant("machine.xyz")
     ('regex:(ab)*', 'task:mod_arith(5)', 'task:parity', None)

@@ -52,6 +52,7 @@ def from_automata(
         letters = chosen
     if isinstance(automaton, GNFA):
         return from_regex(automaton.to_regex(), alphabet=letters)
+    # An NFA has a set of targets for each letter, and the letter "" for epsilon.
     states = in_natural_order(automaton.states)
     transitions: Mapping[Any, Mapping[str, Any]] = automaton.transitions
     edges = tuple(

@@ -71,6 +71,7 @@ def from_dot(
     drawn = dot_syntax.parse(text, origin)
     if _OURS in drawn.attributes:
         return to_machine(_exact_graph(drawn, text, origin), completion)
+    # Nodes that only mark the start are not states; labels then determine the kind of machine.
     arrows = _start_arrows(drawn)
     nodes = [node for node in drawn.nodes.values() if node.name not in arrows]
     edges = [edge for edge in drawn.edges if edge.tail not in arrows]
@@ -104,8 +105,7 @@ def from_dot(
 def to_dot(machine: MooreMachine) -> str:
     r"""Return DOT text that draws a machine, with parallel edges as one, and from which `from_dot` restores it.
 
-    Raises:
-        UnsupportedFormat: for symbols that JSON cannot represent (`symbols.to_json`).
+    Raises `UnsupportedFormat` for symbols that JSON cannot represent (`symbols.to_json`).
 
     >>> m = MooreMachine([[1, 0]], [True, False], alphabet="a")
     >>> from_dot(to_dot(m)) == m
@@ -160,6 +160,7 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
             output = exact(node.attributes, "output", node.line)
             name = exact(node.attributes, "state", node.line) if "state" in node.attributes else node.name
             states.append(State(node.name, name, False, output, node.line))
+    # Arcs of one statement share their attributes, which are read once.
     starts = [(arc.head, arc.line) for arc in drawn.edges if arc.tail == "__start0"]
     arcs = [arc for arc in drawn.edges if arc.tail != "__start0"]
     letters = {id(arc.attributes): exact(arc.attributes, "letters", arc.line) for arc in _one_per_statement(arcs)}

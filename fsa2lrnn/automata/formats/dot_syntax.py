@@ -155,7 +155,7 @@ class _Parser:
                 ends.append(self._mention(self.token.line, self._identifier(), scope))
             else:
                 ends.append(self._subgraph(scope, depth))
-        attributes = self._attribute_lists()
+        attributes = self._attribute_lists()  # of the node if it stands alone, else of the edges between all ends
         if is_name and len(ends) == 1:
             self.result.nodes[ends[0][0]].attributes.update(attributes)
         shared = {**scope.edge, **attributes} if attributes else scope.edge
@@ -255,6 +255,7 @@ class _Parser:
                 if text[position] == '"':
                     self._fail("a quoted string is not closed: add the quotation mark", line)
                 self._fail(f"unexpected character {text[position]!r}: put text with other characters in quotes", line)
+            # The pattern finds only the beginning of a block comment or an HTML-like label.
             end, kind, piece = match.end(), str(match.lastgroup), match.group()
             if kind == "comment":
                 end = text.find("*/", end) + 2

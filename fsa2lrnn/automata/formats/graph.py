@@ -167,6 +167,7 @@ def check_graph(graph: LabelledGraph) -> None:
     if len(set(alphabet)) != len(alphabet):
         ((twice, _),) = Counter(alphabet).most_common(1)
         problems.add(f"letter {twice!r} stands twice in the alphabet: letters are distinct")
+    # Outputs stand on the states of a Moore machine, on the edges of a Mealy machine, and nowhere in an acceptor.
     _check_edges(graph, set(first_line), set(alphabet), problems)
     if graph.kind == "moore":
         for state in graph.states:

@@ -142,7 +142,7 @@ def to_jflap(machine: MooreMachine) -> str:
     lines = ["<structure>", f"\t<type>{kind}</type>", "\t<automaton>", "\t\t<!--The list of states.-->"]
     for q, output in enumerate(machine.outputs):
         name = f"q{q}" if machine.labels is None else _NOT_IN_XML.sub("?", str(machine.labels[q]))
-        angle, radius = 2 * math.pi * q / machine.n_states, 40 + 20 * machine.n_states
+        angle, radius = 2 * math.pi * q / machine.n_states, 40 + 20 * machine.n_states  # the states form a circle
         lines += [
             f'\t\t<state id="{q}" name={quoteattr(name)}>',
             f"\t\t\t<x>{radius * (1 - math.cos(angle)) + 60:.1f}</x>",
@@ -179,6 +179,7 @@ def _graph(reader: _JflapReader) -> LabelledGraph:
         if (key := item.attributes.get("id")) is None:
             problems.add("a <state> has no id: give it one", item.line)
             continue
+        # Only a Moore machine has outputs on states.
         output = item.texts.get("output", ABSENT) if kind == "moore" else ABSENT
         states.append(State(key, item.attributes.get("name") or key, "final" in item.texts, output, item.line))
         if "initial" in item.texts:

@@ -66,6 +66,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
             rows.append((fields, number))
         else:
             problems.add(f"{len(fields)} fields, a row has input, state, next state, output", number)
+    # Check the declared sizes before any letter is generated from them.
     inputs, outputs = counts.get(".i", 0), counts.get(".o", 0)
     if not inputs or not outputs:
         problems.add("the file does not say how many input and output bits there are: add '.i N' and '.o N'")
@@ -89,7 +90,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
         elif len(output) != outputs or set(output) - set("01-"):
             problems.add(f"output {shortened(output, 40)!r} is not {outputs} of the characters 0, 1 and -", number)
         elif target not in _ANY:
-            sources = names if source == "*" else [source]
+            sources = names if source == "*" else [source]  # a row stands for all states and all matching letters
             if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TABLE_ENTRIES:
                 raise BudgetExceeded(
                     f"{origin}: more than {MAX_TABLE_ENTRIES:,} transitions: build the MooreMachine yourself, with one "

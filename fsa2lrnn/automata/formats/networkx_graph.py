@@ -59,6 +59,7 @@ def from_networkx(
         if letters is None:
             problems.add(f"the edge {tail!r} -> {head!r} has no letter: give it the attribute letter=…")
         edges += [Edge(tail, letter, head, values.get("output", ABSENT)) for letter in letters or ()]
+    # Arguments take precedence over what the graph declares.
     declared = graph.graph.get("alphabet") if alphabet is None else alphabet
     starts = [node for node, marked in graph.nodes(data="start") if marked] if start is ABSENT else [start]
     states = tuple(

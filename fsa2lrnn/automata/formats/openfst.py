@@ -51,8 +51,7 @@ def from_openfst(
             some arc has three fields.
         origin: the name of the file, for messages.
 
-    Raises:
-        InvalidMachine: with every problem of the text and its line.
+    Raises `InvalidMachine` with every problem of the text and its line.
 
     >>> from_openfst("0 1 a\\n1 0 b\\n0\\n").transduce("abab")
     [False, True, False, True]

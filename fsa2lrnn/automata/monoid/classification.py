@@ -155,8 +155,7 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
         max_monoid: the largest number of elements to enumerate of the monoid, which may have nⁿ, and of its images and
             groups. Polynomial methods have limits of their own, which their facts state.
 
-    Raises:
-        UnsupportedFormat: unless `max_monoid` is a whole number of at least 1.
+    Raises `UnsupportedFormat` unless `max_monoid` is a whole number of at least 1.
 
     >>> from fsa2lrnn.automata import zoo
     >>> facts = classify(zoo.ab_star())

@@ -58,7 +58,7 @@ class Fact(Brief):
         return {True: "yes", False: "no"}[self.value] if isinstance(self.value, bool) else f"{self.value:,}"
 
     def explain(self, detail: str = "") -> str:
-        """Return one line of text: the answer, a detail, the reason if the answer is no, and the method."""
+        """Return one line of text: the answer, a detail, the reason for a value False, and the method."""
         reason = f": {self.witness.says}" if self.witness else ""
         return f"{self.answer}{detail}{reason} ({self.method})"
 

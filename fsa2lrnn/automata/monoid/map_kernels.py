@@ -189,7 +189,7 @@ def reachable(successors: np.ndarray, start: int) -> np.ndarray:
 
 
 def not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, int, int, int]:
-    """Return a pattern (kind, p, q, r) of `factors` among triples that a word fixes; kind 0 if there is none.
+    """Return a pattern (kind, p, q, r) of `factors` among triples that a word fixes; kind 0 means none.
 
     `pairs` is the graph of pairs, (n², k); `loops[(p n + q) n + r]` is whether some word fixes p, q and r. Kind 1: a
     word maps (p, q) to (q, r). Kind 2: one word maps (p, r) to (q, r), another (p, q) to (r, q). The time is O(n⁴ k).

@@ -105,7 +105,7 @@ def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
     | "eager" | 3M² | 75 | + and − do s ← s + t at once and wait, a digit does t ← ±d or t·d; s + t, always |
     | "register" | M² | 25 | + and − do s ← s + t, t ← ±1; a digit d does t ← t·d; × nothing; s + t, always |
 
-    There is no value yet at the start and after an operator. For M = 2, where − is +, "running" has 11 states and
+    At the start and after an operator no value is known yet. For M = 2, where − is +, "running" has 11 states and
     "operator" 8. All monoids contain the group of addition and, for M > 2, that of the units modulo M, and also resets:
     they are neither groups nor aperiodic. Labels are named tuples: `PendingOperator` for "operator" and "eager",
     `Registers` for "register", else `Expression`. Multiplication may be written *, × or ·.
