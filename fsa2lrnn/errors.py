@@ -25,7 +25,7 @@ class NotExpressible(Fsa2LrnnError, ValueError):
 
 
 class NotExact(Fsa2LrnnError, ArithmeticError):
-    """The error that a computation cannot be exact, as it has to be."""
+    """The error that a computation that has to be exact cannot be."""
 
 
 class BudgetExceeded(Fsa2LrnnError, RuntimeError):

@@ -1,4 +1,4 @@
-"""Imports of optional packages, with an error that names the command that installs them."""
+"""Import optional packages, with an error that names the command that installs them."""
 
 from __future__ import annotations
 

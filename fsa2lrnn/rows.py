@@ -8,7 +8,7 @@ _MAX_CODE = 2**62
 
 
 def number_rows(rows: np.ndarray) -> np.ndarray:
-    """Return numbers that are equal or ordered as the rows are, lexicographically: int (R, J) -> int64 (R,).
+    """Return a number for each row, such that numbers compare as rows do lexicographically: int (R, J) -> int64 (R,).
 
     >>> number_rows(np.array([[1, 0], [0, 2], [1, 0]])).tolist()
     [3, 2, 3]

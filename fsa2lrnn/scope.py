@@ -60,10 +60,10 @@ class Coverage:
         shapes: "every", for words in any batches and pieces; or "letters", for words read one at a time, one letter per
             call.
         threads: the number of threads, None for any number.
-        environment: what determines the order of float operations, if the result depends on it: the version of torch,
-            the CPU capability, the BLAS library and its settings (`versions.environment`).
-        tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
-            inputs, not proved.
+        environment: the versions and settings that fix the order of float operations, if the result depends on it:
+            torch, the CPU capability, the BLAS library and its settings (`versions.environment`).
+        tested_layers: the names of user-defined layers. The verdict relies on their declarations, which were tested on
+            random inputs, not proved.
     """
 
     arithmetic: str

@@ -20,7 +20,7 @@ def versions() -> dict[str, str]:
 
 
 def environment() -> tuple[str, ...]:
-    """Return texts that state what fixes the order of float sums: torch, CPU capability, BLAS and its settings."""
+    """Return the versions and settings that fix the order of float sums, one text each: torch, CPU, BLAS, variables."""
     import torch
 
     blas = dict(_BLAS.findall(torch.__config__.show()))

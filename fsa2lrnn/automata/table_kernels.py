@@ -225,7 +225,7 @@ def coaccessible(delta: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def settled(delta: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return whether every word leads each state to one of the same class: int64 (n,) -> bool (n,).
+    """Return for each state whether every word leads it to a state of its own class: int64 (n,) -> bool (n,).
 
     >>> settled(np.array([[1, 2, 2]]), np.array([0, 1, 1])).tolist()
     [False, True, True]

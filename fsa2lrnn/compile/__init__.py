@@ -39,7 +39,7 @@ def compile_recurrence(
         max_block: the largest block allowed. If None, the one-hot form uses as large blocks as it needs, and a cascade
             splits its components down to 8 states, which a fibre code may increase.
         token_shift: whether a layer may also read the previous states of lower layers; without it a cascade's blocks
-            encode in a fibre code what higher layers need of these.
+            encode the needed information on these in a fibre code (`decomposition.refine.fibre_code`).
         layout: of the one-hot form, "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64
             states per block. A cascade is dense.
         dense_memory: the bytes that the dense weights (float32) of the one-hot form may take.

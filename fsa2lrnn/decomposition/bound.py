@@ -56,9 +56,9 @@ class Bound(Brief):
 
 
 def prime_bound(machine: MooreMachine, max_sets: int = MAX_SETS) -> Bound:
-    """Return a lower bound on the largest component of every cascade: the largest prime in the order of a group.
+    """Return a lower bound on the largest component of every cascade: a prime that divides the order of a group.
 
-    The groups are those of the permutations that words induce on an image set of the minimal machine.
+    It is the largest one, over the groups of the permutations that words induce on image sets of the minimal machine.
 
     Args:
         machine: any machine; it is minimised first.

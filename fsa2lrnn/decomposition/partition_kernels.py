@@ -163,7 +163,7 @@ def _open_table(capacity: int) -> np.ndarray:
 def principals(
     maps: np.ndarray, pairs: np.ndarray, graph: np.ndarray, component: np.ndarray, size: int, budget: int
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the P distinct congruences that single pairs generate, (P, n), a pair for each, (P, 2), and whether all.
+    """Return the congruences that single pairs generate, (P, n), a pair for each, (P, 2), and whether they are all.
 
     `graph` has the images of each pair (`pair_graph`), `component` numbers its strong components, sinks first. Pairs of
     one component generate the same congruence, which is coarser than those of their images: the closure starts from the

@@ -54,7 +54,7 @@ class Module:
         return self.dimension - self.residue(element).rank()
 
     def residue(self, element: Element) -> nmod_mat:
-        """Return an element of the algebra modulo `linear.PRIME`."""
+        """Return the matrix of an element of the algebra modulo `linear.PRIME`, shape (d, d)."""
         d = self.dimension
         total = linear.zero(d)
         for coefficient, word in element:
@@ -87,7 +87,10 @@ class Module:
 
 
 def functions_module(delta: np.ndarray) -> Module:
-    """Return V for a table (|Σ|, n): entry (i, q) of letter a is [δ(q,a) = i] − [δ(0,a) = i], i, q = 1 … n−1."""
+    """Return the module V of the functions of the state modulo constants, for a table (|Σ|, n).
+
+    Entry (i, q) of letter a is [δ(q,a) = i] − [δ(0,a) = i], for i, q = 1 … n−1.
+    """
     n = delta.shape[1]
     states = np.arange(1, n)
     letters = [(step[None, 1:] == states[:, None]).astype(int) - (step[0] == states[:, None]) for step in delta]

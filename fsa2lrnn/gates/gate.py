@@ -1,6 +1,6 @@
-"""Gates Linear–ReLU–Linear over the integers: the part of a layer that reads the token and lower layers.
+"""Integer gates, the part of a layer that reads the token and lower layers, and their synthesis from tables.
 
-y = W₂ relu(W₁ u + b₁) + b₂                                                 (the paper's Eq. 5, docs/theory.md §6)
+    y = W₂ relu(W₁ u + b₁) + b₂                                              (the paper's Eq. 5, docs/theory.md §6)
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class ReluGate:
         return W1, b1, W2, b2
 
     def finish(self, h: np.ndarray) -> np.ndarray:
-        """Return y from h = W₁ u + b₁: float64 (…, d) -> (…, E)."""
+        """Return the output y = W₂ relu(h) + b₂ for hidden units h = W₁ u + b₁: float64 (…, d) -> (…, E)."""
         _, _, W2, b2 = self.weights
         return np.maximum(h, 0) @ W2.T + b2
 

@@ -2,9 +2,9 @@
 
 The elements of a graph are read as follows:
 
-start      the target of an arrow from a node that isn't a state: one named "" or `__start…` (AALpy, LearnLib), drawn as
-           nothing (`shape=point`, `style=invis`, `shape=none` without label), or named "start" or the like with
-           unlabelled edges only; no edge enters it. Or a state with the attribute `start=true` or `initial=true`.
+start      a state with the attribute `start=true` or `initial=true`, or the target of an arrow from a node that is not
+           a state. No edge enters that node; it is named "" or `__start…` (AALpy, LearnLib), is drawn invisibly
+           (`shape=point`, `style=invis`, `shape=none` without label), or is named "start" or the like, without labels.
 accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `accepting=true`, `final=true`.
 letters    the edge label, at commas or line breaks several letters, but not at commas in brackets, as in `f(x,y)`; a
            comma itself is written between two others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All letters are

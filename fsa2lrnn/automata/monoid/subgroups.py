@@ -28,7 +28,7 @@ def elements(generators: np.ndarray, cap: int) -> np.ndarray | None:
 
 
 def generating_set(permutations: np.ndarray, cap: int) -> list[int]:
-    """Return the numbers of few permutations that generate the same group as all: each at least doubles its order.
+    """Return the numbers of permutations that generate the same group as all; each at least doubles the order.
 
     The result is incomplete if the permutations chosen so far generate more than `cap` elements.
 
