@@ -42,7 +42,7 @@ class Allowed:
     """A condition on the value of a field, for annotations: `Annotated[float, Allowed("above 0", lambda x: x > 0)]`.
 
     Args:
-        text: the condition in words, for messages.
+        text: the condition as text, for messages.
         holds: whether a value of the annotated type is allowed; not called for None.
     """
 

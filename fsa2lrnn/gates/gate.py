@@ -1,6 +1,6 @@
 """Integer gates, the part of a layer that reads the token and lower layers, and their synthesis from tables.
 
-    y = W₂ relu(W₁ u + b₁) + b₂                                              (the paper's Eq. 5, docs/theory.md §6)
+y = W₂ relu(W₁ u + b₁) + b₂                                              (the paper's Eq. 5, docs/theory.md §6)
 """
 
 from __future__ import annotations

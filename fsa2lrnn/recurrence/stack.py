@@ -172,7 +172,7 @@ class GatedStack(Brief):
         return after
 
     def _gate(self, gate: ReluGate, now: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """Return a gate's output for C cells and N states, (N, C, E), from lower states now (N, C, w), before (N, w)."""
+        """Return a gate's output for C cells and N states, (N, C, E); lower states `now` (N, C, w), `before` (N, w)."""
         gate.check_exact(int(max(1, np.abs(now).max(initial=0), np.abs(before).max(initial=0))))
         W1, b1, _, _ = gate.weights
         n_cells, below = self.n_cells, before.shape[1]
