@@ -73,6 +73,7 @@ class LRNNConfig:
             raise UnsupportedFormat(f"p = {self.p}: a column norm needs a finite p of at least 1")
         if self.connection not in CONNECTIONS:
             raise UnsupportedFormat(f"connection {self.connection!r} is not known: one of {', '.join(CONNECTIONS)}")
+        # Combinations of fields: an index layer reads letters directly, and a residual stream has one width.
         if self.reads_letters and len(self.layers) > 1:
             raise UnsupportedFormat("an index layer reads tokens and feeds the read-out: it must be the only layer")
         if self.reads_letters and (self.token_shift or self.layer_norm or self.connection != "chain"):

@@ -119,6 +119,7 @@ class ForeignWeights:
             layer_norm="readout" if readout.norm_weight is not None else False,
         )
         model = _new(cls, config, tables.dtype)
+        # One hidden unit per letter is 1 for this letter and 0 for others, so that no sum has two terms.
         model.write(
             torch.eye(n),
             [(tables.x0, {"transition": look_up(tables.A), "value": look_up(tables.v)})],
@@ -158,6 +159,7 @@ def _config(
     outputs: Sequence[Hashable] | None,
     p: float,
 ) -> LRNNConfig:
+    # The sizes of the model are those of a few weights, whose axes are checked first.
     forms = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
     for i in range(n_layers):
         forms |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}
