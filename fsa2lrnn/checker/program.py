@@ -59,7 +59,7 @@ def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
 def target_of(
     machine: Automaton, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], ignored: tuple[Hashable, ...]
 ) -> CountedAutomaton:
-    """Return the automaton in a model's numbers. Raises `UnsupportedInput` for other letters or no outputs."""
+    """Return the automaton in a model's numbers. Raises `UnsupportedInput` for other letters or if no output counts."""
     is_same = set(machine.alphabet) == set(alphabet) and len(alphabet) == len(set(alphabet))
     require(is_same, f"the model reads {alphabet!r:.200}, the machine {machine.alphabet!r:.200}")
     row = {letter: a for a, letter in enumerate(machine.alphabet)}

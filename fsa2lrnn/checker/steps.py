@@ -277,7 +277,7 @@ class LetterBounds:
 
 
 def _own(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of each direction in its own image, by least squares: (E, h, D, b) to (E, D, 2) twice."""
+    """Return each direction's index and its share in its image, by least squares: (E, h, D, b) to (E, D, 2) twice."""
     size = (before * before).sum((1, 3))
     share = (image * before).sum((1, 3)) / np.where(size > 0, size, 1)
     of = np.broadcast_to(np.arange(size.shape[1])[:, None], (*size.shape, 2))
