@@ -51,7 +51,7 @@ def main(
     The table of layers in use and the least block sizes are computed only if no families are named; all families are
     decided where the answer is JSON, or certificates are written. Layers and the cascade that are not decided within
     `max_seconds` are "unknown"; the layers have half of the seconds that remain when their search begins, the cascade
-    all that then remain. Raises `MissingPackage` for a name that no installed package knows.
+    all that then remain. An unknown name of a family or layer raises `UnsupportedFormat` or `MissingPackage`.
     """
     deadline = Deadline.of(max_seconds)
     by_name: Any = registry.find("huggingface.layers")  # the verdicts on layers

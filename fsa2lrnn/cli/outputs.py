@@ -24,7 +24,7 @@ def check_model(path: Path | None) -> None:
 
 
 def check_machine(path: Path | None) -> None:
-    """Raise `UnsupportedFormat` for a path without an ending of automata, `OSError` for one that cannot be written."""
+    """Raise `UnsupportedFormat` unless an automaton can be written to this path."""
     if path is not None:
         from fsa2lrnn.automata.formats import check_target
 
