@@ -30,7 +30,7 @@ class LengthResult:
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """The score of a run under the paper's protocol: its best accuracy (None without any) and the number of evaluations."""
+    """The score of a run under the paper's protocol: its best accuracy, None without any evaluation."""
 
     looks: int
     accuracy: float | None
