@@ -32,9 +32,7 @@ KERNELS = ("exact", "polyb", "kb")
 
 @dataclass(frozen=True)
 class LiquidS4Config(ChannelConfig):
-    """The configuration of Liquid-S4. Raises `UnsupportedFormat` for values out of range.
-
-    The defaults are the published ones: those of S4, but each channel has its own A and B, and Δ = exp(parameter).
+    """The configuration of Liquid-S4, with the published defaults. Raises `UnsupportedFormat` for values out of range.
 
     Args:
         kernel: "exact" for the recurrence; "polyb" or "kb" for the published computation.
@@ -123,7 +121,7 @@ class LiquidS4Layer(S4Layer):
         return self(u, state, method)[0]
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output and the state of one step: (B, H), (B, H, N) -> (B, H), (B, H, N).
+        """Return the output and the state of one step: u (B, H), state (B, H, N) -> (B, H), (B, H, N).
 
         Raises `UnsupportedFormat` if the kernel is not causal.
         """

@@ -114,10 +114,7 @@ def shifted(u: Tensor, before: Tensor) -> Tensor:
 
 
 class TimeMix(nn.Module):
-    """The time mixing W_o (σ(r) ⊙ wkv(k, v)) of C channels.
-
-    `a` grows from 0 to 1 and `b` falls from 1 over the blocks of the model; the initial weights depend on them.
-    """
+    """The time mixing W_o (σ(r) ⊙ wkv(k, v)) of C channels; `a` and `b`, from the place, set the initial weights."""
 
     def __init__(self, C: int, a: float, b: float) -> None:
         super().__init__()

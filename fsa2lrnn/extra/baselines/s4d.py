@@ -16,10 +16,7 @@ STARTS = {"lin": hippo.diagonal_lin, "inv": hippo.diagonal_inv, "legs": hippo.di
 
 @dataclass(frozen=True)
 class S4DConfig(ChannelConfig):
-    """The configuration of S4D, with the initial system `init`: "lin", "inv" or "legs" (`hippo`).
-
-    `discretisation` is "zoh" or "bilinear". Raises `UnsupportedFormat` for other values.
-    """
+    """The configuration of S4D: `init` is "lin", "inv" or "legs" (`hippo`), `discretisation` "zoh" or "bilinear"."""
 
     init: str = "lin"
     discretisation: str = "zoh"

@@ -141,10 +141,7 @@ def _analysis(minimal: MooreMachine) -> MachineAnalysis:
 
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
-    """Return V and the kinds of its constituents, or V and None if some part was neither split nor proved irreducible.
-
-    `check` is called between steps and may raise to end the search.
-    """
+    """Return V and the kinds of its constituents, None if some part was neither split nor proved irreducible."""
     analysis = _analysis(minimal)
     if analysis.kinds == "unset":
         analysis.kinds = constituents(analysis.module, check)

@@ -14,7 +14,7 @@ from fsa2lrnn.families.verdicts import certificate_header
 
 Field = Literal["Q", "R", "C"]
 FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
-"""The names of the fields of the entries of blocks."""
+"""The fields from which blocks can take their entries, with their names."""
 
 
 @dataclass(frozen=True)

@@ -181,11 +181,7 @@ def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
 
 
 def whole_block(delta: Sequence[Sequence[int]]) -> StateBlock:
-    """Return the block of all n − 1 functions: the indicators of states 1 … n−1, for a table (|Σ|, n).
-
-    >>> whole_block([[1, 0]]).matrices, whole_block([[1, 0]]).shifts
-    (((((-1,),),),), (((1,),),))
-    """
+    """Return the block of all n − 1 functions: the indicators of states 1 … n−1, for a table (|Σ|, n)."""
     n = len(delta[0])
     functions = tuple(tuple((int(q == i),) for q in range(n)) for i in range(1, n))
     matrices = tuple(

@@ -71,10 +71,7 @@ class SubmoduleChain:
 
 
 def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callable[[], None]) -> SubmoduleChain:
-    """Return the chain of V over a field, "Q", "R" or "C", from the kinds of all constituents of V (T31).
-
-    `check` is called between steps and may raise.
-    """
+    """Return the chain of V over a field, "Q", "R" or "C", from the kinds of all constituents of V (T31)."""
     d = module.dimension
     weights = [kind.weight(field) for kind in kinds]
     echelon = Echelon(d, linear.PRIME)

@@ -77,11 +77,9 @@ class ZeroDivisor:
 
 @dataclass(frozen=True)
 class Algebra:
-    """The algebra C by structure constants.
+    """The algebra C with the basis c_1 … c_e, as rows v·c_j (e, d), and its structure constants.
 
-    Args:
-        basis: the rows v·c_1 … v·c_e, shape (e, d).
-        products: `products[j]` (e, e) maps the coordinates of c to those of c followed by c_j.
+    `products[j]` (e, e) maps the coordinates of c to those of c followed by c_j.
     """
 
     basis: fmpq_mat
@@ -93,10 +91,7 @@ class Algebra:
         return self.basis.nrows()
 
     def times(self, coordinates: fmpq_mat) -> fmpq_mat:
-        """Return the matrix (e, e) that maps the coordinates of a map to those of the map followed by c.
-
-        `coordinates` (1, e) are those of c.
-        """
+        """Return the matrix (e, e) that maps the coordinates of a map to those of its composition with c, (1, e)."""
         total = fmpq_mat(self.dimension, self.dimension)
         for j, product in enumerate(self.products):
             total = total + product * coordinates[0, j]

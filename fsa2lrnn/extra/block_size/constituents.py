@@ -63,10 +63,7 @@ def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
 
 
 def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKind | tuple[Module, Module] | None:
-    """Split a module into a quotient and a submodule, or prove it irreducible and return its kind; None if undecided.
-
-    `check` is called between steps and may raise to end the search.
-    """
+    """Split a module into a quotient and a submodule, or prove it irreducible and return its kind, or return None."""
     rng, n_maps = random.Random(seed), 0
     for _ in range(DRAWN // _SHORTLIST):
         check()

@@ -36,7 +36,7 @@ class Factors(Brief):
 
     Args:
         kinds: the kinds of the machine.
-        counts: for each kind R, the largest rank of T_a − 1 over all letters a, on a real constituent of R.
+        counts: for each kind F, the largest rank of T_a − 1 over all letters a, on a real constituent of F.
         forbidden: for each kind, words that exclude every inner product (`without_inner_product`), () if none do.
     """
 
@@ -132,10 +132,7 @@ def _array(matrix: nmod_mat) -> np.ndarray:
 
 
 def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> SubmoduleChain:
-    """Return V as copies of kinds: at level 0 the largest submodule of kinds that m factors allow, at level 1 the rest.
-
-    `check` is called between steps, and may raise.
-    """
+    """Return V as copies of kinds: at level 0 the largest submodule of kinds that m factors allow, the rest at 1."""
     d = module.dimension
     copies: list[KindCopy] = []
     for level, allowed in enumerate((found.allowed(m), range(len(found.kinds)))):

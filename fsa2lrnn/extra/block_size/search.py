@@ -30,12 +30,7 @@ _PAIRS = 200  # the most pairs of states for which submodules are searched one b
 
 @dataclass(frozen=True)
 class Split:
-    """The split of a kind over a field.
-
-    Args:
-        polynomial, map: a map that commutes with the letters, and its minimal polynomial.
-        weight: the dimension of the constituent that remains.
-    """
+    """The split of a kind over a field: a map that commutes with the letters, and the dimension of a constituent."""
 
     kind: ModuleKind
     polynomial: Polynomial

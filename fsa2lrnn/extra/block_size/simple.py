@@ -15,10 +15,7 @@ _DRAWN = 60  # the most elements that are drawn
 
 
 class SimplicityWitness(NamedTuple):
-    """A proof that a module is simple: an element with a kernel of dimension 1, and the row and column it annihilates.
-
-    The row generates the whole module, the column the whole dual (Norton's criterion, T32 with C = Q).
-    """
+    """A proof that a module is simple: an element that annihilates one row and one column, which generate all (T32)."""
 
     element: Element
     function: fmpq_mat

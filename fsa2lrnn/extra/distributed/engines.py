@@ -166,10 +166,7 @@ def _ray() -> ModuleType:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise `ConnectionError` if no server answers, `UnsupportedFormat` for an address other than HOST:PORT or "auto".
-
-    Ray itself would report a missing server only after minutes.
-    """
+    """Raise `ConnectionError` if no server answers, `UnsupportedFormat` for an address of another form."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")

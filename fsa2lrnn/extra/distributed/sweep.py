@@ -173,10 +173,7 @@ def _line(trial: Trial, answer: JobResult) -> str:
 
 
 def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[dict[str, Any]]:
-    """Return one row per task, network and setting: the ends of its runs, and their accuracies over seeds.
-
-    Accuracies are the mean, minimum and maximum over the runs that were evaluated.
-    """
+    """Return one row per task, network and setting: ends of runs; mean, minimum and maximum accuracy over seeds."""
     cells: dict[tuple[str, str, str], list[Record | None]] = {}
     for trial, record in zip(trials, records, strict=True):
         cells.setdefault((trial.task, trial.network, trial.setting), []).append(record)

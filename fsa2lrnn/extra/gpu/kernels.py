@@ -50,8 +50,7 @@ def forward(
 ):  # fmt: skip
     """Write the states x (B,T,H,b) of the scan.
 
-    Program (n·H + h, c) computes chunk c of word n and head h, from x0 (B,H,b) if c = 0, otherwise from the state
-    ends[n, c − 1, h] of `ends` (B,n_chunks−1,H,b).
+    Program (n·H + h, c) computes chunk c of word n and head h, from x0[n, h], or if c > 0 from ends[n, c − 1, h].
     """
     n, h, chunk = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)
     first = chunk * size

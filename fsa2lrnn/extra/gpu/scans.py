@@ -52,9 +52,9 @@ def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the states x_k = A[token_k] x_{k-1} + v[token_k] on a GPU, and raise the errors of `dense`.
+    """Return the states of `dense` for tables indexed by tokens (B,T): A (N,H,b,b), v (N,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    Shapes: tokens (B,T) in 0..N−1, A (N,H,b,b), v (N,H,b), x0 (B,H,b) -> (B,T,H,b).
+    Raises the errors of `dense`. On a GPU, a token outside 0..N−1 fails an asynchronous assertion of torch.
     """
     check(A, v, x0)
     return _GpuScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]

@@ -239,10 +239,8 @@ def series_cover(maps: np.ndarray, start: int) -> Cover | None:
 
 
 def _normal_of_prime_index(group: set[Permutation]) -> set[Permutation] | None:
-    """Return a normal subgroup of prime index, or None if the commutators generate the group.
-
-    It is a maximal subgroup that contains all commutators and all p-th powers, for a prime p.
-    """
+    """Return a normal subgroup of prime index, or None if none exists because the commutators generate the group."""
+    # A maximal subgroup that contains all commutators and p-th powers is normal and has index p.
     derived = _generated({_compose(_compose(f, g), _inverse(_compose(g, f))) for f in group for g in group})
     index = len(group) // len(derived)
     if index == 1:

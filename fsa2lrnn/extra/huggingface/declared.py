@@ -51,10 +51,7 @@ class Code(Protocol):
         return {}
 
     def load(self, folder: Path) -> Any:
-        """Load the model of a folder as a user of the package does; raise `CheckpointError` if it is of another class.
-
-        The model is in evaluation mode.
-        """
+        """Load a model as a user of the package does, for evaluation; raise `CheckpointError` for another class."""
         ...
 
     def describe(self, model: Any) -> str:

@@ -73,9 +73,7 @@ class Product(OneLayerPlan):
         return tuple(following)
 
     def closed(self) -> int:
-        """Return the number of reachable joint states of the heads and the machine, after enumerating all of them.
-
-        States of heads are compared bit for bit.
+        """Return the number of joint states of heads (compared bit for bit) and machine, after enumerating them all.
 
         Raises:
             NotExpressible: if one state of the heads would need two different outputs.
@@ -137,10 +135,7 @@ def _actions(minimal: MooreMachine) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | None:
-    """Return a plan whose letters are products of exchanges of neighbours, or None if a letter is not.
-
-    `delta` (|Σ|, n) and `start` are a quotient of the machine; resets have α = 0.
-    """
+    """Return a plan whose letters are products of exchanges of neighbours or resets, for a quotient; None if not."""
     n, maps, resets = delta.shape[1], list[np.ndarray](), list[bool]()
     for row in delta:
         is_reset = bool((row == row[0]).all())

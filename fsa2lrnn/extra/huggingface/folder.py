@@ -72,10 +72,7 @@ class ExportedModel:
 
 
 def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
-    """Write a model and `fsa2lrnn.json` with its machine into a folder.
-
-    Raises `UnsupportedFormat` if the texts of letters are empty, contain spaces or are not distinct.
-    """
+    """Write a model and `fsa2lrnn.json` into a folder; raise `UnsupportedFormat` for letters without distinct texts."""
     code = layer_file(layer).CODE
     code.save(model, plan.machine.alphabet, plan.outputs, folder)
     value = {

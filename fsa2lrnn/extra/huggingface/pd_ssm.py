@@ -41,10 +41,8 @@ def plan(machine: MooreMachine) -> Dual:
 
 
 def build(plan: Dual, dtype: Any) -> Any:
-    """Return a model `PD` with one block whose state has the dual's coordinates, one per letter, and one for loading.
-
-    Raises `UnsupportedFormat` for a dtype other than float32.
-    """
+    """Return a `PD` with one block that runs a dual; raise `UnsupportedFormat` for a dtype other than float32."""
+    # Coordinates of a state: those of the dual, one per letter, and one that loads a state.
     if dtype is not torch.float32:
         raise UnsupportedFormat(f"dtype {dtype}: pd-ssm computes in complex64, so that weights are float32; choose it")
     k, n_outputs = len(plan.machine.alphabet), len(plan.outputs)
@@ -130,10 +128,7 @@ OBSERVER = PdSsmObserver()
 
 
 def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the logits after each letter, (T, |Γ|), and the last state, by the external `forward`.
-
-    A state h to continue from is loaded by a letter before the others. Raises `UnsupportedFormat` if that fails.
-    """
+    """Return logits (T, |Γ|) and the last state, from state h or None; raise `UnsupportedFormat` if loading h fails."""
     (block,), inputs = model.blocks, list[torch.Tensor]()
     hook = block.drop.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0][0]))
     try:
@@ -169,8 +164,8 @@ class Dual(OneLayerPlan):
 
     h is e₁ at the start. A new coordinate is an old one plus a number, so coordinates are functions of the state: an
     indicator of an output, φ(q) = [ω(q) = γ], and its compositions with words, φ∘a. The entry of h for φ is φ(q) −
-    φ(q₀). There are about as many coordinates as the determinised reversed machine has states: at worst 2ⁿ per output,
-    for a group at most its order per output.
+    φ(q₀). There are about as many coordinates as the determinised reversed machine has states: at worst 2ⁿ, for a group
+    at most its order per output.
 
     Args:
         machine: the minimal machine.

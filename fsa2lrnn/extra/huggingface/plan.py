@@ -83,10 +83,7 @@ class StageHead:
         return self._is_unit() & (self.betas == 1)
 
     def keeps(self) -> np.ndarray:
-        """Return which symbols keep the state, bool (n,).
-
-        Raises `NotExpressible` if another symbol neither replaces nor forgets the whole state.
-        """
+        """Return which symbols keep the state, bool (n,); raise `NotExpressible` if others only change a part of it."""
         identity = (self.alphas == 1) & (self.betas == 0)
         if not self._is_unit().any() or not (identity | self.writes() | (self.alphas == 0)).all():
             raise NotExpressible("this layer's heads keep all that they hold or forget it: give a plan of registers")
@@ -229,12 +226,8 @@ def outputs_of_states(
 ) -> tuple[dict[Any, Hashable], int]:
     """Return the machine's output for each state that heads reach, and the number of joint states with the machine.
 
-    `step` returns the state of the heads after a letter number, `key` a hashable name of a state, by which outputs are
-    returned.
-
-    Raises:
-        NotExpressible: if a state would need two different outputs.
-        BudgetExceeded: for more than `MAX_STATES` joint states.
+    `step` returns the next state, `key` the hashable name of a state under which its output is returned. Raises
+    `NotExpressible` if a state would need two outputs, `BudgetExceeded` for more than `MAX_STATES` joint states.
     """
     visited, stack, output_of = {(key(start), machine.start)}, [(start, machine.start)], dict[Any, Hashable]()
     while stack:

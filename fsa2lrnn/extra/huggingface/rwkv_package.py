@@ -87,10 +87,7 @@ class RwkvPackage(Code):
 
 
 def zeros(model: Any) -> list[torch.Tensor]:
-    """Return the state before a word, in the dtype of this model.
-
-    The package's own function uses the dtype of the model that was loaded last.
-    """
+    """Return the state before a word, in this model's dtype (the package's function uses that of the last loaded)."""
     H, dtype = model.n_embd, model.z["emb.weight"].dtype
     heads = H // model.head_size, model.head_size, model.head_size
     sizes = [((H,), dtype), (heads, torch.float32), ((H,), dtype)] * model.n_layer
@@ -146,10 +143,7 @@ def check_weights(path: Path, weights: Any) -> None:
 
 
 def package() -> Any:
-    """Import the package `rwkv` with RWKV-7 enabled.
-
-    Raises `MissingPackage` if it is not installed, `UnsupportedFormat` if it was imported before without RWKV-7.
-    """
+    """Import `rwkv` with RWKV-7 enabled; raise `MissingPackage`, or `UnsupportedFormat` if imported without RWKV-7."""
     if "rwkv.model" not in sys.modules and not is_installed("rwkv"):
         raise MissingPackage("the layer rwkv-7 needs rwkv, which is not installed: pip install rwkv==0.8.32")
     before = {name: os.environ.get(name) for name in _SWITCHES}

@@ -159,10 +159,7 @@ def plan(machine: MooreMachine) -> Thresholds:
 
 
 def build(plan: Thresholds, dtype: Any) -> Any:
-    """Return an `xLSTMLMModel` that runs a plan in one sLSTM block of one head.
-
-    Raises `UnsupportedFormat` for a dtype other than float32.
-    """
+    """Return a model that runs a plan in one sLSTM block; raise `UnsupportedFormat` for a dtype other than float32."""
     if dtype is not torch.float32:
         raise UnsupportedFormat(f"dtype {dtype}: slstm adds up thousands of thresholds in float32; choose it")
     machine, D, k, n = plan.machine, plan.width, len(plan.machine.alphabet), len(plan.letters)

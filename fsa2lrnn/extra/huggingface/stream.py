@@ -29,10 +29,7 @@ MAX_WIDTH = 4_096  # the largest hidden size that is written
 
 @dataclass(frozen=True)
 class StreamLayout:
-    """The layout of a stream of `width` coordinates: letters first, then marks and symbols.
-
-    `marks` has the first coordinate of each orbit's mark, `symbols` that of each stage's symbols.
-    """
+    """The layout of the stream: the first coordinates of the mark of each orbit, and of the symbols of each stage."""
 
     n_letters: int
     marks: tuple[int, ...]

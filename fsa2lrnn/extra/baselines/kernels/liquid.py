@@ -47,7 +47,7 @@ def step(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fused(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute the recurrence of `liquid` in compiled loops; the result is differentiable once.
+    """Compute the recurrence of `liquid` in compiled loops on the CPU, differentiable once.
 
     Raises `UnsupportedFormat` unless u and the state are both float32 or both float64, on the CPU.
     """

@@ -33,11 +33,7 @@ def configuration(path: Path) -> dict[str, Any]:
 
 
 def of_folder(folder: Path, kind: str, body: str) -> Any:
-    """Load the model of a folder without its head, in evaluation mode.
-
-    `kind` names the architecture, `body` the class. Raises `CheckpointError` for damaged files, or if configuration and
-    weights do not match.
-    """
+    """Load the model of class `body` in a folder, in evaluation mode; raise `CheckpointError` for unsuitable files."""
     return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, body), folder, _EAGER)
 
 
@@ -48,10 +44,7 @@ def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], k
 
 
 def held(folder: Path) -> tuple[int, int]:
-    """Return the numbers of entries and of tensors in the weights of a folder, read from the headers of its files.
-
-    Raises `CheckpointError` for a file that is missing, damaged or outside the folder.
-    """
+    """Return the numbers of entries and of tensors in a folder's weights; raise `CheckpointError` for damaged files."""
     names = ["model.safetensors"]
     if (index := folder / _INDEX).is_file():
         table = parse_json(read_text(index), str(index))
