@@ -78,6 +78,7 @@ def train_stacked(
         step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
         reported = time.monotonic()
         while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
+            # Only runs at the earliest step take part, so that resumed runs catch up.
             last = min(runs[i].step for i in active)
             active = [i for i in active if runs[i].step == last]
             errors = step([runs[i] for i in active])

@@ -100,6 +100,7 @@ def backward(
     carried = tl.load(ends + after * b + i, mask=_entries(i, b, chunk > 0), other=0.0).to(STATE)
     half_way = carried
     for step in tl.range(0, last - first, 2, num_stages=STAGES):
+        # As in `forward`, the first of two steps reads A_k straight and the second transposed.
         t = last - 1 - step
         place = (n * T + t) * H + h
         row = _row(tokens, n * T + t, t >= first) * H + h

@@ -127,6 +127,7 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
         raise CheckpointError(
             f"{folder}: weights in {names}; float32 and bfloat16, one of them for all, are what gates were chosen for"
         )
+    # Write the recorded machine again, and compare files, fields, weights and settings before the package loads them.
     with TemporaryDirectory() as place:
         reference = Path(place)
         try:

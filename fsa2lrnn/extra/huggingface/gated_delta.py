@@ -128,6 +128,7 @@ def build_layers(
         max_position_embeddings=2**20,
         **settings,
     )
+    # Each stage is one layer: heads in its mixer, units in its MLP. All other weights stay 0.
     model.model.norm.weight.data.fill_(norm)
     for number, block in zip(range(n_stages), model.model.layers, strict=False):
         layer = getattr(block, mixer_name)

@@ -166,6 +166,7 @@ def decide(
         share = deadline.share(0.5)
         with limited(share):
             row = _one_layer(minimal, name, classification, block)
+        # A search of stacks is spared if one layer, or stacks of a contained layer, already represent the machine.
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )

@@ -91,7 +91,7 @@ def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarra
         key[i, 0, letters] = 1 / r
         written = np.where(writes[:, None], head.values, 0) / head.values.max() * _HELD / r
         value[i, :width, at] = written
-        value[i, -1, at] = -written.sum(axis=1)
+        value[i, -1, at] = -written.sum(axis=1)  # GroupNorm subtracts the mean, which this entry makes 0
         first_a[at, i] = np.where(keeps, -SATURATED, SATURATED)
         entries = np.arange(width)
         out[where.marks[first + i] + entries, i, entries] = out[size.turned + 1 + first + i, i, -1] = LETTER / np.sqrt(

@@ -86,6 +86,7 @@ def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
         if len(set(moved)) == 2:
             keys[a], betas[a] = 0.5 * vectors[moved].sum(axis=0), 2.0
             values[a] = UNIT * (start in moved)
+    # S at each point: the start's vector minus the point's, with the sign of the point's set.
     differences = UNIT * (vectors[start] - signs[:, None] * vectors)
     states = tuple(difference[:, None] for difference in differences)
     return tuple(

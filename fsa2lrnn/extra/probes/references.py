@@ -39,6 +39,7 @@ def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..
             batch = B if cu_seqlens is None else len(ends) - 1
             initial_state = torch.zeros(batch, *heads, *operation.state, device=inputs[names[0]].device)
         outputs, states = list[Tensor](), list[Tensor]()
+        # Packed sequences run one after the other, each from its own state.
         for i, (start, stop) in enumerate(pairwise(ends)):
             S = initial_state.float() if cu_seqlens is None else initial_state[i : i + 1].float()
             part = operation.cut(inputs, start, stop)

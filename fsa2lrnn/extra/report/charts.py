@@ -143,6 +143,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
     full = full or largest(model)
     wide = _LABEL + cell * sum(sizes) + _GAP * len(sizes)
     high = cell * max(sizes) + _GAP
+    # Entries of one shade are collected in one path, which keeps the page small.
     abreast = max(1, min(len(tables), int(_WIDTH / wide)))
     drawn: list[Markup] = []
     shades: dict[str, list[str]] = defaultdict(list)

@@ -192,6 +192,7 @@ def assemble_learned(
             provenance=provenance,
         )  # fmt: skip
         return report_facts(f"{source}: learned from words", source, machine, [model])
+    # The verdict is computed anew, because the folder may be from another version or an untrusted source.
     machine = _machine(source, run.model)
     say(f"{name}: prove")
     verdict, scope, target, ignored = _compared(run, machine, source, None if against is None else ignore, seconds)

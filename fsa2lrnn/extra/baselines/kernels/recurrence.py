@@ -103,6 +103,7 @@ def _backward(k, u, state, dy, dlast, dk, du, dstate, first_word, last_word):  #
                     x[t + 1, i] = (a[i] + inflow * B[i]) * x[t, i] - now * q[i] + inflow * B[i]
                     later += (r[i] * x[t + 1, i]).real
                 mixed[t + 1] = two * later
+            # Backward in time: g is the gradient of x[t + 1], of_mixed that of the rank-one product 2 Re Σ r x[t].
             g = dlast[w, h].copy()
             for t in range(length - 1, -1, -1):
                 inflow, now, of_read = u[w, t, h], mixed[t], two * dy[w, t, h]

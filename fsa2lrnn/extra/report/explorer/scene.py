@@ -68,6 +68,7 @@ def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignor
         goal = specification_of(shown.model, minimal, ignore)
         automata = _heads(shown.model, minimal)
         plane = _plane(shown.model, goal, like)
+        # Planes of later models are turned so that they resemble the first one.
         if like is None and plane is not None:
             like = plane["points"]
         heads.append({h: svg for h, (_, svg) in automata.items()})
