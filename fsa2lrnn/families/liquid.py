@@ -45,9 +45,15 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def is_exact(self) -> bool:
-        """Whether all weights are dyadic fractions, which binary floating point represents if it has enough bits."""
+        """Whether every step is exact in float64: all weights are dyadic, and the sums of a step fit 53 bits."""
         numbers = [x for rows in (self.A, self.B, self.vectors) for row in rows for x in row]
-        return all(x.denominator & (x.denominator - 1) == 0 for x in numbers)
+        if not numbers or any(x.denominator & (x.denominator - 1) for x in numbers):
+            return not numbers
+        # Products are multiples of 2^-2e, and no partial sum of A x + diag(B) x + B is larger than the bound.
+        unit = Fraction(1, max(x.denominator for x in numbers) ** 2)
+        shift, reach = (max(abs(x) for row in rows for x in row) for rows in (self.B, self.vectors))
+        bound = (max(sum(map(abs, row)) for row in self.A) + shift) * reach + shift
+        return bound < 2**53 * unit
 
     def tables(self) -> AffineTables:
         """Return the tables of one block in float64, with A(a) = A + diag(B_a) and v(a) = B_a."""

@@ -13,7 +13,7 @@ Parts = tuple[Tensor, ...]
 class SteppedModule(nn.Module):
     """A module that maps letters, int64 (B, T), to the one-hot outputs of an external model, float32 (B, T, |Γ|).
 
-    If the model outputs a letter, the result is NaN. Words of a batch are read one after the other, by the model's own
+    If the model outputs a letter or a padding token, the result is NaN. Words of a batch are read one after the other, by the model's own
     calls. A state is the state of the model's `Code`, after a flag that is 0 before a word and 1 after a letter.
     """
 
@@ -48,6 +48,6 @@ class SteppedModule(nn.Module):
 
     def _logits(self, tokens: Tensor) -> Tensor:
         n, n_outputs = len(self._exported.machine.alphabet), len(self._exported.outputs)
-        is_output = tokens >= n
+        is_output = (tokens >= n) & (tokens < n + n_outputs)
         encoded = nn.functional.one_hot((tokens - n).clamp(0, n_outputs - 1), n_outputs).float()
         return torch.where(is_output[..., None], encoded, torch.nan)
