@@ -13,8 +13,9 @@ Parts = tuple[Tensor, ...]
 class SteppedModule(nn.Module):
     """A module that maps letters, int64 (B, T), to the one-hot outputs of an external model, float32 (B, T, |Γ|).
 
-    If the model outputs a letter or a padding token, the result is NaN. Words of a batch are read one after the other, by the model's own
-    calls. A state is the state of the model's `Code`, after a flag that is 0 before a word and 1 after a letter.
+    If the model outputs a letter or a padding token, the result is NaN. Words of a batch are read one after the other,
+    by the model's own calls. A state is the state of the model's `Code`, after a flag that is 0 before a word and 1
+    after a letter.
     """
 
     def __init__(self, exported: ExportedModel) -> None:
