@@ -1,7 +1,7 @@
 """fsa2lrnn: finite automata as exact linear recurrent networks, and back.
 
-The names of the contract are found here and loaded at first use, so that what needs no torch does not wait for it.
-No package has the name of a function here: `import fsa2lrnn.repair` would put that module in the function's place.
+This module lists the public names and imports each at its first use, so that automata alone do not import torch. No
+subpackage has the name of a public function, because importing `fsa2lrnn.repair` would replace the function `repair`.
 
 >>> from fsa2lrnn import MooreMachine, compile_machine
 >>> model = compile_machine(MooreMachine.from_source("regex:(ab)*"))

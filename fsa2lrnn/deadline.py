@@ -17,9 +17,9 @@ HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
 @dataclass(frozen=True)
 class Deadline:
-    """A time limit in seconds from construction on; without a limit it never passes.
+    """A time limit in seconds, counted from construction; an infinite one never passes.
 
-    Long loops call `check`, or compare `left()` with 0 where they have a partial answer to return.
+    Long loops call `check`, or stop when `left()` is negative if they have a partial answer to return.
 
     >>> Deadline.of(None).left()
     inf
@@ -35,7 +35,7 @@ class Deadline:
 
     @classmethod
     def of(cls, seconds: float | Deadline | None) -> Deadline:
-        """Return the deadline of an argument `seconds`; raise `UnsupportedFormat` unless it is positive or None."""
+        """Return the deadline after `seconds`; raise `UnsupportedFormat` unless this is positive or None (no limit)."""
         if isinstance(seconds, Deadline):
             return seconds
         if seconds is not None and not seconds > 0:
@@ -51,11 +51,11 @@ class Deadline:
         return self.seconds - self.passed()
 
     def share(self, fraction: float) -> Deadline:
-        """Return a deadline for a part of the work: a fraction of the seconds that remain."""
+        """Return a deadline for part of the work, after the given fraction of the seconds that remain."""
         return Deadline(fraction * self.left(), whole=self.whole or self.seconds)
 
     def check(self, what: str) -> None:
-        """Raise `OutOfTime`, which says what was being done, if the time is over."""
+        """Raise `OutOfTime` if the time is over, with a message that starts with `what`, the current step."""
         if self.left() <= 0:
             share = "" if self.whole is None else f"a share of {max(self.seconds, 0):.3g} s of "
             limit = f"the limit of {self.whole or self.seconds:.3g} s"
@@ -63,7 +63,7 @@ class Deadline:
 
 
 def without_limits(text: str) -> str:
-    """Return a text that quotes `OutOfTime`, with "time limit" in place of each limit and its advice.
+    """Return a text with each limit and remedy that it quotes from `OutOfTime` replaced by "time limit".
 
     >>> without_limits("no cascade (holonomy: looking for one: a share of 1 s of the limit of 2 s " + HAS_PASSED + ")")
     'no cascade (holonomy: looking for one: time limit)'
@@ -79,7 +79,7 @@ _CURRENT = ContextVar("deadline of the current block", default=NEVER)
 
 @contextmanager
 def limited(deadline: Deadline) -> Iterator[None]:
-    """Let `check_current` raise `OutOfTime` inside this block once the deadline, or one of an outer block, has passed.
+    """Set the deadline that `check_current` tests inside this block, unless an outer block has an earlier one.
 
     >>> with limited(Deadline(0.0)):
     ...     check_current("searching for a cascade")
@@ -96,5 +96,5 @@ def limited(deadline: Deadline) -> Iterator[None]:
 
 
 def check_current(what: str) -> None:
-    """Raise `OutOfTime`, which names the step, if the deadline of the enclosing `limited` block has passed."""
+    """Raise `OutOfTime`, which names the step `what`, if the deadline of the enclosing `limited` block has passed."""
     _CURRENT.get().check(what)

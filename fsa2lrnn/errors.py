@@ -1,52 +1,51 @@
-"""The exceptions of the library, by kind.
+"""The exceptions of the library, whose messages name the value, the invariant that it breaks and the remedy.
 
-Every message names the value, the invariant that it breaks and the remedy. They share one base: `except Fsa2LrnnError`
-catches all errors of the input and none of the library.
+All derive from `Fsa2LrnnError`: to catch it is to catch every error that input causes, and no defect of the library.
 """
 
 
 class Fsa2LrnnError(Exception):
-    """Base of all errors that input can cause."""
+    """The base class of all errors that input can cause."""
 
 
 class InvalidMachine(Fsa2LrnnError, ValueError):
-    """The data do not describe a complete deterministic machine."""
+    """An error in data that do not describe a complete deterministic machine."""
 
 
 class InvalidWord(Fsa2LrnnError, ValueError):
-    """A word contains a letter outside the alphabet, or its text is ambiguous."""
+    """An error in a word: a letter outside the alphabet, or text that can be read in several ways."""
 
 
 class UnsupportedFormat(Fsa2LrnnError, ValueError):
-    """A source, file or option that no reader or writer of this library supports."""
+    """An error in a source, file or option: the library does not support it."""
 
 
 class NotExpressible(Fsa2LrnnError, ValueError):
-    """The target parametrisation cannot represent these weights; the message gives the reason with numbers."""
+    """The error that a parametrisation cannot represent a machine or weights; the message gives the reason."""
 
 
 class NotExact(Fsa2LrnnError, ArithmeticError):
-    """Arithmetic that had to be exact was not."""
+    """The error that a computation that has to be exact cannot be."""
 
 
 class BudgetExceeded(Fsa2LrnnError, RuntimeError):
-    """A stated limit on memory, states or time was reached before an answer."""
+    """The error that a limit on memory, states or time was reached before an answer."""
 
 
 class OutOfTime(BudgetExceeded):
-    """A time limit passed before an answer; the message names the step."""
+    """The error that a time limit passed before an answer; the message names the step."""
 
 
 class MissingPackage(Fsa2LrnnError, ImportError):
-    """An optional package is needed and not installed; the message contains the command that installs it."""
+    """The error that an optional package is not installed; the message contains the remedy."""
 
 
 class CheckpointError(Fsa2LrnnError, ValueError):
-    """A weights file is damaged, foreign, incomplete or newer than this version."""
+    """An error in a weights file: damaged, foreign, incomplete, or of a newer version of the library."""
 
 
 def shortened(text: str, limit: int = 200) -> str:
-    """Return a text for display in a message: its beginning and end, if it is longer than `limit`.
+    """Return a text for a message, with its middle left out if it has more than `limit` characters.
 
     >>> shortened("a" * 990 + "b" * 10, 20)
     'aaaaaaaaaa…(980 characters)…bbbbbbbbbb'
@@ -58,7 +57,7 @@ def shortened(text: str, limit: int = 200) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with a noun whose plural ends in s.
+    """Return a number followed by a noun, in the plural (with s) unless the number is 1.
 
     >>> counted(1, "letter"), counted(12_000, "letter")
     ('1 letter', '12,000 letters')

@@ -1,4 +1,4 @@
-"""The names of the families of layers that `fsa2lrnn.families` decides, and that layers declare."""
+"""The names of the families of layers, which layers declare and `fsa2lrnn.families` decides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 
 
 def is_family(name: object) -> bool:
-    """Return whether a name is that of a family, of any size in brackets.
+    """Return whether a value is the name of a family; `block` and `householder` take any size in brackets.
 
     >>> is_family("diagonal[0,1]"), is_family("block(3)"), is_family("diag")
     (True, True, False)

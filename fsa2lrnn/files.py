@@ -35,13 +35,13 @@ def exists(path: str | Path) -> bool:
 
 
 def check_file(path: Path) -> None:
-    """Raise `OSError` where `write_atomically` would, before any content exists, by a temporary file next to `path`."""
+    """Raise `OSError` unless a file can be written at `path`, tested with an empty temporary file in its folder."""
     _check_place(path)
     _try(path.parent, f".{path.name}.")
 
 
 def check_folder(path: Path) -> None:
-    """Raise `OSError` unless files can be written in a folder, or in the nearest existing parent."""
+    """Raise `OSError` unless files can be written in a folder, or in its nearest existing parent if it is missing."""
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not existing.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "this is a file, give a folder", str(existing))
@@ -65,9 +65,9 @@ def _try(folder: Path, prefix: str) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to `path`: write it to a file next to it, flush it to disk, then move it into place.
+    """Write `content` to `path`: write it to a temporary file, flush that to disk, then move it into place.
 
-    Errors raise `OSError` naming `path`, which is then unchanged.
+    Raises `OSError` naming the path or its missing folder; the old content of `path` is then unchanged.
     """
     _check_place(path)
     remove_leftovers(path.parent, path.name)
@@ -90,7 +90,7 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove the files that killed processes left of a file or folder of that name, or of any in the folder."""
+    """Remove the temporary files and folders of killed processes in a folder: those for `name`, or all if None."""
     with os.scandir(folder) as entries:
         leftovers = [
             entry
@@ -98,7 +98,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
             if entry.name.startswith("." if name is None else f".{name}.") and entry.name.endswith(UNDER_WAY)
         ]
     for entry in leftovers:
-        with suppress(OSError), ExitStack() as stack:  # removed by another, or being written
+        with suppress(OSError), ExitStack() as stack:  # removed by another process, or locked by its writer
             handle = os.open(entry.path, os.O_RDONLY)
             stack.callback(os.close, handle)
             _lock(handle, wait=False)
@@ -110,9 +110,10 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 @contextmanager
 def alone(folder: Path, work: str) -> Iterator[None]:
-    """Lock a folder against other processes for the block, and remove the leftovers of killed processes.
+    """Lock a folder against other processes inside this block, and remove the leftovers of killed processes.
 
-    `work` is "sweep" or "run", for the `UnsupportedFormat` raised if another process has the lock.
+    Raises `UnsupportedFormat`, which names the `work` ("sweep" or "run"), if another process has the lock; `OSError` on
+    a file system without locks.
     """
     path = folder / LOCK
     with path.open("w") as file:
@@ -129,7 +130,7 @@ def alone(folder: Path, work: str) -> Iterator[None]:
 
 
 def begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
-    """Return a locked temporary file next to `path`, as a handle and its path; `make` creates it."""
+    """Return the handle and path of a new locked temporary file in the folder of `path`; `make` creates it."""
     while True:
         handle, temporary = make(dir=path.parent, prefix=f".{path.name}.", suffix=UNDER_WAY)
         with suppress(OSError):  # a file system without locks: nothing is removed there
@@ -147,7 +148,7 @@ def umask() -> int:
 
 
 def _lock(handle: int, wait: bool) -> None:
-    """Lock an open file until it is closed; raise `BlockingIOError` where another holds it, `OSError` without locks."""
+    """Lock an open file until it is closed; raise `BlockingIOError` if it is locked and not `wait`, or `OSError`."""
     if sys.platform == "win32":
         raise OSError(errno.ENOLCK, "no locks on Windows")
     import fcntl

@@ -1,12 +1,13 @@
-"""Compiled walks along words, and runs of small transition tables on long words, several letters per step.
+"""Compiled runs of automata on words, and runs of small automata on long words with several letters per step.
 
-Callers check that every entry of `next_state`, int64 (|Σ|, n), is in 0 … n−1; the kernels do not.
+The kernels do not check their arguments: the caller checks that every entry of `next_state`, int64 (|Σ|, n), is in
+0 … n−1.
 
 A step q ← next_state[a, q] waits for a load from the nearest cache, some five cycles per letter. A table for m letters,
 m = 2, 4 or 8, needs 1/m of the steps. The m letters are encoded as one number by joining neighbours, pairs first, which
-the compiler vectorises. Steps of different words, or of different pieces of a word, overlap: eight are in flight.
+the compiler vectorises. Eight words, or pieces of a word, are processed at a time, so that their loads overlap.
 
-The pieces of one word need their start states. For few states, threads compute each piece's map of states to states
+A piece of a word needs its start state. For few states, threads compute the map of states to states of each piece
 independently, and the maps are composed (a parallel prefix, as in the paper's PScan, over maps in place of matrices).
 """
 
@@ -29,7 +30,11 @@ _BLOCK = 1 << 11  # letters of a word that are encoded before the steps: long en
 
 @njit(cache=True)
 def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
-    """Return the states q_1 … q_T along a word: int64, shape (T,)."""
+    """Return the states q_1 … q_T after every letter of a word, tokens (T,): int64, shape (T,).
+
+    >>> walk(np.array([[0, 1], [1, 0]]), 0, np.array([1, 0, 1])).tolist()
+    [1, 1, 0]
+    """
     states = np.empty(tokens.shape[0], np.int64)
     q = start
     for k in range(tokens.shape[0]):
@@ -40,12 +45,9 @@ def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, states: np.ndarray) -> None:
-    """Fill `states` (B, T), int64, with those along each word of a batch: starts (B,), tokens (B, T).
-
-    Steps of different words are independent: eight words run at a time.
-    """
+    """Fill `states`, int64 (B, T), with the state after every letter of each word: starts (B,), tokens (B, T)."""
     B, T = tokens.shape
-    eights = B - B % 8
+    eights = B - B % 8  # eight words at a time: their steps are independent, so that the loads overlap
     for b in range(0, eights, 8):
         q0, q1, q2, q3 = starts[b], starts[b + 1], starts[b + 2], starts[b + 3]
         q4, q5, q6, q7 = starts[b + 4], starts[b + 5], starts[b + 6], starts[b + 7]
@@ -65,11 +67,12 @@ def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, s
 
 @dataclass(frozen=True, eq=False)
 class MultiStepTable:
-    """A transition table whose steps read m letters each.
+    """A transition table whose steps read m letters each; 16- or 32-bit unsigned integers.
 
     Args:
-        single: next states, of one letter, small unsigned ints (|Σ|·n,): that of letter a in state q at a·n + q.
-        table: next states, of m letters, (|Σ|ᵐ·n,): letters as digits, the first the most significant.
+        single: the next states for one letter, shape (|Σ|·n,): letter a leads state q to `single[a * n + q]`.
+        table: the next states for m letters, shape (|Σ|ᵐ·n,): w leads q to `table[code(w) * n + q]`, where code(w) has
+            the letters of w as digits to the base |Σ|, the first most significant.
     """
 
     single: np.ndarray
@@ -80,7 +83,7 @@ class MultiStepTable:
 
     @classmethod
     def of(cls, next_state: np.ndarray) -> MultiStepTable:
-        """Return the multi-step table of a transition table, int (|Σ|, n), all entries in 0 … n−1.
+        """Return the multi-step table of a transition table, int (|Σ|, n), with all entries in 0 … n−1.
 
         >>> steps = MultiStepTable.of(np.array([[0, 1], [1, 0]]))
         >>> steps.m, steps.final(0, np.array([1, 0, 1, 1]))
@@ -96,7 +99,7 @@ class MultiStepTable:
         return cls(single.reshape(-1), table.reshape(-1), k, n, m)
 
     def final(self, start: int, tokens: np.ndarray, threads: int = 1) -> int:
-        """Return the state after a word, unsigned or signed integer tokens (T,)."""
+        """Return the state after a word, integer tokens (T,), read from the state `start`."""
         if threads > 1 and self.n_states <= FEW_STATES and len(tokens) >= LONG:
             pieces = np.array_split(tokens, threads)
             for f in _at_once(self.map_of, pieces, threads):
@@ -105,19 +108,19 @@ class MultiStepTable:
         return int(self._along(np.array([start]), tokens)[0])
 
     def map_of(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the state that a word leads each state to, int64 (n,)."""
+        """Return the state to which a word, tokens (T,), leads each state: int64 (n,)."""
         return self._along(np.arange(self.n_states), tokens)
 
     def finals(self, starts: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Return the states after a batch of words of one length, tokens (B, T), from starts (B,): int64 (B,)."""
+        """Return the state after each word of a batch, tokens (B, T), read from starts (B,): int64 (B,)."""
         states = np.array(starts, np.int64)
         _finals(self.single, self.table, self.n_letters, self.n_states, self.m, states, tokens, *_buffers())
         return states
 
     def walk(self, start: int, tokens: np.ndarray, states: np.ndarray, threads: int = 1) -> None:
-        """Fill `states` (T,), int64, with the state after every letter of a word, tokens (T,).
+        """Fill `states`, int64 (T,), with the state after every letter of a word, tokens (T,).
 
-        The word is cut into pieces whose start states are computed by multi-steps; then the pieces run in parallel.
+        The word is cut into pieces. Multi-steps give the start state of each piece; then the pieces run in parallel.
         """
         threads = threads if len(tokens) >= LONG else 1
         n_pieces = IN_FLIGHT * threads

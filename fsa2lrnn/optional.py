@@ -1,4 +1,4 @@
-"""Imports of optional packages, with an error that names the command that installs them."""
+"""Import optional packages, with an error that names the command that installs them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from fsa2lrnn.errors import MissingPackage
 
 
 def require(module: str, extra: str | None, purpose: str, instead: str = "") -> ModuleType:
-    """Import a module of an optional package; errors inside an installed package pass through.
+    """Return a module of an optional package; raise `MissingPackage` if the package is not installed.
 
-    `extra` is the extra of this project that contains it, `purpose` the subject of the message, `instead` an
-    alternative. Raises `MissingPackage` if the package is not installed.
+    The message says that `purpose`, its subject, needs the package, which the `extra` of fsa2lrnn installs if not None,
+    and names the alternative `instead`. Other errors of the import pass through.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]
@@ -27,7 +27,7 @@ def require(module: str, extra: str | None, purpose: str, instead: str = "") -> 
 
 
 def missing(package: str, extra: str | None, purpose: str, instead: str = "") -> MissingPackage:
-    """Return the error to raise for a missing package; arguments as those of `require`."""
+    """Return the `MissingPackage` error for a package that is not installed; other arguments as for `require`."""
     line = f'pip install "fsa2lrnn[{extra}]"' if extra else f"pip install {package}"
     return MissingPackage(
         f"{purpose} needs {package}, which is not installed: {line}{f', or {instead}' if instead else ''}"

@@ -1,7 +1,7 @@
-"""Readers of untrusted files: text, JSON and TOML of bounded depth, and values of the types that classes declare.
+"""Read untrusted files: text, JSON and TOML of bounded depth, and JSON values checked against declared types.
 
-Every reader of the library uses this module. What it then builds is bounded by the size of the file, or by a stated
-limit; for every content of a file, the result is a value or an `UnsupportedFormat` that names the fault.
+Every reader of the library uses this module. The size of a value is bounded by that of its file, or by a stated limit.
+For every content of a file, the result is a value or an `UnsupportedFormat` that names the fault.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Allowed:
     """A condition on the value of a field, for annotations: `Annotated[float, Allowed("above 0", lambda x: x > 0)]`.
 
     Args:
-        text: what the value must be, for messages.
+        text: the condition as text, for messages.
         holds: whether a value of the annotated type is allowed; not called for None.
     """
 
@@ -51,7 +51,7 @@ class Allowed:
 
 
 def whole(least: int, most: int) -> Allowed:
-    """Return the condition of a whole number within two bounds.
+    """Return the condition that a whole number is in `least` … `most`.
 
     >>> whole(1, 1000).text, whole(1, 1000).holds(0)
     ('a whole number from 1 to 1,000', False)
@@ -60,18 +60,22 @@ def whole(least: int, most: int) -> Allowed:
 
 
 def one_of(names: Iterable[str]) -> Allowed:
-    """Return the condition of a text that is one of these names."""
+    """Return the condition that a text is one of these names.
+
+    >>> one_of(["clip", "none"]).text
+    'one of clip, none'
+    """
     names = tuple(names)
     return Allowed(f"one of {', '.join(names)}", names.__contains__)
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a file in UTF-8; raise `OSError`, or `UnsupportedFormat` naming an invalid byte."""
+    """Return the text of a UTF-8 file; raise `OSError`, or `UnsupportedFormat` naming an invalid byte."""
     return decode(path.read_bytes(), str(path))
 
 
 def decode(data: bytes, name: str) -> str:
-    """Return text from UTF-8, without a byte order mark; raise `UnsupportedFormat` naming an invalid byte.
+    """Return the text of UTF-8 data, without a byte order mark; raise `UnsupportedFormat` naming an invalid byte.
 
     >>> decode("é".encode(), "a file")
     'é'
@@ -89,10 +93,10 @@ def decode(data: bytes, name: str) -> str:
 
 
 def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
-    """Return the value of a JSON text, at most `MAX_DEPTH` deep, without repeated fields of an object and without NaN.
+    """Return the value of a JSON text of at most `MAX_DEPTH` levels.
 
-    Raises `UnsupportedFormat` naming `origin` and, for syntax errors, line and column; with `is_line` (`origin` names
-    the line) the column alone.
+    Raises `UnsupportedFormat` naming `origin`: for syntax errors, with line and column (with `is_line`, for an `origin`
+    that names the line, the column alone); for NaN, a lone surrogate, or a field that stands twice in an object.
 
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
@@ -122,7 +126,7 @@ def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """Return the table of a TOML text, at most `MAX_DEPTH` deep; raise `UnsupportedFormat` naming `origin`."""
+    """Return the table of a TOML text; raise `UnsupportedFormat` naming `origin` for errors or too deep nesting."""
     import tomllib
 
     try:
@@ -136,7 +140,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
 
 
 class _ForeignValue(ValueError):
-    """A value that JSON allows, or Python reads, and no writer of this library writes."""
+    """An error in JSON that Python accepts, but that no writer of this library writes."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -174,13 +178,13 @@ def read(
     decoders: Mapping[Any, Decoder] | None = None,
     pass_over: bool = False,
 ) -> T:
-    """Return a JSON value as an instance of a type: whole and finite numbers, truth values, texts, null, lists as
-    tuples of one kind, objects as dictionaries or data classes, and unions of these.
+    """Return a JSON value as an instance of a type, after checking that it fits.
 
-    An object of a data class has its fields and no others, unless `pass_over` ignores unknown ones; those with a
-    default may be missing. True is not a number, and 2.0 is not a whole number. `where` names the value in messages;
-    `decoders` read other types. Raises `UnsupportedFormat` naming up to ten values that do not fit; or as the class
-    itself does.
+    The type is int, float (finite numbers), bool, str, None, a tuple (a list in JSON), a dictionary or data class (an
+    object in JSON), a union of these, or one that `decoders` read. True is not a number, and 2.0 is not an int. Fields
+    of a data class with a default may be missing, and unknown ones are ignored if `pass_over` is true, else refused.
+    Raises `UnsupportedFormat` naming up to ten values that do not fit, by their place in `where`, or the errors of the
+    data class itself.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
@@ -193,10 +197,9 @@ def read(
 
 
 def check_fields(data: Any, name: str = "") -> None:
-    """Check the fields of a data class against their annotations, conditions (`Allowed`) included; for `__post_init__`.
+    """Check the fields of a data class against their annotations and conditions (`Allowed`), in its `__post_init__`.
 
-    Raises:
-        UnsupportedFormat: with every field that does not fit, after `name` and a colon.
+    Raises `UnsupportedFormat` naming up to ten fields that do not fit, after `name` and a colon.
     """
     reader = _ValueReader({}, from_json=False, pass_over=False)
     for field, kind in _hints(type(data)).items():
@@ -205,7 +208,7 @@ def check_fields(data: Any, name: str = "") -> None:
 
 
 def shown(value: object) -> str:
-    """Return the representation of a value for messages, long ones abbreviated."""
+    """Return the `repr` of a value for messages, abbreviated if it is long."""
     return _REPR.repr(value)
 
 

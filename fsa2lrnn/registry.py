@@ -1,4 +1,4 @@
-"""Look up what installed packages add to the core, by the entry points that they declare.
+"""Look up the layers, commands and features that installed packages add to the core by entry points.
 
 A package adds layers, commands or features under the entry-point groups `fsa2lrnn.layers`, `fsa2lrnn.commands` and
 `fsa2lrnn.features`; `pyproject.toml` declares those of the extras in this tree. A feature is named "EXTRA.WHAT".
@@ -20,7 +20,7 @@ _PREFIX = "fsa2lrnn.extra."
 
 @cache
 def declared(kind: Kind) -> dict[str, EntryPoint]:
-    """Return the entry points of a kind by name, also those whose extra was deleted from this tree.
+    """Return all entry points of a kind by name, including those whose extra was deleted from this tree.
 
     >>> {"liquid_s4", "lru"} <= set(declared("layers"))
     True
@@ -30,12 +30,12 @@ def declared(kind: Kind) -> dict[str, EntryPoint]:
 
 @cache
 def available(kind: Kind) -> dict[str, EntryPoint]:
-    """Return the entry points of a kind whose extra is present."""
+    """Return the entry points of a kind by name, without those whose extra was deleted from this tree."""
     return {name: point for name, point in declared(kind).items() if missing_extra(point) is None}
 
 
 def missing_extra(point: EntryPoint) -> str | None:
-    """Return the name of the extra that an entry point of this library needs, if its folder does not exist."""
+    """Return the name of the extra that an entry point needs if it was deleted from this tree, else None."""
     if not point.module.startswith(_PREFIX):
         return None
     extra = point.module.removeprefix(_PREFIX).partition(".")[0]
@@ -43,18 +43,18 @@ def missing_extra(point: EntryPoint) -> str | None:
 
 
 def is_ours(point: EntryPoint) -> bool:
-    """Return whether an entry point belongs to this distribution."""
+    """Return whether an entry point belongs to an extra of this distribution, not to another package."""
     return point.dist is not None and point.dist.name == "fsa2lrnn" and point.module.startswith(_PREFIX)
 
 
 def find(name: str) -> Any | None:
-    """Return the feature "EXTRA.WHAT", None where its extra is not installed."""
+    """Return the feature named "EXTRA.WHAT", or None if its extra is not installed."""
     point = available("features").get(name)
     return None if point is None else point.load()
 
 
 def require(name: str, purpose: str) -> Any:
-    """Return the feature "EXTRA.WHAT"; raise `MissingPackage` with `purpose` as its subject without its extra."""
+    """Return the feature named "EXTRA.WHAT"; raise `MissingPackage` (`purpose` needs it) without its extra."""
     feature = find(name)
     if feature is None:
         raise not_installed(name.partition(".")[0], purpose)
@@ -62,7 +62,7 @@ def require(name: str, purpose: str) -> Any:
 
 
 def not_installed(extra: str, purpose: str) -> MissingPackage:
-    """Return the error to raise where an extra is needed that is not installed."""
+    """Return the error that `purpose`, its subject, needs an extra that is not installed."""
     return MissingPackage(
         f"{purpose} needs the extra {extra!r} (fsa2lrnn/extra/{extra}), which this installation does not have: "
         "install the whole of fsa2lrnn"

@@ -1,5 +1,4 @@
-"""Equal rows of a table of small integers, found by numbering rows: far faster than `np.unique(axis=0)`, which sorts
-rows as strings of bytes."""
+"""Find equal rows of integer tables by numbering the rows, far faster than `np.unique(axis=0)`, which sorts bytes."""
 
 from __future__ import annotations
 
@@ -9,11 +8,12 @@ _MAX_CODE = 2**62
 
 
 def number_rows(rows: np.ndarray) -> np.ndarray:
-    """Return a number for each row, equal for equal rows and in the order of the rows: int (R, J) -> int64 (R,).
+    """Return a number for each row, such that numbers compare as rows do lexicographically: int (R, J) -> int64 (R,).
 
     >>> number_rows(np.array([[1, 0], [0, 2], [1, 0]])).tolist()
     [3, 2, 3]
     """
+    # The entries of a row are the digits of its number; numbers that would overflow are replaced by their ranks.
     codes, span = np.zeros(len(rows), np.int64), 1
     for column in rows.T:
         low, high = int(column.min(initial=0)), int(column.max(initial=0))
@@ -25,7 +25,7 @@ def number_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct rows in order, and the index of each row among them: int (R, J) -> (D, J), int64 (R,).
+    """Return the distinct rows, sorted, and the index of each row among them: int (R, J) -> (D, J), int64 (R,).
 
     >>> [found.tolist() for found in distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))]
     [[[0, 2], [1, 0]], [1, 0, 1]]

@@ -1,4 +1,4 @@
-"""The words, outputs and runs that a verdict is about."""
+"""The scope of a verdict: which outputs count, and which runs of the model it covers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMED = 8  # the most outputs that a line of text names
 
 @dataclass(frozen=True)
 class Scope:
-    """The positions that a verdict covers: all words, after each letter, less those named here.
+    """The outputs that a verdict covers: those after each letter of every word, except the ignored ones.
 
     Args:
         states: the number of states of the minimal machine.
@@ -52,18 +52,18 @@ EVERY, LETTERS = "every", "letters"  # shapes of call
 
 @dataclass(frozen=True)
 class Coverage:
-    """The runs that a verdict is about, on the CPU, without `torch.compile`.
+    """The runs of a model that a verdict covers, all of them on the CPU and without `torch.compile`.
 
     Args:
         arithmetic: the dtype of the computation, "int" for exact tables.
         scans: the names of the scans.
-        shapes: "every" shape of call, with words in any batches and pieces; or "letters": words read one at a time,
-            one letter per call.
+        shapes: "every", for words in any batches and pieces; or "letters", for words read one at a time, one letter per
+            call.
         threads: the number of threads, None for any number.
-        environment: what determines the order of float operations, if the result depends on it: the version of torch,
-            the CPU capability, the BLAS library and its settings (`versions.environment`).
-        tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
-            inputs, not proved.
+        environment: the versions and settings that fix the order of float operations, if the result depends on it:
+            torch, the CPU capability, the BLAS library and its settings (`versions.environment`).
+        tested_layers: the names of user-defined layers. The verdict relies on their declarations, which were tested on
+            random inputs, not proved.
     """
 
     arithmetic: str
@@ -94,6 +94,6 @@ class Coverage:
 
 
 def tested(layers: tuple[str, ...]) -> list[str]:
-    """Return the assumption about user-defined layers as a list of one sentence, empty without such layers."""
+    """Return the assumption about user-defined layers as a list of one clause, empty without such layers."""
     named = f"layer{'s' * (len(layers) > 1)} {', '.join(layers)} declare{'s' * (len(layers) == 1)}"
     return [f"what the {named} was tested on random inputs, not proved"] if layers else []

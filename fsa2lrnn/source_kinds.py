@@ -1,7 +1,7 @@
-"""The kinds of sources that an automaton can be read from and written to, by prefix or ending.
+"""The formats from which an automaton can be read and to which it can be written, by prefix or file ending.
 
-This module is data only, so that the help of the command line can list it without imports. A format is a file in
-`automata/formats/` and an entry here.
+This module is data only, so that the help of the command line can list the formats without importing their readers. To
+add a format, add a file to `automata/formats/` and an entry here.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SourceFormat:
-    """A source or file format: for `regex:` and `task:` the prefix stands in place of the endings.
+    """A format of automata, recognised by the prefix of a source or the ending of a file.
 
-    `reader` and `writer` are "module:function" within `fsa2lrnn.automata`, imported when first used.
+    Args:
+        endings: the file endings; for a source such as `regex:(ab)*` the prefix alone.
+        reader, writer: "module:function" within `fsa2lrnn.automata`, imported at first use.
     """
 
     name: str
@@ -71,7 +73,7 @@ FORMATS = (
 
 
 def endings(for_writing: bool = False) -> str:
-    """Return the endings of files that can be read, or written, for the help.
+    """Return the endings of all files that can be read, or written, separated by spaces.
 
     >>> endings()
     '.dot .gv .jff .fst.txt .att .kiss2 .kiss .json'

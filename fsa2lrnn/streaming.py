@@ -1,4 +1,4 @@
-"""Streaming: run a model along a word that need not fit in memory."""
+"""Run a model along a word that need not fit in memory."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REPORT_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class StreamResult(Brief):
-    """The result of a run: the word's length, the last output, all outputs if stored, and the method."""
+    """The result of a run: the word's length, its last output, all outputs (empty if not stored), and the method."""
 
     length: int
     output: Hashable
@@ -39,9 +39,9 @@ class StreamResult(Brief):
 
 
 def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str]:
-    """Yield a UTF-8 stream in pieces of bounded size, and report the progress on standard error if it is a terminal.
+    """Yield the text of a UTF-8 stream in pieces; print the progress to standard error if that is a terminal.
 
-    Raises `UnsupportedFormat` naming a byte that is not UTF-8 and its offset.
+    Raises `UnsupportedFormat` naming `name`, the invalid byte and its offset.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     read, reported = 0, time.monotonic()
@@ -69,15 +69,16 @@ def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str
 def run(
     model: LRNN, tokens: Iterable[np.ndarray], method: str = "auto", sink: Callable[[np.ndarray], None] | None = None
 ) -> StreamResult:
-    """Run `model` along a word that arrives in pieces, in memory independent of the word's length.
+    """Run a model along a word that arrives in pieces, in memory independent of its length; return the last output.
 
-    A word longer than `LONG` is read on the model's transition table, if the model's states are finite (`extract`) and
-    `method` is "auto"; the table is exact, so the outputs are the model's. Otherwise the scan runs piece by piece.
+    A word of at least `LONG` letters is read on the model's exact transition table, if `extract` finds one and `method`
+    is "auto". Otherwise the scan runs piece by piece.
 
     Args:
-        tokens: int64 arrays of letter numbers in the model's alphabet (`symbols.encode_text`).
-        sink: called with the output numbers of each piece; without it they are stored in `StreamResult.trace`, unless
-            the word is longer than `LONG`.
+        tokens: the pieces, int64 arrays of positions in the model's alphabet (`symbols.encode_text`).
+        method: the name of a scan, or "auto".
+        sink: a function that is called with the output indices of each piece, int64 (T,). Without it, the outputs of a
+            word shorter than `LONG` are stored in `StreamResult.trace`.
     """
     tokens = iter(tokens)
     head: list[np.ndarray] = []
@@ -102,9 +103,9 @@ def run(
 
 
 def result_json(model: LRNN, result: StreamResult, steps: Sequence[Step] | None = None) -> dict[str, Any]:
-    """Return a result as a JSON object, with its steps if given.
+    """Return a result as a JSON object, with its steps unless these are None.
 
-    Raises `BudgetExceeded` for a word so long that not all of its steps were stored.
+    Raises `BudgetExceeded` if there are fewer steps than letters, because the word was too long to store them.
     """
     value: dict[str, Any] = {
         "length": result.length,
@@ -123,7 +124,7 @@ def result_json(model: LRNN, result: StreamResult, steps: Sequence[Step] | None 
 
 
 def result_text(model: LRNN, result: StreamResult) -> str:
-    """Return a result as one line of text."""
+    """Return a result as one line of text with Rich markup."""
     how = "" if result.method == "auto" else f", {result.method}"
     letters = "the empty word" if not result.length else f"{result.length:,} letter{'s' if result.length > 1 else ''}"
     return f"[bold]{symbols.show(result.output)}[/]  ({letters}, {str(model.dtype).removeprefix('torch.')}{how})"

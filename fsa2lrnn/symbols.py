@@ -1,7 +1,6 @@
-"""Letters and output symbols: reading words, and writing symbols to JSON.
+"""Translate between letters and their positions in the alphabet, and between symbols and text or JSON.
 
-A *letter* is any hashable object, represented internally by its position in the alphabet, an `int`. This module alone
-translates between the two, for automata and for models.
+A *letter* is any hashable object. Automata and models represent it by its position in the alphabet, an `int`.
 """
 
 from __future__ import annotations
@@ -27,14 +26,18 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @lru_cache(maxsize=256)
 def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
-    """Return the position of each letter, typographic variants of `*` and `-` included."""
+    """Return a dictionary from letters, and typographic variants of `*` and `-`, to positions in the alphabet.
+
+    >>> letter_index(("a", "-"))
+    {'a': 0, '-': 1, '−': 1, '–': 1}
+    """
     return _with_variants({letter: i for i, letter in enumerate(alphabet)})
 
 
 def text_index(alphabet: Alphabet) -> dict[str, int]:
-    """Return the position of each letter by its text, for reading words from strings.
+    """Return a dictionary from the texts of letters, as in `letter_index`, to positions in the alphabet.
 
-    Two letters with the same text (the integer 0 and the string "0") raise `InvalidWord`.
+    Raises `InvalidWord` for two letters with the same text, as the integer 0 and the string "0".
     """
     # Not cached by alphabet: (0, 1) == (False, True), yet they are written differently.
     index: dict[str, int] = {}
@@ -62,7 +65,7 @@ def is_character_alphabet(alphabet: Alphabet) -> bool:
 
 
 def is_textual(alphabet: Alphabet) -> bool:
-    """Return whether every word over the alphabet can be read from text."""
+    """Return whether every word over the alphabet can be read from text, with or without spaces between letters."""
     texts = [str(letter) for letter in alphabet]
     if len(set(texts)) < len(texts):
         return False
@@ -70,10 +73,10 @@ def is_textual(alphabet: Alphabet) -> bool:
 
 
 def word_text(word: Iterable[Hashable], alphabet: Alphabet | None = None) -> str:
-    """Return a word as unambiguous text: concatenated, separated by spaces, or as a JSON list.
+    """Return a word as unambiguous text: letters concatenated or separated by spaces, else a list.
 
-    It is a list if letters contain spaces or have the same text. Without an alphabet, the letters of the word are the
-    alphabet.
+    It is a list, in JSON if that holds the letters, if letters contain spaces or have the same text. By default, the
+    alphabet is the set of letters of the word.
 
     >>> word_text("ab"), word_text(["a", "b"], ("a", "b", "up")), word_text(["a b", "c"]), word_text([])
     ('ab', 'a b', '["a b", "c"]', '')
@@ -91,11 +94,9 @@ def word_text(word: Iterable[Hashable], alphabet: Alphabet | None = None) -> str
 def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
     """Return the positions in the alphabet of a word's letters: int64, shape (T,).
 
-    A `str` is read as text: character by character where every letter is one character (white space is skipped unless
-    it is a letter), else as letters separated by white space. Anything else is taken as letters one by one; an integer
-    array is an iterable of letters too, not of positions.
-
-    An unknown letter raises `InvalidWord` with the letter, its position and the alphabet.
+    A `str` is read as text: character by character if every letter is one character (white space is skipped unless it
+    is a letter), else as letters separated by white space. Any other iterable holds letters; an integer array does too,
+    not positions. Raises `InvalidWord` naming an unknown letter, its position in the word, and the alphabet.
 
     >>> encode("1 + 2", ("1", "2", "+")).tolist()
     [0, 2, 1]
@@ -114,7 +115,10 @@ def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
 
 
 def encode_text(pieces: Iterable[str], alphabet: Alphabet) -> Iterator[np.ndarray]:
-    """Yield the positions of a word that arrives as text in pieces, one int64 array per piece, in the memory of one."""
+    """Yield the positions of a word's letters as int64 arrays, while the text of the word arrives in pieces.
+
+    Reads text as `encode` does, also letters that two pieces share; raises `InvalidWord` as `encode` does.
+    """
     index, read = text_index(alphabet), 0
     if is_character_alphabet(alphabet):
         space_is_a_letter = any(text.isspace() for text in index)
@@ -167,9 +171,9 @@ def _unknown(letter: object, k: int, alphabet: Alphabet) -> str:
 
 
 def align(letters: Alphabet, others: Alphabet) -> list[int]:
-    """Return, for each of `letters`, its position in `others`, which must contain the same letters in any order.
+    """Return the position in the alphabet `others` of each letter of the alphabet `letters`.
 
-    Otherwise raises `InvalidMachine` naming the letters that only one of the two has.
+    Raises `InvalidMachine` unless both contain the same letters, naming those that only one of the two has.
 
     >>> align(("a", "b"), ("b", "a"))
     [1, 0]
@@ -198,10 +202,10 @@ def _alike(letters: Alphabet, others: Alphabet) -> str:
 
 
 def to_json(symbol: Hashable) -> Any:
-    """Return a symbol as a JSON value that `from_json` turns back into the same object.
+    """Return a symbol as a JSON value from which `from_json` makes an equal symbol, except for NaN.
 
-    Strings, integers, booleans, floats and None are written as they are, tuples and frozensets as a tagged object.
-    Any other type and text with half a character raise `UnsupportedFormat`.
+    Strings, integers, booleans, floats and None are written as they are, tuples and frozensets as a tagged object,
+    numpy scalars as Python's. Raises `UnsupportedFormat` for any other type, and for a lone surrogate in a string.
 
     >>> from_json(to_json(("acc", 3, None)))
     ('acc', 3, None)
@@ -238,14 +242,18 @@ def from_json(value: Any) -> Hashable:
 
 
 def show(symbol: Hashable) -> str:
-    """Return a symbol for display: accept and reject for the booleans of an acceptor."""
+    """Return a symbol as text for display: "accept" for True, "reject" for False, "–" for None.
+
+    >>> show(True), show(3)
+    ('accept', '3')
+    """
     if isinstance(symbol, bool | np.bool_):
         return "accept" if symbol else "reject"
     return "–" if symbol is None else str(symbol)
 
 
 def listed(values: Iterable[Hashable], limit: int = 24) -> str:
-    """Return symbols in a row for display, the first `limit` and their number if there are more.
+    """Return symbols as one line for display: the first `limit`, and the number of all if there are more.
 
     >>> listed([True, None]), listed(range(30), limit=3)
     ('accept –', '0 1 2 … (30)')
@@ -255,5 +263,5 @@ def listed(values: Iterable[Hashable], limit: int = 24) -> str:
 
 
 def show_label(label: Hashable) -> str:
-    """Return a state's label for display: a named tuple as a plain one."""
+    """Return a state's label as text for display; a named tuple is shown as a plain one."""
     return str(tuple(label) if isinstance(label, tuple) else label)

@@ -1,4 +1,4 @@
-"""Traces of a model: each letter with the automaton's state, the output, and the model's own state."""
+"""Trace a model letter by letter: the output, the automaton's state, and the model's state vectors."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ Vectors = list[list[float]]  # one row of numbers per layer; for an index table,
 
 @dataclass(frozen=True)
 class Step:
-    """One letter of a trace; `state` is the automaton's after it, by label or by number, None without an automaton.
+    """One letter of a trace.
 
-    `vectors` are the model's, if requested.
+    Args:
+        letter, output: the letter, and the model's output after it.
+        state: the automaton's state after it, a label or else a number; None without an automaton.
+        vectors: the model's state after it, one row per layer; None if not requested.
     """
 
     letter: Hashable
@@ -32,10 +35,10 @@ class Step:
 
 
 class Tracer:
-    """A buffer that joins letters, states and outputs.
+    """A buffer that pairs the letters of a word with the model's outputs and the automaton's states.
 
-    Letters pass through `read` on their way to the model, and its outputs are passed to `steps`. The buffer stores only
-    the letters whose outputs are still missing.
+    The model reads its letters through `read`, and `steps` takes its outputs. The buffer stores only the letters whose
+    outputs are still missing.
     """
 
     def __init__(
@@ -48,13 +51,13 @@ class Tracer:
             self._q = machine.start
 
     def read(self, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """Yield the pieces unchanged and store their letters."""
+        """Yield the pieces of a word, int64 arrays of positions in the alphabet, unchanged; store their letters."""
         for piece in pieces:
             self._waiting = np.concatenate([self._waiting, piece])
             yield piece
 
     def steps(self, numbers: np.ndarray) -> list[Step]:
-        """Return the next letters as steps, given the numbers of their outputs."""
+        """Return the next letters as steps; `numbers` are the indices of their outputs, int (N,)."""
         tokens, self._waiting = np.split(self._waiting, [len(numbers)])
         letters = [self._alphabet[a] for a in tokens]
         outputs = [self._outputs[j] for j in numbers]
@@ -72,9 +75,10 @@ class Tracer:
 def with_vectors(
     model: LRNN, pieces: Iterable[np.ndarray], machine: MooreMachine | None = None, method: str = "auto"
 ) -> Iterator[Step]:
-    """Yield every letter as a step with the model's state after it, calling the model once per letter.
+    """Yield the steps of a word with the model's state vectors, calling the model once per letter.
 
-    Raises `UnsupportedFormat` for a model that is not causal, and `NotExact` for NaN logits.
+    The word is given in pieces, int64 arrays of positions in the alphabet. Complex entries become two real ones. Raises
+    `UnsupportedFormat` for a model that is not causal, and `NotExact` for NaN logits.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> parity = zoo.parity()
@@ -93,12 +97,12 @@ def with_vectors(
 
 
 def header(has_states: bool) -> str:
-    """Return the column names of a trace printed by `line`, separated by tabs."""
+    """Return the names of the columns that `line` prints, separated by tabs."""
     return "\t".join(["after", "letter", *(["state"] if has_states else []), "output"])
 
 
 def line(k: int, step: Step, has_states: bool) -> str:
-    """Return a step as one line of text, and one line per layer's vector, with columns separated by tabs."""
+    """Return step number `k` as a line of text and a line per state vector, with columns separated by tabs."""
     state = [symbols.show_label(step.state)] if has_states else []
     row = "\t".join([str(k), str(step.letter), *state, symbols.show(step.output)])
     vectors = [f"\tx{i}\t{' '.join(f'{x:.6g}' for x in row)}" for i, row in enumerate(step.vectors or [])]
@@ -106,7 +110,7 @@ def line(k: int, step: Step, has_states: bool) -> str:
 
 
 def steps_json(steps: Iterable[Step]) -> dict[str, Any]:
-    """Return steps as lists of equal length: "letters", "trace" (the outputs), and "states" and "vectors" if any."""
+    """Return steps as a JSON object of lists: "letters", "trace" (the outputs), and "states" and "vectors" if any."""
     steps = list(steps)
     value: dict[str, Any] = {
         "letters": [symbols.to_json(step.letter) for step in steps],

@@ -1,6 +1,6 @@
-"""Verdicts of the verifiers: proved, refuted with a counterexample, or undecided, with their scope and coverage.
+"""The verdicts that all verifiers share: proved, refuted with a counterexample, undecided, or accepted.
 
-All verifiers share these classes, in code, JSON and prose. They do not need torch, so reports can be read without it.
+This module does not import torch, so that reports can be read without it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fsa2lrnn.scope import Coverage, Scope
 
 
 class Verdict(Brief):
-    """The base class of verdicts. Distinguish them by isinstance or match: a verdict has no truth value."""
+    """The base class of verdicts; `bool(verdict)` raises `TypeError`, so use `isinstance` or `match`."""
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} is not a truth value: ask isinstance(verdict, Proved)")
 
     @property
     def kind(self) -> str:
-        """The name of the verdict in JSON and in prose: "proved", "refuted", "undecided", "accepted"."""
+        """The name of the verdict in JSON and messages: "proved", "refuted", "undecided" or "accepted"."""
         return type(self).__name__.lower()
 
     def to_json(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ class Verdict(Brief):
         return {"verdict": self.kind, **{f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}}
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return the verdict as a list of names and values for display."""
+        """Return the facts of the verdict for display, as pairs of a name and a text."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -52,12 +52,12 @@ class Counterexample(Brief):
     """A word on which a model's output differs from the machine's.
 
     Args:
-        wanted, given: the expected and the predicted output after each letter, or on the empty word for the empty
-            word. The predicted output is "NaN" where logits are NaN.
+        wanted, given: the expected and the predicted outputs after each letter; for the empty word, its one output. The
+            predicted output is "NaN" where logits are NaN.
         counts: whether each of these outputs counts; None if all do.
-        margin: the logit of the expected output at the last letter less the largest other; None if not computed, −∞ if
-            a logit is NaN or the model lacks the output.
-        scans: the scans of the model that were shown to be wrong after this word.
+        margin: the logit of the expected output after the last letter minus the largest other logit; None if not
+            computed, −∞ if a logit is NaN or the model lacks the output.
+        scans: the names of the scans whose output is wrong after this word.
     """
 
     word: tuple[Hashable, ...]
@@ -69,7 +69,10 @@ class Counterexample(Brief):
 
     @property
     def position(self) -> int:
-        """The position of the first wrong output, from 1; 0 for the empty word. Raises `UnsupportedFormat` for none."""
+        """The position of the first wrong output, from 1, or 0 for the empty word.
+
+        Raises `UnsupportedFormat` if all outputs that count are correct.
+        """
         counts = self.counts or [True] * len(self.wanted)
         for k, (wanted, given, does_count) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
             if does_count and wanted != given:
@@ -95,9 +98,9 @@ class Counterexample(Brief):
 
     @classmethod
     def from_json(cls, value: Any, where: str = "failure") -> Counterexample:
-        """Return the counterexample that `to_json` wrote; "counts", "margin", "scans" and "length" may be missing.
+        """Return the counterexample of a JSON object; "counts", "margin", "scans" and "length" may be missing.
 
-        Raises `UnsupportedFormat` for any other value.
+        Raises `UnsupportedFormat`, which names the object as `where`, if a field does not fit or no output is wrong.
 
         >>> Counterexample.from_json(Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()).position
         2
@@ -127,8 +130,10 @@ class SearchRecord(Brief):
     Args:
         name: "known", "exhaustive", "periodic", "random", "beam", "guided" or "shorten".
         what: a description of the words searched.
-        length: all those words were compared at every letter up to this length.
-        words: the number of words at the longest length; letters: of model steps taken.
+        length: the length up to which all these words were compared, after every letter.
+        words: the number of words of that length.
+        letters: the number of steps of the model.
+        seconds: the time that the search took.
         found: the length of the shortest counterexample that the search found, if any.
         finished: False if the time limit ended the search, so that another run may differ.
     """
@@ -149,17 +154,18 @@ class SearchRecord(Brief):
 
 @dataclass(frozen=True)
 class Proved(Verdict):
-    """A proof that the model is right on all words of all lengths, wherever outputs count, in the runs covered.
+    """A proof that the model is correct on all words of all lengths, wherever outputs count, in the runs covered.
 
     Args:
-        digest: SHA-256 of weights and configuration (`verification.model_digest`), or of the files of an export.
-        pairs: the number of reachable pairs (model state, machine state), all of them enumerated.
-        transitions: the letters read in them, each computed and compared, less those after which nothing counts.
+        pairs: the number of reachable pairs (model state, machine state), all of which were enumerated.
+        transitions: the number of transitions between them, all of which were computed and compared. After those left
+            out, no output counts.
         covers: the runs covered. If all transitions are one-hot or of one scalar channel, and rounding can change no
             transition and no output (`verification.exactness`): every schedule. If steps do not round and the margins
             exceed the rounding of the read-out (`verification.stepping`): every call that computes x_k from x_{k−1}.
             Otherwise: words read letter by letter, one at a time, as each transition was computed.
         scope: the outputs that count.
+        digest: SHA-256 of weights and configuration (`verification.model_digest`), or of the files of an export.
     """
 
     pairs: int
@@ -196,8 +202,8 @@ class Refuted(Verdict):
     """A refutation: a counterexample, and the searches that found it.
 
     Args:
-        failure: the counterexample; the model is wrong after its last letter and right before, wherever outputs count.
-        checked_length: no word of at most this length fails; −1 if the empty word does.
+        failure: the counterexample; its last output is wrong, and all before that count are correct.
+        checked_length: the length up to which the model is correct on all words; −1 if it fails on the empty word.
         scope: the outputs that count.
         found_by: the search that found the counterexample.
         searches: the records of all searches of `falsify`.
@@ -232,7 +238,7 @@ class Refuted(Verdict):
 
     @property
     def is_shortest(self) -> bool:
-        """Whether all shorter words were tried."""
+        """Whether the model is correct on all shorter words, which were all tried."""
         return self.checked_length >= self.position - 1
 
     def to_json(self) -> dict[str, Any]:
@@ -244,10 +250,11 @@ class Undecided(Verdict):
     """An open verdict: neither a counterexample nor a proof was found.
 
     Args:
-        checked_length: no word of at most this length fails, by single steps; None if this holds for every length,
-            since the reachable states are finite, in another arithmetic than the scans' own (`falsify` proves nothing).
+        checked_length: the length up to which the model is correct on all words, computed by single steps; None for
+            every length. None is not a proof: the finitely many states were enumerated in an arithmetic that is not the
+            scans' own.
         scope: the outputs that count.
-        budget: the joint states after which the proof gave up, None for a search.
+        budget: the number of joint states after which the proof gave up; None for a search.
         searches: the records of all searches of `falsify`.
         seconds: the time limit that ended the proof, if one did.
     """
@@ -270,12 +277,12 @@ class Undecided(Verdict):
 
 @dataclass(frozen=True)
 class Accepted(Verdict):
-    """A successful check: the certificate proves the model right up to its length, in the runs covered.
+    """A successful check: the certificate proves that the model is correct up to a length, in the runs covered.
 
     Args:
         horizon: the certified length, or None for all lengths.
         scope: the outputs that count.
-        covers: the runs covered; for an enumeration of a model that rounds, words read letter by letter alone.
+        covers: the runs covered; for an enumeration of a model that rounds, only words read letter by letter.
     """
 
     horizon: int | None

@@ -1,4 +1,4 @@
-"""The versions of this package, Python and the numerical libraries, for the record of results."""
+"""The versions of this package, Python and the numerical libraries, to be stored with results."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _SETTINGS = ("MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_")  # begin the environment v
 
 
 def versions() -> dict[str, str]:
-    """Return the versions by name, to be stored with results."""
+    """Return the versions of fsa2lrnn, Python, torch and numpy by name."""
     libraries = {name: version(name) for name in ("torch", "numpy")}
     return {"fsa2lrnn": __version__, "python": platform.python_version(), **libraries}
 
 
 def environment() -> tuple[str, ...]:
-    """Return what determines the order of floating-point sums here: torch, CPU capability, BLAS and its settings."""
+    """Return the versions and settings that fix the order of float sums, one text each: torch, CPU, BLAS, variables."""
     import torch
 
     blas = dict(_BLAS.findall(torch.__config__.show()))

@@ -1,4 +1,4 @@
-"""Automata: the Moore machine, its operations, its formats and its analysis. Does not import torch."""
+"""Moore machines, with operations on them, file formats, analysis and a zoo; this package does not import torch."""
 
 from fsa2lrnn.automata.language import complete, equivalent, explore, minimise, product, trim
 from fsa2lrnn.automata.machine import MooreMachine

@@ -1,11 +1,11 @@
-"""The outputs that count in a comparison and those that do not: unspecified outputs, and that of the empty word.
+"""Select the outputs that count when a model is compared with a machine.
 
 Every comparison of a model with a machine has an option `ignore`, the outputs of the machine that do not count:
 
-- `()`, everywhere the default: none. An output that the model lacks counts as an error.
-- `"lacked"`: those for which the model has no logit. A model of ModArith that was trained on digits alone is not
-  compared after an operator or a malformed expression.
-- a collection of outputs: those.
+- `()`, the default, is the empty collection. An output that the model lacks is then an error.
+- `"lacked"` stands for the outputs for which the model has no logit. A model of ModArith that was trained on digits
+  alone is then not compared after an operator or a malformed expression.
+- A collection names outputs of the machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLANK = None  # the output of a machine where the task specifies none
 
 
 def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], ignore: Ignore) -> tuple[Hashable, ...]:
-    """Return the outputs of a machine that do not count for a model with outputs `known`, in order, without repeats.
+    """Return the distinct outputs of a machine that do not count for a model with outputs `known`, in order.
 
     Raises `UnsupportedFormat` for an `ignore` that is neither "lacked" nor a collection of the machine's outputs.
 
@@ -54,11 +54,11 @@ def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], 
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """The words after which an output counts, as a machine over the numbers of a model's letters.
+    """An automaton that tells after which words an output counts.
 
     Args:
-        delta: int64 (|Σ|, n).
-        counts: bool (n,).
+        delta: the transition table over the positions of a model's letters, int64 (|Σ|, n).
+        counts: whether the output counts in each state, bool (n,).
         start: the state before the first letter.
     """
 
@@ -68,25 +68,24 @@ class Positions:
 
     @cached_property
     def coaccessible(self) -> np.ndarray:
-        """The coaccessible states: some word, possibly empty, leads to an output that counts: bool (n,)."""
+        """Whether some word, possibly empty, leads from each state to an output that counts: bool (n,)."""
         return coaccessible(self.delta, self.counts)
 
     @cached_property
     def live(self) -> np.ndarray:
-        """Whether a letter leads to a coaccessible state: bool (|Σ|, n). No continuation of other words can fail."""
+        """Whether each letter leads each state to a coaccessible one: bool (|Σ|, n); else no later output counts."""
         return self.coaccessible[self.delta]
 
     def path(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
-        """Return the states after each letter, from states `before` (N,) or the start: int64 (N, T) -> (N, T)."""
+        """Return the states after each letter of N words, from states `before` (N,) or the start: int64 (N, T)."""
         return paths(self.delta, np.full(len(tokens), self.start) if before is None else before, tokens)
 
     def random_words(
         self, rng: np.random.Generator, n: int, length: int, allowed: np.ndarray | None = None
     ) -> np.ndarray:
-        """Return random words, int64 (n, length), whose letters are drawn among the allowed ones.
+        """Return random words, int64 (n, length), whose letters are drawn uniformly among those allowed in each state.
 
-        `allowed` is bool (|Σ|, n), by default the live letters. In a state where no letter is allowed, all are drawn
-        from.
+        `allowed` is bool (|Σ|, number of states), by default `live`. If a state allows no letter, it allows all.
         """
         allowed = self.live if allowed is None else allowed
         allowed = allowed | ~allowed.any(0)
@@ -99,9 +98,9 @@ class Positions:
 
 
 def positions_of(alphabet: tuple[Hashable, ...], counts: MooreMachine | None, empty_word: bool) -> Positions:
-    """Return the words that an acceptor accepts (None: all), without the empty word unless `empty_word`.
+    """Return the positions of the words that an acceptor `counts` accepts, or of all words if it is None.
 
-    An alphabet other than the model's raises `InvalidMachine`.
+    The empty word is excluded unless `empty_word`. Raises `InvalidMachine` if the acceptor has another alphabet.
 
     >>> positions_of(("a", "b"), None, empty_word=False).counts.tolist()
     [False, True]
@@ -115,8 +114,8 @@ def positions_of(alphabet: tuple[Hashable, ...], counts: MooreMachine | None, em
 def smallest_after_first(machine: MooreMachine) -> MooreMachine:
     """Return the smallest machine with the same output after every word of at least one letter.
 
-    The start of the minimal machine merges with a state that has the same transitions, if one exists and no letter
-    leads back to the start; the start's output is then lost. Otherwise the minimal machine is returned.
+    If no letter leads back to the start of the minimal machine, and another state has the same transitions, the two are
+    merged, and the output on the empty word changes. Otherwise the minimal machine is returned.
 
     >>> smallest_after_first(MooreMachine([[1, 2, 1]], "ooe")).outputs
     ('e', 'o')

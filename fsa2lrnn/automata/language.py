@@ -1,4 +1,4 @@
-"""Operations on the function that a machine computes: trimming, minimising, comparing, combining, completing."""
+"""Explore, trim, minimise, compare, combine and complete machines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def explore(
 ) -> MooreMachine:
     """Return the machine of the states reachable from `start`, numbered breadth first and labelled by themselves.
 
-    More than `max_states` reachable states raise `BudgetExceeded`.
+    `step` maps a state and a letter to the next state, `output` a state to its output. Raises `BudgetExceeded` for more
+    than `max_states` reachable states.
 
     >>> explore("ab", 0, lambda q, a: (q + (a == "a")) % 3, lambda q: q == 0).n_states
     3
@@ -41,8 +42,8 @@ def enumerate_states(
 ) -> tuple[list[State], np.ndarray]:
     """Return the states reachable from `start`, breadth first, and the numbers of their successors, int64 (k, N).
 
-    `successors` gives k states, with `missing` for one that does not exist, whose number is −1. More than `max_states`
-    reachable states raise `BudgetExceeded`.
+    `successors` gives k states; `missing` stands for one that does not exist, with the number −1. Raises
+    `BudgetExceeded` for more than `max_states` reachable states.
 
     >>> enumerate_states(0, lambda q: [(q + 2) % 6, None], max_states=3)[1].tolist()
     [[1, 2, 0], [-1, -1, -1]]
@@ -69,7 +70,7 @@ MISSING = -1  # an entry of a partial table
 
 
 def trim(machine: MooreMachine) -> MooreMachine:
-    """Return the part reachable from the start, renumbered breadth first with the letters in order; the start is 0.
+    """Return the part of a machine that is reachable from the start, with states renumbered breadth first.
 
     >>> trim(MooreMachine([[1, 1, 0]], "xyz", start=1)).outputs
     ('y',)
@@ -81,7 +82,7 @@ def trim(machine: MooreMachine) -> MooreMachine:
 
 
 def reachable_table(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the reachable states breadth first, letters in order, and the table of their numbers: (N,), (k, N).
+    """Return the states reachable from `start`, breadth first, and their table: int (k, n) -> int64 (N,), (k, N).
 
     >>> [array.tolist() for array in reachable_table(np.array([[1, 1, 0]]), 1)]
     [[1], [[0]]]
@@ -95,9 +96,9 @@ def reachable_table(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarr
 def minimise(machine: MooreMachine) -> MooreMachine:
     """Return the smallest machine with the same transduction and the same output on the empty word.
 
-    Hopcroft's algorithm on the reachable part, O(|Σ| n log n). States come out numbered breadth first, so two machines
-    over one alphabet are equivalent exactly when their minimal machines are `==`. A merged state keeps the label of
-    its first member.
+    Hopcroft's algorithm runs on the reachable part, in O(|Σ| n log n). States are numbered breadth first, so two
+    machines over the same alphabet are equivalent if and only if their minimal machines are `==`. A merged state has
+    the label of its first member.
 
     >>> minimise(MooreMachine([[1, 2, 0, 3]], [True, False, True, False])).n_states
     3
@@ -123,18 +124,15 @@ def equivalent(
 ) -> tuple[Hashable, ...] | None:
     """Return a shortest word that distinguishes two machines, or None if they are equivalent.
 
-    Equivalent machines have the same output after every word at which it counts.
-
-    The alphabets must contain the same letters, in any order. The time is near-linear in the number of transitions if
-    all outputs count (Hopcroft & Karp 1971, breadth first: `tables.distinguish` proves that its word is shortest), else
-    in that of the reachable pairs of states.
+    The time is near-linear in the number of transitions if all outputs count (Hopcroft & Karp 1971, breadth first:
+    `table_kernels.distinguish` proves that its word is shortest), else in the number of reachable pairs of states.
 
     Args:
-        ignore: outputs of `b` that do not count: where `b` gives one of them, `a` may give any output.
+        a, b: machines over the same letters, in any order.
+        ignore: outputs of `b` that do not count: after a word with one of them, `a` may have any output.
         empty_word: whether the output on the empty word counts.
 
-    Raises:
-        InvalidMachine: on unlike alphabets.
+    Raises `InvalidMachine` if the alphabets differ.
 
     >>> even = MooreMachine([[1, 0]], [True, False])
     >>> equivalent(even, MooreMachine([[1, 2, 3, 3]], [True, False, True, True]))
@@ -155,7 +153,7 @@ def equivalent(
 
 
 def fresh_start(machine: MooreMachine, output: Hashable) -> MooreMachine:
-    """Return the machine with a new start state with output `output`, to which no letter leads back.
+    """Return a machine with a new start state that has this output and to which no letter leads back.
 
     >>> fresh_start(MooreMachine([[1, 0]], "eo"), None).transduce([0, 0])
     ['o', 'e']
@@ -165,7 +163,7 @@ def fresh_start(machine: MooreMachine, output: Hashable) -> MooreMachine:
 
 
 def distinguish(machine: MooreMachine, p: int, q: int) -> tuple[int, ...] | None:
-    """Return a shortest word (letter numbers) after which states p and q differ in output; None if equivalent.
+    """Return a shortest word, as positions in the alphabet, on which the outputs from p and q differ, or None.
 
     >>> distinguish(MooreMachine([[1, 2, 2]], "xxy"), 0, 1)
     (0,)
@@ -179,10 +177,10 @@ def product(
     b: MooreMachine,
     combine: Callable[[Hashable, Hashable], Hashable] = lambda x, y: (x, y),
 ) -> MooreMachine:
-    """Return the reachable part of the product machine, with outputs `combine(ω_a, ω_b)`, pairs by default.
+    """Return the reachable part of the product of two machines, with outputs `combine(ω_a, ω_b)`, pairs by default.
 
-    States are labelled (label in a, label in b); a tuple label is spliced in, so that a product of three has triples.
-    Different alphabets raise `InvalidMachine`.
+    Labels are pairs of labels, in which labels that are tuples are spliced: a product of three machines has triples.
+    Raises `InvalidMachine` if the alphabets differ.
 
     >>> both = product(MooreMachine([[1, 0]], [True, False]), MooreMachine([[1, 2, 0]], [True, False, False]),
     ...                lambda x, y: x and y)
@@ -204,10 +202,9 @@ def product(
 def combine_acceptors(
     a: MooreMachine, b: MooreMachine, accepts: Callable[[bool, bool], bool], name: str
 ) -> MooreMachine:
-    """Return the minimal acceptor of the words w for which `accepts` holds of (a accepts w, b accepts w).
+    """Return the minimal acceptor of the words w with `accepts(a accepts w, b accepts w)`.
 
-    Raises:
-        InvalidMachine: unless both are acceptors over the same letters; `name` is the operation in the message.
+    Raises `InvalidMachine` unless both are acceptors over the same letters; `name` is the operation in the message.
 
     >>> even = MooreMachine([[1, 0]], [True, False])
     >>> combine_acceptors(even, even, lambda x, y: x and not y, "-").n_states
@@ -219,7 +216,7 @@ def combine_acceptors(
 
 
 def complement(machine: MooreMachine) -> MooreMachine:
-    """Return the acceptor of all other words, with the same states; raise `InvalidMachine` for other outputs.
+    """Return the acceptor of the words that an acceptor rejects; raise `InvalidMachine` if an output is not a boolean.
 
     >>> complement(MooreMachine([[1, 0]], [True, False])).outputs
     (False, True)
@@ -230,7 +227,7 @@ def complement(machine: MooreMachine) -> MooreMachine:
 
 
 def check_acceptor(machine: MooreMachine, name: str) -> None:
-    """Raise `InvalidMachine`, naming an output and the operation, unless every output is a boolean."""
+    """Raise `InvalidMachine`, naming an output and the operation `name`, unless every output is a boolean."""
     if not machine.is_acceptor:
         other = next(output for output in machine.outputs if not isinstance(output, bool | np.bool_))
         raise InvalidMachine(
@@ -251,12 +248,12 @@ def complete(
     """Return a machine from a partial table, in which None or −1 marks a missing transition.
 
     Args:
-        completion: "error" raises and names them all; "sink" leads them to a new absorbing state of output
-            `sink_output`; "ignore" stays in the same state.
-        labels: as for `MooreMachine`; the sink is labelled "sink".
+        delta: the table, shape (|Σ|, n); it and the arguments up to `labels` are as for `MooreMachine`.
+        completion: the treatment of missing transitions. "error" raises, "sink" leads them to a new absorbing state
+            with output `sink_output` and label "sink", "ignore" leads them to the same state.
 
     Raises:
-        InvalidMachine: under "error", if anything is missing; else as `MooreMachine` does.
+        InvalidMachine: under "error", if a transition is missing, naming up to five; else as `MooreMachine` does.
         UnsupportedFormat: for another value of `completion`.
 
     >>> complete([[1, None], [None, 0]], [True, False], alphabet="ab", completion="sink").n_states
@@ -286,10 +283,11 @@ def complete(
 
 
 def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Completion | None = None) -> MooreMachine:
-    """Return the machine over the letters of `alphabet`, in that order, with new letters as missing transitions.
+    """Return a machine over the letters of `alphabet`, in that order, which may contain new letters.
 
-    `completion`: the treatment of these, as for `complete`; by default an acceptor rejects, other machines raise.
-    Raises `InvalidMachine` if the alphabet lacks a letter of the machine's, or for new letters under "error".
+    Transitions on new letters are treated as `completion` says (`complete`), by default "sink" for an acceptor and
+    "error" for other machines. Raises `InvalidMachine` for new letters under "error", or if a letter of the machine is
+    not in `alphabet`.
 
     >>> widen(MooreMachine([[0]], [True], alphabet="a"), "ab").transduce("aba")
     [True, False, False]
@@ -309,14 +307,14 @@ def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Compl
 
 
 def check_completion(completion: str) -> None:
-    """Raise `UnsupportedFormat` unless `completion` is one of the choices."""
+    """Raise `UnsupportedFormat` unless `completion` is "error", "sink" or "ignore"."""
     if completion not in get_args(Completion):
         choices = ", ".join(get_args(Completion))
         raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {choices}")
 
 
 def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cell of each letter and a representative letter of each cell; letters that act alike share a cell.
+    """Return the cell of each letter, int (|Σ|,), and the first letter of each cell; equal rows of δ share a cell.
 
     >>> [array.tolist() for array in share_cells(np.array([[1, 0], [0, 0], [1, 0]]))]
     [[0, 1, 0], [0, 1]]
@@ -327,7 +325,11 @@ def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
-    """Return outputs as class numbers in order of appearance: int64 (n,)."""
+    """Return a class number for each output, in the order of first appearance: int64 (n,).
+
+    >>> output_classes("bab").tolist()
+    [0, 1, 0]
+    """
     number: dict[Hashable, int] = {}
     return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
 

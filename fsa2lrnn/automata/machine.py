@@ -1,7 +1,7 @@
-"""The Moore machine M = (Q, Σ, δ, q₀, ω), the one automaton type of the toolkit (docs/theory.md §1).
+"""The Moore machine M = (Q, Σ, δ, q₀, ω), the library's only type of automaton (docs/theory.md §1).
 
-The class holds the data and runs on words; algorithms are functions that build on it (`language`, `formats`). The
-methods that call them are one-line conveniences and look them up by name, since this module cannot import them.
+The class holds the data and runs on words; algorithms are functions in other modules (`language`, `formats`). Methods
+that call these look them up by name, since those modules import this one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
 
 class MooreMachine:
-    """A complete deterministic automaton with an output at every state; frozen and hashable.
+    """A complete deterministic automaton with an output at every state, immutable and hashable.
 
     Args:
         delta: δ as a table of integers, shape (|Σ|, n): `delta[a][q]` is the state after letter number a in state q.
@@ -37,11 +37,10 @@ class MooreMachine:
         alphabet: Σ, |Σ| distinct hashables; 0 … |Σ|−1 by default.
         labels: the meaning of the states, n hashables, for display only; `==` and `hash` ignore them.
 
-    `delta` is stored as a read-only int64 array. Machines are equal when their tables, outputs, start and alphabet
-    are; `equivalent` decides whether they compute the same function.
+    `delta` is stored as a read-only int64 array. `==` compares table, outputs, start and alphabet; `equivalent` decides
+    whether two machines compute the same function.
 
-    Raises:
-        InvalidMachine: naming every broken invariant, with the entries (up to five of a kind).
+    Raises `InvalidMachine` naming every broken invariant, with at most five wrong entries of `delta`.
 
     >>> m = MooreMachine([[0, 1], [1, 0]], outputs=[False, True])      # parity of the ones
     >>> m.transduce([1, 0, 1])
@@ -99,7 +98,7 @@ class MooreMachine:
         return int(self.delta[a, state])
 
     def run(self, word: Word) -> int:
-        """Return the state after `word`, q₀ for the empty word."""
+        """Return the state after `word`, q₀ for the empty word; raise `InvalidWord` for an unknown letter."""
         states = self.states(word)
         return int(states[-1]) if len(states) else self.start
 
@@ -116,7 +115,7 @@ class MooreMachine:
         return states
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """Return the outputs ω(q₁) … ω(q_T)."""
+        """Return the outputs ω(q₁) … ω(q_T) after every letter; raise `InvalidWord` for an unknown letter."""
         return [self.outputs[q] for q in self.states(word)]
 
     def accepts(self, word: Word) -> bool:
@@ -126,15 +125,18 @@ class MooreMachine:
         return bool(self.outputs[self.run(word)])
 
     def minimise(self) -> MooreMachine:
-        """Return the smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
+        """Return the minimal equivalent machine, with its states in breadth-first order (`language.minimise`)."""
         return _function("language:minimise")(self)
 
     def equivalent(self, other: MooreMachine) -> tuple[Hashable, ...] | None:
-        """Return a shortest word that distinguishes the machines, None if they agree (`language.equivalent`)."""
+        """Return a shortest word that distinguishes two machines, or None if they are equivalent.
+
+        Raises `InvalidMachine` for different alphabets. `language.equivalent` has options.
+        """
         return _function("language:equivalent")(self, other)
 
     def transitions(self) -> Iterator[tuple[int, Hashable, int]]:
-        """Yield (state, letter, next state) for every state and letter, both in order.
+        """Yield (state, letter, next state) for every state and, in the order of the alphabet, every letter.
 
         >>> list(MooreMachine([[1, 0]], [True, False], alphabet="a").transitions())
         [(0, 'a', 1), (1, 'a', 0)]
@@ -175,12 +177,15 @@ class MooreMachine:
 
     @classmethod
     def from_regex(cls, expression: str, alphabet: Iterable[Hashable] | None = None) -> MooreMachine:
-        """Return the minimal acceptor of a regular expression (`formats.regex`), over more letters if given."""
+        """Return the minimal acceptor of a regular expression in the syntax of `formats.regex`.
+
+        The alphabet is by default the letters of the expression. Raises `InvalidMachine` for a malformed expression.
+        """
         return _function("formats.regex:from_regex")(expression, alphabet)
 
     @classmethod
     def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
-        """Return a machine from `regex:…`, `task:…` or a file, as the CLI does (`formats.read_source`)."""
+        """Return a machine from `regex:…`, `task:…` or a file; `formats.read_source` lists options and errors."""
         return _function("formats:read_source")(source, **options)
 
     @classmethod
@@ -190,7 +195,7 @@ class MooreMachine:
 
     @classmethod
     def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
-        """Return a machine from a networkx graph (`formats.networkx_graph` documents the attributes)."""
+        """Return a machine from a networkx graph with the attributes that `formats.networkx_graph` documents."""
         return _function("formats.networkx_graph:from_networkx")(graph, **options)
 
     def to_automata(self) -> DFA:
@@ -214,19 +219,15 @@ class MooreMachine:
         return registry.require("report.moore", "a drawing").to_png(self)
 
     def draw(self) -> Drawing:
-        """Return a drawing for a notebook, by Graphviz where `dot` is installed (`report.moore.draw`).
-
-        Raises `BudgetExceeded` as `to_svg` where it is not installed.
-        """
+        """Return a drawing for a notebook, by Graphviz if `dot` is installed; else raise as `to_svg` does."""
         return registry.require("report.moore", "a drawing").draw(self)
 
     def _repr_svg_(self) -> str | None:
-        """Return the SVG for a notebook, or None for a machine too large to draw."""
         drawing = registry.find("report.moore")
         return None if drawing is None else drawing.drawn_alone(self)
 
     def to_json(self) -> str:
-        """Return this library's JSON, the one format that preserves symbols of every kind (`formats.json_file`)."""
+        """Return JSON text, the only format that preserves symbols of every supported type (`formats.json_file`)."""
         return _function("formats.json_file:to_json")(self)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -322,6 +323,7 @@ def _faults(
         faults.append(f"start = {start!r}, but states run 0..{n - 1}: name one of them")
     if len(alphabet) != n_letters:
         faults.append(f"{len(alphabet)} letters for {n_letters} rows of delta: give one letter a row")
+    # Symbols are keys of dictionaries: they have to be hashable and equal to themselves, which NaN is not.
     for kind, symbols in [("letter", alphabet), ("output", outputs), ("label", labels or ())]:
         for i, symbol in enumerate(symbols):
             try:

@@ -1,7 +1,7 @@
 # pyright: standard
-"""Compiled kernels on integer transition tables, numpy arrays in and out, and reachability by them.
+"""Compiled kernels on integer transition tables: reachability, minimisation and equivalence.
 
-A table is `next_state[a, q]`, shape (|Σ|, n), with every entry in 0..n-1: callers check it, the kernels do not. numba
+A table `next_state`, int64 (|Σ|, n), has entries in 0 … n−1. The kernels do not check this, their callers do. numba
 compiles each kernel at its first use and stores the machine code on disk next to this file.
 """
 
@@ -15,9 +15,9 @@ from fsa2lrnn.multi_step import walk_words
 
 @njit(cache=True)
 def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
-    """Return the reachable states in breadth-first order, letters in order: int64, shape (reachable,).
+    """Return the states reachable from `start`, breadth first, letters in order: int64, shape (reachable,).
 
-    A negative entry stands for a missing transition.
+    The table may have negative entries, which mark missing transitions.
     """
     n_letters, n = next_state.shape
     order = np.empty(n, np.int64)
@@ -37,7 +37,10 @@ def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
 
 @njit(cache=True)
 def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (first, order): the members of group g, in order, are order[first[g] : first[g + 1]]."""
+    """Return the members of each group as (first, order): those of g are order[first[g] : first[g + 1]], increasing.
+
+    `groups` is int (n,), the group 0 … n_groups−1 of each member. The results are int64, (n_groups + 1,) and (n,).
+    """
     first = np.zeros(n_groups + 1, np.int64)
     for s in range(groups.shape[0]):
         first[groups[s] + 1] += 1
@@ -53,7 +56,7 @@ def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
 def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """Return whether some word, possibly empty, leads from each state to a target: bool (n,) -> (n,).
 
-    Breadth first against the transitions, so that a long chain of states takes linear time.
+    The search goes breadth first against the transitions: O(|Σ| n), also for a long chain of states.
     """
     n = next_state.shape[1]
     first, edges = grouped(np.ascontiguousarray(next_state).reshape(-1), n)  # edge a n + q leaves q
@@ -78,10 +81,10 @@ def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
-    """Return the coarsest partition finer than `classes` that every letter respects, as a block number per state.
+    """Return the coarsest partition finer than `classes` that every letter respects, as block numbers, int64 (n,).
 
-    Hopcroft (1971) with the refinable partition of Valmari & Lehtinen (2008): O(|Σ| n log n). `classes` is int64,
-    shape (n,), with the values 0 … n_classes−1, each used.
+    This is the algorithm of Hopcroft (1971) with the refinable partition of Valmari & Lehtinen (2008): O(|Σ| n log n).
+    `classes` is int64, shape (n,), with each of the values 0 … n_classes−1.
     """
     n_letters, n = next_state.shape
     # The edges under a into q: edges[first_edge[a n + q] : first_edge[a n + q + 1]]; edge a n + p leaves p.
@@ -152,12 +155,11 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
 
 @njit(cache=True)
 def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start_b: int) -> tuple[bool, np.ndarray]:
-    """Return (found, tokens): whether a word leads two states to different classes, and a shortest such word.
+    """Return whether some word leads two states to different classes, int64 (n,), and a shortest such word, int64 (T,).
 
-    Breadth-first search over pairs of states, which skips a pair whose members union-find has already merged (Hopcroft
-    & Karp 1971). Skipping loses no shortest word: if w separates p from q, and p and q were merged through pairs
-    visited earlier, hence no deeper, then w separates the members of one of those pairs. At most n − 1 pairs are
-    stored.
+    A breadth-first search over pairs of states skips a pair whose members union-find has already merged (Hopcroft &
+    Karp 1971). This loses no shortest word: if w separates p from q, and p and q were merged through pairs visited
+    earlier, hence no deeper, then w separates the members of one of those pairs. At most n − 1 pairs are stored.
     """
     n_letters, n = next_state.shape
     parent = np.arange(n)
@@ -202,7 +204,7 @@ def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start
 
 
 def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """Return the states after each letter of N words, each from its own state: (|Σ|, n), (N,), (N, T) -> int64 (N, T).
+    """Return the states after each letter of N words (N, T), from the states q (N,): int64 (N, T).
 
     >>> paths(np.array([[0, 1], [1, 0]]), np.array([0, 1]), np.array([[1, 0, 1], [1, 0, 0]])).tolist()
     [[1, 1, 0], [0, 0, 0]]
@@ -214,7 +216,7 @@ def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
 
 
 def coaccessible(delta: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the coaccessible states: some word, possibly empty, leads to a target state: bool (n,) -> (n,).
+    """Return the coaccessible states, from which some word, possibly empty, leads to a target: bool (n,) -> (n,).
 
     >>> coaccessible(np.array([[1, 2, 2]]), np.array([False, True, False])).tolist()
     [True, True, False]
@@ -223,7 +225,7 @@ def coaccessible(delta: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 
 def settled(delta: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Return the states from which every word leads to a state of the same class: int64 (n,) -> bool (n,).
+    """Return for each state whether every word leads it to a state of its own class: int64 (n,) -> bool (n,).
 
     >>> settled(np.array([[1, 2, 2]]), np.array([0, 1, 1])).tolist()
     [False, True, True]

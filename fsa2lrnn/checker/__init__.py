@@ -1,4 +1,4 @@
-"""The checker of certificates, a program of its own: numpy, safetensors and the standard library.
+"""An independent checker of certificates, which needs only numpy, safetensors and the standard library.
 
     python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json
 

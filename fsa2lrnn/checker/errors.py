@@ -2,11 +2,11 @@
 
 
 class InvalidCertificate(ValueError):
-    """Refusal of a certificate that does not prove its claim; the message names the failing step."""
+    """The error for a certificate that does not prove its claim; the message names the failing step."""
 
 
 class UnsupportedInput(ValueError):
-    """Refusal of a malformed file, or of a model that the bounds on rounding do not cover, with value and remedy."""
+    """The error for a malformed file or a model whose rounding is not bounded; the message names value and remedy."""
 
 
 def require(condition: bool, fault: str) -> None:

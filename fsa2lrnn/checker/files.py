@@ -38,7 +38,7 @@ class Automaton:
 
 @dataclass(frozen=True, eq=False)
 class SetCertificate:
-    """A certificate of a model, as a file holds it: a claim by sets, or pairs (`pairs.Pairs`)."""
+    """A certificate as read from a file, whose claim is by sets (`sets.Claim`) or by pairs (`pairs.Pairs`)."""
 
     claim: Any
     dtype: str
@@ -84,7 +84,7 @@ def read_automaton(path: Path) -> Automaton:
 
 
 def automaton(value: Any, where: str) -> Automaton:
-    """Return the automaton of a JSON value. Raises `UnsupportedInput` for any other value."""
+    """Return the automaton of a JSON value in fsa2lrnn's format. Raises `UnsupportedInput` for any other value."""
     require(type(value) is dict and value.get("format") == "fsa2lrnn-machine", f"{where} is not a fsa2lrnn automaton")
     plain = {name: part for name, part in value.items() if name != "labels"}
     _, version, *parts, start = fields(plain, where, "format", "version", "alphabet", "outputs", "delta", "start")
@@ -116,7 +116,7 @@ def _part(kind: type, value: Any, unpack: Any) -> Any:
 
 
 def symbol(value: Any) -> Any:
-    """Return a letter or an output as a hashable object; equal objects are equal symbols."""
+    """Return a letter or an output as a hashable object. Raises `UnsupportedInput` for a value that is not a symbol."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset"):
@@ -127,7 +127,7 @@ def symbol(value: Any) -> Any:
 
 
 def fields(value: Any, where: str, *names: str) -> list[Any]:
-    """Return the values of a JSON object that has these fields and no others."""
+    """Return the values of these fields of a JSON object. Raises `UnsupportedInput` if it lacks one or has others."""
     require(type(value) is dict, f"{where} is not an object")
     odd = sorted(map(str, set(names) ^ set(value)))
     require(not odd, f"{where}: {', '.join(odd)[:200]} missing or too many: expected are {', '.join(names)}")
@@ -145,7 +145,7 @@ def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class Unpacking:
-    """A reader of the arrays of one file that bounds their total size."""
+    """A reader of the arrays of one file that bounds their total size in bytes."""
 
     def __init__(self) -> None:
         self._left = SPARE

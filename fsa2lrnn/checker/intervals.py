@@ -79,7 +79,7 @@ class Ball:
 
 
 def norm(size: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Return an upper bound of the Euclidean norm of every vector with entries up to `size` ≥ 0 in absolute value."""
+    """Return an upper bound of the Euclidean norms, along an axis, of vectors with entries up to `size` ≥ 0 in size."""
     return above(np.sqrt(above((size * size).sum(axis))))
 
 

@@ -32,7 +32,7 @@ class ScaledReadout:
 
 
 class _Box(NamedTuple):
-    """Sets, with the axis j before that of the entries."""
+    """Sets in arrays with the axis j before that of the entries."""
 
     centre: np.ndarray  # (F, J, n)
     radius: np.ndarray  # (F, J, n)
@@ -64,7 +64,7 @@ class _Hidden(NamedTuple):
 
 
 class Margins:
-    """Margins of one read-out on sets in coordinates T, with slow, directions and the expected output of each f."""
+    """Margins of one read-out on sets in coordinates T, for the expected output of each node f."""
 
     def __init__(
         self, readout: ScaledReadout, T: np.ndarray, slow: np.ndarray, directions: np.ndarray, expected: np.ndarray
@@ -99,8 +99,8 @@ class Margins:
     def least(self, sets: Sets) -> np.ndarray:
         """Return a lower bound of the least margin of the computed logits on every set: (F, J).
 
-        The bound is −∞ where the variance may be lost; a negative one says nothing. Dead nodes count as any other. The
-        entries of all states must be at most `LARGEST`.
+        The bound is −∞ where rounding may make the variance negative; a negative bound proves nothing. Sets that are
+        not alive have bounds, too. The entries of all states must be at most `LARGEST`.
         """
         F, J = sets.alive.shape
         parts = (sets.centre.reshape(F, -1, J), sets.radius.reshape(F, -1, J), sets.ball, sets.lower, sets.upper)
@@ -143,7 +143,7 @@ class Margins:
         least = np.maximum((middle - np.minimum(shift, tilt)) * (1 - _SLIP), floor)
         most = above(middle + shift)
         curved = np.minimum(deviation * deviation / (2 * n * least), 2 * shift)
-        # x̃ in place of the centre; then the rounding of σ(x̃), of its gradient and of that in w.
+        # The errors of x̃ in place of the centre, and of the rounding of σ(x̃), its gradient, and that in w.
         wrong = 2 * off + 2 * slip * (1 + np.sqrt(n) * deviation / least)
         scale = self._readout.error.scale(size, least)
         lost = ~(scale < np.inf)
@@ -201,7 +201,7 @@ class Margins:
     def _along_one(
         self, g: np.ndarray, box: _Box, of_box: np.ndarray, of_ball: np.ndarray, rows: np.ndarray
     ) -> np.ndarray:
-        """Return the bound along the one of these directions that g is closest to, and the box for the remainder."""
+        """Return a bound on g·(w − centre), (F, J, C): along the direction closest to g, by intervals for the rest."""
         F, J, C, n = g.shape
         directions = self._directions[:, rows]
         squares = box.radius * box.radius
@@ -230,6 +230,6 @@ class Margins:
 
 
 def _along_sigma(coefficient: np.ndarray, below: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return bounds below and above zero of coefficient · s for s in [−below, over]."""
+    """Return how far coefficient · s, for s in [−below, over], can lie below zero and above zero."""
     plus, minus = np.maximum(coefficient, 0), np.maximum(-coefficient, 0)
     return plus * below + minus * over, plus * over + minus * below

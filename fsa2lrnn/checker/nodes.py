@@ -8,13 +8,13 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class CountedAutomaton:
-    """An automaton, and the states whose outputs count, for a model of `n_outputs` outputs.
+    """An automaton with the states whose outputs count, for a model of `n_outputs` outputs.
 
     Args:
         delta: int64 (|Σ|, n).
         start: the state before the first letter.
         expected: int64 (n,), the number of each state's output; `n_outputs` or more for one that the model lacks.
-        counts: bool (n,), whether it counts.
+        counts: bool (n,), whether the output of each state counts.
     """
 
     delta: np.ndarray
@@ -25,7 +25,7 @@ class CountedAutomaton:
 
     @property
     def answerable(self) -> np.ndarray:
-        """The states whose output counts and is one that the model has."""
+        """The states whose output counts and is one that the model has: bool (n,)."""
         return self.counts & (self.expected < self.n_outputs)
 
     @cached_property
@@ -78,7 +78,7 @@ class Nodes:
 
 
 def nodes(target: CountedAutomaton, memory: int, frame_memory: int) -> Nodes:
-    """Return the nodes of a machine by breadth-first search, in linear time also for a long chain of states."""
+    """Return the nodes of a machine by breadth-first search, in linear time even for a long chain of states."""
     n_letters = len(target.delta)
     base = n_letters**frame_memory
     letter, coaccessible = np.arange(n_letters)[:, None], target.coaccessible
@@ -107,5 +107,5 @@ def _place(codes: np.ndarray, code: np.ndarray) -> np.ndarray:
     """Return the index of each code among ascending codes, −1 for a code that is not among them."""
     if not len(codes):
         return np.full_like(code, -1)
-    place = np.searchsorted(codes[:-1], code)  # the last one too where the code is above all
+    place = np.searchsorted(codes[:-1], code)  # the last index for a code above all
     return np.where(codes[place] == code, place, -1)

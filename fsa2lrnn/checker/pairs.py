@@ -1,4 +1,4 @@
-"""Proofs for words of any length: pairs of model state and machine state, closed under letters, if no step rounds.
+"""Check proofs for words of any length: pairs of model and machine states, closed under letters, if no step rounds.
 
 A step rounds nothing if all products and sums of a row are multiples of a power of two, and none exceeds what the
 mantissa can hold above it: then every order of summation gives the exact result (T26 of docs/theory.md).
@@ -24,10 +24,10 @@ _COVERED = "the order of sums counts, this checker covers exact steps only: use 
 
 
 class Pairs(NamedTuple):
-    """All pairs that words reach, that of the empty word first, N of them, and the runs claimed.
+    """All N pairs of states that words reach, first that of the empty word, and the runs that the proof claims.
 
-    `states` is uint8 (N, D), the bytes of (H, b) numbers each; the others int64 (N,), (N, |Σ|) and (N,). `successors`
-    has −1 where no position that follows counts, `outputs` where none is read that counts.
+    `states` is uint8 (N, D), the bytes of (H, b) numbers per pair. The other arrays are int64: (N,), (N, |Σ|) and (N,).
+    `successors` is −1 where no position that follows counts, `outputs` is −1 where no output that counts is read.
     """
 
     states: np.ndarray
@@ -65,7 +65,7 @@ def check_pairs(claim: Pairs, tables: Tables, target: CountedAutomaton) -> None:
     """Replay the proof that the tables give the outputs of the target after every word.
 
     Raises:
-        InvalidCertificate: naming what fails.
+        InvalidCertificate: naming the step that fails.
         UnsupportedInput: for tables that round, or that the bounds on rounding do not cover.
     """
     weights, kind, q, successors = tables.weights, tables.format(), claim.machine_states, claim.successors
@@ -104,7 +104,7 @@ def check_pairs(claim: Pairs, tables: Tables, target: CountedAutomaton) -> None:
 
 
 def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat) -> bool:
-    """Return whether A_a x + v_a rounds for no letter and no state (N, H, b), in any order of summation."""
+    """Return whether A_a x + v_a is exact for all letters and states x (N, H, b), in any order of summation (T26)."""
     if not all(np.isfinite(part).all() for part in (A, v, x)):
         return False
     # Per letter and row: all terms are multiples of 2^unit, and no sum of absolute values exceeds `most`.
@@ -115,7 +115,7 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
 
 
 def _lowest_bit(x: np.ndarray) -> np.ndarray:
-    """Return the exponent of the largest power of two that divides each entry; a large one for zeros."""
+    """Return the exponent of the largest power of two that divides each entry; a large number for zeros."""
     mantissa, exponent = np.frexp(x)
     whole = np.abs(mantissa * 2.0**53).astype(np.int64)
     last = np.log2(np.where(x == 0, 1, whole & -whole)).astype(np.int64)

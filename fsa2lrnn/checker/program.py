@@ -34,7 +34,7 @@ def main(arguments: list[str]) -> int:
 
 
 def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
-    """Return what the certificate proves, in one line. Raises `InvalidCertificate` or `UnsupportedInput`."""
+    """Return one line that states what a certificate proves. Raises `InvalidCertificate` or `UnsupportedInput`."""
     is_pairs = certificate_file.suffix == ".safetensors"
     certificate = read_pairs(certificate_file) if is_pairs else read_certificate(certificate_file)
     machine, tables, claim = read_automaton(machine_file), read_tables(model_file), certificate.claim
@@ -59,7 +59,7 @@ def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
 def target_of(
     machine: Automaton, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], ignored: tuple[Hashable, ...]
 ) -> CountedAutomaton:
-    """Return the automaton in a model's numbers. Raises `UnsupportedInput` for other letters or no outputs."""
+    """Return the automaton in a model's numbers. Raises `UnsupportedInput` for other letters or if no output counts."""
     is_same = set(machine.alphabet) == set(alphabet) and len(alphabet) == len(set(alphabet))
     require(is_same, f"the model reads {alphabet!r:.200}, the machine {machine.alphabet!r:.200}")
     row = {letter: a for a, letter in enumerate(machine.alphabet)}
@@ -75,7 +75,7 @@ def target_of(
 def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | None:
     """Return a word after which two automata give different outputs, None if they are equivalent.
 
-    States shown to be equivalent are merged, so the time is nearly linear (Hopcroft and Karp, 1971).
+    Equivalent states are merged: the time is nearly linear (Hopcroft and Karp, 1971).
     """
     letters = set(first.alphabet) == set(second.alphabet)
     demand(letters, f"it is for the letters {first.alphabet!r:.200}, not {second.alphabet!r:.200}")

@@ -35,19 +35,19 @@ WORK = 1 << 31
 WORK_PER_BYTE = 1 << 19
 """Additional operations per compressed byte of a certificate's arrays: a small file cannot require much work."""
 MOST_WORK = 1 << 35
-"""The most operations of a check without an explicit `work`: more than any certificate of `certify` needs."""
+"""The largest limit on operations without an explicit `work`: more than any certificate of `certify` needs."""
 NUMBERS_PER_WORD = 16
-"""Arrays of the size of all words' states that are held at a time."""
+"""The number of arrays of the size of all words' states that are held at a time."""
 _CALLS = 1 << 18  # operations that the calls of a step cost per letter, and of a node once, however small the arrays
 LONGEST_START = 64  # letters
 _MOST = 1 << 17  # sets, and words checked one by one: several times as many as the search uses
 
 
 def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Slack, work: float | None = None) -> None:
-    """Replay the proof of a claim, for all tables within the slack, in at most `work` operations (`limits`).
+    """Replay the proof of a claim, for all tables within the slack, in at most `work` operations.
 
     Raises:
-        InvalidCertificate: naming what fails.
+        InvalidCertificate: naming the step that fails.
         UnsupportedInput: for tables that the bounds on rounding do not cover.
     """
     tube, claimed = claim.tube, claim.margins
@@ -86,7 +86,7 @@ def _check_margin(claimed: float, proved: float, where: str) -> None:
 
 
 def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
-    """Raise `InvalidCertificate` for numbers of letters that are out of order, or give too many sets or words."""
+    """Raise `InvalidCertificate` if a tube's numbers of letters are out of order, or require too many sets or words."""
     memory, start = tube.memory, tube.start
     in_order = 1 <= tube.frame_memory <= memory <= start
     numbers = f"frame_memory = {tube.frame_memory}, memory = {memory}, start = {start}"
@@ -111,7 +111,7 @@ def check_size(tube: Tube, margins: np.ndarray, tables: Tables, steps: int, work
 
 
 def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
-    """Return estimates from above, fitted to measurements, of the numbers held at a time and of all operations."""
+    """Return upper estimates, fitted to measurements, of the numbers held at a time and of all operations."""
     slow, directions = tube.slow.shape, tube.directions.shape
     demand((len(slow), len(directions)) == (3, 4), f"slow {slow} and directions {directions}: not 3 and 4 axes")
     letters, rivals = len(tables.alphabet), len(tables.outputs) - 1
@@ -131,7 +131,7 @@ def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
 
 
 def allowed_work(tube: Tube, margins: np.ndarray) -> int:
-    """Return the operations that a certificate may ask for, in proportion to the compressed size of its arrays."""
+    """Return the default limit on operations, which grows with the compressed size of a certificate's arrays."""
     arrays = [margins, tube.basis, tube.directions]
     for sets in (*tube.stored, *(ramp.sets for ramp in tube.tail)):
         arrays += [sets.centre, sets.radius, sets.ball, sets.lower, sets.upper]

@@ -1,4 +1,4 @@
-"""The replay of a proof by sets: margins at every length, from nothing but tables, target and tube."""
+"""The replay of a proof by sets: margins at every length, computed from tables, target and tube alone."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -105,7 +105,7 @@ class TubeReplay:
         return least, end
 
     def check_ramp(self, ramp: Tail) -> None:
-        """Raise `InvalidCertificate` unless the sets of a tail hold the images of those a letter before."""
+        """Raise `InvalidCertificate` unless the sets of a tail hold the images of its sets one letter earlier."""
         where, steps = f"the tail from length {ramp.sets.length:,}", ramp.steps
         is_still = steps is not None or not (ramp.radius.any() or ramp.ball.any())
         demand(is_still, f"{where}: sets that hold all longer words may not grow")
@@ -145,7 +145,7 @@ def grown(ramp: Tail, steps: int, down: bool = False) -> Sets:
 
 
 def _checked_nodes(tube: Tube, target: CountedAutomaton, heads: int, b: int) -> Nodes:
-    """Raise `InvalidCertificate` unless the tube's arrays fit the nodes that it asks for."""
+    """Return the nodes of a tube. Raises `InvalidCertificate` unless the tube's arrays fit them."""
     of_tube = nodes(target, tube.memory, tube.frame_memory)
     F, J = len(of_tube.state), of_tube.older
     demand(tube.directions.ndim == 4, f"directions has shape {tube.directions.shape}, not (parts, D, H, b)")

@@ -16,7 +16,7 @@ import numpy as np
 from .intervals import above
 
 LARGEST = 2.0**40  # of states and of sums of weights, so that nothing overflows in either format
-NORM_EPS = 1e-5  # what a LayerNorm adds to the variance
+NORM_EPS = 1e-5  # the number that LayerNorm adds to the variance
 # Bits of the mantissa, the implicit one among them, and of the exponent.
 _BITS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11)}
 
@@ -49,7 +49,7 @@ class Slack(NamedTuple):
 
 
 class StepError:
-    """Bounds |error| ≤ matrix |x| + constant of a step A x + v, computed by any tables within a slack of A and v."""
+    """Bounds |error| ≤ matrix |x| + constant of a step A x + v, as computed with tables within a slack of A and v."""
 
     def __init__(self, A: np.ndarray, v: np.ndarray, slack: Slack, kind: FloatFormat) -> None:
         b, gamma = A.shape[-1], kind.gamma(A.shape[-1] + 1)

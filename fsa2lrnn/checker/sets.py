@@ -10,14 +10,14 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Sets:
-    """A set of states for each node, that is for each machine state and each choice of the last letters read.
+    """Sets of states, one per node: per machine state and choice of the last letters read.
 
     In head h of node (f, j) it holds the states T w, T = basis[f, h], with |w_i − centre_i| ≤ radius_i in the slow
     coordinates i, ‖w − centre‖ ≤ ball over the others, and lower ≤ d·w ≤ upper over all slow coordinates for each
     direction d. f numbers machine states with the last `frame_memory` letters, j the letters before those.
 
     Args:
-        length: of the words that lead here.
+        length: the length of the words that lead to these states.
         alive: bool (F, J), the nodes that such words reach.
         centre, radius: (F, H, b, J).
         ball: (F, H, J).
@@ -40,7 +40,7 @@ class Sets:
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """Sets that grow linearly: after i more letters, i ≤ steps, radii and balls are those of `sets` plus i times these.
+    """Sets that grow linearly: after i ≤ steps letters, `sets` with i times `radius` and `ball` added to theirs.
 
     Directions bound nothing in a tail. With steps = None nothing grows, and the sets hold the states of all longer
     words.
@@ -54,18 +54,18 @@ class Tail:
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """The sets along all words, or the parameters from which the checker computes them.
+    """The parameters from which the checker computes the sets of states along all words.
 
     Args:
-        memory: letters that a node remembers; at least 1.
-        frame_memory: letters that its coordinates depend on; at least 1.
+        memory: the number of letters that a node remembers; at least 1.
+        frame_memory: the number of letters that its coordinates depend on; at least 1.
         start: words of up to this length are computed one by one.
         basis: T, float64 (F, H, b, b).
         slow: bool (F, H, b), the coordinates that intervals bound.
-        part: int64 (|Q|,), states of equal number have their directions in common.
+        part: int64 (|Q|,), the index of each state's directions.
         directions: float64 (parts, D, H, b).
         stored: sets at some lengths, in order. In between the checker computes the sets itself.
-        tail: the sets after the last length computed so.
+        tail: the sets of all longer words.
     """
 
     memory: int

@@ -4,7 +4,7 @@ In the coordinates w of node p, x = T_p w, a letter a that leads to p' acts as w
 t = T_p'⁻¹ v_a, head by head. M and t are enclosed once; the sets' centres and radii are plain floats, and the results
 of a step are widened by `above` and by a bound on the rounding of the midpoints.
 
-Along a direction d of p' it is d·w' = d M w + d·t. d M is written as a sum of multiples ("shares") of the directions of
+Along a direction d of p', d·w' = d M w + d·t. d M is written as a sum of multiples ("shares") of the directions of
 p, as far as possible; intervals bound the remainder. A direction over several heads takes a share of itself. Directions
 that fan out in the plane of two slow coordinates of a head take shares of the two on either side of d M, so that a
 letter that turns the plane by a small angle makes the set little larger, where intervals would grow at each turn.
@@ -57,7 +57,7 @@ class Steps:
         return above(reach + self.ball_rows[..., None] * sets.ball[:, :, None])
 
     def after(self, sets: Sets, centre: np.ndarray | None = None) -> Sets:
-        """Return sets that hold the computed image of every state of `sets`, about these centres, or chosen ones."""
+        """Return sets with the computed image of every state of `sets`, about the given centres or about means."""
         size, count = self.sizes(sets), np.zeros(sets.alive.shape)
         like = (sets.alive, sets.centre, sets.centre, sets.centre, sets.ball, sets.lower, sets.upper)
         joined = _Bounds(*map(np.zeros_like, like))
@@ -176,7 +176,7 @@ class _Letter:
 
 
 def _axes(directions: np.ndarray) -> list[tuple[int, int, int]]:
-    """Return the directions that are those of a coordinate in all parts: (row, head, coordinate)."""
+    """Return the directions that are coordinate axes in all parts, each as (row, head, coordinate)."""
     axes: list[tuple[int, int, int]] = []
     for row in range(directions.shape[1]):
         entries = np.argwhere(directions[:, row].any(0))
@@ -216,7 +216,7 @@ class LetterBounds:
         M, t: balls (E, H, b, b) and (E, H, b).
         after, before: all directions at targets and at sources, (E, D, H, b).
         slow: the sources' slow coordinates, (E, H, b).
-        alike: whether source and target have their directions in common, (E,).
+        alike: bool (E,), whether source and target have the same directions.
     """
 
     def __init__(
@@ -277,7 +277,7 @@ class LetterBounds:
 
 
 def _own(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the share of each direction in its own image, by least squares: (E, h, D, b) to (E, D, 2) twice."""
+    """Return each direction's index and its share in its image, by least squares: (E, h, D, b) to (E, D, 2) twice."""
     size = (before * before).sum((1, 3))
     share = (image * before).sum((1, 3)) / np.where(size > 0, size, 1)
     of = np.broadcast_to(np.arange(size.shape[1])[:, None], (*size.shape, 2))
@@ -285,7 +285,7 @@ def _own(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _neighbours(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the nearest directions, or opposites, on either side in the plane: (E, D, b) -> (E, D, 2) twice.
+    """Return indices and shares of the nearest directions, or opposites, on either side: (E, D, b) -> (E, D, 2) each.
 
     Directions that are zero have no share.
     """

@@ -2,7 +2,7 @@
 
 They are read from a safetensors file, as `fsa2lrnn.save` writes it, if the model's gates look them up. A gate looks up
 if each of its sums has at most one term, and no bias: then nothing is rounded, in any order. The tables of other models
-depend on how a matrix library rounds; those are refused.
+depend on how a matrix library rounds; the checker refuses these models.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def read_tables(path: Path) -> Tables:
 
 
 def opened(path: Path, types: set[str]) -> tuple[Weights, dict[str, str]]:
-    """Return the tensors of a safetensors file by name, of these types only, and the metadata."""
+    """Return the tensors of a safetensors file and its metadata. Raises `UnsupportedInput` for other types or files."""
     try:
         with safe_open(path, framework="np") as source:
             kinds = {source.get_slice(name).get_dtype() for name in source.keys()}  # noqa: SIM118

@@ -113,6 +113,7 @@ def end_with_one_line(
     from fsa2lrnn.cli import console
 
     console.tolerate_any_text()
+    # Each kind of error that input can cause ends with one line and an exit code; all others are faults of the program.
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: console.error("warning", str(message))

@@ -128,7 +128,7 @@ def _met(best: Decomposition) -> str:
 def _choice_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     if (choice := answer.choice) is None:
         return []
-    # Without any cascade the row "none" says what was tried.
+    # Without a cascade, the row "none" states the reason.
     why = choice.why if answer.found else choice.why.partition(" (")[0]
     return [("one layer costs", choice.onehot.explain()), ("auto takes", why)]
 

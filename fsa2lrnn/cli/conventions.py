@@ -14,8 +14,8 @@ from typer.core import TyperGroup
 
 from fsa2lrnn.cli import activity
 
-# An earlier name, today's name ("" where the value is an argument without a flag), and the commands that had it. They
-# are accepted in version 0.1 with a warning.
+# An earlier option, today's name ("" where the value is an argument without a flag), and the commands that had it.
+# Version 0.1 accepts them with a warning.
 _RENAMED = (
     ("--out", "--output", "demo learn sweep train"),
     ("--seconds", "--max-seconds", "certify compare draw falsify learn repair report verify"),
@@ -52,7 +52,7 @@ def _show_help(context: typer.Context, is_set: bool) -> None:
         raise typer.Exit
 
 
-# In place of the option that typer adds, whose text is capitalised unlike all others.
+# Replaces the option that typer adds, whose text is capitalised unlike all others.
 ShowHelp = Annotated[
     bool, typer.Option("--help", "-h", callback=_show_help, is_eager=True, help="show this message and exit")
 ]

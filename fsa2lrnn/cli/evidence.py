@@ -23,9 +23,9 @@ _OUTPUTS = 40  # outputs displayed at the end of a trace
 def verdict_text(
     verdict: Proved | Refuted | Undecided, alphabet: Alphabet | None = None, may_close: bool = True
 ) -> str:
-    """Return a verdict with its evidence in a few lines of rich markup, with the word as typed over the alphabet.
+    """Return a verdict with its evidence as rich markup in a few lines, with words as typed over the alphabet.
 
-    With `may_close` False, more states are not advised: the model may reach infinitely many.
+    With `may_close` False it does not advise more states, because the model may reach infinitely many.
     """
     where = f"\n  {markup(str(verdict.scope))}"
     if isinstance(verdict, Proved):
@@ -43,6 +43,7 @@ def verdict_text(
             f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}), and {short}"
             f"\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}{where}"
         )
+    # Undecided: state what was exhausted, and which option or command helps.
     reach = verdict.checked_length
     equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
     spent = advice = ""
@@ -94,7 +95,7 @@ def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str,
 
 
 def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tuple[str, str]]:
-    """Return what a certificate proves as names and values."""
+    """Return what a certificate proves as rows of a name and a value."""
     facts = certificate_json(certificate, scope)
     horizon = facts["horizon"]
     right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"

@@ -1,5 +1,4 @@
-"""The explanation of a machine on one screen: its algebra, the families that can represent it, the cost of a network,
-and its cascade of small blocks."""
+"""The explanation of a machine on one screen: algebra, families that can represent it, costs, and a cascade."""
 
 from __future__ import annotations
 
@@ -28,6 +27,8 @@ ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.items
 
 @dataclass(frozen=True)
 class OutOfBudget:
+    """The verdict on a family that was not decided within the budget."""
+
     reason: str
     answer: ClassVar[str] = "undecided"
 
@@ -49,7 +50,8 @@ def main(
 
     The table of layers in use and the least block sizes are computed only if no families are named; all families are
     decided where the answer is JSON, or certificates are written. Layers and the cascade that are not decided within
-    `max_seconds` are "unknown"; they have half of the seconds that remain when their search begins.
+    `max_seconds` are "unknown"; the layers have half of the seconds that remain when their search begins, the cascade
+    all that then remain. An unknown name of a family or layer raises `UnsupportedFormat` or `MissingPackage`.
     """
     deadline = Deadline.of(max_seconds)
     by_name: Any = registry.find("huggingface.layers")  # the verdicts on layers
@@ -129,7 +131,7 @@ def main(
 
 
 def _print_facts(title: str, rows: list[tuple[str, str]]) -> bool:
-    """Print names and values, time limits in short; return whether there was one."""
+    """Print names and values, with long notes on time limits shortened; return whether there was such a note."""
     short = [(name, without_limits(text)) for name, text in rows]
     console.facts(f"\n{title}", short)
     return short != rows

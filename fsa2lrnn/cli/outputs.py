@@ -19,12 +19,12 @@ def check(path: Path | None, what: str, *endings: str) -> None:
 
 
 def check_model(path: Path | None) -> None:
-    """Check that a model can be written to this path, as `check` does."""
+    """Raise `UnsupportedFormat` or `OSError` unless a model can be written to this path."""
     check(path, "a model", MODEL_SUFFIX)
 
 
 def check_machine(path: Path | None) -> None:
-    """Check that an automaton can be written to this path, as `check` does."""
+    """Raise `UnsupportedFormat` unless an automaton can be written to this path."""
     if path is not None:
         from fsa2lrnn.automata.formats import check_target
 

@@ -1,4 +1,4 @@
-"""The inputs of the verbs: automata, models, layers and number types by name."""
+"""The inputs of the verbs: automata, models and user-defined layers, by the texts that a user types."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def read_machine(source: str, completion: Completion | None = None, alphabet: str | None = None) -> MooreMachine:
-    """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if given.
+    """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if it is not None.
 
     Letters that the source does not have are missing transitions: `completion` defines them, by default acceptors
-    reject.
+    reject. Raises `UnsupportedFormat` for a model file, and for all that `MooreMachine.from_source` refuses.
     """
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.cli import words
@@ -43,7 +43,7 @@ def read_machine(source: str, completion: Completion | None = None, alphabet: st
 def model_of(
     source: str, dtype: Dtype = "float32", completion: Completion | None = None, alphabet: str | None = None
 ) -> LRNN:
-    """Return the model in a file, or the compiled model of an automaton source."""
+    """Return the model of a file or exported folder, or compile a source; raise `CheckpointError` for other ones."""
     if is_model(source):
         return learned_model(source)
     if _is_folder(source):
@@ -123,9 +123,9 @@ def model_and_machine(
 
 
 def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
-    """Raise `InvalidMachine`, naming what helps, unless model and machine have the same letters.
+    """Raise `InvalidMachine`, naming a remedy, unless model and machine have the same letters.
 
-    Outputs that are the same text but of other types in both, such as "true" and True, are refused as well.
+    It also refuses outputs that have the same texts in both but different types, such as "true" and True.
     """
     from fsa2lrnn import symbols
 
@@ -178,7 +178,7 @@ def torch_dtype(name: Dtype) -> torch.dtype:
 
 
 def know_layers(names: list[str] | None) -> None:
-    """Import the user-defined layers that options name: a model file alone never imports a module."""
+    """Import the user-defined layers that options name, which a model file alone cannot do."""
     if names:
         from fsa2lrnn.lrnn.layers import layer_named
 

@@ -24,7 +24,7 @@ from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, run_seeds
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Progress
 
-_CONSTANT = 0.95  # the share of words from which on a constant answer is warned of
+_CONSTANT = 0.95  # share of words above which a constant answer gets a warning
 
 
 def main(
@@ -56,7 +56,7 @@ def main(
 
 
 def _warn_of_constant_answers(settings: Settings) -> None:
-    """Warn where one output scores more than 95 % at the end of the words that are drawn, whatever the word."""
+    """Warn if one constant output is right at the end of more than 95 % of the words that the sampler draws."""
     machine = settings.machine()
     drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
     for length in (settings.length, settings.test_length):

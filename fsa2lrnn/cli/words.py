@@ -19,9 +19,9 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 
 
 def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarray]:
-    """Yield the letter numbers of a word that arrives as pieces of text: int64 arrays.
+    """Yield the letter numbers of a word that arrives as pieces of text: int64 arrays (T,).
 
-    Raises `InvalidWord` naming what is not a letter, and how to type letters that text cannot distinguish.
+    Raises `InvalidWord`, naming the text that is not a letter, and how to type letters that text cannot distinguish.
 
     >>> [tokens.tolist() for tokens in read(['["a b", "-"]'], ("a b", "-"))]
     [[0, 1]]

@@ -1,6 +1,6 @@
-"""Compilation of a machine into exact integer tables: `compile_recurrence` calls one pass after the other.
+"""Compile a machine into exact integer tables (`compile_recurrence`), from which `lower` makes a network.
 
-`lower.compile_machine` lowers the tables to a network; this package does not import torch.
+This package does not import torch.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def compile_recurrence(
         max_block: the largest block allowed. If None, the one-hot form uses as large blocks as it needs, and a cascade
             splits its components down to 8 states, which a fibre code may increase.
         token_shift: whether a layer may also read the previous states of lower layers; without it a cascade's blocks
-            encode in a fibre code what higher layers need of these.
+            encode the needed information on these in a fibre code (`decomposition.refine.fibre_code`).
         layout: of the one-hot form, "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64
             states per block. A cascade is dense.
         dense_memory: the bytes that the dense weights (float32) of the one-hot form may take.
@@ -65,7 +65,9 @@ def compile_with_reason(
     layout: Layout = "auto",
     dense_memory: int = DENSE_MEMORY,
 ) -> tuple[Recurrence, str | None]:
-    """Return the result of `compile_recurrence` and the reason for the chosen form, None if `form` was not "auto".
+    """Return the result of `compile_recurrence`, and the reason for the chosen form (None unless `form` is "auto").
+
+    Arguments and errors are those of `compile_recurrence`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> compile_with_reason(zoo.sum_mod(5))[1]

@@ -1,13 +1,13 @@
-"""Compilation of a cascade into a stack of gated layers that computes it exactly (docs/theory.md §6).
+"""Compile a cascade into a stack of gated layers that computes it exactly (docs/theory.md §6).
 
-Each component becomes the blocks of its `block_sizes`, in its layer:
+Each component becomes blocks of its layer:
 
 - two states: one scalar channel x = a x + v, a ∈ {1, −1, 0}, with a = f(1) − f(0) and v = f(0) for the map f;
 - resets and the identity on m states: m − 1 scalar channels, the one-hot code without state 0; the identity is a = 1,
   v = 0, the constant y is a = 0, v = e_y;
 - all other components: one one-hot block, A e_i = e_f(i), v = 0.
 
-A table gives the map for each token and combination of states read; `gates.synthesise` turns it into gates.
+A table gives the map for each letter and combination of states read; `gates.synthesise` turns it into gates.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 def stack_recurrence(cascade: Cascade) -> Recurrence:
     """Return the exact recurrence of the cascade's machine, with one layer per layer of the cascade.
 
-    The gates read lower states at k−1, through a token shift, or at k if `cascade.reads_now`. Raises `NotExact` if a
-    gate needs sums beyond 256, which bfloat16 rounds.
+    The gates read the states of lower layers at k−1, through a token shift, or at k if `cascade.reads_now`. Raises
+    `NotExact` if a gate needs sums beyond 256, which bfloat16 rounds.
 
     >>> from fsa2lrnn.automata import MooreMachine
     >>> count = MooreMachine([[1, 2, 3, 0]], range(4), alphabet="a")
@@ -47,7 +47,7 @@ def stack_recurrence(cascade: Cascade) -> Recurrence:
 
 
 def cells_of_cascade(cascade: Cascade) -> np.ndarray:
-    """Return the cell of each letter, int, shape (|Σ|,); letters that act alike in every component share one."""
+    """Return the cell of each letter, int (|Σ|,): letters with equal maps in every component share one."""
     acts: list[list[bytes]] = [[] for _ in cascade.machine.alphabet]
     for component in cascade.components:
         order = np.lexsort(component.keys.T)
@@ -76,23 +76,23 @@ class _Blocks:
 
     @property
     def coordinate(self) -> Coordinate:
-        """The encoding of its state as a gate's input."""
+        """The encoding of the component's state as a gate's input."""
         return Coordinate(self.component.n_states, self.component.is_diagonal)
 
     @property
     def own(self) -> np.ndarray:
-        """The positions of its features in its layer's state."""
+        """The positions of the component's features in its layer's state."""
         if self.component.is_diagonal:
             return (self.first + np.arange(self.component.n_states - 1)) * self.b
         return self.first * self.b + np.arange(self.component.n_states)
 
     @property
     def columns(self) -> np.ndarray:
-        """The positions of its features in the concatenated state."""
+        """The positions of the component's features in the concatenated state."""
         return self.offset + self.own
 
     def tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the entries of A and v that can be non-zero, for each of its maps: (R, ·) and (R, ·)."""
+        """Return the entries of A and v that can be non-zero, for each of the component's R maps: (R, ·) and (R, ·)."""
         maps, m = self.component.maps.astype(np.int64), self.component.n_states
         if not self.component.is_diagonal:
             A = maps[:, None, :] == np.arange(m)[:, None]  # A[i, j] = 1 where f(j) = i
@@ -106,7 +106,7 @@ class _Blocks:
         return np.repeat(identity, width, axis=1).astype(np.int64), padded
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the positions of those entries in the flattened A and the flattened v."""
+        """Return the positions of the entries of `tables` in the flattened A and the flattened v."""
         if self.component.is_diagonal:
             heads = self.first + np.arange(max(1, self.component.n_states - 1))
             return heads * self.b**2, heads * self.b
@@ -131,7 +131,7 @@ class _Plan:
             used[layer] += len(component.block_sizes)
 
     def keys(self, component: Component) -> tuple[np.ndarray, np.ndarray]:
-        """Return the component's distinct keys by cells, and the rows of its maps to which they belong."""
+        """Return the component's distinct keys, with cells in place of letters, and the number of the map of each."""
         keys = component.keys.astype(np.int64)
         keys[:, 0] = self.cell[keys[:, 0]]
         return np.unique(keys, axis=0, return_index=True)
@@ -145,7 +145,6 @@ class _Plan:
         return [Coordinate(self.n_cells), *(blocks.coordinate for blocks in read)], columns
 
     def width_in(self, layer: int) -> int:
-        """Return the width of the input of a layer's gates."""
         return (self.n_cells + self.below[layer]) * (2 if self.token_shift else 1)
 
 

@@ -1,4 +1,4 @@
-"""Choice between one layer of blocks and a cascade by the cost model (docs/theory.md §6)."""
+"""Choose between one layer of blocks and a cascade by the cost model (docs/theory.md §6)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Choice(Brief):
     """The form that `form="auto"` selects.
 
     Args:
-        form: the cheaper form.
+        form: the selected form.
         onehot: the cost of one layer of one-hot blocks.
-        decomposition: the cascade, if it is cheaper, else None.
+        decomposition: the cascade, if that form is selected, else None.
         why: the reason, as text with the costs.
         search: the search for cascades, for callers that need one in any case.
     """
@@ -36,7 +36,10 @@ class Choice(Brief):
 
 
 def choose(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Choice:
-    """Return the cheaper of one layer of one-hot blocks and the best cascade; one layer if its blocks are small.
+    """Return the choice between one layer of one-hot blocks and the cheapest cascade.
+
+    One layer is chosen if its blocks have at most `max_block` states (8 if None), the cascade if only that satisfies
+    `max_block`, and else the cheaper form. Without `max_block`, cascades of more than 500 states are not searched for.
 
     Args:
         machine: any Moore machine.
@@ -44,8 +47,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
             are split down to 8 states.
         token_shift: whether a cascade may use token shift.
 
-    Raises:
-        NoCascade: a `NotExpressible`, if blocks of at most `max_block` do not suffice for either form.
+    Raises `NoCascade`, a `NotExpressible`, if no form with blocks of at most `max_block` was found.
 
     >>> from fsa2lrnn.automata import zoo
     >>> choose(zoo.sum_mod(5)).why
@@ -79,7 +81,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
 
 
 def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Decomposition:
-    """Return the cheapest cascade of `decompose`, with the actual number of hidden units in the cost."""
+    """Return the cheapest cascade with the true number of hidden units in its cost; raise `NoCascade` if none."""
     return CascadeSearch(machine, max_block, token_shift, gate_units).cheapest()
 
 

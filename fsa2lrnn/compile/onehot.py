@@ -1,4 +1,4 @@
-"""One layer of one-hot blocks: the construction of T1, as dense matrices or as index tables of the same linear map."""
+"""Compile a machine into one layer of one-hot blocks: the construction of T1, as dense matrices or index tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexTables, Recurren
 
 @dataclass(frozen=True)
 class Factor:
-    """One factor of a direct product: its transition table, and the coordinate of each state of the product."""
+    """A factor of a direct product: its transition table, and the coordinate of each state of the product."""
 
     next_state: np.ndarray  # (|Σ|, size)
     coordinate: np.ndarray  # (n,)
@@ -26,11 +26,11 @@ class Factor:
 
 
 def visible_factors(machine: MooreMachine) -> list[Factor]:
-    """Return the factors of a machine whose labels are tuples of independent coordinates; else the machine alone.
+    """Return the factors of a machine whose labels show that it is a direct product; else the machine as one factor.
 
-    A coordinate is independent if its next value depends on its own value and the letter only. Coordinates that are
-    constant or determined by the others are dropped; the rest must distinguish all states and be cheaper than one block
-    by Σ b³, the cost of a parallel scan. All conditions are checked on the transition table, so labels are not trusted.
+    Labels must be tuples, and the next value of each coordinate must depend on its own value and the letter only.
+    Coordinates that are constant or determined by the others are dropped; the rest must distinguish all states and be
+    cheaper than one block by Σ b³, the cost of a parallel scan. All conditions are checked on the transition table.
     """
     whole = [Factor(machine.delta, np.arange(machine.n_states))]
     coordinates = _label_coordinates(machine)
@@ -70,7 +70,7 @@ LARGEST_DENSE_BLOCK = 64  # beyond, "auto" takes index tables: a dense step cost
 
 
 def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str, dense_memory: int) -> Recurrence:
-    """Return the one-hot form of a minimal machine. Arguments and errors as for `compile.compile_recurrence`."""
+    """Return the one-hot form of a minimal machine; arguments and errors are those of `compile.compile_recurrence`."""
     factors = visible_factors(machine)
     sizes = [factor.size for factor in factors]
     if max_block is not None and max(sizes) > max_block:
@@ -127,7 +127,7 @@ def dense_recurrence(
 
 
 def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
-    """Return the bytes of the dense network in float32: transition maps, their gates, embedding and read-out."""
+    """Return the size in bytes of the dense network in float32: transition maps, gates, embedding and read-out."""
     b, n_heads, n_letters, n = max(sizes), len(sizes), len(machine.alphabet), machine.n_states
     maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
     embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))

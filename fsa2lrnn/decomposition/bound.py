@@ -29,9 +29,9 @@ class Bound(Brief):
     """A lower bound on the largest component of every cascade of a machine.
 
     Args:
-        prime: the largest prime found to divide the order of one of the machine's groups, 1 if those are trivial. In
-            every cascade that runs the machine some component permutes a cycle of that many states.
-        image_size: the number of states, of the minimal machine, that this group permutes; 1 for a trivial group.
+        prime: the largest prime found to divide the order of one of the machine's groups; 1 if those are trivial. In
+            every cascade of the machine, some component permutes a cycle of that many states.
+        image_size: the number of states of the minimal machine that this group permutes; 1 for a trivial group.
         complete: whether all groups were examined; if not, a larger prime may exist.
         method: the groups that were examined, or the limit that was reached.
     """
@@ -56,7 +56,9 @@ class Bound(Brief):
 
 
 def prime_bound(machine: MooreMachine, max_sets: int = MAX_SETS) -> Bound:
-    """Return the largest prime that divides the order of a group that permutes an image set of the minimal machine.
+    """Return a lower bound on the largest component of every cascade: a prime that divides the order of a group.
+
+    It is the largest one, over the groups of the permutations that words induce on image sets of the minimal machine.
 
     Args:
         machine: any machine; it is minimised first.
@@ -92,7 +94,7 @@ def _largest_prime_of_group(permutations: np.ndarray, cap: int) -> int:
 def _order(permutations: np.ndarray, chosen: list[int], enough: int) -> int:
     """Return the order of the group that permutations generate, or of a subgroup whose order `enough` divides.
 
-    By Schreier and Sims's algorithm; it starts from the `chosen` ones and adds those not yet generated.
+    The algorithm of Schreier and Sims starts from the `chosen` permutations and adds those not yet generated.
     """
     # Slow to load, and rarely needed.
     from sympy.combinatorics import Permutation, PermutationGroup  # pyright: ignore[reportMissingTypeStubs]

@@ -1,12 +1,12 @@
-"""Cascades of small machines: the loop-free wreath products of Krohn & Rhodes, as data that checks itself.
+"""Cascades of small machines: the loop-free wreath products of Krohn & Rhodes (1965), checked on construction.
 
-A cascade is a list of components. At each letter a component applies to its own state a map that depends on the letter
-and on the states of the components it reads, all in lower layers:
+A cascade is a list of components. At each letter, a component applies to its own state a map that depends on the letter
+and on the states of the components that it reads, all in lower layers:
 
     s_i(k) = f_i[a_k, s_R(k−1)](s_i(k−1)),    R = reads of i                                  (docs/theory.md §6)
 
-or on s_R(k) in a cascade that *reads now*. A `Cascade` contains the machine that it runs and, on construction, explores
-both from the start until no new pair of states appears: every existing cascade is correct for every word.
+In a cascade with `reads_now`, s_R(k) takes the place of s_R(k−1). A `Cascade` contains the machine that it implements.
+On construction it explores both from the start until no new pair of states appears, so it is correct for every word.
 """
 
 from __future__ import annotations
@@ -36,14 +36,13 @@ class Component(Brief):
     Args:
         n_states: the number of states, m.
         start: the start state.
-        reads: numbers of the components whose states it reads, increasing.
+        reads: the numbers of the components whose states it reads, increasing.
         layer: its layer, from 0; it reads lower layers only.
-        keys: for every map, the letter and the states read that select it, int (R, 1 + |reads|); all possible ones.
-        maps: the next state of each state, int (R, m).
+        keys: the number of the letter and the states read that select each map, int (R, 1 + |reads|).
+        maps: the maps, each with the next state of every state, int (R, m).
         name: the meaning of its states, from the machine's labels.
 
-    Raises:
-        InvalidMachine: naming the first broken invariant.
+    Raises `InvalidMachine` naming the first broken invariant.
     """
 
     n_states: int
@@ -67,7 +66,7 @@ class Component(Brief):
 
     @cached_property
     def kind(self) -> str:
-        """The kind: "trivial", "reset" (constants, the identity), "permutation", "permutation-reset" or "general"."""
+        """The kind of its maps: "trivial", "reset", "permutation", "permutation-reset" or "general" (`kind_of`)."""
         return kind_of(self.maps)
 
     @property
@@ -77,12 +76,12 @@ class Component(Brief):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of its blocks in the network: 1 for every state but the first, or one one-hot block."""
+        """The sizes of its blocks in the network: 1 for every state except one, or m for one one-hot block."""
         return (1,) * max(1, self.n_states - 1) if self.is_diagonal else (self.n_states,)
 
 
 def kind_of(maps: np.ndarray) -> str:
-    """Return the kind of a set of maps on 0 … m−1, int (R, m).
+    """Return the kind of a set of maps on 0 … m−1, int (R, m); a reset has only constants and the identity.
 
     >>> kind_of(np.array([[0, 1, 2], [1, 1, 1]])), kind_of(np.array([[1, 2, 0], [1, 1, 1]]))
     ('reset', 'permutation-reset')
@@ -102,16 +101,16 @@ def kind_of(maps: np.ndarray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Cascade(Brief):
-    """Components that together run `machine`, checked on every reachable joint state.
+    """A cascade of components that implements a machine, checked on every reachable joint state.
 
     Args:
-        machine: a Moore machine; by `decompose` a minimal one.
-        components: in an order in which every component comes after those it reads.
-        reads_now: whether a component reads the states of lower layers at k, rather than at k−1.
+        machine: any Moore machine; `decompose` gives the minimal one.
+        components: the components, each after those that it reads.
+        reads_now: whether components read the states of lower layers at k, rather than at k−1.
 
     Raises:
-        InvalidMachine: if the components do not fit together, or do not run the machine, with the first joint state
-            and letter that prove it.
+        InvalidMachine: if the components do not fit together, or do not implement the machine, with the first joint
+            state and letter that prove it.
         BudgetExceeded: if more than 200,000 joint states are reached.
 
     >>> flip = np.array([[0], [1]]), np.array([[0, 1], [1, 0]])
@@ -123,9 +122,9 @@ class Cascade(Brief):
     machine: MooreMachine
     components: tuple[Component, ...]
     reads_now: bool = False
-    states: np.ndarray = field(init=False, repr=False)  # joint states reached, (N, C), the start first
-    delta: np.ndarray = field(init=False, repr=False)  # numbers of the joint states they lead to, (|Σ|, N)
-    image: np.ndarray = field(init=False, repr=False)  # the machine's state that each represents, (N,)
+    states: np.ndarray = field(init=False, repr=False)  # the reachable joint states, (N, C), the start first
+    delta: np.ndarray = field(init=False, repr=False)  # the number of the next joint state, (|Σ|, N)
+    image: np.ndarray = field(init=False, repr=False)  # the machine's state that a joint state represents, (N,)
 
     def __post_init__(self) -> None:
         self._check_reads()
@@ -143,7 +142,7 @@ class Cascade(Brief):
 
     @property
     def block_sizes(self) -> tuple[tuple[int, ...], ...]:
-        """The sizes of the blocks of each layer, components in order."""
+        """The sizes of the blocks of each layer, in the order of the components."""
         layers: list[list[int]] = [[] for _ in range(self.n_layers)]
         for component in self.components:
             layers[component.layer] += component.block_sizes
@@ -161,7 +160,7 @@ class Cascade(Brief):
 
     @cached_property
     def output_reads(self) -> tuple[int, ...]:
-        """The numbers of components that determine the machine's output, a set from which none can be removed."""
+        """The numbers of components that determine the machine's output; none of them can be removed."""
         output = output_classes(self.machine.outputs)[self.image]
         needed = list(range(len(self.components)))
         for i in range(len(self.components)):
@@ -175,24 +174,24 @@ class Cascade(Brief):
         return self.states[self._follow(word)]
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """Return the machine's outputs along `word`, computed from the joint states."""
+        """Return the outputs after every letter of a word; raise `InvalidWord` for an unknown letter."""
         return [self.machine.outputs[q] for q in self.image[self._follow(word)]]
 
     def to_machine(self) -> MooreMachine:
-        """Return the machine of the reachable joint states, labelled with them; `image` maps them to the machine's."""
+        """Return the machine of the reachable joint states, labelled with these as tuples."""
         labels = [tuple(row) for row in self.states.tolist()]
         outputs = [self.machine.outputs[q] for q in self.image]
         return MooreMachine(self.delta, outputs, 0, self.machine.alphabet, labels)
 
     def used(self, i: int) -> np.ndarray:
-        """Return which entries of component i's maps some reachable joint state uses: bool, as `maps`."""
+        """Return which entries of the maps of component i some reachable joint state uses: bool (R, m)."""
         used = np.zeros(self.components[i].maps.shape, bool)
         for a in range(len(self.delta)):
             used[self.rows(i, a), self.states[:, i]] = True
         return used
 
     def rows(self, i: int, a: int) -> np.ndarray:
-        """Return the number of component i's map for letter number a in each joint state: int (N,)."""
+        """Return the number of the map that component i applies for letter a in each joint state: int (N,)."""
         read = self.states[self.delta[a]] if self.reads_now else self.states
         return _Rows(self.components[i], self._sizes).find(a, read)
 
@@ -226,7 +225,7 @@ class Cascade(Brief):
             before, targets = len(number), np.empty((len(frontier), len(self.machine.alphabet)), np.int64)
             first = before - len(frontier)
             new: list[np.ndarray] = []
-            # Each joint state stands for one state of the machine, and never for another one too.
+            # A joint state has to represent one state of the machine, whichever word reaches it.
             for a, delta in enumerate(self.machine.delta):
                 after = self._step(rows, frontier, a)
                 for n, state in enumerate(after):
@@ -263,7 +262,7 @@ class Cascade(Brief):
 
 
 def tells(states: np.ndarray, what: np.ndarray) -> bool:
-    """Return whether equal rows, int (N, C), have equal entries in the other array, int (N,).
+    """Return whether the rows of `states`, int (N, C), determine the entries of `what`, int (N,).
 
     >>> tells(np.array([[0], [0], [1]]), np.array([5, 5, 5])), tells(np.array([[0], [0]]), np.array([5, 6]))
     (True, False)
@@ -288,13 +287,13 @@ class _Rows:
             raise InvalidMachine("a component has two maps for one key")
 
     def find(self, a: int, states: np.ndarray) -> np.ndarray:
-        """Return the numbers of the selected maps, −1 where none exists: joint states (N, C) -> (N,)."""
+        """Return the number of the map that each joint state selects, or −1 for none: (N, C) -> (N,)."""
         code = states[:, self.reads] @ np.array(self.radix[1:], np.int64) + a * self.radix[0]
         place = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
         return np.where(self.codes[place] == code, self.order[place], -1)
 
 
-LAYER_PRICE = 256  # a layer more counts as much as four more blocks of 4 states
+LAYER_PRICE = 256  # an additional layer costs as much as four additional blocks of 4 states
 
 
 @dataclass(frozen=True, order=True)
@@ -302,11 +301,11 @@ class Cost:
     """The cost of a network per token.
 
     Args:
-        total: the number that is compared: Σ b³ + gate units + 256 per layer.
-        scan: Σ b³, multiplications of a parallel scan.
-        step: Σ b², multiplications of a sequential step.
-        units: hidden units of all gates and of the read-out.
-        layers: number of layers.
+        total: the number by which costs are ordered: Σ b³ + gate units + 256 per layer.
+        scan: Σ b³, the multiplications of a parallel scan.
+        step: Σ b², the multiplications of a sequential step.
+        units: the number of hidden units of all gates and of the read-out.
+        layers: the number of layers.
 
     >>> Cost.of([(5, 1), (5,)], units=20)
     Cost(total=783, scan=251, step=51, units=20, layers=2)

@@ -1,8 +1,8 @@
 """Congruences of a machine (Hartmanis & Stearns 1966): partitions of the states that every letter respects.
 
-Beneath a congruence runs a smaller machine, and two congruences that meet in the identity are two machines that
-together run the whole (docs/theory.md §6). A partition is int64, shape (n,), its blocks numbered by first appearance;
-`maps` is int64, shape (k, n), the distinct letters of a machine: `maps[a, q]` is the state after letter a in state q.
+The blocks of a congruence are the states of a smaller machine. Two congruences that meet in the identity give two
+machines that together determine the state of the whole (docs/theory.md §6). A partition is int64, shape (n,), with its
+blocks numbered by first appearance. `maps` is int64, shape (k, n): letter a leads state q to `maps[a, q]`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MAX_STEPS = 2**27  # of each search, about a second
 
 
 def canonical(labels: np.ndarray | Sequence[int]) -> np.ndarray:
-    """Return the partition whose blocks are the states with one label: any integers (n,) -> int64 (n,).
+    """Return the partition into states with equal labels: any integers (n,) -> int64 (n,).
 
     >>> canonical([7, 2, 7, 0]).tolist()
     [0, 1, 0, 2]
@@ -35,7 +35,7 @@ def canonical(labels: np.ndarray | Sequence[int]) -> np.ndarray:
 
 
 def meet(p: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """Return the coarsest partition finer than all: its blocks are the intersections of theirs.
+    """Return the meet of partitions, whose blocks are the non-empty intersections of their blocks.
 
     >>> meet(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])).tolist()
     [0, 1, 2, 2]
@@ -46,7 +46,7 @@ def meet(p: np.ndarray, *others: np.ndarray) -> np.ndarray:
 
 
 def is_finer(p: np.ndarray, q: np.ndarray) -> bool:
-    """Return whether every block of p lies in a block of q; equal partitions included.
+    """Return whether every block of p lies in a block of q, also for equal partitions.
 
     >>> is_finer(np.array([0, 1, 2]), np.array([0, 1, 1])), is_finer(np.array([0, 1, 1]), np.array([0, 1, 2]))
     (True, False)
@@ -69,12 +69,11 @@ class Lattice:
     """Congruences of a machine, coarse ones first.
 
     Args:
-        partitions: distinct partitions, int64 (N, n): the all-in-one first, the identity last, closed under join if
-            complete.
-        complete: whether these are all congruences there are.
+        partitions: distinct partitions, int64 (N, n): the one with a single block first, the identity last.
+        complete: whether these are all congruences of the machine, so that they are closed under join.
         method: the method of the enumeration, or the limit that was reached.
 
-    Raises `InvalidMachine` if a row is not a partition, or the first or the last is not what it should be.
+    Raises `InvalidMachine` if a row is not a partition, or the first or the last row is another one.
     """
 
     partitions: np.ndarray
@@ -98,10 +97,11 @@ class Lattice:
 
 
 def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
-    """Return the congruences: those that one merged pair of states generates, and all their joins.
+    """Return the congruences of a machine: those that single merged pairs of states generate, and all their joins.
 
-    Of more than `limit`, these are returned: those that merge what all words of some length merge; for pairs of states,
-    a maximal congruence that separates the two (in most cases these meet in the identity); and then the coarsest.
+    If there are more than `limit`, or too many to enumerate, return a selection: congruences that merge the states
+    merged by all words of some length; for pairs of states, a maximal congruence that separates the two (in most cases
+    these meet in the identity); and then the coarsest.
 
     Args:
         maps: distinct maps of the states, int64 (k, n).
@@ -152,8 +152,8 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
 def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return pairs of states (m, 2) to merge, their images (m, k), and the component of each pair in that graph.
 
-    If the graph of all pairs is too large, only pairs with state 0 and pairs that short words lead them to are
-    returned; the graph then has no edges.
+    If the graph of all pairs is too large, return only pairs with state 0 and their images under short words, and a
+    graph without edges.
     """
     k, n = maps.shape
     if k * n * (n - 1) // 2 <= _MAX_EDGES:
@@ -178,7 +178,7 @@ def _merging(maps: np.ndarray) -> np.ndarray:
 
 
 def block_sizes(rows: np.ndarray) -> np.ndarray:
-    """Return the sizes of the blocks of partitions, by number: (N, n) -> (N, n).
+    """Return the sizes of the blocks of partitions, in the order of their numbers: int64 (N, n) -> (N, n).
 
     >>> block_sizes(np.array([[0, 1, 0]])).tolist()
     [[2, 1, 0]]

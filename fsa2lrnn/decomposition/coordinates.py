@@ -1,9 +1,8 @@
-"""Construction of the cascade that computes given coordinates on the states of a machine.
+"""Build the cascade that computes given coordinates of the states of a machine.
 
-Each state of a *cover* of a machine represents a state of the machine; coordinates on a cover are the states of a
-cascade's components (Krohn & Rhodes' theorem: a coordinate system in which the next value of a coordinate depends on
-the letter and earlier coordinates). `assemble` determines which others a coordinate reads, and its maps; the returned
-`Cascade` has checked itself.
+Each state of a *cover* of a machine represents a state of the machine. The coordinates of a cover are the states of a
+cascade's components: by Krohn & Rhodes' theorem there are coordinates whose next values depend on the letter and on
+earlier coordinates. `assemble` determines the maps of each coordinate, and which others it reads.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ _MAX_ROWS = 100_000  # rows of a component's table after the expansion of free c
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """A machine with coordinates, each of whose states represents a state of the covered machine. State 0 starts.
+    """A machine whose states represent states of a covered machine and have coordinates; its start is state 0.
 
-    The next value of a coordinate is a function of the letter, its own value and coordinates of lower levels. A free
-    coordinate may have any value: the next states do not depend on it.
+    The next value of a coordinate is a function of the letter, its own value and coordinates of lower levels. If a
+    coordinate of a state is free, the next states do not depend on its value.
 
     Args:
-        delta: next states, int (k, N), for each letter.
+        delta: the next states for each letter, int (k, N).
         image: the state of the covered machine that each state represents, int (N,).
         values: the coordinates of each state, int (N, C), −1 where free.
         levels: the level of each coordinate.
@@ -65,21 +64,21 @@ class Cover:
         return tuple(int(column.max(initial=0)) + 1 for column in self.values.T)
 
     def pinned(self) -> Cover:
-        """Return the cover with value 0 in place of free coordinates."""
+        """Return the cover with 0 in place of every free value."""
         return replace(self, values=np.maximum(self.values, 0))
 
 
 def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Cascade:
-    """Return the cascade of a cover's coordinates, each with few reads and in the lowest possible layer.
+    """Return the cascade that has a component per coordinate of a cover, with few reads and in few layers.
 
     Args:
         machine: the covered machine, over the same letters.
         cover: coordinates that together determine the represented state.
-        reads_now: coordinates of lower levels are read after the letter, not before.
+        reads_now: whether coordinates of lower levels are read after the letter, not before it.
 
     Raises:
-        InvalidMachine: if some coordinate depends on more than those of lower levels, or if the coordinates do not
-            determine the machine's state.
+        InvalidMachine: if a coordinate depends on more than the letter, itself and lower levels, or if the coordinates
+            do not determine the machine's state.
         BudgetExceeded: if the cover is too large, or the cascade reaches too many joint states.
 
     >>> mod4 = MooreMachine([[1, 2, 3, 0]], range(4))
@@ -97,7 +96,7 @@ def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Ca
     if _expanded_rows(cover) <= _MAX_ROWS:
         cascades.append(_built(machine, cover, reads_now))
     if not cascades or len(cascades[0].states) > len(cover.image):
-        # With free coordinates a component may read less, but its maps must then be correct for all their values.
+        # A component may need to read less if free coordinates have a value; else its maps are correct for all values.
         cascades.append(_built(machine, cover.pinned(), reads_now))
     return min(cascades, key=_size)
 
@@ -112,7 +111,7 @@ def _built(machine: MooreMachine, cover: Cover, reads_now: bool) -> Cascade:
 
 
 def constant_coordinates(cover: Cover) -> Cover:
-    """Return the cover without constant coordinates, but with at least one."""
+    """Return a cover without its constant coordinates, or with the first if all are constant."""
     chosen = [i for i, size in enumerate(cover.sizes) if size > 1] or [0]
     return replace(
         cover,
@@ -156,7 +155,7 @@ def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:
 
 
 def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int) -> _CoordinateTable | None:
-    """Return the maps that the moves require when only `reads` are read, or None if two moves contradict."""
+    """Return the maps that the moves require if only `reads` are read, or None if two moves contradict each other."""
     check_current("searching for a cascade")
     sizes = cover.sizes
     rows, _ = distinct_rows(moves[:, [0, *(1 + j for j in reads), -2, -1]])

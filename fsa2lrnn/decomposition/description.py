@@ -1,15 +1,15 @@
-"""Displays of a cascade: a table of its components, and drawings as DOT and SVG."""
+"""Display a cascade as a table of its components, or as a drawing in DOT or SVG."""
 
 from __future__ import annotations
 
 from fsa2lrnn import registry
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 
-_NAMED = 3  # components that a sentence names one by one; of more it tells the number
+_NAMED = 3  # the most components that a sentence names one by one
 
 
 def describe(cascade: Cascade) -> list[tuple[str, str]]:
-    """Return a row per component: its layer and name, and a description of its kind, blocks and reads.
+    """Return two texts per component: its layer and name, and its kind, blocks and reads.
 
     >>> import numpy as np
     >>> from fsa2lrnn.automata import MooreMachine
@@ -28,7 +28,7 @@ def describe(cascade: Cascade) -> list[tuple[str, str]]:
 
 
 def blocks_of(component: Component) -> str:
-    """Return the form of a component in the network."""
+    """Return the form of a component in the network as text: a one-hot block, or diagonal or signed channels."""
     if not component.is_diagonal:
         return f"a one-hot block of {component.n_states}"
     if component.kind == "trivial":
@@ -39,7 +39,7 @@ def blocks_of(component: Component) -> str:
 
 
 def reads_of(cascade: Cascade, i: int) -> str:
-    """Return the inputs of component i: the letter, and states of components in lower layers."""
+    """Return the inputs of component i as text: the letter, and states of components in lower layers."""
     component = cascade.components[i]
     if not component.reads:
         return "the letter"
@@ -63,10 +63,10 @@ def title(cascade: Cascade, i: int) -> str:
 
 
 def to_dot(cascade: Cascade) -> str:
-    """Return DOT text that draws the cascade: a box per component, a row per layer, an arrow per state read.
+    """Return a drawing of a cascade as DOT text: a box per component, a row per layer, an arrow per state read.
 
-    Rows run from the bottom up. The legend lists what all components read, and the boxes that the output depends on are
-    shaded: arrows for these would hide the others.
+    Layer 0 is at the bottom. Boxes on which the output depends are shaded. Arrows from the letter, and to a component
+    that reads all below it, are left out, since they would hide the others; texts replace them.
     """
     lines = [
         "digraph {",
@@ -88,7 +88,7 @@ def to_dot(cascade: Cascade) -> str:
 
 
 def to_svg(cascade: Cascade) -> str:
-    """Return a drawing of the cascade as SVG, made without Graphviz."""
+    """Return a drawing of a cascade as SVG; raise `MissingPackage` if the extra "report" is not installed."""
     lines: list[list[str]] = []
     for i, component in enumerate(cascade.components):
         everything = [f"reads all {_n_below(cascade, i)} below"] if _reads_all(cascade, i) else []

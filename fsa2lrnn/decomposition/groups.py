@@ -1,9 +1,9 @@
-"""Covers of permutation-reset machines by their group: the permutation so far, and the point to which it is applied.
+"""Cover a permutation-reset machine by its group: the product g of the permutations read so far, and a point x.
 
-A machine whose letters permute its states, or lead all to one, is in state g·x with g the product of the permutations
-read so far. A permutation h makes g into h·g and leaves x as it is; a letter that leads all states to y leaves g as it
-is and sets x to g⁻¹·y. So x moves by resets alone, and g has the coordinates of the group's regular representation,
-where every subgroup is a congruence: point stabilisers of S₅, say, and A₅ give 5, 5, 5, 2 in one level.
+If every letter permutes the states or leads all to one, the machine is in the state g·x. A permutation h changes g to
+h·g and keeps x; a letter that leads all states to y keeps g and sets x to g⁻¹·y. So x changes by resets only, and g has
+the coordinates of the group's regular representation, where every subgroup is a congruence: three point stabilisers of
+S₅ and A₅ give coordinates of sizes 5, 5, 5 and 2 in one level.
 """
 
 from __future__ import annotations
@@ -21,16 +21,19 @@ MAX_ORDER = 200
 
 
 def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.ndarray]:
-    """Return the group that the permutations among the maps generate, with the left action of the maps on it.
+    """Return the group that the permutations among the maps generate, and the action of the maps on it from the left.
 
-    `maps` are permutations and constants of 0 … n−1, int (k, n); `limit` bounds the group (`BudgetExceeded`).
+    Args:
+        maps: permutations and constants of 0 … n−1, int (k, n).
+        limit: the largest order of the group.
 
     Returns:
-        The elements as permutations, int (N, n), the identity first; and for each map and element g the number of h·g,
-        g first, or of g itself if the map is a constant, int (k, N). The latter are the maps of a machine, too.
+        The elements as permutations, int (N, n), the identity first; and the next element for each map and element g,
+        int (k, N): the number of h·g for a permutation h (g is applied first), of g for a constant.
 
     Raises:
         InvalidMachine: if a map is neither a permutation nor a constant.
+        BudgetExceeded: if the group has more than `limit` elements.
 
     >>> elements, table = regular(np.array([[1, 2, 0], [0, 0, 0]]))
     >>> elements.tolist(), table.tolist()
@@ -55,15 +58,15 @@ def group_cover(
 
     Args:
         maps: permutations and constants of 0 … n−1, int (k, n).
+        start: the start state, the first x.
         elements: the group, as `regular` returns it.
         coordinates: coordinates that separate its elements, int (N, C), −1 where free, as in a `Cover` of the group's
-            machine; `levels`, int (C,), their levels.
+            machine.
+        levels: the levels of the coordinates, C of them.
 
-    Returns:
-        A cover with these coordinates and, if there are constants that set it to more than one, the point x last.
+    The last coordinate of the result is x, unless x is always `start`.
 
-    Raises:
-        InvalidMachine: if a map is neither a permutation nor a constant, or the coordinates leave two elements alike.
+    Raises `InvalidMachine` if a map is neither a permutation nor a constant, or elements may have equal coordinates.
 
     >>> elements, _ = regular(np.array([[1, 2, 0], [0, 0, 0]]))
     >>> cover = group_cover(np.array([[1, 2, 0], [0, 0, 0]]), 0, elements, np.array([[0], [1], [2]]), (0,))
@@ -95,7 +98,7 @@ def group_cover(
 
 
 def _permutes(maps: np.ndarray) -> np.ndarray:
-    """Return whether each map is a permutation, bool (k,); the others are constants."""
+    """Return whether each map is a permutation, bool (k,); raise `InvalidMachine` unless the others are constants."""
     n_targets = np.array([len(set(row)) for row in maps.tolist()])
     permutes = n_targets == maps.shape[1]
     neither = ~permutes & (n_targets > 1)

@@ -1,21 +1,20 @@
 """The holonomy decomposition: every machine is covered by a cascade of permutations and resets (Krohn & Rhodes 1965).
 
-By the images of the set Q of all states, so that the monoid is never enumerated (Zeiger 1967; Eilenberg, *Automata,
-Languages, and Machines* B, 1976, chapter II; Egri-Nagy & Nehaniv 2015). Let I* hold the images Q·w of words w, Q among
-them, and the singletons.
+It is computed from the images of the set Q of all states, without enumerating the monoid (Zeiger 1967; Eilenberg,
+*Automata, Languages, and Machines* B, 1976, chapter II; Egri-Nagy & Nehaniv 2015). Let I* be the set of the images Q·w
+of Q under all words w, including Q, and of the singletons.
 
-* P ≤ R if P is contained in R·w for some word w (*subduction*). Sets that are ≤ each other are as good as equal: words
-  lead one to the other and back, one to one. The *height* of a set is 0 for singletons, else the most sets of two
-  states or more in a chain that goes strictly down from it, itself among them.
-* The *tiles* of R are its maximal proper subsets in I*. Tiles are named alike in all sets of a class, as the words of a
-  spanning tree lead those of its first set to theirs; so along the tree a letter leaves names as they are.
-* A state of the cover is a chain Q ⊃ tile ⊃ tile of that ⊃ … ⊃ {q}. Its coordinate at height h is the name of the tile
-  that follows the set of height h, free if the chain has no such set.
+* P ≤ R if P is contained in R·w for some word w (*subduction*). If also R ≤ P, the sets are equivalent: words map each
+  onto the other, one to one. The *height* of a singleton is 0. The height of another set is the largest number of sets
+  of two or more states in a chain that descends strictly from this set, which counts.
+* The *tiles* of R are its maximal proper subsets in I*, numbered by *names*. In a class of equivalent sets, a spanning
+  tree of letters carries the names from the first set to all others; so letters of the tree keep the names.
+* A state of the cover is a chain from Q to a singleton {q}, in which each set is a tile of the set before it. Its
+  coordinate at height h is the name of the tile that follows the set of height h, free if the chain has no such set.
 
-A letter a leads the set P of a chain at height h into the set R of the next chain. Either P·a = R: then a maps tiles
-to tiles, and the names are permuted. Or P·a is a proper subset of R, hence of some tile: that tile is next, whatever
-was before. So a coordinate moves by permutations and resets, and which one depends on the coordinates of greater
-height, which tell P and R.
+A letter a leads the set P of a chain at height h into the set R of the next chain. If P·a = R, then a maps tiles to
+tiles, and the names are permuted. Otherwise P·a is a proper subset of R, hence of some tile of R, and this tile follows
+R whichever followed P: a reset. The coordinates of greater height determine P and R, hence the permutation or reset.
 """
 
 from __future__ import annotations
@@ -39,11 +38,12 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
     """Return the cover of a machine by chains of image sets, whose coordinates move by permutations and resets only.
 
     Args:
-        maps: the next state of each state, int (k, n), for each letter.
-        max_sets: the maximal number of image sets, of which there may be 2ⁿ.
-        max_chains: the maximal number of chains, the states of the cover, which may far exceed the number of states.
+        maps: the next state of each state for each letter, int (k, n).
+        start: the start state.
+        max_sets: the largest number of image sets, of which there may be 2ⁿ.
+        max_chains: the largest number of chains, the states of the cover, which may far exceed n.
 
-    Raises `BudgetExceeded` if there are more.
+    Raises `BudgetExceeded` if there are more image sets or chains.
 
     >>> cover = holonomy(np.array([[1, 2, 0], [0, 0, 2]]), 0)
     >>> cover.sizes, cover.levels, len(cover.image)
@@ -64,11 +64,11 @@ class _Tiling:
     """The sets of I*, Q first, with the graph of letters on them, heights and tiles.
 
     Args:
-        sets: indicators, bool (N, n).
-        graph: the number of the set that a letter leads to, int (N, k).
-        height: int (N,).
-        tiles: the numbers of the tiles by name, int (N, T), −1 beyond the last.
-        moves: the next name of each tile name, for the pairs of sets and letters so far, int (T,), −1 for no tile.
+        sets: the indicators of the sets, bool (N, n).
+        graph: the number of the set to which each letter leads a set, int (N, k).
+        height: the height of each set, int (N,).
+        tiles: the numbers of the tiles of each set by name, int (N, T), −1 beyond the last.
+        moves: a cache: for sets P, R and a letter, the next name for each name of a tile, int (T,), −1 for no tile.
     """
 
     sets: np.ndarray
@@ -111,13 +111,13 @@ class _Tiling:
             codes, which = np.unique(old[here] * len(self.sets) + new[here], return_inverse=True)
             if len(codes):
                 moves = np.stack([self._move(*divmod(int(code), len(self.sets)), a) for code in codes])
-                # Where the old one is free, the move is a reset, so that any name will do.
+                # If the old coordinate is free, the move is a reset, so that any name gives the right result.
                 after[here, level] = moves[which.reshape(-1), np.maximum(chains[here, level], 0)]
             old, new = self._descend(old, chains[:, level]), self._descend(new, after[:, level])
         return after
 
     def ends(self, chains: np.ndarray) -> np.ndarray:
-        """Return the last state of each chain, int (F,)."""
+        """Return the state in the singleton at the end of each chain, int (F,)."""
         sets = np.zeros(len(chains), np.int64)
         for level in range(self.levels):
             sets = self._descend(sets, chains[:, level])
@@ -192,7 +192,7 @@ def _chain(tiling: _Tiling, q: int) -> np.ndarray:
 
 
 def _explore(tiling: _Tiling, start: np.ndarray, k: int, cap: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the chains reachable from one, breadth first, int (N, C), and next chains by letter, int (k, N)."""
+    """Return the N chains reachable from `start`, int (N, C), and their next chains by letter, int (k, N)."""
     number = {start[0].tobytes(): 0}
     chains, columns = [start], list[np.ndarray]()
     while len(chains[-1]):

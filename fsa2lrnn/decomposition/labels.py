@@ -1,9 +1,9 @@
-"""Components of a congruence in a context, and the labels of their states (docs/theory.md §6).
+"""Label the states of the component that a congruence adds to a context, another congruence (docs/theory.md §6).
 
-In the context φ the component of a congruence τ separates the blocks of φ ∧ τ inside each block of φ: its state is the
-label of a (φ ∧ τ)-block, distinct inside a φ-block. Every letter leads the (φ ∧ τ)-blocks inside one φ-block to those
-inside another, a *local map*. Which labels two φ-blocks share is a free choice, a gauge: with good labels many local
-maps are the identity, and gates are small. Maps from or to a φ-block that is not split have no constraints.
+In the context φ, the component of a congruence τ separates the blocks of φ ∧ τ inside each block of φ: its state is the
+label of a (φ ∧ τ)-block, distinct inside a φ-block. Every letter maps the (φ ∧ τ)-blocks inside one φ-block to those
+inside another, by a *local map*. The labels in different φ-blocks are a free choice, a *gauge*: with good labels many
+local maps are the identity, and gates are small. Maps from or to a φ-block that is not split have no constraints.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsa2lrnn.decomposition.congruence import canonical, meet
 
 
 def index(context: np.ndarray, partition: np.ndarray) -> int:
-    """Return the largest number of blocks of context ∧ partition inside one block of the context.
+    """Return the largest number of blocks of the meet of two partitions inside one block of the context, int64 (n,).
 
     >>> index(np.array([0, 0, 0, 1]), np.array([0, 1, 1, 2]))
     2
@@ -31,7 +31,7 @@ def index(context: np.ndarray, partition: np.ndarray) -> int:
 def is_identity_reset(maps: np.ndarray, context: np.ndarray, partition: np.ndarray) -> bool:
     """Return whether labels exist under which every local map of the component is constant or the identity.
 
-    If this holds in some context, it holds in every finer one, with the same labels.
+    If they exist in some context, the same labels satisfy this in every finer one. Arguments are those of `labels`.
 
     >>> flip_flop = np.array([[0, 0, 0], [1, 1, 1], [0, 1, 2]])
     >>> is_identity_reset(flip_flop, np.zeros(3, int), np.arange(3))
@@ -41,10 +41,10 @@ def is_identity_reset(maps: np.ndarray, context: np.ndarray, partition: np.ndarr
 
 
 def block_size(maps: np.ndarray, context: np.ndarray, partition: np.ndarray) -> int:
-    """Return the size of the LRNN blocks for the component: 1 if signed diagonal entries suffice, else its index.
+    """Return the size of the LRNN blocks of a component: 1 if signed diagonal entries suffice, else its index.
 
-    A component of at most two states is one signed entry x = a x + v, an identity-reset one an entry per label except
-    one. A finer context never increases the size.
+    A component of at most two states needs one signed entry x = a x + v; an identity-reset one, an entry per label
+    except one. A finer context never increases the size. Arguments are those of `labels`.
 
     >>> turn = np.array([[1, 2, 3, 4, 5, 0]])
     >>> [block_size(turn, np.zeros(6, int), np.arange(6) % m) for m in (2, 3, 6)]
@@ -55,19 +55,19 @@ def block_size(maps: np.ndarray, context: np.ndarray, partition: np.ndarray) -> 
 
 
 def labels(maps: np.ndarray, context: np.ndarray, partition: np.ndarray, first: Sequence[int] = ()) -> np.ndarray:
-    """Return the component's coordinate of each state, int64 (n,): −1 (free) where the context's block is not split.
+    """Return the label of each state in a component, int64 (n,): −1 (free) where the context's block is not split.
 
     An identity-reset component gets labels under which every local map is constant or the identity, as few as a greedy
-    colouring needs. In other components, letters are accepted one by one if all their injective local maps can be the
-    identity together with those accepted before; labels that remain free make single local maps of the others the
-    identity. Labels are then below the index.
+    colouring needs. For other components, a letter is accepted if all its injective local maps can be the identity
+    together with those of the letters accepted before. The choice that remains makes single local maps of other letters
+    the identity. These labels are below the index.
 
     Args:
         maps: distinct maps, int64 (k, n).
-        context: a congruence of these maps.
-        partition: another one.
-        first: numbers of maps to try first, in this order, and if rejected their local maps one by one; the others
-            follow, those with the most injective local maps first.
+        context: a congruence of these maps, int64 (n,).
+        partition: another congruence, int64 (n,).
+        first: numbers of maps to try first, in this order; of a rejected one the local maps are tried one by one. The
+            other maps follow, those with the most injective local maps first.
 
     >>> turn = np.array([[1, 2, 3, 4, 5, 0]])
     >>> labels(turn, np.array([0, 1, 0, 1, 0, 1]), np.arange(6)).tolist()
@@ -90,7 +90,6 @@ class _Component:
     kind: np.ndarray
 
     def inside(self, b: int) -> np.ndarray:
-        """Return the blocks that lie in block b of the context."""
         return self.block[self.first[b] : self.first[b + 1]]
 
     @property
@@ -99,16 +98,15 @@ class _Component:
         return np.diff(self.first)
 
     def identified(self, classes: np.ndarray, a: int | None = None) -> tuple[np.ndarray, bool]:
-        """Return the classes after making injective local maps of letter a (or all) the identity, and if that works."""
+        """Return the classes that make the injective local maps of letter a (or all) identities, and if that works."""
         rows = slice(None) if a is None else slice(a, a + 1)
         return partition_kernels.identified(classes, self.block, self.first, self.images[rows], self.kind[rows])
 
     def aligned(self, classes: np.ndarray, a: int, b: int) -> tuple[np.ndarray, bool]:
-        """Return the classes after aligning letter a's local map from block b with those from other blocks.
+        """Return the classes that align letter a's local map from block b with others, and whether that works.
 
-        The second result is whether this is possible. The injective local map of the letter becomes the identity,
-        unless the letter permutes the block of the context that it leads to: then it becomes that same permutation, on
-        labels.
+        The local map, an injective one, becomes the identity on labels. If the letter permutes the blocks inside its
+        target, it becomes that permutation instead.
         """
         here = self.inside(b)
         images, kind = self.images[a].copy(), np.full_like(self.kind[a], partition_kernels.CONSTANT)
@@ -124,7 +122,10 @@ class _Component:
 
 @dataclass(frozen=True, eq=False)
 class _Colouring:
-    """Colours of blocks (m,) and the islands that share no class (m,); −1 for a block alone in one of the context."""
+    """The colour and the island of each of m blocks, int (m,); −1 for a block alone in one block of the context.
+
+    Blocks of different islands share no class.
+    """
 
     colour: np.ndarray
     island: np.ndarray
@@ -206,7 +207,7 @@ def _aligned(
 
 
 def _permutation(points: np.ndarray, images: np.ndarray, width: int) -> np.ndarray:
-    """Return a permutation of 0 … width−1 that maps points to images, the others in order."""
+    """Return the permutation of 0 … width−1 that maps `points` to `images`, and the other points in order."""
     permutation = np.empty(width, np.int64)
     permutation[np.setdiff1d(np.arange(width), points)] = np.setdiff1d(np.arange(width), images)
     permutation[points] = images

@@ -1,7 +1,7 @@
-"""Layers of congruences (Hartmanis & Stearns 1966): few layers of small components that together run a machine.
+"""Choose congruences by layer (Hartmanis & Stearns 1966), so that few layers of small components implement a machine.
 
-In a context φ, which has one block at first, a layer takes congruences whose components are small. Their meet with φ is
-the context of the next layer; the last context is the identity. A finer context never increases the block size of a
+The first layer has a context φ of one block. A layer takes congruences whose components are small; their meet with φ is
+the context of the next layer, and the last context is the identity. A finer context never increases the block size of a
 component, so taking all small components in every layer gives the fewest layers (docs/theory.md §6), and so does any
 subset with the same meet.
 """
@@ -38,10 +38,10 @@ class _Choice:
 def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[int] = ()) -> Layers:
     """Return congruences by layer whose components, in the context of earlier layers, have blocks <= `largest`.
 
-    If the lattice has no such congruence, the layer is the congruence of smallest index, and its component is larger
-    than `largest`; callers split it by other methods. With a complete lattice, no other choice of congruences needs
-    fewer layers if no component is too large and `first` is empty. Ties are broken by the order of the lattice, which
-    depends on the numbering of states only if the block sizes of the partitions agree too.
+    If the lattice has no such congruence, the layer is the congruence of smallest index, whose component is too large;
+    the caller splits it by other methods. With a complete lattice, the number of layers is minimal if no component is
+    too large and `first` is empty. Ties are broken by the order of the lattice, which depends on the numbering of
+    states only between partitions of the same block sizes.
 
     Args:
         maps: distinct maps, int64 (k, n).
@@ -71,10 +71,10 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
 
 
 def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> Layers:
-    """Return as many layers, each refined only as far as later layers require: usually far fewer components.
+    """Return equally many layers with, usually, far fewer components than the result of `layering`.
 
-    A layer of `layering` may separate more states than the next layers need; here the components with the greatest
-    gain are taken until the remaining layers suffice. The choice is greedy, so compare the costs of both results.
+    A layer of `layering` may separate more states than the next layers need. Here each layer takes the components with
+    the greatest gain until the remaining layers suffice. The choice is greedy, so compare the costs of both results.
     Layers with a component that is too large are returned unchanged.
 
     >>> from fsa2lrnn.automata import zoo

@@ -1,8 +1,8 @@
 # pyright: standard
-"""Compiled kernels on partitions: numpy arrays in and out, without checks (as `automata.table_kernels`).
+"""Compiled kernels on partitions, which do not check their arguments.
 
-A partition of n states is int64, shape (n,), its blocks numbered 0, 1, … by first appearance. `maps` is int64, shape
-(k, n), with every entry in 0..n-1. A congruence is a partition whose blocks every map leads into blocks.
+A partition of n states is int64, shape (n,), with its blocks numbered 0, 1, … by first appearance. `maps` is int64,
+shape (k, n), with entries in 0 … n−1. A congruence is a partition each block of which every map leads into a block.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ def _find(parent: np.ndarray, q: Any) -> Any:
 
 @njit(cache=True)
 def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return the finest congruence coarser than the congruence `start` that merges the pairs, int64 (m, 2).
+    """Return the finest congruence that is coarser than the congruence `start` and merges the pairs, int64 (m, 2).
 
-    Union-find: two blocks that are merged have their images merged, through one state of each.
+    Union-find: after two blocks are merged, the images of one state of each are merged too.
     """
     k, n = maps.shape
     parent, head, stack = np.empty(n, np.int64), np.full(n, -1), np.empty((n, 2), np.int64)
@@ -59,7 +59,7 @@ def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def join(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """Return the finest partition coarser than both; of congruences, a congruence."""
+    """Return the join of two partitions: the finest that is coarser than both. That of congruences is a congruence."""
     n = p.shape[0]
     parent, head = np.arange(n), np.full(n, -1)
     for s in range(n):
@@ -85,7 +85,11 @@ def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return context ∧ p for each row p of (N, n), its number of blocks, and the most inside one of the context."""
+    """Return the meets of a partition `context` with each of the partitions (N, n), as (rows, blocks, index).
+
+    These are the meets, int64 (N, n), their numbers of blocks, (N,), and the largest number of blocks of each inside a
+    block of the context, (N,).
+    """
     N, n = partitions.shape
     n_blocks = context.max() + 1
     first, order = grouped(context, n_blocks)
@@ -114,7 +118,10 @@ def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.n
 
 @njit(cache=True)
 def pair_graph(maps: np.ndarray) -> np.ndarray:
-    """Return the images of the pairs p < q in the order of `triu_indices`: int32 (n(n−1)/2, k), −1 where they merge."""
+    """Return the number of the image of each pair p < q: int32 (n(n−1)/2, k), −1 if a map merges the pair.
+
+    Pairs are numbered in the order of `np.triu_indices`.
+    """
     k, n = maps.shape
     graph = np.full((n * (n - 1) // 2, k), -1, np.int32)
     i = 0
@@ -131,7 +138,7 @@ def pair_graph(maps: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _slot(row: np.ndarray, rows: np.ndarray, hashes: np.ndarray, table: np.ndarray) -> tuple[Any, Any]:
-    """Return the hash of a row and its slot in an open table of row numbers: an empty one (−1) for a new row."""
+    """Return the hash of a row, and its slot in an open-addressing table of row numbers (−1 in empty slots)."""
     code = np.uint64(14695981039346656037)
     for x in row:
         code = (code ^ np.uint64(x)) * np.uint64(1099511628211)
@@ -156,11 +163,11 @@ def _open_table(capacity: int) -> np.ndarray:
 def principals(
     maps: np.ndarray, pairs: np.ndarray, graph: np.ndarray, component: np.ndarray, size: int, budget: int
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """Return the distinct congruences that single pairs generate: (rows (P, n), a pair for each (P, 2), whole).
+    """Return the congruences that single pairs generate, (P, n), a pair for each, (P, 2), and whether they are all.
 
-    `graph` has the images of each pair, `component` numbers its strong components, sinks first. Pairs of one component
-    generate the same congruence, which is coarser than those of their images: the closure starts from the coarsest of
-    these. It stops, with `whole` False, before more than `size` rows, or after `budget` steps.
+    `graph` has the images of each pair (`pair_graph`), `component` numbers its strong components, sinks first. Pairs of
+    one component generate the same congruence, which is coarser than those of their images: the closure starts from the
+    coarsest of these. The search stops early, and returns False, at `size` congruences or `budget` steps.
     """
     k, n = maps.shape
     representative = np.full(component.max() + 1, -1)
@@ -200,10 +207,10 @@ def principals(
 
 @njit(cache=True)
 def joins(generators: np.ndarray, pairs: np.ndarray, size: int, budget: int) -> tuple[np.ndarray, bool]:
-    """Return all joins of one or more principal congruences (P, n) with generating pairs (P, 2): (rows, whole).
+    """Return all joins of principal congruences (P, n) with generating pairs (P, 2), and whether these are all.
 
-    The row with the fewest blocks is joined with all generators next, so that a search that stops, at more than
-    `size` rows or `budget` steps, has returned the coarse ones.
+    The row with the fewest blocks is joined with all generators next. So a search that stops early, before more than
+    `size` rows or after `budget` steps, returns coarse ones.
     """
     P, n = generators.shape
     rows, hashes, blocks = np.empty((size, n), np.int64), np.empty(size, np.uint64), np.empty(size, np.int64)
@@ -238,9 +245,9 @@ def joins(generators: np.ndarray, pairs: np.ndarray, size: int, budget: int) -> 
 
 @njit(cache=True)
 def separators(generators: np.ndarray, pairs: np.ndarray, chosen: np.ndarray, budget: int) -> np.ndarray:
-    """Return a maximal join of generators that separates each chosen pair: (S, n).
+    """Return a maximal join of generators that separates the states of each chosen pair: int64 (S, n).
 
-    S is the number of pairs that `budget` steps suffice for.
+    S is the number of pairs treated before `budget` steps. Generators are principal congruences (P, n) of pairs (P, 2).
     """
     n = generators.shape[1]
     rows = np.empty((chosen.shape[0], n), np.int64)
@@ -265,10 +272,11 @@ def separators(generators: np.ndarray, pairs: np.ndarray, chosen: np.ndarray, bu
 def local_maps(
     maps: np.ndarray, context: np.ndarray, finer: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the action of maps on the blocks of a finer congruence inside a context: (block, first, images, kind).
+    """Return the action of maps on the m blocks of a finer congruence inside a context: (block, first, images, kind).
 
-    `images[a, c]` is the image of block c of `finer` under map a. `block[first[b] : first[b + 1]]` are those inside
-    block b of the context; `kind[a, b]` is the kind of map a on them, `FREE` if b or its image contains only one.
+    `block[first[b] : first[b + 1]]` are the blocks of `finer` inside block b of the context. `images[a, c]` is the
+    image of block c of `finer` under map a, int64 (k, m). `kind[a, b]` is the kind of map a on the blocks inside b,
+    `FREE` if b or its image contains only one.
     """
     k, m, n_blocks = maps.shape[0], finer.max() + 1, context.max() + 1
     state, outer = np.full(m, -1), np.empty(m, np.int64)
@@ -300,10 +308,10 @@ def local_maps(
 def identified(
     classes: np.ndarray, block: np.ndarray, first: np.ndarray, images: np.ndarray, kind: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """Merge the classes (m,) of every block and its images under injective local maps; return the classes.
+    """Merge the classes, a partition (m,) of blocks, of every block and its images under injective local maps.
 
-    Also returns whether the blocks inside each block of the context remain separate. The arguments are from
-    `local_maps`, the classes a partition of the m blocks; `images` and `kind` may have any number of rows.
+    Returns the merged classes, and whether the blocks inside each block of the context remain separate. The other
+    arguments are results of `local_maps`; `images` and `kind` may have any number of rows.
     """
     m = classes.shape[0]
     parent = np.arange(m)

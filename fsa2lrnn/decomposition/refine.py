@@ -1,6 +1,6 @@
-"""Two ways to change the coordinates of a cascade: split one component into several, or do without token shift.
+"""Change the coordinates of a cascade: split one component into several, or remove the need for a token shift.
 
-Both walk the cascade and answer with a `Cover` of its machine, from which `assemble` makes the new cascade.
+Both functions return a `Cover` of the cascade's machine, from which `coordinates.assemble` makes the new cascade.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ from fsa2lrnn.rows import distinct_rows
 
 
 def component_maps(cascade: Cascade, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the distinct maps of component i, int (L, m), and the number of each row of its table, int (R,)."""
+    """Return the distinct maps of component i, int (L, m), and the number of each row of `maps` among them, (R,)."""
     maps, number = np.unique(cascade.components[i].maps, axis=0, return_inverse=True)
     return maps, number.reshape(-1)
 
 
 def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
-    """Return the cascade's coordinates with those of `cover` in place of component i.
+    """Return a cover of the cascade's machine with the coordinates of `cover` in place of component i.
 
     Args:
-        cascade: of components that read before the letter.
-        i: the component to split.
+        cascade: a cascade without `reads_now`.
+        i: the number of the component to split.
         cover: coordinates for the machine whose letters are `component_maps(cascade, i)[0]` and whose start is the
             component's.
 
-    Returns:
-        A cover of `cascade.machine`: its states are pairs of a joint state and a state of `cover` that stands for the
-        component's state in it.
+    The states of the result are pairs of a joint state and a state of `cover` that represents its component i. Raises
+    `BudgetExceeded` if there are more than 200,000.
     """
     letter = component_maps(cascade, i)[1]
     selected = np.stack([letter[cascade.rows(i, a)] for a in range(len(cascade.delta))])  # (|Σ|, N)
@@ -59,18 +58,15 @@ def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
 
 
 def fibre_code(cascade: Cascade) -> Cover:
-    """Return coordinates without token shift, from which readers at k obtain what they need of the states at k−1.
+    """Return a cover for `assemble(…, reads_now=True)`: a cascade of it needs no token shift.
 
     A reader of component j at k needs s_j(k−1). The map f of component j at k takes s_j(k−1) to s_j(k), so s_j(k−1) is
-    in the fibre f⁻¹(s_j(k)); states of a fibre are distinguished only if some reader moves differently for them. Each
-    coordinate becomes the pair of s_j(k) and the number of that class, to be read at k (`reads_now`). The number is
-    always 0, and the component does not grow, if the maps that readers do not distinguish are one-to-one on the
-    occurring states, or if the readers do not depend on the state.
+    in the fibre f⁻¹(s_j(k)). States of a fibre are in one class if all readers move alike for them. Each coordinate
+    becomes the pair of s_j(k) and the number of the class of s_j(k−1) in the fibre, from which readers at k select
+    their maps. The number is always 0, and the component does not grow, if the maps that readers do not distinguish
+    are one-to-one on the occurring states, or if the readers do not depend on the state.
 
-    `cascade`: its components read the states before the letter.
-
-    Returns:
-        A cover for `assemble(…, reads_now=True)`.
+    `cascade` must not have `reads_now`. Raises `BudgetExceeded` if the cover has more than 200,000 states.
     """
     n_components = len(cascade.components)
     classes = _classes(cascade)
@@ -99,10 +95,9 @@ def fibre_code(cascade: Cascade) -> Cover:
 
 
 def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndarray:
-    """Return, for each letter and joint state before it, the class number of s_j in its fibre: int (|Σ|, N).
+    """Return the class number of s_j in its fibre for each letter and joint state before it: int (|Σ|, N).
 
-    The readers of component j distinguish its maps only by the classes that they read; maps of equal class share
-    fibres.
+    Maps of component j that its readers cannot distinguish share their fibres.
     """
     component = cascade.components[j]
     used, letters = cascade.used(j), component.keys[:, 0]

@@ -1,4 +1,4 @@
-"""The search for a cheap cascade: build several, by congruences and holonomy, and take the cheapest (`decompose`)."""
+"""Search for a cheap cascade: build several, by congruences and holonomy, and take the cheapest (`decompose`)."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class CascadeCandidate:
     """A cascade that the search considered.
 
     Args:
-        how: how it is built.
-        cost: its cost; None if it could not be built.
-        why_not: the limit or the condition that prevented it.
+        how: the method by which it is built.
+        cost: its cost; None if it was not built or not costed.
+        why_not: the limit or the condition that excluded it, "" if it has a cost.
     """
 
     how: str
@@ -50,7 +50,7 @@ class CascadeCandidate:
 
 
 class NoCascade(NotExpressible):
-    """Raised when no cascade within the limits was found. `candidates` are those that were considered."""
+    """The error that no cascade within the limits was found; `candidates` are those that were considered."""
 
     def __init__(self, limits: str, remedy: str, candidates: tuple[CascadeCandidate, ...]) -> None:
         super().__init__(f"no cascade {limits} was found ({explain_all(candidates)}): {remedy}")
@@ -58,7 +58,7 @@ class NoCascade(NotExpressible):
 
 
 def explain_all(candidates: tuple[CascadeCandidate, ...]) -> str:
-    """Return the candidates in one line, those that one reason excludes together.
+    """Return all candidates in one line, grouped by the reason that excludes them.
 
     >>> explain_all((CascadeCandidate("one", None, "too large"), CascadeCandidate("other", None, "too large")))
     'one and 1 more: too large'
@@ -77,10 +77,10 @@ class Decomposition(Brief):
     """A cascade for a machine, with the reasons for its selection.
 
     Args:
-        cascade: runs the minimal machine.
-        cost: the cost of the cascade.
-        bound: the largest prime p such that every cascade has a component that permutes a cycle of p states.
-        candidates: all that were considered, the selected one first.
+        cascade: a cascade of the minimal machine.
+        cost: its cost.
+        bound: a lower bound on the largest component of every cascade.
+        candidates: all cascades that were considered, the selected one first.
     """
 
     cascade: Cascade
@@ -93,26 +93,26 @@ class Decomposition(Brief):
 
     @property
     def largest_permuted(self) -> int:
-        """The states of the largest component that is not a reset machine, to which the bound applies; 1 if none."""
+        """The number of states of the largest component that is not a reset, to which the bound applies; 1 if none."""
         return max((c.n_states for c in self.cascade.components if c.kind not in ("reset", "trivial")), default=1)
 
     @property
     def meets_bound(self) -> bool:
-        """Whether the bound equals `largest_permuted`, so that no cascade has a smaller one."""
+        """Whether `largest_permuted` equals the bound, so that it is minimal among all cascades."""
         return self.largest_permuted == self.bound.prime
 
 
 def one_a_key(cascade: Cascade) -> int:
-    """Return an estimate of the hidden units without building gates: one for each key that selects a map."""
+    """Return an estimate of the number of hidden units, without building gates: one per key of a component."""
     return sum(len(component.keys) for component in cascade.components)
 
 
 class CascadeSearch:
-    """The cascades of a machine within limits; each is built once for all calls of `cheapest`.
+    """A search that builds the cascades of a machine once, for all calls of `cheapest`.
 
     Args:
         machine, max_block, token_shift, units: as for `decompose`.
-        deadline: checked before each cascade is built.
+        deadline: the time limit, checked before each cascade is built (`OutOfTime`).
 
     >>> from fsa2lrnn.automata import zoo
     >>> search = CascadeSearch(zoo.even_pair(5))
@@ -134,10 +134,9 @@ class CascadeSearch:
         self._units, self._counted, self._deadline = units, dict[int, int | NotExact](), deadline
 
     def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
-        """Return the cheapest cascade; only cascades with a total cost below `below` if that is not None.
+        """Return the cheapest cascade; raise `NoCascade` if none qualifies, or none costs less than `below`.
 
-        `counted`: whether hidden units are part of the cost; counting them may take seconds for many keys. Raises
-        `NoCascade`, which lists the candidates, if none of them qualifies.
+        `counted`: whether hidden units are part of the cost; to count them may take seconds for many keys.
         """
         candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None
@@ -209,20 +208,19 @@ def decompose(
 ) -> Decomposition:
     """Return the cheapest of several cascades for a machine.
 
-    Layerings by congruences have the fewest layers for the block size allowed; components that no congruence splits
-    go through their holonomy decomposition, permutation groups through the congruences of their regular representation.
+    Layers of congruences split the machine into few layers of small components. A component that no congruence splits
+    gets the holonomy decomposition, or, if it is a permutation group, the congruences of its regular representation.
 
     Args:
         machine: any Moore machine; its minimal machine is decomposed.
         max_block: the largest block allowed. If None, components are split down to 8 states, but a fibre code may take
             more.
-        token_shift: whether components may read others as they were before the letter; if not, blocks hold the fibre
-            code in place of it (`refine.fibre_code`).
-        units: the number of hidden units that a cascade's gates take; by default one for each of their keys.
-        below: consider only cascades with a smaller total cost than this.
+        token_shift: whether components may read the states of others before the letter; if not, blocks contain the
+            fibre code instead (`refine.fibre_code`).
+        units: the function that gives the number of hidden units of a cascade's gates; by default one per key.
+        below: an upper bound, exclusive, on the total cost; None for no bound.
 
-    Raises:
-        NoCascade: a `NotExpressible`, if none was found with blocks that small, or so cheap, with what was tried.
+    Raises `NoCascade`, a `NotExpressible` that lists the candidates, if none satisfies `max_block` and `below`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> result = decompose(zoo.group("Z60"))

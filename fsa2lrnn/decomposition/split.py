@@ -1,4 +1,4 @@
-"""Splits of components of a cascade that are too large, and the fields of state labels that name components."""
+"""Split the components of a cascade that are too large, and name components by the fields of state labels."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 
 
 def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[str, ...]:
-    """Return, for each congruence of each layer, the fields of the labels that it determines and lower layers do not.
+    """Return a name for each congruence of each layer: the fields of labels that it, but no lower layer, determines.
 
-    Only named tuples have named fields; for other labels, and where no field is determined, the name is "".
+    The name is "" if the labels are not named tuples, or no field is determined.
 
     >>> from fsa2lrnn.automata import zoo
     >>> register = zoo.mod_arith(5, "register").minimise()
@@ -41,10 +41,10 @@ def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[
 
 
 def field_layers(machine: MooreMachine) -> list[list[np.ndarray]] | None:
-    """Return the fields of the labels as layers of congruences, each in the first possible layer, or None.
+    """Return the fields of the labels as layers of congruences, each field in the first possible layer, or None.
 
-    The result is None if the labels have no named fields, or if some fields separate states only together with others
-    that in turn need them.
+    The result is None if the labels are not named tuples, or if fields depend on each other, so that no single one
+    together with the lower layers is a congruence.
 
     >>> from fsa2lrnn.automata import zoo
     >>> layers = field_layers(zoo.mod_arith(5, "eager").minimise())
@@ -83,7 +83,7 @@ GROUP_ORDER = 200  # of the largest group whose subgroups are enumerated
 
 
 def split_large(cascade: Cascade, largest: int) -> Cascade:
-    """Return the cascade with every component split until no block is larger than `largest`.
+    """Return a cascade of the same machine, with components split until no block is larger than `largest`.
 
     Raises:
         NotExpressible: if neither method splits some component.
@@ -101,10 +101,10 @@ def congruence_coordinates(
     """Return layers of congruences as coordinates of the states: values (n, C), −1 where free, and levels (C,).
 
     Args:
-        maps: the maps of the letters, int (k, n).
+        maps: the maps of the letters, int64 (k, n).
         layers: congruences by layer, as `layering` returns them.
-        order: 0 for labels that as many letters as possible leave unchanged; with 1 or −1 the letters that merge blocks
-            of the lower layers take precedence, in this or the opposite order, so that they need not read these layers.
+        order: 0 for labels that many letters leave unchanged. With 1 or −1, the letters that merge blocks of the lower
+            layers take precedence, those that merge most first or last, so that they need not read these layers.
     """
     context = np.zeros(maps.shape[1], np.int64)
     columns, levels = list[np.ndarray](), list[int]()

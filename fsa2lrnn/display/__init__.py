@@ -1,1 +1,1 @@
-"""Format text, tables and small drawings for pages and notebooks."""
+"""Format objects as text, HTML tables and small SVG drawings for web pages and notebooks."""

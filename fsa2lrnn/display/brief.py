@@ -1,4 +1,4 @@
-"""Show dataclasses that may be large in one line of at most 200 characters."""
+"""Shorten the `repr` of dataclasses to at most 200 characters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ MOST = 200  # characters of a `repr`
 
 
 class Brief:
-    """The base class of dataclasses whose `repr` has at most 200 characters: fields in order, each shortened.
+    """A base class that limits the `repr` of a dataclass to 200 characters and shortens each field.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The HTML that notebooks and reports show for objects: cards of facts, and a counterexample letter by letter."""
+"""Format facts and counterexamples as HTML for notebooks and reports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AFTER = 3  # letters shown behind it
 
 
 class CounterexampleTrace(Protocol):
-    """The protocol of a word with a wrong output of a model (`fsa2lrnn.verdicts.Counterexample`)."""
+    """The attributes of `fsa2lrnn.verdicts.Counterexample` that this module reads."""
 
     @property
     def word(self) -> Sequence[Hashable]: ...
@@ -27,7 +27,10 @@ class CounterexampleTrace(Protocol):
 
 
 def trace(failure: CounterexampleTrace, name: str) -> Markup:
-    """Return a table of positions, letters, the machine's and the model's outputs; the first wrong one is marked."""
+    """Return a counterexample as an HTML table: letters, the machine's and the model's outputs, the first wrong marked.
+
+    `name` names the model in the caption. Positions before and after the wrong output are left out of a long word.
+    """
     wrong = failure.position - 1
     positions = _positions(len(failure.word), wrong)
     counts = failure.counts or [True] * len(failure.word)
@@ -64,7 +67,7 @@ GOOD, BAD, OPEN, PLAIN = "#2f8f62", "#c2413f", "#b8860b", "#7a808a"  # proved, r
 
 
 def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more: Markup) -> str:
-    """Return HTML for any page: styles are on the elements, text is escaped.
+    """Return a titled table of facts as HTML with inline styles; the text of `title` and `rows` is escaped.
 
     >>> "1 &lt; 2" in card("claim", [("said", "1 < 2")])
     True
@@ -83,7 +86,7 @@ def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more
 
 
 def failing(failure: CounterexampleTrace) -> Markup:
-    """Return a counterexample letter by letter, its first wrong output marked by its style."""
+    """Return the table of `trace` with inline styles, for pages without our style sheet."""
     marked = trace(failure, "the model").replace(
         'class="wrong"', f'style="background:{BAD};color:#fff;font-weight:700"'
     )
@@ -91,7 +94,7 @@ def failing(failure: CounterexampleTrace) -> Markup:
 
 
 def blocks_text(sizes: Iterable[int]) -> str:
-    """Return the block sizes as text, those of size 1 as channels.
+    """Return block sizes as text that calls blocks of size 1 channels.
 
     >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
     ('2 blocks of 5, 4 and 2 channels', '2 channels')

@@ -1,24 +1,24 @@
-"""HTML as text: tags whose attributes and children are escaped unless they are markup already."""
+"""Write HTML and SVG elements whose attributes and text are escaped."""
 
 from __future__ import annotations
 
 import re
 from html import escape
 
-# What XML can't hold, and what shows nothing or turns the order of what follows: controls but line feeds and tabs,
-# halves of characters, marks of direction.
+# Characters that XML forbids, that are invisible, or that reverse the text after them: controls except line feeds and
+# tabs, lone surrogates, marks of direction.
 _UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _VOID = ("meta", "br", "col", "wbr", "input")
 
 
 class Markup(str):
-    """Text that is markup, and is put into a tag as it is."""
+    """A string of HTML or SVG, which `tag` and `join` do not escape."""
 
     __slots__ = ()
 
 
 def tag(name: str, /, *children: object, **attributes: object) -> Markup:
-    """Return an HTML or SVG element; attributes whose value is None are left out.
+    """Return an HTML or SVG element with children and attributes; text is escaped, and None is left out.
 
     In an attribute's name `_` stands for `-`, and a trailing `_` is removed.
 
@@ -36,7 +36,7 @@ def tag(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def join(*children: object) -> Markup:
-    """Concatenate children; lists and tuples are flattened, and None is skipped."""
+    """Return children as one markup: text is escaped, lists and tuples are flattened, and None is left out."""
     parts: list[str] = []
     for child in children:
         if isinstance(child, Markup):
@@ -53,7 +53,7 @@ def _plain(value: object) -> str:
 
 
 def visible(text: str, lines: bool = True) -> str:
-    r"""Return text with invisible and undrawable characters escaped as in Python; unless `lines`, also \n and \t.
+    r"""Return text with invisible characters escaped as in Python; unless `lines` is true, also \n and \t.
 
     >>> visible("a\x1b\ud800&")
     'a\\x1b\\ud800&'

@@ -1,4 +1,4 @@
-"""SVG as text: parts of drawings, and a drawing that stands alone."""
+"""Write SVG drawings for pages, and as files with their own style sheet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cut(label: str, most: int) -> str:
 
 
 def picture(width: float, height: float, title: str, *children: object, class_: str = "") -> Markup:
-    """Return a scalable SVG drawing whose title screen readers announce."""
+    """Return an SVG drawing of a width and height in pixels; screen readers announce its title."""
     return tag(
         "svg",
         tag("title", title),
@@ -32,12 +32,12 @@ def picture(width: float, height: float, title: str, *children: object, class_: 
 
 
 def text(x: float, y: float, *content: object, anchor: str = "middle", class_: str = "label") -> Markup:
-    """Return a line of text in a drawing."""
+    """Return a line of text at a point of a drawing; `anchor` is "start", "middle" or "end"."""
     return tag("text", *content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
-    """Return a straight line in a drawing."""
+    """Return a straight line between two points of a drawing."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 
@@ -45,7 +45,7 @@ _ALONE = files("fsa2lrnn.display").joinpath("alone.css").read_text(encoding="utf
 
 
 def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
-    """Return a drawing of class "automaton" as the text of an SVG file, with a background and its style sheet."""
+    """Return a `picture` of class "automaton" as an SVG file with a background and a style sheet; `size` in pixels."""
     opening, rest = drawn.split("</title>", 1)
     of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
     opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
@@ -55,7 +55,7 @@ def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
 
 @dataclass(frozen=True)
 class Drawing:
-    """An SVG drawing that a notebook shows; `str` is the text of the file."""
+    """An SVG drawing that notebooks show as a picture; `str(drawing)` is the text of its file."""
 
     svg: str
 

@@ -1,5 +1,4 @@
-"""From a network back to a machine: exactly if its states are finitely many (`extract`), else from its outputs
-(`extract_learned`)."""
+"""Extraction of a machine: from a model's states if they are finitely many (`extract`), else from its outputs."""
 
 from fsa2lrnn.extraction.closed import NOT_A_NUMBER, ModelSystem, extract, output_numbers
 from fsa2lrnn.extraction.learned import Extraction, HeldOutAgreement, extract_learned

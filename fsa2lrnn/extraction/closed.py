@@ -31,7 +31,7 @@ class ModelSystem:
     def __init__(self, model: LRNN, at_once: int | None = None, deadline: Deadline = NEVER) -> None:
         self._model, self._at_once, self._deadline = model, at_once, deadline
         self.alphabet, self.outputs = model.alphabet, model.outputs
-        # nn.Module.eval is not called: nothing in an LRNN behaves differently in training.
+        # No call of nn.Module.eval: nothing in an LRNN behaves differently in training.
         self._like = [[part for part in layer if part is not None] for layer in model.initial_state()]
 
     @property
@@ -48,7 +48,7 @@ class ModelSystem:
         return self._to_rows(self._model.initial_state())
 
     def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return output numbers and states after single letters: uint8 (N, D), bool (N, |Σ|) of M -> (M,), (M, D)."""
+        """Return output numbers and states after M live letters: uint8 (N, D), bool (N, |Σ|) -> (M,), (M, D)."""
         before, letters = np.nonzero(live)
         if not len(before):
             return np.empty(0, np.int64), states[:0]

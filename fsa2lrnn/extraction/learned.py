@@ -90,7 +90,7 @@ def extract_learned(
 
     Args:
         model: any LRNN, trained or compiled, or a module in `wrap`.
-        method: "suffixes" classifies all short words by the outputs after suffixes; "lstar" runs AALpy's L*.
+        method: "suffixes" classifies short words by the outputs after suffixes; "lstar" runs AALpy's L*.
         counts: an acceptor of the words after which the output counts; elsewhere the machine gives None. By default
             every output counts, since a model does not record which outputs were trained.
         empty_word: whether the output on the empty word counts, which training rarely covers. If not, the start merges

@@ -19,12 +19,10 @@ _WORDS = 400  # words per search for a counterexample
 
 
 def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> Classes:
-    """Return the final hypothesis of L*, with random words of `horizon` letters in place of equivalence queries.
+    """Return the final hypothesis of Angluin's L*, with random words of `horizon` letters as equivalence queries.
 
     The length is limited because on longer words L* would learn the errors of a trained model as additional states.
-
-    Raises:
-        BudgetExceeded: if a hypothesis has more than `max_classes` states.
+    Raises `BudgetExceeded` if a hypothesis has more than `max_classes` states.
     """
     letters = list(range(len(masked.model.alphabet)))
     sul = _Teacher(masked)
@@ -74,7 +72,10 @@ class _RandomWords(Oracle):
         self._rng = np.random.default_rng(seed)
 
     def find_cex(self, hypothesis: Any) -> tuple[int, ...] | None:
-        """Return a word on whose last letter the hypothesis is wrong, None if no such word is found."""
+        """Return a word on whose last letter the hypothesis is wrong, None if no such word is found.
+
+        Raises `BudgetExceeded` for a hypothesis with too many states.
+        """
         if len(hypothesis.states) > self._max_classes:
             raise BudgetExceeded(
                 f"L* has a hypothesis of {len(hypothesis.states):,} states, more than {self._max_classes:,}: raise "

@@ -27,7 +27,8 @@ class Runner:
     """A stepper of a model's states, in its own dtype and on its own device.
 
     One layer over letters is stepped by its tables, every other model by `advance`. Tables reproduce the scans up to
-    the order of summation, so results have to be confirmed with the model itself.
+    the order of summation, so results have to be confirmed with the model itself. Raises `UnsupportedFormat` for a
+    model that is not causal, and `FalseDeclaration` for a user-defined layer that contradicts its declarations.
     """
 
     def __init__(self, model: Network) -> None:
@@ -51,7 +52,7 @@ class Runner:
         return self._tables
 
     def start(self, n: int = 1) -> States:
-        """Return n copies of the initial state."""
+        """Return n copies of the initial state, each tensor (n, …)."""
         return tuple(part.expand(n, *part.shape[1:]) for part in self._start)
 
     @torch.no_grad()
@@ -62,7 +63,7 @@ class Runner:
 
     @torch.no_grad()
     def fan(self, states: States, live: np.ndarray) -> tuple[Tensor, States]:
-        """Return logits and states after single letters: N states, bool (N, |Σ|) of M letters -> (M, |Γ|), M states.
+        """Return logits and states after M live letters: N states, bool (N, |Σ|) -> (M, |Γ|), M states.
 
         The letters after one state are adjacent, in order.
         """

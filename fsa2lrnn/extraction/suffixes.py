@@ -22,8 +22,8 @@ from fsa2lrnn.extraction.walk import Interner, Tree
 _PROBES = 32  # the most initial probes: all words of the greatest length with at most so many
 _FANNED = 1_024  # the most words of the next level, unless `_EACH` words of each class are more
 _EACH = 3
-_QUIET = 2  # levels without a new class or suffix after which the search ends,
-_FEWEST, _DEEP = 500, 16  # once it has so many words or so many levels
+_QUIET = 2  # levels without a new class or suffix after which the search ends
+_FEWEST, _DEEP = 500, 16  # words or levels that it must have before it ends
 
 
 class Classes(NamedTuple):

@@ -24,7 +24,7 @@ class TransitionSystem(Protocol[S, R]):
         ...
 
     def fan(self, states: S, live: np.ndarray) -> tuple[R, S]:
-        """Return outputs and states after single letters: N states, bool (N, |Σ|) of M letters -> M of each.
+        """Return outputs and states after M live letters: N states, bool (N, |Σ|) -> M outputs, M states.
 
         The letters after one state are adjacent, in order.
         """
@@ -100,7 +100,7 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class FrontierSuccessors(Generic[S, R]):
-    """The extension of a frontier by single letters: M words, those of one parent adjacent.
+    """The M one-letter extensions of a frontier's words; those of one word are adjacent.
 
     Args:
         states: the states of the M words.
@@ -141,14 +141,14 @@ class WordFrontier(Generic[S, R]):
         return len(self._interner)
 
     def fan(self, live: np.ndarray) -> FrontierSuccessors[S, R]:
-        """Return the extension by the live letters: bool (N, |Σ|)."""
+        """Return the extension of the frontier by the live letters: bool (N, |Σ|)."""
         read, states = self._system.fan(self.states, live)
         parents, letters = np.nonzero(live)
         self.letters += len(parents)
         return FrontierSuccessors(states, read, parents, letters)
 
     def word(self, ahead: FrontierSuccessors[S, R], place: int) -> np.ndarray:
-        """Return the extended word at an index: int64 (length + 1,)."""
+        """Return the extended word at index `place`: int64 (length + 1,)."""
         return np.append(self._tree.word(int(self._nodes[ahead.parents[place]])), ahead.letters[place])
 
     def keep(self, ahead: FrontierSuccessors[S, R], tags: np.ndarray, places: np.ndarray) -> None:

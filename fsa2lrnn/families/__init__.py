@@ -1,8 +1,8 @@
-"""Which family of linear recurrent layers can represent which automaton: exactly, with a witness or a certificate.
+"""Decide exactly which family of linear recurrent layers can represent an automaton, with a witness or a certificate.
 
-T3 of docs/theory.md: a family forces identities between the linear parts of words; they generate a space W of
-differences of states that every layer of the family maps to zero. The machine has a representation if and only if no
-e_p − e_q lies in W, and then the quotient by W is one.
+T3 of docs/theory.md: a family forces identities between the linear parts of words, which generate a space W of
+differences of states that every layer of the family maps to zero. The family represents the machine if and only if no
+e_p − e_q lies in W; the quotient by W is then a representation.
 
 >>> from fsa2lrnn.automata import zoo
 >>> represent(zoo.flip_flop(), "diagonal[0,1]").check()
@@ -44,12 +44,12 @@ LAYER_NAMES = {
     "s4": "lti",
     **dict.fromkeys(("s4d", "s5", "lru"), "lti-diagonalisable"),
 }
-"""Names of layers that `represent` accepts, each with the family whose answers it has; those of the input-independent
-families are narrower, so that a family's "yes" is not the layer's (`explain` tells them apart)."""
+"""The names of layers that `represent` accepts, each with the family whose answer it gets. S4, S4D, S5 and LRU are
+narrower than their families, so that a witness for the family need not be such a layer."""
 
 
 class _Families(dict[str, str]):
-    """Descriptions of families; also found under the names of layers, which are not listed."""
+    """The descriptions of families, which are also found under the names of layers but not listed there."""
 
     def __missing__(self, name: str) -> str:
         return self[LAYER_NAMES[name]]  # a KeyError for other names
@@ -65,18 +65,18 @@ _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest te
 
 
 def represent(machine: MooreMachine, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
-    """Decide whether a layer of the family can represent the machine, exactly.
+    """Decide exactly whether a layer of a family can represent a machine, with one vector per state (T3).
 
     Args:
-        machine: any machine; its minimal machine is what is represented, with one vector per state.
-        family: a name in `FAMILIES` or `LAYER_NAMES`, or a user-defined family. T3 decides the input-independent
-            and diagonal families. For Liquid-S4 and Householder products there are sufficient conditions, and `Unknown`
-            where these do not hold. Blocks of bounded size are decided as far as the bounds of `minimal_block` meet.
+        machine: any machine; its minimal machine is represented.
+        family: a name in `FAMILIES` or `LAYER_NAMES`, or a user-defined family. T3 decides the input-independent and
+            diagonal families. For Liquid-S4, Householder products and blocks of bounded size, sufficient conditions and
+            bounds are tested, and the answer may be `Unknown`.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
 
     Raises:
         UnsupportedFormat: for an unknown family.
-        BudgetExceeded: for a witness with roots of unity of an order beyond `channels.MAX_ORDER`.
+        BudgetExceeded: for a witness with roots of unity of an order beyond 5,000 (`channels.MAX_ORDER`).
     """
     # Families with parameters first, then those by name.
     family = LAYER_NAMES.get(family, family) if isinstance(family, str) else family
@@ -111,7 +111,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
 
 def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
-    """Return an impossibility if W merges two states (T3), else a witness whose coordinates separate all states."""
+    """Return an impossibility if W merges two states (T3), else a witness, or `Unknown` for an undecided family."""
     space = _refute(minimal, form, short_words)
     if isinstance(space, Impossibility):
         return space
@@ -131,7 +131,7 @@ def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
 
 
 def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: bool) -> Verdict:
-    """Try in turn: one-dimensional heads, equations between words, factors with β ≤ 1, and the bounds of T36."""
+    """Return the answer for products of factors, by one-dimensional heads, equations, factors with β ≤ 1, or T36."""
     diagonal = _decide(minimal, FORCED["diagonal[-1,1]" if family.has_reflections else "diagonal[0,1]"], short_words)
     if isinstance(diagonal, Witness):
         return replace(diagonal, family=family.name)

@@ -1,4 +1,4 @@
-"""Blocks of bounded size: the paper's own layer, one-hot (T1) or with any real entries (T30 of docs/theory.md)."""
+"""Decide whether the paper's own layer, blocks of bounded size, represents a machine: one-hot (T1) or real (T30)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fsa2lrnn.recurrence import Recurrence
 
 @dataclass(frozen=True)
 class BlockWitness(FamilyAnswer):
-    """The compiled recurrence of one layer, its one-hot blocks no larger than the family allows."""
+    """A witness for `block(n)`: the compiled recurrence of one layer of one-hot blocks of at most n states."""
 
     answer: ClassVar[str] = "yes"
     recurrence: Recurrence
@@ -26,7 +26,7 @@ class BlockWitness(FamilyAnswer):
         return sum(self.recurrence.tables.block_sizes)
 
     def check(self) -> str:
-        """Replay δ on the tables (one-hot by construction); raise `RejectedCertificate` if they disagree."""
+        """Check that the tables follow δ, and return the claim; raise `RejectedCertificate` if they do not."""
         layer, machine = self.recurrence.tables, self.machine
         vectors = {machine.start: layer.initial()}
         pending = [machine.start]
@@ -49,9 +49,9 @@ class BlockWitness(FamilyAnswer):
 
 
 def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | CertifiedAnswer | Unknown:
-    """Decide whether a layer of real blocks of at most `size` represents a minimal machine, one vector per state.
+    """Decide whether a layer of real blocks of at most `size` states represents a minimal machine.
 
-    One-hot blocks are preferred, then integers, then real numbers.
+    One-hot blocks are tried first. Others need the extra "block_size"; without it the answer is `Unknown`.
     """
     family = f"block({size})"
     try:

@@ -1,8 +1,8 @@
-"""Coordinates for a representation: functions of the state on which each letter acts affinely (T3 of docs/theory.md).
+"""Find coordinates of a representation: functions of the state on which each letter acts affinely (T3).
 
 On the functions that vanish on W, f ↦ f ∘ δ_a are commuting, diagonalisable maps. A common eigenvector,
 f(δ(q,a)) = χ(a) f(q) + v(a) with χ(a) zero or a root of unity, is one diagonal entry of a layer (`ScalarChannel`).
-Everything is exact: integers, or integer polynomials in ζ = exp(2πi/m) modulo the m-th cyclotomic polynomial.
+All numbers are exact: integers, or integer polynomials in ζ = exp(2πi/m) modulo the m-th cyclotomic polynomial.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ MAX_ORDER = 5_000  # of a root of unity; polynomials in it have up to as many co
 
 @dataclass(frozen=True)
 class ScalarChannel:
-    """One complex coordinate of a diagonal layer; a rational one where `order` is 1 or 2.
+    """A coordinate f(δ(q,a)) = χ(a) f(q) + v(a) of a diagonal layer; complex, or an integer if `order` is 1 or 2.
 
     Args:
         order: m, the order of the root of unity ζ in which the numbers are expressed.
         exponents: for each letter the k with χ(a) = ζ^k, None for χ(a) = 0.
         values: f(q) for each state, as φ(m) integer coefficients of 1, ζ, ζ² …; f(start) = 0.
-        shifts: v(a) for each letter, likewise.
+        shifts: v(a) for each letter, as φ(m) integer coefficients.
     """
 
     order: int
@@ -63,7 +63,7 @@ class ScalarChannel:
         return complex(math.cos(angle), math.sin(angle))
 
     def number(self, coefficients: tuple[int, ...]) -> complex:
-        """Return the number with these coefficients of 1, ζ, ζ² … in floating point; exact where `is_integer`."""
+        """Return the number with these coefficients of 1, ζ, ζ² … in floating point; exact if `is_integer`."""
         if self.order <= 2:
             return coefficients[0]
         if self.order == 4:
@@ -76,10 +76,10 @@ class ScalarChannel:
 def separating_channels(
     functions: np.ndarray, delta: np.ndarray, start: int, family: Family
 ) -> tuple[ScalarChannel, ...]:
-    """Return diagonal entries that together separate all states, in increasing order and without redundant ones.
+    """Return diagonal entries that together separate all states, lowest orders first, without redundant ones.
 
-    `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and separate all states. Raises
-    `BudgetExceeded` for roots of unity of an order beyond `MAX_ORDER`.
+    `functions`, integers (k, n), span the annihilator of W for a family with a diagonal form, and separate all states.
+    Raises `BudgetExceeded` for roots of unity of an order beyond `MAX_ORDER`.
     """
     chosen: list[ScalarChannel] = []
     pieces = sorted(_pieces(basis_zero_at(functions, start), delta, start, family), key=lambda piece: piece.order)
@@ -104,7 +104,7 @@ def _classes(channels: list[ScalarChannel], n: int) -> int:
 
 @dataclass(frozen=True)
 class _EigenPiece:
-    """Functions on which each letter a has eigenvalues of one order: orders[a], None where it acts as zero."""
+    """A space of functions on which the eigenvalues of letter a have the order orders[a], None if it acts as zero."""
 
     functions: np.ndarray
     orders: tuple[int | None, ...]
@@ -205,7 +205,7 @@ def _moved(functions: np.ndarray, step: np.ndarray, start: int) -> np.ndarray:
 
 
 def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
-    """Return a basis of the functions that are zero at the start, integer rows (d, n)."""
+    """Return a basis of the span of functions f − f(start), integer rows (d, n): these are zero at the start."""
     shifted = functions - functions[:, [start]]
     reduced, _, rank = fmpz_mat(shifted.tolist()).rref() if shifted.size else (None, 1, 0)
     rows = [[int(reduced[i, q]) for q in range(shifted.shape[1])] for i in range(rank)] if reduced is not None else []
@@ -214,7 +214,7 @@ def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Affine:
-    """x ↦ A x + v(a): A (d, d), shifts (|Σ|, d), vectors (n, d), all Python integers; the start is at 0.
+    """An input-independent layer x ↦ A x + v(a): A (d, d), shifts (|Σ|, d), vectors (n, d); that of the start is 0.
 
     The differences x_q − x_start generate a lattice that A maps to itself; in a basis of it, A, v and x are integers.
     """
@@ -229,7 +229,7 @@ class Affine:
 
 
 def integer_affine(functions: np.ndarray, delta: np.ndarray, start: int) -> Affine:
-    """Return integer coordinates of an input-independent layer from the functions (k, n) that vanish on its W."""
+    """Return an input-independent layer in integer coordinates, from functions (k, n) that span W's annihilator."""
     coordinates = basis_zero_at(functions, start)  # (d, n)
     d, n = coordinates.shape
     if d == 0:

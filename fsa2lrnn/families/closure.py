@@ -1,9 +1,9 @@
-"""The obstruction space W of a family, exactly (T3 of docs/theory.md).
+"""Compute the obstruction space W of a family exactly (T3 of docs/theory.md).
 
-W is the smallest subspace of Z = span{e_p − e_q} that holds what the family's identities force to be zero,
-(M_u − M_u')(e_s − e_t), and is closed under every letter. Its vectors are found by spinning modulo a prime, which keeps
-them small integers with a known origin; that they span all of W is then checked over the rationals, by their
-annihilator: the functions f of the state with f·w = 0 for every w in W.
+W is the smallest subspace of Z = span{e_p − e_q} that is closed under every letter and contains the vectors
+(M_u − M_u')(e_s − e_t), which the family's identities force to be zero. A basis is generated modulo a prime, so that
+its vectors are small integers with a known origin. It is then checked over the rationals that they span all of W, by
+their annihilator: the functions f of the state with f·w = 0 for every w in W.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 200 prod
 
 @dataclass(frozen=True)
 class Origin:
-    """The origin of a vector of W: (M_u − M_u')(e_s − e_t), or a commutator's, then the letters of `then`."""
+    """The origin of a vector of W: the image of (M_u − M_u')(e_s − e_t), or a commutator's, under the word `then`."""
 
     source: int
     target: int
@@ -37,10 +37,9 @@ class Obstruction(Brief):
     """The obstruction space W, given by a basis, and its annihilator.
 
     Args:
-        basis: integers, shape (r, n), independent vectors that span W.
+        basis: independent vectors that span W, int64, shape (r, n).
         origins: the origin of each.
-        functions: integers (Python's, of any size), shape (n − r, n), a basis of the f with f·w = 0 on W; their span
-            contains the constants.
+        functions: a basis of the f with f·w = 0 on W, Python integers, shape (n − r, n); the span contains constants.
     """
 
     basis: np.ndarray
@@ -55,7 +54,7 @@ class Obstruction(Brief):
 
 
 def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
-    """Return W for a table `delta` (|Σ|, n) whose states are all reachable and pairwise inequivalent."""
+    """Return W for a table (|Σ|, n) of a minimal machine; raise `NotExact` if no prime gives all of it."""
     forced = list(identities(family, delta))
     for prime in _PRIMES:
         basis, origins = _spin(forced, delta, prime)
@@ -99,7 +98,7 @@ def _forced_zero(identity: Identity, n: int) -> np.ndarray:
 
 
 class Echelon:
-    """Row-reduced vectors modulo a prime, extended by vectors that are independent of all before."""
+    """A set of row-reduced vectors modulo a prime, to which independent vectors can be added."""
 
     def __init__(self, n: int, prime: int) -> None:
         self._prime, self._rows = prime, np.zeros((0, n), np.int64)
@@ -111,12 +110,12 @@ class Echelon:
         return len(self._rows)
 
     def is_new(self, vectors: np.ndarray) -> bool:
-        """Return whether some vector is independent of the stored ones."""
+        """Return whether some of the vectors (m, n) is independent of the stored ones."""
         rest = vectors % self._prime
         return bool(((rest - rest[:, self._pivots] @ self._rows) % self._prime).any())
 
     def independent(self, vectors: np.ndarray) -> list[int]:
-        """Store the vectors that are independent of the stored ones and of each other; return their indices."""
+        """Store those of the vectors (m, n) that are independent of all stored before, and return their indices."""
         prime, indices = self._prime, list[int]()
         rest = vectors % prime
         if len(self._rows):
@@ -162,12 +161,12 @@ def left_kernel(matrix: np.ndarray) -> np.ndarray:
 
 
 def pivot_columns(rows: np.ndarray) -> list[int]:
-    """Return the pivot column of each row of the reduced integer matrix."""
+    """Return the pivot column of each row of the reduced row echelon form of an integer matrix."""
     reduced, _, rank = fmpz_mat(rows.tolist()).rref()
     return [next(j for j in range(rows.shape[1]) if reduced[i, j] != 0) for i in range(rank)]
 
 
 def fractions_of(matrix: fmpq_mat) -> np.ndarray:
-    """Return the entries as an object array of `Fraction`."""
+    """Return the entries of a rational matrix as an object array of `Fraction`, of the same shape."""
     rows = [[Fraction(int(x.p), int(x.q)) for x in row] for row in matrix.tolist()]
     return np.array(rows, dtype=object).reshape(matrix.nrows(), matrix.ncols())

@@ -1,8 +1,8 @@
-"""Four words that refute a family by themselves: the form of the paper's Propositions 1 and 2 (T4 of docs/theory.md).
+"""Search for four words that refute a family, as in the paper's Propositions 1 and 2 (T4 of docs/theory.md).
 
 If A_u = A_u' then x_{pu} − x_{pu'} = x_u − x_u' for every prefix p. So no layer of the family represents a machine in
-which u and u' lead to one state from the start and to two after p, or the reverse. Such words need not exist where T3
-refutes; where they do, they are a readable proof.
+which u and u' lead to one state from the start and to two after p, or the reverse. Such words are a readable proof, but
+need not exist if T3 refutes the family.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ import numpy as np
 
 from fsa2lrnn.families.identities import Family
 
-MAX_NODES = 300_000  # of the search over four states at once
-MAX_ENTRIES = 400_000  # words × states of the search over rearrangements, and at most 20,000 words
+MAX_NODES = 300_000  # nodes, each of four states, of the search over words of equal length
+MAX_ENTRIES = 400_000  # words × states of the search over rearrangements, which has at most 20,000 words
 
 
 @dataclass(frozen=True)
 class FourWords:
-    """The words p, u, u' as letter numbers; `differ_at_start`: whether (u, u') must differ, rather than (pu, pu')."""
+    """The words p, u, u' of a certificate as letter numbers.
+
+    `differ_at_start`: whether u and u' lead to two states, and pu and pu' to one, or the reverse.
+    """
 
     prefix: tuple[int, ...]
     u: tuple[int, ...]
@@ -29,7 +32,10 @@ class FourWords:
 
 
 def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWords | None:
-    """Return a four-word certificate with minimal |u|, then |p|, or None if none exists within the budgets above."""
+    """Return a four-word certificate with minimal |u|, then |p|, for a table (|Σ|, n), or None if none was found.
+
+    Only input-independent and commuting families are searched, within the limits of this module.
+    """
     _, first_of_kind = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in first_of_kind)
     reached = _shortest_words(delta, start)

@@ -1,4 +1,4 @@
-"""Small groups by their multiplication tables: normal subgroups, quotients, composition factors, all subgroups."""
+"""Compute with small groups by their multiplication tables: subgroups, quotients and composition factors."""
 
 from __future__ import annotations
 
@@ -72,14 +72,14 @@ class PermutationGroup:
         return self.closure(self.conjugates(g))
 
     def restricted(self, mask: np.ndarray) -> PermutationGroup:
-        """Return a subgroup, given as a mask, as a group."""
+        """Return a subgroup, given as a mask (N,), as a group."""
         members = np.flatnonzero(mask)
         number = np.full(self.order, -1)
         number[members] = np.arange(len(members))
         return PermutationGroup(number[self.table[np.ix_(members, members)]])
 
     def quotient(self, mask: np.ndarray) -> PermutationGroup:
-        """Return the quotient by a normal subgroup, given as a mask."""
+        """Return the quotient by a normal subgroup, given as a mask (N,)."""
         members = np.flatnonzero(mask)
         first = self.table[:, members].min(axis=1)  # the least element of each coset names it
         representatives = np.unique(first)
@@ -89,7 +89,7 @@ class PermutationGroup:
 
 
 def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[PermutationGroup, np.ndarray] | None:
-    """Return the group that permutations (m, n) generate and its elements (N, n), or None beyond the limit.
+    """Return the group that permutations (m, n) generate and its elements (N, n), or None if N > `limit`.
 
     >>> group_of(np.array([[1, 2, 0], [1, 0, 2]]))[0].order
     6
@@ -109,7 +109,7 @@ def _codes(rows: np.ndarray) -> np.ndarray:
 
 
 def composition_factors(group: PermutationGroup) -> Counter[str]:
-    """Return the composition factors with multiplicity, as "Z7", a name in `SIMPLE`, or "simple of order N".
+    """Return the multiplicity of each composition factor, named "Z7", as in `SIMPLE`, or "simple of order N".
 
     >>> group, _ = group_of(np.array([[1, 2, 3, 0], [1, 0, 2, 3]]))
     >>> sorted(composition_factors(group).items())
@@ -130,7 +130,7 @@ def _name(order: int) -> str:
 
 
 def subgroups(group: PermutationGroup, limit: int) -> list[np.ndarray] | None:
-    """Return all subgroups as masks, or None if there are more than `limit`."""
+    """Return all subgroups as masks (N,), or None if there are more than `limit`."""
     trivial = np.zeros(group.order, bool)
     trivial[0] = True
     cyclic = {mask.tobytes(): mask for mask in (group.closure(np.arange(group.order) == g) for g in range(group.order))}

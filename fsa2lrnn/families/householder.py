@@ -1,9 +1,9 @@
-"""Products of Householder-like factors I − β k kᵀ, as in DeltaNet (one per letter) and DeltaProduct (n_h) (T7).
+"""Represent machines by products of factors I − β k kᵀ, as in DeltaNet (one per letter) and DeltaProduct (T7).
 
 A transposition of x and y is I − k kᵀ with k = e_x − e_y: a reflection, β‖k‖² = 2. A permutation needs rank(P − I) =
 n − #cycles of them and no fewer. A reset erases every direction, ∏ (I − e_i e_iᵀ) = 0, and writes v = e_q: n factors.
-All entries are integers, so the products are exact in every floating-point format. A sink, which no letter leaves, may
-stand at zero where letters are otherwise one to one.
+All entries are small integers, so the products are exact in floating point. A sink, which no letter leaves, may have
+the vector 0 if letters are otherwise one to one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _KINDS = 40
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Points that letters permute, with one integer vector per state.
+    """A set of points that letters permute, with one integer vector over the points per state.
 
     Args:
-        moves: int64 (m, d), the image of each point under each letter.
-        vectors: int64 (n, d), of the states.
+        moves: the image of each point under each letter, int64 (m, d).
+        vectors: the vector of each state, int64 (n, d).
     """
 
     moves: np.ndarray
@@ -41,7 +41,7 @@ class Points:
 
     @property
     def factors(self) -> np.ndarray:
-        """The number of transpositions of each letter, d − #cycles: int64 (m,)."""
+        """The number of factors (transpositions) of each letter, d − #cycles: int64 (m,)."""
         return np.array([len(transpositions(row)) for row in self.moves], np.int64)
 
     @property
@@ -51,14 +51,14 @@ class Points:
 
 
 def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
-    """Return points on which the letters (m, n) need the fewest factors, among cosets of up to three kinds (T7).
+    """Return the points on which permutations (m, n) need the fewest factors: cosets of up to three subgroups (T7).
 
-    Each letter permutes the points as it does the cosets, and x_{δ(q,a)} at the image of a point is x_q there. On the
-    coset of x such an x_q is any function of the orbit of q x⁻¹ under the subgroup; where all orbits have different
-    numbers, these points separate as many states as possible. S₄ has 24 states and needs 4 points.
+    The points are cosets of subgroups, and letters permute them. The vector x_{δ(q,a)} has at the image of a point the
+    value of x_q at the point. So the value of x_q at the coset Hx is a function of the orbit of q x⁻¹ under H; if all
+    orbits get different values, the points separate as many states as possible. S₄ has 24 states and needs 4 points.
 
-    `with_resets`: whether the machine also has a constant letter, which takes one factor per point. None where the
-    group has more than 200 elements or 3,000 subgroups, or no such points separate all states.
+    `with_resets`: whether the machine also has a constant letter, which takes one factor per point. The result is None
+    if the group has more than 200 elements or 3,000 subgroups, or no such points separate all states.
 
     >>> from fsa2lrnn.automata import zoo
     >>> points = fewest_points(zoo.group("S4").delta, False)
@@ -110,7 +110,7 @@ def _disjoint_union(several: list[Points]) -> Points:
 
 
 def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:
-    """Return n − #cycles transpositions whose product, the first applied first, is the permutation.
+    """Return n − #cycles transpositions whose product, in the order of application, is the permutation (n,).
 
     >>> transpositions(np.array([1, 2, 0, 3]))
     [(0, 1), (0, 2)]
@@ -128,7 +128,7 @@ def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:
 
 
 def sink_of(delta: np.ndarray) -> int | None:
-    """Return a state s that no letter leaves, with every letter one to one on the states that it does not map to s."""
+    """Return a state s that no letter leaves, if all letters are one to one on states not mapped to s, else None."""
     for s in range(delta.shape[1]):
         if all(row[s] == s and len(np.unique(row[row != s])) == np.count_nonzero(row != s) for row in delta):
             return s
@@ -136,7 +136,7 @@ def sink_of(delta: np.ndarray) -> int | None:
 
 
 def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]:
-    """Return the chains of states that a letter leads to a sink, and its cycles of two or more states.
+    """Return the maximal chains of states that a letter's map (n,) leads to a sink, and its cycles of two or more.
 
     >>> paths(np.array([1, 3, 2, 3, 5, 4]), 3)
     ([[0, 1]], [[4, 5]])
@@ -178,14 +178,14 @@ BUDGET = 20.0  # seconds
 
 @dataclass(frozen=True)
 class HouseholderWitness(CertifiedAnswer):
-    """The keys of each letter's factors I − β k kᵀ, in order of application, and the vector added after them.
+    """A layer of products of factors I − β k kᵀ that represents the machine.
 
     Args:
-        keys: for each letter a list of integer vectors of length d.
-        shifts: for each letter an integer vector: zero, or x_q for a reset to q.
-        sink: a state at zero, which no letter leaves, where the others are at unit vectors.
-        at: x_q for each state, integers; none for the unit vectors, x_q = e_q and d = n.
-        rates: β for each key; none where all are 1.
+        keys: the keys k of each letter in the order of application, integer vectors of length d.
+        shifts: the vector added after the factors of each letter: zero, or x_q for a reset to q.
+        sink: a state with the vector 0, which no letter leaves, if other states have unit vectors.
+        at: the integer vector x_q of each state; empty for unit vectors, x_q = e_q and d = n.
+        rates: the β of each key; empty if all are 1.
     """
 
     answer: ClassVar[str] = "yes"
@@ -197,7 +197,7 @@ class HouseholderWitness(CertifiedAnswer):
 
     @property
     def dimension(self) -> int:
-        """The dimension d, at most one per state."""
+        """The dimension d of the vectors."""
         return len(self.vectors[0])
 
     @property
@@ -208,7 +208,7 @@ class HouseholderWitness(CertifiedAnswer):
 
     @property
     def n_factors(self) -> int:
-        """The largest number of factors of a letter, n_h."""
+        """The largest number n_h of factors of a letter."""
         return max(len(keys) for keys in self.keys)
 
     def explain(self) -> str:
@@ -228,11 +228,11 @@ class HouseholderWitness(CertifiedAnswer):
 def householder(
     machine: MooreMachine, most: int | None = None, budget: float | Deadline = BUDGET
 ) -> CertifiedAnswer | Unknown:
-    """Return factors for a minimal machine: any number, or at most `most` per letter.
+    """Decide whether products of Householder factors, at most `most` per letter, represent a minimal machine.
 
-    One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
-    one to one except there; for many groups fewer points suffice. All are integer. Other coordinates may need fewer
-    factors, or exist where these do not (T36): decided for permutations and resets, else as far as the bounds go.
+    One-hot coordinates represent permutations and resets and, with a sink at zero, letters that are one to one except
+    there; for many groups fewer points suffice. All these have integers. For other coordinates, which may need fewer
+    factors, the extra "block_size" tests the bounds of T36 within `budget` seconds.
     """
     family = "householder" if most is None else f"householder({most})"
     simplest = _one_hot(machine)

@@ -1,7 +1,7 @@
-"""The identities that a family forces: pairs of words whose linear parts agree in all its layers (docs/theory.md §4).
+"""Generate the identities that a family forces: words whose linear parts agree in all its layers (docs/theory.md §4).
 
-A layer x ↦ A_a x + v_a represents a machine by one vector x_q per state. On the differences x_p − x_q the linear parts
-satisfy the identities below, in every layer. T3: these identities decide representability.
+A layer x ↦ A_a x + v_a represents a machine by one vector x_q per state. In every layer of the family, the linear parts
+satisfy these identities on the differences x_p − x_q. T3: they decide representability.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 from fsa2lrnn.errors import UnsupportedFormat
 
 RunLengthWord = tuple[tuple[int, int], ...]  # (letter number, repetitions)
-MAX_WORDS = 1_000  # whose powers are compared for paracontracting matrices
-MAX_IDEMPOTENTS = 100  # that are compared for contracting matrices
+MAX_WORDS = 1_000  # words whose powers are compared for paracontracting matrices
+MAX_IDEMPOTENTS = 100  # idempotents that are compared for contracting matrices
 
 LETTERS = ("input-independent", "commuting", "commuting-differences", "contracting", "paracontracting", "any")
 # The k with A^k = A, and the orders of the eigenvalues but 0; with complex ones both depend on a letter's cycles.
@@ -28,17 +28,16 @@ EIGENVALUES = {"[0,1]": (2, [1]), "[-1,1]": (3, [1, 2]), "complex": (None, None)
 
 @dataclass(frozen=True)
 class Family:
-    """All layers x -> A_a x + v_a whose matrices have the stated properties, of any width and with any v_a.
+    """The family of all layers x -> A_a x + v_a whose matrices have the stated properties, of any width, with any v_a.
 
     Args:
-        letters: how the matrices of different letters relate: "input-independent" (all A_a are equal), "commuting",
+        letters: the relation between the matrices of letters: "input-independent" (all A_a are equal), "commuting",
             "commuting-differences" (the A_a - A_b commute), "contracting" (in one Euclidean norm, no A_a makes a vector
             longer), "paracontracting" (and each A_a makes every vector that it does not fix shorter), or "any".
-        eigenvalues: each A_a is diagonalisable with eigenvalues in this range: "[0,1]", "[-1,1]" or "complex". None if
-            the A_a need not be diagonalisable.
+        eigenvalues: the range of the eigenvalues of each A_a, which is diagonalisable: "[0,1]", "[-1,1]" or "complex".
+            None if the A_a need not be diagonalisable.
 
-    Raises:
-        UnsupportedFormat: for a property that is not known, or if no property is stated.
+    Raises `UnsupportedFormat` for an unknown or no property, or for eigenvalues of (para)contracting matrices.
 
     >>> Family("commuting", "[0,1]").name, Family("any", "[-1,1]").name
     ('diagonal[0,1]', 'matrices(any, [-1,1])')
@@ -77,12 +76,12 @@ FORCED: dict[str, Family] = {
 
 @dataclass(frozen=True)
 class Identity:
-    """Words whose linear parts, with signs, add up to zero: A_u − A_u' = 0, or a commutator of differences.
+    """An equation between linear parts of words: A_u − A_u' = 0, or a commutator of differences.
 
     Args:
         words: u and u', or the six words of `commutator`.
-        maps: the maps δ(·, word) that they induce, int64, shape (n,).
-        signs: 1 or −1 for each.
+        maps: the map δ(·, w) of each word, int64, shape (n,).
+        signs: the sign of each word, 1 or −1.
     """
 
     words: tuple[RunLengthWord, ...]
@@ -91,9 +90,9 @@ class Identity:
 
 
 def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
-    """Yield identities that generate all that the family forces on a machine with the table `delta` (|Σ|, n).
+    """Yield identities that generate all those that a family forces on a table (|Σ|, n), up to the limits on words.
 
-    Letters that act alike give the same maps; one of each kind is used.
+    Of letters with equal maps, only the first is used.
     """
     _, first_of_kind = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in first_of_kind)
@@ -122,9 +121,9 @@ def _identity(u: RunLengthWord, other: RunLengthWord, delta: np.ndarray) -> Iden
 
 
 def _of_projections(letters: list[int], delta: np.ndarray) -> Iterator[Identity]:
-    """Yield the identities of T54: with N = n − 1, w^N and w^{N+1} equal the product of all a^N, a in w, in any order.
+    """Yield the identities of T54: for N = n − 1, w^N and w^{N+1} equal the product of the a^N, a in w, in any order.
 
-    The words w are one for each map and set of letters, shortest first, up to `MAX_WORDS`.
+    There is one word w for each map and set of letters, shortest first, up to `MAX_WORDS`.
     """
     N = delta.shape[1] - 1
     for a, b in itertools.combinations(letters, 2):
@@ -147,7 +146,7 @@ def _of_contractions(letters: list[int], delta: np.ndarray) -> Iterator[Identity
 def _words(
     letters: list[int], delta: np.ndarray, summary: Callable[[RunLengthWord], Hashable]
 ) -> Iterator[tuple[RunLengthWord, Any]]:
-    """Yield a shortest word for each map and summary, with its summary, at most `MAX_WORDS`."""
+    """Yield a shortest word for each pair of map and summary, with the summary, at most `MAX_WORDS`."""
     queue, visited = deque[RunLengthWord]([()]), set[tuple[bytes, Hashable]]()
     while queue:
         word = queue.popleft()
@@ -161,14 +160,14 @@ def _words(
 
 
 def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
-    """Return the identity (A_a − A_c)(A_b − A_c) = (A_b − A_c)(A_a − A_c), expanded; words are read from the left."""
+    """Return the identity (A_a − A_c)(A_b − A_c) = (A_b − A_c)(A_a − A_c), expanded into six words."""
     pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
     words = tuple(((first, 1), (second, 1)) for first, second in pairs)
     return Identity(words, tuple(delta[second][delta[first]] for first, second in pairs), (1, -1, -1, -1, 1, 1))
 
 
 def exponent(eigenvalues: str, step: np.ndarray) -> int:
-    """Return the k with A_a^k = A_a: 2, 3, or 1 + the lcm of the cycle lengths of a letter's map."""
+    """Return a k with A_a^k = A_a for a letter's map, int (n,): 2, 3, or 1 + the lcm of the map's cycle lengths."""
     return EIGENVALUES[eigenvalues][0] or 1 + math.lcm(*cycle_lengths(step))
 
 
@@ -187,7 +186,7 @@ def cycle_lengths(step: np.ndarray) -> list[int]:
 
 
 def power_of(step: np.ndarray, k: int) -> np.ndarray:
-    """Return the k-th iterate of a map, by repeated squaring."""
+    """Return the k-th iterate of a map, int (n,), by repeated squaring."""
     image = np.arange(len(step))
     while k:
         if k & 1:

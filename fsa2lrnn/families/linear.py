@@ -1,4 +1,4 @@
-"""Exact rational matrices: functions that python-flint does not provide."""
+"""Functions on exact rational matrices that python-flint does not provide."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ PRIME = 67_108_859  # below 2²⁶: sums of 2,000 products of residues stay insi
 
 
 def matrix(rows: Sequence[Sequence[object]], columns: int) -> fmpq_mat:
-    """Return a rational matrix of the rows, possibly none."""
+    """Return the rational matrix with these rows, of which there may be none."""
     entries: list[Any] = [entry for row in rows for entry in row]
     return fmpq_mat(len(rows), columns, entries)
 
 
 def identity(d: int) -> fmpq_mat:
-    """Return the identity of d dimensions."""
     return fmpq_mat(d, d, [int(i == j) for i in range(d) for j in range(d)])
 
 
 def zero(d: int) -> nmod_mat:
-    """Return the zero matrix modulo `PRIME`."""
+    """Return the zero matrix (d, d) modulo `PRIME`."""
     return nmod_mat(d, d, PRIME)
 
 
 @lru_cache(maxsize=64)
 def one(d: int) -> nmod_mat:
-    """Return the identity modulo `PRIME`."""
+    """Return the identity (d, d) modulo `PRIME`."""
     return nmod_mat(d, d, [int(i == j) for i in range(d) for j in range(d)], PRIME)
 
 
 def stack(parts: Iterable[fmpq_mat], columns: int) -> fmpq_mat:
-    """Return matrices of `columns` columns stacked vertically."""
+    """Return matrices with `columns` columns stacked vertically."""
     parts = [part for part in parts if part.nrows()]
     entries = [entry for part in parts for entry in part.entries()]
     return fmpq_mat(sum(part.nrows() for part in parts), columns, entries)
@@ -72,7 +71,7 @@ def row_space(matrix: fmpq_mat) -> fmpq_mat:
 
 
 def pivots(reduced: fmpq_mat) -> list[int]:
-    """Return the pivot column of each row of a reduced matrix."""
+    """Return the pivot column of each row of a matrix in reduced row echelon form."""
     return [next(j for j in range(reduced.ncols()) if reduced[i, j] != 0) for i in range(reduced.nrows())]
 
 
@@ -91,14 +90,14 @@ def left_kernel(matrix: fmpq_mat) -> fmpq_mat:
 
 
 def primitive(matrix: fmpq_mat) -> fmpq_mat:
-    """Return each row times the positive number that makes its entries integers without a common divisor."""
+    """Return a matrix with each row scaled by a positive number to integers without a common divisor."""
     columns = matrix.ncols()
     rows = [_lowest(fmpq_mat(1, columns, row)) for row in matrix.tolist()]
     return fmpq_mat(matrix.nrows(), columns, [entry for row in rows for entry in row])
 
 
 def together_primitive(matrix: fmpq_mat) -> fmpq_mat:
-    """Return the matrix times the positive number that makes its entries integers without a common divisor."""
+    """Return a matrix scaled by one positive number to integers without a common divisor."""
     return fmpq_mat(matrix.nrows(), matrix.ncols(), _lowest(matrix))
 
 
@@ -112,7 +111,7 @@ def _lowest(matrix: fmpq_mat) -> list[fmpz]:
 
 
 def modular(matrix: fmpq_mat) -> nmod_mat:
-    """Return the entries modulo `PRIME`; raise `NotExact` if it divides a denominator."""
+    """Return a rational matrix modulo `PRIME`; raise `NotExact` if `PRIME` divides a denominator."""
     numerators, denominator = matrix.numer_denom()
     if int(denominator) % PRIME == 0:
         raise NotExact(f"the prime {PRIME:,} divides a denominator: please report this machine")
@@ -120,7 +119,7 @@ def modular(matrix: fmpq_mat) -> nmod_mat:
 
 
 def residues(matrix: fmpq_mat) -> np.ndarray:
-    """Return the entries modulo `PRIME` as int64 of the same shape."""
+    """Return the entries of a rational matrix modulo `PRIME`, int64 of the same shape; raise as `modular` does."""
     entries = np.array([int(entry) for entry in modular(matrix).entries()], np.int64)
     return entries.reshape(matrix.nrows(), matrix.ncols())
 

@@ -1,7 +1,7 @@
-"""Liquid-S4: x_k = (A + diag(Bu)) x_{k−1} + Bu, the additive term tied to the multiplicative one (the paper's Eq. 4).
+"""Represent machines by Liquid-S4, x_k = (A + diag(Bu)) x_{k−1} + Bu, where Bu occurs twice (the paper's Eq. 4).
 
-With A diagonal this is a diagonal input-dependent layer and cannot represent what such a layer cannot (Proposition 2).
-With A dense, T6 of docs/theory.md gives a sufficient condition and the weights. Where neither decides, the answer is
+With diagonal A this is a diagonal input-dependent layer and represents no more than such layers do (Proposition 2).
+With dense A, T6 of docs/theory.md gives a sufficient condition and the weights. If neither decides, the answer is
 *unknown*.
 """
 
@@ -26,12 +26,12 @@ Vector = tuple[Fraction, ...]
 
 @dataclass(frozen=True)
 class LiquidWitness(CertifiedAnswer, AffineWitness):
-    """Rational weights of a Liquid-S4 layer: A, Bu for each letter, and the vector of each state.
+    """A Liquid-S4 layer with rational weights that represents the machine.
 
     Args:
-        A: d rows of d numbers.
-        B: for each letter d numbers.
-        vectors: for each state d numbers; the start state's is x₀.
+        A: the matrix, d rows of d numbers.
+        B: the vector Bu of each letter, d numbers.
+        vectors: the vector of each state, d numbers; that of the start is x₀.
     """
 
     answer: ClassVar[str] = "yes"
@@ -45,12 +45,18 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def is_exact(self) -> bool:
-        """Whether all weights are dyadic fractions, which floating point represents exactly."""
+        """Whether every step is exact in float64: all weights are dyadic, and the sums of a step fit 53 bits."""
         numbers = [x for rows in (self.A, self.B, self.vectors) for row in rows for x in row]
-        return all(x.denominator & (x.denominator - 1) == 0 for x in numbers)
+        if not numbers or any(x.denominator & (x.denominator - 1) for x in numbers):
+            return not numbers
+        # Products are multiples of 2^-2e, and no partial sum of A x + diag(B) x + B is larger than the bound.
+        unit = Fraction(1, max(x.denominator for x in numbers) ** 2)
+        shift, reach = (max(abs(x) for row in rows for x in row) for rows in (self.B, self.vectors))
+        bound = (max(sum(map(abs, row)) for row in self.A) + shift) * reach + shift
+        return bound < 2**53 * unit
 
     def tables(self) -> AffineTables:
-        """Return one block with A(a) = A + diag(B_a), v(a) = B_a."""
+        """Return the tables of one block in float64, with A(a) = A + diag(B_a) and v(a) = B_a."""
         parts = (self.A, self.B, self.vectors)
         A, B, x = (np.array([[float(c) for c in row] for row in rows]) for rows in parts)
         d, n_letters = self.dimension, len(self.machine.alphabet)
@@ -68,10 +74,11 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
 
 def tie_channels(channels: tuple[ScalarChannel, ...], machine: MooreMachine) -> LiquidWitness | Unknown:
-    """Return a diagonal Liquid-S4 layer from the entries of a diagonal layer, if each entry can be tied.
+    """Return a diagonal Liquid-S4 layer with the entries of a diagonal layer, or `Unknown` if an entry cannot be tied.
 
-    An entry f with multiplier χ and shift v, moved to f + t, has shift v(a) + t (1 − χ(a)). It is tied when that equals
-    χ(a) − α for some α, so v must be a combination c₁ χ + c₀ over the letters; then t = c₁ − 1 and α = 1 − c₁ − c₀.
+    An entry f with multiplier χ and shift v, moved to f + t, has the shift v(a) + t (1 − χ(a)). It is tied if this
+    equals χ(a) − α for some α. So v must be a combination c₁ χ + c₀ over the letters; then t = c₁ − 1 and
+    α = 1 − c₁ − c₀.
     """
     family = "liquid-s4-diagonal"
     tied: list[tuple[Fraction, list[Fraction], list[Fraction]]] = []
@@ -106,9 +113,9 @@ def tie_channels(channels: tuple[ScalarChannel, ...], machine: MooreMachine) -> 
 
 
 def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
-    """Return the Liquid-S4 layer of T6, whose matrix A is dense.
+    """Return the Liquid-S4 layer of T6 with a dense matrix A, or `Unknown` if its hypotheses do not hold.
 
-    If the M_a − M_b commute and are diagonalisable, then with their eigenbasis P:
+    If the differences M_a − M_b of the letters' one-hot matrices commute and are diagonalisable, with eigenbasis P:
 
     N_a = P⁻¹ M_a P,  Bu = N_a 1 − 1,  A = N_{a₀} − diag(N_{a₀} 1 − 1),  x_q = P⁻¹ e_q − 1.
     """
@@ -138,7 +145,7 @@ def _matrix(row: np.ndarray) -> np.ndarray:
 
 
 def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
-    """Return rows of common eigenvectors with integer eigenvalues, or None if these do not span."""
+    """Return a basis (n, n) of common eigenvectors with integer eigenvalues, or None if these do not span."""
     spaces = [np.eye(n, dtype=int).astype(object)]
     for matrix in differences:
         parts: list[np.ndarray] = []

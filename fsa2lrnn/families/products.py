@@ -1,7 +1,7 @@
 """Products of factors I − β k kᵀ with a bound on their number and on β: DeltaNet, DeltaProduct (T7, T36, T54).
 
-With β < 2 a factor makes every vector shorter that it does not fix. T54: on differences of states each letter is then a
-projection plus a nilpotent map of its kernel. In coordinates where the nilpotent maps are small, such letters are
+With β < 2 a factor shortens every vector that it does not fix. T54: on differences of states each letter is then a
+projection plus a nilpotent map of its kernel. In coordinates in which the nilpotent maps are small, such letters are
 products of factors with β ≤ 1.
 """
 
@@ -27,16 +27,15 @@ from fsa2lrnn.families.modules import Module, functions_module, restricted, spin
 
 @dataclass(frozen=True)
 class HouseholderProducts:
-    """All layers whose A_a are, in each head, products of factors I − β k kᵀ with |k| = 1; any sizes, any v_a.
+    """The family of layers with any v_a whose A_a are, in each head, products of factors I − β k kᵀ with |k| = 1.
 
     DeltaNet has one factor per letter, DeltaProduct several. With β at most 1 no factor has a negative eigenvalue.
 
     Args:
-        factors: the most per letter and head; None for any number.
+        factors: the largest number of factors per letter and head; None for any number.
         beta: the closed range of β: (0, h) with 1 ≤ h ≤ 2. A sigmoid reaches the ends of its range only by rounding.
 
-    Raises:
-        UnsupportedFormat: for other numbers.
+    Raises `UnsupportedFormat` for other values.
 
     >>> HouseholderProducts(2, (0, 1)).name
     'householder(2,[0,1])'
@@ -71,14 +70,17 @@ class HouseholderProducts:
 
     @property
     def form(self) -> Family | None:
-        """The family of the matrices on differences of states; None where no equations between words follow."""
+        """The family to which the matrices belong on differences of states; None if it forces no equations."""
         if self.factors == 1:  # symmetric
             return Family("any", "[-1,1]") if self.has_reflections else Family("commuting", "[0,1]")
         return None if self.has_reflections else Family("paracontracting")
 
 
 def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> HouseholderWitness | None:
-    """Return factors with β ≤ 1 from the functions (k, n) that vanish on the W of "paracontracting", or None."""
+    """Return a witness with β ≤ 1 by T54, or None if its construction does not apply.
+
+    `functions`, integers (k, n), are a basis of those that vanish on the W of the family "paracontracting".
+    """
     adapted = _adapted(machine.delta, functions)
     if adapted is None:
         return None
@@ -107,10 +109,10 @@ def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> Ho
 
 
 def _adapted(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, list[int], list[np.ndarray]] | None:
-    """Return functions (d, n), zero at state 0, each either fixed by a letter or mapped to functions of higher levels.
+    """Return functions (d, n), zero at state 0, that each letter fixes or maps to functions of higher levels.
 
-    Also returns their levels and one matrix (d, d) per letter. Level i + 1 is what the nilpotent parts of letters
-    make of level i. None if the projections do not commute or the levels do not end.
+    Also returns their levels and one matrix (d, d) per letter. The nilpotent parts of letters map level i to level
+    i + 1. The result is None if the projections do not commute or the levels do not end.
     """
     module = functions_module(delta)
     rows = linear.matrix(basis_zero_at(functions, 0)[:, 1:].tolist(), module.dimension)
@@ -142,8 +144,9 @@ def _adapted(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, list
 def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] | None:
     """Return sparse keys and rates of factors whose product is A; None if its nilpotent part is not small enough.
 
-    With k = e − 2h, h ⊥ e, and x zero at e, I − ½ k kᵀ writes h·x there and takes 2 (h·x) h from the rest. Each row
-    is written to its coordinate, which is erased before, or if rows are still to read that, to a spare one and moved.
+    For k = e − 2h with h ⊥ e, and x zero at e, I − ½ k kᵀ writes h·x at e and subtracts 2 (h·x) h from the rest. Each
+    row is written to its coordinate after that is erased. If other rows still have to read this coordinate, the row is
+    written to a spare one and moved later.
     """
     one, half, d = Fraction(1), Fraction(1, 2), len(A)
     erased = [i for i in range(d) if A[i, i] != 1]
@@ -163,7 +166,8 @@ def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] 
             return None
         key: dict[int, Fraction | int] = {target: 1}
         factors.append((key | {j: -2 * x for j, x in enumerate(h) if x}, half))
-        rows = {j: row + h * (2 * (h @ row) / (1 - 2 * size)) for j, row in rows.items()}  # as read from what is left
+        # The remaining rows read the changed vector.
+        rows = {j: row + h * (2 * (h @ row) / (1 - 2 * size)) for j, row in rows.items()}
     factors.extend(({i: 1}, one) for i in erased)
     for i, spare in copies:
         factors.extend([({i: 1, spare: -1}, half), ({spare: 1}, one)])

@@ -1,7 +1,7 @@
-"""The answers to "can this family represent this machine?": each carries its evidence and checks it.
+"""The answers of `families.represent`, which carry their evidence and check it.
 
-All are about *representation*: one vector per state of the minimal machine, exact arithmetic, any read-out (T5 of
-docs/theory.md names other notions).
+All concern *representation*: one vector per state of the minimal machine, exact arithmetic, any read-out. T5 of
+docs/theory.md names other notions.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
 
 @dataclass(frozen=True)
 class FamilyAnswer(Brief):
-    """The base class of answers on a machine and a family; a notebook shows them as cards.
+    """The base class of answers on a machine and a family.
 
     Args:
         machine: the minimal machine.
-        family: its name in `families.FAMILIES`, or that of a user-defined family.
+        family: the name of the family.
     """
 
     answer: ClassVar[str]
@@ -53,24 +53,23 @@ class FamilyAnswer(Brief):
 
 
 class CertifiedAnswer(FamilyAnswer):
-    """An answer with a certificate."""
+    """An answer with a certificate that is checked independently."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return a certificate that `recheck` accepts."""
+        """Return the certificate, a JSON object that `recheck` accepts."""
         raise NotImplementedError
 
     def check(self) -> str:
-        """Return what the certificate proves, by `recheck`, which shares no code with the search.
+        """Check the certificate by `recheck`, which shares no code with the search; return the claim that it proves.
 
-        Raises:
-            recheck.RejectedCertificate: if the certificate is wrong.
+        Raises `recheck.RejectedCertificate` if the certificate is wrong.
         """
         return recheck(self.to_json())
 
 
 @dataclass(frozen=True)
 class Term(Brief):
-    """coefficient × the equation x_{su} − x_{tu} − x_{su'} + x_{tu'} = 0, after the word `then`.
+    """A multiple of the equation x_{su} − x_{tu} − x_{su'} + x_{tu'} = 0, of states s, t and words u, u', after `then`.
 
     For Liquid-S4 with dense A, `words` are the six of `identities.commutator`, and the equation has twelve vectors.
     """
@@ -90,8 +89,8 @@ class Impossibility(CertifiedAnswer):
         states: two states that would have to share one vector.
         separator: a word that separates them, as letter numbers.
         terms: equations forced by the family that add up to x_p − x_q = 0.
-        words: the shortest four-word certificate, if one was found; None proves nothing.
-        obstruction: dimension of W, and of the space of all differences.
+        words: the shortest four-word certificate that was found, or None, which proves nothing.
+        obstruction: the dimensions of W and of the space of all differences.
     """
 
     answer: ClassVar[str] = "no"
@@ -103,7 +102,7 @@ class Impossibility(CertifiedAnswer):
 
     @property
     def four_words(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...], tuple[Hashable, ...]] | None:
-        """The words p, u, u' in letters: u and u' force x_{pu} − x_{pu'} = x_u − x_u', and the machine violates it."""
+        """The words p, u, u' in letters: the machine violates the forced equation x_{pu} − x_{pu'} = x_u − x_u'."""
         if self.words is None:
             return None
         prefix, u, other = (
@@ -185,12 +184,12 @@ class Impossibility(CertifiedAnswer):
 
 @dataclass(frozen=True)
 class Witness(CertifiedAnswer):
-    """Weights of a layer of the family that represents the machine, exact.
+    """A layer of the family that represents the machine, given by its exact weights.
 
     Args:
-        form: diagonal entries (a complex one is a rotation in two real dimensions), or the integer matrix and vectors
-            of an input-independent layer.
-        obstruction: dimension of W, and of the space of all differences.
+        form: the diagonal entries (a complex one is a rotation in two real dimensions), or the integer matrix and
+            vectors of an input-independent layer.
+        obstruction: the dimensions of W and of the space of all differences.
     """
 
     answer: ClassVar[str] = "yes"
@@ -204,7 +203,7 @@ class Witness(CertifiedAnswer):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the weights are integers, so all operations are exact in floating point; else there are rotations."""
+        """Whether the weights are integers, so that floating point is exact below 2⁵³; else there are rotations."""
         return isinstance(self.form, Affine) or all(channel.is_integer for channel in self.form)
 
     def explain(self) -> str:
@@ -236,7 +235,7 @@ class Witness(CertifiedAnswer):
 
 @dataclass(frozen=True)
 class Unknown(FamilyAnswer):
-    """The answer without a witness and a certificate: what was tried, and what would decide the question."""
+    """An open answer, without a witness or a certificate; `reason` says what was tried."""
 
     answer: ClassVar[str] = "unknown"
     reason: str
@@ -246,7 +245,7 @@ class Unknown(FamilyAnswer):
 
 
 def certificate_header(machine: MooreMachine, family: str, verdict: str) -> dict[str, Any]:
-    """Return the fields common to all certificates: the claim and the machine."""
+    """Return the fields common to all certificates: format, version, family, verdict and machine."""
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -272,10 +271,10 @@ class AffineTables:
     """The matrices and shifts of a layer per letter, and the vector of each state, in float64.
 
     Args:
-        A: shape (|Σ|, H, b, b), blocks padded with zeros to the largest.
-        v: shape (|Σ|, H, b).
-        x: shape (n, H, b); the start state's is x₀.
-        block_sizes: H sizes.
+        A: the matrices, shape (|Σ|, H, b, b), with blocks padded with zeros to the largest.
+        v: the shifts, shape (|Σ|, H, b).
+        x: the vectors, shape (n, H, b); that of the start state is x₀.
+        block_sizes: the H sizes.
     """
 
     A: np.ndarray
@@ -285,10 +284,7 @@ class AffineTables:
 
 
 class AffineWitness:
-    """A witness whose layer is x ↦ A_a x + v_a: `lower.witness` builds a network from it.
-
-    `machine`: the minimal machine.
-    """
+    """A base class of witnesses whose layer is x ↦ A_a x + v_a, from which `lower.witness` builds a network."""
 
     machine: MooreMachine
 
@@ -298,19 +294,19 @@ class AffineWitness:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the tables are integers, which makes float arithmetic exact in the range where all integers exist."""
+        """Whether the tables are integers, so that floating point is exact below 2⁵³."""
         tables = self.tables()
         return not ((tables.A % 1).any() or (tables.v % 1).any() or (tables.x % 1).any())
 
 
 @dataclass(frozen=True)
 class HeadTables:
-    """The keys per letter and head, with heads padded with zeros to the largest.
+    """The keys of a layer's Householder factors in float64, with heads padded with zeros to the largest.
 
     Args:
-        keys: of the factors I − k kᵀ, the first applied first, zero for none: (|Σ|, H, m, b).
-        shifts: what is added after them: (|Σ|, H, b).
-        vectors: one per state: (n, H, b).
+        keys: the keys k of the factors I − k kᵀ in the order of application, zero for none, shape (|Σ|, H, m, b).
+        shifts: the vectors added after the factors, shape (|Σ|, H, b).
+        vectors: the vectors of the states, shape (n, H, b).
     """
 
     keys: np.ndarray
@@ -319,10 +315,7 @@ class HeadTables:
 
 
 class HeadsWitness:
-    """A witness whose layer has heads of Householder factors, from which `lower.witness` builds a network.
-
-    `machine`: the minimal machine.
-    """
+    """A base class of witnesses with heads of Householder factors, from which `lower.witness` builds a network."""
 
     machine: MooreMachine
 

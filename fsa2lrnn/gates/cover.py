@@ -1,10 +1,10 @@
-"""Covers of a labelled table by few boxes: two-level minimisation of a function of many-valued coordinates.
+"""Cover a labelled table by few boxes: two-level minimisation of a function of many-valued coordinates.
 
 A box is a product of sets of values, one set per coordinate, and becomes one hidden unit of a gate (docs/theory.md §6).
-Two-level minimisation is NP-hard; the best of three greedy methods is taken for each label: *merge* the keys and then
-boxes that differ in one coordinate only; *split* the table by a decision tree (Breiman et al. 1984) and merge its
-leaves; *grow* boxes from single keys as long as they contain no key of another label, also over unused combinations of
-values (Espresso, Brayton et al. 1984).
+Two-level minimisation is NP-hard, so the best of three greedy covers is taken for each label: *merge* starts from the
+keys and joins boxes that differ in one coordinate only; *split* merges the leaves of a decision tree (Breiman et al.
+1984); *grow* enlarges boxes from single keys, also over unused combinations of values, as long as they contain no key
+of another label (Espresso, Brayton et al. 1984).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ Box = tuple[tuple[frozenset[int] | None, ...], int]
 
 
 def boxes(keys: np.ndarray, labels: np.ndarray) -> tuple[list[Box], int]:
-    """Return boxes for all labels except the default, which is the label that needs the most boxes.
+    """Return a cover of a labelled table by boxes, without the label that needs the most boxes (the default).
 
-    Every key of another label is in exactly one box, which has its label; keys of the default label are in none.
+    Every key with another label is in exactly one box, which has its label; keys with the default label are in none.
     Rows that are not in the table may be in any box.
 
     Args:
@@ -28,7 +28,8 @@ def boxes(keys: np.ndarray, labels: np.ndarray) -> tuple[list[Box], int]:
         labels: int, shape (R,).
 
     Returns:
-        The boxes, (a set per coordinate, or None if all values of the table are in it; label), and the default label.
+        The boxes, pairs of a tuple and a label, and the default label. The tuple has a set of values for each
+        coordinate, or None for all values in the table.
 
     Raises `InvalidMachine` if a key occurs twice.
 
@@ -65,7 +66,7 @@ _MAX_SEEDS = 6
 
 
 class Table:
-    """The keys by coordinate; the values of all coordinates have consecutive indices, so a box is a mask of values."""
+    """The keys of a table, int (R, J); the values of all coordinates have indices, so that a box is a mask of these."""
 
     def __init__(self, keys: np.ndarray) -> None:
         self.keys = keys
@@ -76,7 +77,10 @@ class Table:
         self.work = _WORK
 
     def cover(self, good: np.ndarray, enough: int | None) -> list[Sets]:
-        """Return boxes that contain each key in `good` once and no other key; may stop early at `enough` boxes."""
+        """Return boxes that contain each key of the mask `good`, bool (R,), once, and no other key.
+
+        Growing is given up as soon as it seems to need more than `enough` boxes.
+        """
         points = [tuple(frozenset([x]) for x in row) for row in self.keys[good].tolist()]
         leaves = [self._sets(box) for box in self._leaves(good)]
         best = min(merge(points), merge(leaves), key=len)
@@ -218,7 +222,7 @@ class _GrowingBox:
 
 
 def merge(boxes: list[Sets]) -> list[Sets]:
-    """Return disjoint boxes with the same union, after joining boxes that differ in one coordinate only.
+    """Return boxes with the same union, after joining boxes that differ in one coordinate only.
 
     >>> [[sorted(s) for s in box] for box in merge([(frozenset({x}), frozenset({y})) for x in (0, 1) for y in (0, 1)])]
     [[[0, 1], [0, 1]]]

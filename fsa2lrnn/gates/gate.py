@@ -1,6 +1,6 @@
-"""Gates Linear–ReLU–Linear over the integers: the part of a layer that reads the token and lower layers.
+"""Integer gates, the part of a layer that reads the token and lower layers, and their synthesis from tables.
 
-y = W₂ relu(W₁ u + b₁) + b₂                                                 (the paper's Eq. 5, docs/theory.md §6)
+y = W₂ relu(W₁ u + b₁) + b₂                                              (the paper's Eq. 5, docs/theory.md §6)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _EXACT = 2**53  # up to here float64 holds every integer
 
 @dataclass(frozen=True, eq=False)
 class ReluGate:
-    """y = W₂ relu(W₁ u + b₁) + b₂ with integers; d, the number of hidden units, may be 0.
+    """An integer gate y = W₂ relu(W₁ u + b₁) + b₂ with d hidden units; d may be 0.
 
     Args:
         W1: int, shape (d, D).
@@ -27,8 +27,7 @@ class ReluGate:
         W2: int, shape (E, d).
         b2: int, shape (E,).
 
-    Raises:
-        InvalidMachine: if the shapes do not agree, or an entry is not an integer.
+    Raises `InvalidMachine` if the shapes do not agree, or an entry is not an integer.
 
     >>> conjunction = ReluGate(np.array([[1, 1]]), np.array([-1]), np.array([[5]]), np.array([2]))
     >>> conjunction(np.array([[0, 1], [1, 1]])).tolist()
@@ -71,7 +70,7 @@ class ReluGate:
         return len(self.W1)
 
     def __call__(self, u: np.ndarray) -> np.ndarray:
-        """Return y exactly: int (…, D) -> int64 (…, E). Raises `NotExact` if sums could exceed 2⁵³."""
+        """Return y exactly: int (…, D) -> int64 (…, E). Raises `NotExact` if sums could reach 2⁵³."""
         self.check_exact(int(np.abs(u).max(initial=0)))
         W1, b1, _, _ = self.weights
         return self.finish(u.astype(np.float64) @ W1.T + b1).astype(np.int64)
@@ -83,12 +82,12 @@ class ReluGate:
         return W1, b1, W2, b2
 
     def finish(self, h: np.ndarray) -> np.ndarray:
-        """Return y from W₁ u + b₁, float64: (…, d) -> (…, E)."""
+        """Return the output y = W₂ relu(h) + b₂ for hidden units h = W₁ u + b₁: float64 (…, d) -> (…, E)."""
         _, _, W2, b2 = self.weights
         return np.maximum(h, 0) @ W2.T + b2
 
     def check_exact(self, largest: int) -> None:
-        """Raise `NotExact` unless all sums stay below 2⁵³ for inputs whose entries are at most `largest`."""
+        """Raise `NotExact` unless all sums stay below 2⁵³ for inputs of absolute value at most `largest`."""
         slope, offset = self._growth
         if (bound := slope * largest + offset) >= _EXACT:
             raise NotExact(f"inputs up to {largest} make sums of up to {bound:.3g} in a gate: float64 is exact to 2^53")
@@ -103,7 +102,7 @@ class ReluGate:
         )
 
     def largest_sum(self, u: np.ndarray) -> int:
-        """Return the largest absolute value that a partial sum in any order can reach: int (…, D) -> int.
+        """Return a bound on the absolute value of partial sums, in any order, on inputs u: int (…, D) -> int.
 
         >>> gate = ReluGate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3]))
         >>> gate.largest_sum(np.array([[1, 1]]))
@@ -122,7 +121,7 @@ _ROWS = 65_536  # keys per batch of the check
 
 @dataclass(frozen=True)
 class Coordinate:
-    """A coordinate of a gate's input with `n_values` values, one-hot; `omits_zero` drops the feature of value 0."""
+    """A coordinate of a gate's input, one-hot in `n_values` features; `omits_zero` leaves out that of value 0."""
 
     n_values: int
     omits_zero: bool = False
@@ -134,7 +133,7 @@ class Coordinate:
 
 
 def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
-    """Return the 0/1 features of rows of values, coordinates in order: int (R, J) -> int8 (R, D).
+    """Return the 0/1 features of rows of J coordinates, concatenated: int (R, J) -> int8 (R, D).
 
     >>> features(np.array([[1, 2], [0, 0]]), [Coordinate(2), Coordinate(3, omits_zero=True)]).tolist()
     [[0, 1, 0, 1], [1, 0, 0, 0]]
@@ -147,19 +146,20 @@ def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
 
 
 def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> ReluGate:
-    """Return a gate with few units whose output at the features of each key is its target; other inputs are free.
+    """Return a gate with few units whose output at the features of each key is its target (docs/theory.md §6).
 
     A coordinate with values 0 … m−1 is encoded as m one-hot features, or m − 1 without the feature of 0. The indicator
-    of a set S of values is affine in them, Σ_{i∈S} f_i or 1 − Σ_{i∉S} f_i, and for J such indicators relu(Σ_j s_j − (J
-    − 1)) is 1 if all are 1, and else 0: one unit per box. The target that needs the most units is the output bias and
-    needs none; each unit adds, in its box, the difference to another target. The result is checked on all keys.
+    of a set S of values is affine in them, Σ_{i∈S} f_i or 1 − Σ_{i∉S} f_i. For J such indicators s_j, the unit
+    relu(Σ_j s_j − (J − 1)) is 1 if all are 1, else 0: one unit per box of `boxes`. The target that needs the most boxes
+    is the output bias; each unit adds the difference between its target and this one. Other inputs may have any output.
 
     Args:
         keys: distinct rows of values, int, shape (R, J), of the J coordinates.
         targets: small integers, shape (R, E).
 
     Raises:
-        NotExact: if a sum could exceed 256, beyond which bfloat16 rounds, or an output is wrong.
+        InvalidMachine: if a key occurs twice.
+        NotExact: if a sum could exceed 256, beyond which bfloat16 rounds, or the final check finds a wrong output.
 
     >>> gate = synthesise(np.array([[0], [1], [2]]), np.array([[5], [5], [7]]), [Coordinate(3)])
     >>> gate.n_units, gate(np.eye(3, dtype=int)).tolist()

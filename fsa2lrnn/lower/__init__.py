@@ -1,4 +1,4 @@
-"""From exact tables to the network: a `Recurrence` (`lower`, `compile_machine`), or the witness of a family."""
+"""Lower exact tables to a network: those of a `Recurrence` (`lower`), or of a family's witness (`lower_witness`)."""
 
 from fsa2lrnn.lower.harden import harden
 from fsa2lrnn.lower.recurrence import DTYPES, compile_machine, lower

@@ -1,4 +1,4 @@
-"""Conversion of a layer of one-hot columns to an automaton: index tables of the joint states of its heads (T50)."""
+"""Convert a layer with one-hot columns to an automaton: index tables of the joint states of its heads (T50)."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Joint = tuple[int, ...]  # one state per head
 
 
 class Heads(NamedTuple):
-    """The automata of a layer's blocks over the letters.
+    """The automata of a layer's H blocks.
 
     Args:
-        next_state: int64 (|Σ|, H, b).
-        start: int64 (H,).
+        next_state: the state after each letter, for each head and state, int64 (|Σ|, H, b).
+        start: the start state of each head, int64 (H,).
     """
 
     next_state: np.ndarray
     start: np.ndarray
 
     def states(self, tokens: np.ndarray) -> np.ndarray:
-        """Return the states before the first letter and after each: int64 (B, T) -> (B, T+1, H)."""
+        """Return the states before and after each letter of a batch of words: int64 (B, T) -> (B, T+1, H)."""
         heads, q = np.arange(len(self.start)), np.broadcast_to(self.start, (len(tokens), len(self.start)))
         after = [q]
         for letters in tokens.T:
@@ -41,7 +41,7 @@ class Heads(NamedTuple):
 
 
 def heads_of(model: LRNN) -> Heads:
-    """Return the automata of a model of one layer over letters with the column rule "onehot".
+    """Return the automata of the heads of a one-layer model with the column rule "onehot".
 
     Raises `UnsupportedFormat` for any other model.
     """
@@ -63,9 +63,8 @@ def joint_machine(
 ) -> MooreMachine:  # fmt: skip
     """Return the reachable part of the direct product of the selected heads, labelled with the joint states.
 
-    `output` gives the output of each joint state; without it, the output is the state itself.
-
-    Raises `BudgetExceeded` beyond `max_states`.
+    `output` maps joint states to outputs; if None, the output is the joint state itself. Raises `BudgetExceeded` for
+    more than `max_states` states.
     """
     columns = np.array(selected, np.int64)
     tables = {letter: table[columns] for letter, table in zip(alphabet, heads.next_state, strict=True)}
@@ -79,14 +78,14 @@ def joint_machine(
 
 
 def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
-    """Return a model of one-hot columns in compiled form: the same output indices on every word, by index tables.
+    """Return the index tables of a model with one-hot columns, as a model with the same outputs on every word (T50).
 
-    Its states are the joint states of all heads that are reachable from the start, in the order of `joint_machine`. The
-    output of a state is the largest of the read-out's logits there.
+    Its states are the reachable joint states of all heads. The output of a state is the one with the largest logit of
+    the model's own read-out.
 
     Raises:
         UnsupportedFormat: for a model that is not one layer over letters with the column rule "onehot".
-        BudgetExceeded: if more than `max_states` are reachable; prune heads first.
+        BudgetExceeded: if more than `max_states` joint states are reachable; prune heads first.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
@@ -103,7 +102,7 @@ def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
 
 @torch.no_grad()
 def output_numbers(model: LRNN, states: Sequence[Joint]) -> list[int]:
-    """Return the index of the output in each joint state, computed by the model's own read-out."""
+    """Return the output index of each joint state, computed by the model's own read-out."""
     affine = switched(model)
     x = torch.zeros(len(states), *affine.x0.shape, dtype=affine.dtype)
     x.scatter_(-1, torch.tensor(states)[..., None], 1)

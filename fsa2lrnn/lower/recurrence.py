@@ -1,4 +1,4 @@
-"""Lowering of exact tables to a network, `Recurrence` → `LRNN`, and the user-facing function `compile_machine`."""
+"""Lower a `Recurrence` to an `LRNN`, and compile a machine into one (`compile_machine`)."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def compile_machine(
             below; "auto", the cheaper of the two (`choice.choose` gives the reason).
         max_block: the largest block allowed; if None, the one-hot form uses as large blocks as it needs, and a cascade
             splits its components down to 8 states, which a fibre code may increase.
-        token_shift: whether a layer may also read its previous input (initially that of x₀). Cascades use it if they
-            need it, and their blocks grow without it. The one-hot form never needs it.
+        token_shift: whether a layer may also read its previous input (at first, the initial states below). Cascades use
+            it if they need it, and without it their blocks may be larger. The one-hot form never needs it.
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.
         layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states per block).
         normalisation: the column rule of the model, "clip" or "none", for one-hot forms without scalar channels also
@@ -52,11 +52,11 @@ def compile_machine(
         An `LRNN` of the class that is trained, its weights set. An index layout has no weights to train.
 
     Raises:
-        NotExpressible: if blocks of at most `max_block` do not suffice, for `normalisation="paper"`, or for resets
-            under "onehot".
+        NotExpressible: if blocks of at most `max_block` do not suffice, for dense weights under the rule "paper", or
+            for resets under "onehot".
         NotExact: if a cascade's gates need integers that `dtype` does not hold.
         BudgetExceeded: if dense weights are requested and do not fit.
-        UnsupportedFormat: for an unknown form, layout, dtype or normalisation.
+        UnsupportedFormat: for an unknown form, layout, dtype or, with dense weights, normalisation.
 
     >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
     >>> model.transduce([1, 0, 1]), model.layers[0].block_sizes
@@ -73,9 +73,12 @@ def compile_machine(
 def lower(
     recurrence: Recurrence, dtype: torch.dtype = torch.float32, normalisation: str = "clip", p: float = 1.2
 ) -> LRNN:
-    """Return the network with the tables of `recurrence` as its weights.
+    """Return the network whose weights are the tables of a recurrence; other arguments as for `compile_machine`.
 
-    Raises the errors of `compile_machine`, and `NotExact` for a stack with sums of integers that `dtype` does not hold.
+    Raises `UnsupportedFormat`, `NotExpressible` and `NotExact` as `compile_machine` does.
+
+    >>> lower(compile_recurrence(MooreMachine([[0, 1], [1, 0]], [False, True]))).transduce([1, 0, 1])
+    [True, True, False]
     """
     if dtype not in DTYPES:
         raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")
@@ -97,8 +100,8 @@ def _lower_dense(
 ) -> LRNN:
     """Return the network of a single layer.
 
-    With one-hot embeddings of cells each gate is a table lookup, since relu(I e_c) selects column c of the second
-    matrix, which holds A[c] or v[c].
+    Cells have one-hot embeddings e_c, and relu(I e_c) selects column c of a gate's second matrix, which holds A[c] or
+    v[c].
     """
     n_cells = len(layer.A)
     model = LRNN(
@@ -124,9 +127,9 @@ def _lower_dense(
 def _lower_stack(
     recurrence: Recurrence, stack: GatedStack, readout: DenseReadout, dtype: torch.dtype, normalisation: str, p: float
 ) -> LRNN:
-    """Return the network of a stack, gate for gate.
+    """Return the network of a stack, with the stack's own gates.
 
-    With connection "concat" and one-hot embeddings of cells its layers read the inputs of the stack's gates.
+    With connection "concat" and one-hot embeddings of cells, the layers have the same inputs as these gates.
     """
     gates: dict[str, ReluGate] = {"readout": readout}
     is_hard = normalisation == "onehot"
@@ -175,7 +178,7 @@ def _check_maps(has_resets: bool) -> None:
 
 
 def values(gate: ReluGate) -> Values:
-    """Return the weights of an integer gate as tensors, as `Gate.set` takes them."""
+    """Return the weights of an integer gate as tensors by name, the argument of `Gate.set`."""
     of_units = {"W1": gate.W1, "b1": gate.b1, "W2": gate.W2} if gate.n_units else {}
     return {name: torch.tensor(part) for name, part in {**of_units, "b2": gate.b2}.items()}
 

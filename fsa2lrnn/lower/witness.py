@@ -1,8 +1,8 @@
-"""Lowering of affine tables with one vector per state to a network: any `Witness` of `families` as an `LRNN`.
+"""Lower the witnesses of `families`, affine tables with one vector x_q per state q, to an `LRNN`.
 
 The layer's gates look up A(a) and v(a) by letter; an input-independent A is the gate's bias. The read-out MLP projects
-the state to a line, t = c·x, on which all x_q are distinct, and has a hat function at each: with gap g between
-neighbours, relu(s + 1) − 2 relu(s) + relu(s − 1), s = (t − t_q)/g, is 1 at t_q and 0 at all others.
+the state to a line, t = c·x, on which all t_q = c·x_q are distinct, and has a hat function for each: for the smallest
+gap g and s = (t − t_q)/g, relu(s + 1) − 2 relu(s) + relu(s − 1) is 1 at t_q and 0 at all others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PROJECTIONS = 200  # directions that are tried for a projection with a large ga
 
 @singledispatch
 def lower_witness(witness: object) -> LRNN:
-    """Return the network that a witness of `families.represent` describes, in float64, for blocks in float32.
+    """Return the network that a witness of `families.represent` describes: float64, or float32 for a `BlockWitness`.
 
     Raises:
         NotExact: if integers are too large for float64.
@@ -102,7 +102,7 @@ def _(witness: HeadsWitness) -> LRNN:
 
 
 def safe_length(witness: Witness | AffineWitness) -> int | None:
-    """Return a length up to which the network of `lower_witness` is correct on every word; None for every length.
+    """Return a length up to which the network of `lower_witness` is correct on every word, or None for all lengths.
 
     Integer weights are exact. For rotations let u = 2⁻⁵³, R and V bounds on the states and on |v| (sums of the absolute
     values of their coefficients), and m the largest number of coefficients. A weight is such a sum, with error at most
@@ -168,7 +168,11 @@ def _largest_sum(numbers: Sequence[Sequence[int]]) -> float:
 
 
 def lower_affine(tables: AffineTables, machine: MooreMachine, is_integer: bool) -> LRNN:
-    """Return an LRNN in float64 whose layer has these tables and whose read-out maps each vector to its output."""
+    """Return a float64 LRNN whose layer has these tables, and whose read-out maps the vector of a state to its output.
+
+    `is_integer` requires integer vectors and makes the read-out integer. Raises `NotExact` if no projection separates
+    the vectors.
+    """
     n_letters = len(machine.alphabet)
     flat = torch.tensor(tables.A.reshape(n_letters, -1))
     is_constant = not (flat - flat[0]).any()
@@ -241,9 +245,9 @@ def _channel_tables(channels: Sequence[ScalarChannel], machine: MooreMachine) ->
 
 
 def _projection(points: np.ndarray, is_integer: bool) -> tuple[np.ndarray, float]:
-    """Return a direction c whose projection separates the points (n, d), and its smallest gap; deterministic.
+    """Return a direction c (d,) whose projection separates the points (n, d), and the smallest gap between projections.
 
-    For integer points c is integer and the gap is 1, so that the read-out computes in integers.
+    For integer points, c has integers and the gap is given as 1, so that the read-out computes in integers.
     """
     rng, best = np.random.default_rng(0), (np.ones(points.shape[1]), 0.0)
     for k in range(_PROJECTIONS):

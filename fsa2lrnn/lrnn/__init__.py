@@ -1,4 +1,4 @@
-"""The network, which depends on torch only: it has letters and outputs, and does not import automata."""
+"""Linear RNN models (`LRNN`) with their layers, scans and files, in PyTorch. It does not import `automata`."""
 
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.checkpoint import load, save

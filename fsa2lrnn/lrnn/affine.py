@@ -1,4 +1,4 @@
-"""One layer over letters as a switched affine system: x_k = A[a_k] x_{k-1} + v[a_k] and a read-out.
+"""Switched affine systems x_k = A[a_k] x_{k-1} + v[a_k] with a read-out: the tables of a model with one layer.
 
 The tables, one A and one v per letter, determine all outputs of such a model; the gates that computed them are not
 stored. `falsify`, `certify` and `repair` work on these numbers (§8 of docs/theory.md).
@@ -18,16 +18,18 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.scans import scan_tokens
 
 EPS = 1e-5
-"""What a LayerNorm adds to the variance."""
+"""The number that LayerNorm adds to the variance."""
 
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """Logits of a state x (d,): W2 relu(W1 y + b1) + b2, where y is x or LayerNorm(x) with ε = 10⁻⁵.
+    """A read-out from a state x (d,) to logits (|Γ|,): W2 relu(W1 y + b1) + b2, with y = x or LayerNorm(x), ε = 10⁻⁵.
 
     Args:
         W1, b1: (m, d), (m,); W2, b2: (|Γ|, m), (|Γ|,).
         norm_weight, norm_bias: (d,) each, or None for y = x.
+
+    Raises `UnsupportedFormat` for shapes that do not fit each other, or for only one of the two norm parameters.
     """
 
     W1: Tensor
@@ -54,7 +56,11 @@ class Readout:
 
     @classmethod
     def linear(cls, W: Tensor, b: Tensor) -> Readout:
-        """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z)."""
+        """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z).
+
+        >>> Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.zeros(2))(torch.tensor([3.0])).tolist()
+        [3.0, -3.0]
+        """
         eye = torch.eye(len(W), dtype=W.dtype, device=W.device)
         return cls(torch.cat([W, -W]), torch.cat([b, -b]), torch.cat([eye, -eye], dim=1), torch.zeros_like(b))
 
@@ -113,7 +119,7 @@ class SwitchedAffine:
         alphabet: Sequence[Hashable] | None = None,
         outputs: Sequence[Hashable] | None = None,
     ) -> SwitchedAffine:
-        """Return the system of these tables; letters and outputs are numbered unless symbols are passed.
+        """Return the system with these tables and this read-out; letters and outputs are 0, 1, 2, … by default.
 
         >>> sign = SwitchedAffine.of(
         ...     torch.tensor([1.0, -1.0]).reshape(2, 1, 1, 1), torch.zeros(2, 1, 1), torch.ones(1, 1),
@@ -133,7 +139,7 @@ class SwitchedAffine:
 
     @property
     def sha256(self) -> str:
-        """A digest of all numbers, their shapes and their dtype: equal for equal tables and read-outs only."""
+        """The SHA-256 of all tensors with their shapes and dtypes, in hexadecimal. It ignores signs of zeros."""
         digest = hashlib.sha256()
         for name, tensor in sorted(self._tensors().items()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -146,7 +152,7 @@ class SwitchedAffine:
         return torch.einsum("ahij,nhj->nahi", self.A, x) + self.v
 
     def run(self, tokens: Tensor) -> Tensor:
-        """Return the states along words by this device's token scan: int64 (B, T) -> (B, T, H, b)."""
+        """Return the states along words, computed by `scan_tokens`: int64 (B, T) -> (B, T, H, b)."""
         return scan_tokens(tokens, self.A, self.v, self.x0)
 
     def logits(self, x: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Checks before a verification: refuse settings that compute below a dtype's precision, and layers without proofs.
 
-That sums of integers below 2²⁴ are exact in float32 (T1, T26), and every bound on rounding, needs products of 24 bits.
-TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A processor that
-takes numbers below the smallest normal one for zero, or that does not round to the nearest number, computes other bits
-than the format has. A mode of torch may put any function in another's place.
+Bounds on rounding, and exact float32 sums of integers below 2²⁴ (T1, T26), require products with all 24 bits of the
+factors. TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A
+processor that replaces subnormal numbers by zero, or rounds in another direction, computes other bits than IEEE 754
+defines. A torch mode can replace any function.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ _ENVIRONMENT = {
     "MKL_BLAS_COMPUTE_MODE": ("", "STANDARD"),
 }
 _TINY = torch.finfo(torch.float32).tiny
-# Sums and what they round to; upwards, downwards, towards zero or with small numbers as zeros, one of them is another.
+# a, b and a + b in float32 by IEEE 754. Rounding up, down or to zero, or flushing to zero, changes one of the sums.
 _SUMS = (
     (1.0, 2.0**-25, 1.0),
     (-1.0, -(2.0**-25), -1.0),
     (1.0, 1.5 * 2.0**-24, 1 + 2.0**-23),
     (_TINY, -_TINY / 2, _TINY / 2),
 )
-_PER_THREAD = 1 << 15  # numbers from which torch shares a sum out among its threads
+_PER_THREAD = 1 << 15  # entries from which torch splits an addition among its threads
 
 
 def check_arithmetic(device: torch.device) -> None:
-    """Raise `UnsupportedFormat` with each setting that makes a device compute less exactly than the dtype."""
+    """Raise `UnsupportedFormat`, listing settings that make a device compute less exactly than the dtype, if any."""
     if faults := reductions(device):
         raise UnsupportedFormat(f"nothing is said of a model that runs so: {'; '.join(faults)}")
 
 
 def reductions(device: torch.device) -> list[str]:
-    """Return the settings that make a device compute less exactly than the dtype, each with its remedy.
+    """Return one message, with a remedy, per setting that makes the device compute less exactly than the dtype.
 
     >>> reductions(torch.device("cpu"))
     []
@@ -72,7 +72,7 @@ def _everywhere() -> Iterator[str]:
 def _precision() -> str:
     try:
         return torch.get_float32_matmul_precision()
-    except RuntimeError:  # torch does not say, once a backend has been set on its own
+    except RuntimeError:  # torch raises it if the precision of a single backend was set
         return "highest"
 
 
@@ -112,13 +112,13 @@ def _on_cuda() -> Iterator[str]:
 
 
 def check_causal(model: object) -> None:
-    """Raise `UnsupportedFormat` for a model that is not causal, with the layer that needs the whole word."""
+    """Raise `UnsupportedFormat`, naming the layer, if outputs of an `LRNN` depend on later letters."""
     if isinstance(model, LRNN) and (reason := model.not_causal) is not None:
         raise UnsupportedFormat(reason)
 
 
 def unproved(model: LRNN) -> list[str]:
-    """Return, for each layer of which nothing can be proved, its place, its name and its reason."""
+    """Return one message per layer that verifiers refuse (`Layer.unproved`), with its index, name and reason."""
     return [
         f"layers.{i} is of kind {name_of(layer)}, {reason}"
         for i, layer in enumerate(model.config.layers)
@@ -127,7 +127,10 @@ def unproved(model: LRNN) -> list[str]:
 
 
 def check_provable(model: LRNN) -> None:
-    """Raise `UnsupportedFormat` for a model that no verifier supports, and name commands that support it."""
+    """Raise `UnsupportedFormat` unless the model is a causal `LRNN` without layers that verifiers refuse.
+
+    The message names commands that support the model.
+    """
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(f"{type(model).__name__} is not an LRNN, and shows nothing of its states: {FOREIGN}")
     check_causal(model)
@@ -139,5 +142,5 @@ FOREIGN = (
     "only the outputs of a wrapped module are visible: test it with falsify and extract_learned; a layer over letters "
     "that is all in its tables comes in by LRNN.from_tables"
 )
-"""What can be asked of a module of another make."""
+"""What an error message recommends for a module that is not an `LRNN`."""
 INSTEAD = "compare and falsify run it on words, extract --method suffixes says what it seems to compute"

@@ -21,8 +21,7 @@ FORM = FileFormat("fsa2lrnn-model", 1)
 def save(model: LRNN, path: str | Path) -> None:
     """Write weights and configuration to one file, atomically; equal models give equal bytes.
 
-    Raises `UnsupportedFormat` for what is not an `LRNN` and for symbols that JSON cannot hold, `OSError` as the file
-    system does.
+    Raises `UnsupportedFormat` for a model that is not an `LRNN` and for symbols that JSON cannot hold, and `OSError`.
     """
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(
@@ -34,12 +33,12 @@ def save(model: LRNN, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> LRNN:
-    """Read a model that `save` wrote, in the dtype it was saved in, on the CPU.
+    """Return the model that `save` wrote to a file, in the dtype it was saved in, on the CPU.
 
-    No memory is allocated by the configuration's sizes before they are compared with the file's tensors.
+    Memory for the configured sizes is allocated only after they agree with the file's tensors.
 
     Raises:
-        CheckpointError: for a file that is missing, damaged, foreign, incomplete or newer than this version.
+        CheckpointError: for a file that is missing, damaged, incomplete, of another program or of another version.
         FalseDeclaration: for a user-defined layer that computes other than it declares (`check_layers`).
     """
     path = Path(path)
@@ -55,7 +54,7 @@ def load(path: str | Path) -> LRNN:
     model = LRNN(config).to(dtype)
     try:
         model.load_state_dict(tensors)
-    except RuntimeError as error:  # a table whose entries are none
+    except RuntimeError as error:  # an index table with entries out of range
         fault = " ".join(str(error).split())
         raise CheckpointError(f"{path} holds weights that no model has ({fault}): save the model again") from error
     check_layers(model)

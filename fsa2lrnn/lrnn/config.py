@@ -73,6 +73,7 @@ class LRNNConfig:
             raise UnsupportedFormat(f"p = {self.p}: a column norm needs a finite p of at least 1")
         if self.connection not in CONNECTIONS:
             raise UnsupportedFormat(f"connection {self.connection!r} is not known: one of {', '.join(CONNECTIONS)}")
+        # Combinations of fields: an index layer reads letters directly, and a residual stream has one width.
         if self.reads_letters and len(self.layers) > 1:
             raise UnsupportedFormat("an index layer reads tokens and feeds the read-out: it must be the only layer")
         if self.reads_letters and (self.token_shift or self.layer_norm or self.connection != "chain"):
@@ -93,7 +94,7 @@ class LRNNConfig:
 
     @property
     def reads_letters(self) -> bool:
-        """Whether the layer reads letters and the read-out its states, without a stream, as for an index table."""
+        """Whether the only layer reads letters and the read-out reads its state, as for an index table."""
         return any(layer.reads_letters for layer in self.layers)
 
     @property
@@ -103,7 +104,7 @@ class LRNNConfig:
 
     @property
     def entries_per_token(self) -> int:
-        """The numbers per token that the widest step stores: of one layer, its input, the read-out or the logits."""
+        """The largest count of numbers per token that a step stores: layer, input, read-out or logits."""
         if self.reads_letters:
             return len(self.outputs)
         shift = 2 if self.token_shift else 1
@@ -146,7 +147,7 @@ CONNECTIONS = ("chain", "residual", "full-residual", "concat")
 
 
 def connect(connection: str, stream: Tensor, x: Tensor, embedding_dim: int, is_last: bool) -> Tensor:
-    """Return the stream after a layer with input `stream` (…, d) and output `x` (…, H·b); `is_last`: the last layer."""
+    """Return the stream after a layer that read `stream` (…, d) and returned `x` (…, w); see `stream_widths`."""
     if connection == "concat":
         whole = torch.cat([stream, x], dim=-1)  # (…, d + H·b)
         return whole[..., embedding_dim:] if is_last else whole
@@ -170,5 +171,5 @@ def stream_widths(connection: str, embedding_dim: int, layer_widths: Sequence[in
 
 
 def adds(connection: str, is_last: bool) -> bool:
-    """Return whether outputs are added to the stream."""
+    """Return whether the outputs of the last layer, or of another one, are added to the stream."""
     return connection == "full-residual" or (connection == "residual" and not is_last)

@@ -1,4 +1,4 @@
-"""Import of models: weights of the code published with the paper, and tables of any switched affine model."""
+"""Import of models: weights of the code published with the paper, and tables of switched affine models."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ForeignWeights:
             p: the order of the column norm.
 
         Raises:
-            CheckpointError: with every weight that is missing, unknown, of a wrong shape or of another dtype.
-            UnsupportedFormat: if the symbols are not distinct, or the layers and the stream differ in width.
+            CheckpointError: with up to 20 weights that are missing, unknown, of a wrong shape or of another dtype.
+            UnsupportedFormat: if symbols are not distinct, p < 1, or the layers and the stream differ in width.
         """
         layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", str(name)))}
         ours = _names(max(1, len(layers)))
@@ -85,15 +85,15 @@ class ForeignWeights:
         normalisation: str = "none",
         p: float = 1.2,
     ) -> Self:
-        """Return a switched affine model with exactly these tables: `from_affine` of `SwitchedAffine.of`."""
+        """Return the model whose layer has exactly these tables, by `SwitchedAffine.of` and `from_affine`."""
         return cls.from_affine(SwitchedAffine.of(A, v, x0, readout, alphabet, outputs), normalisation, p)
 
     @classmethod
     def from_affine(cls, tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> Self:
         """Return the model whose layer has exactly these tables: its embedding is one-hot, so its gates are lookups.
 
-        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1; raises `CheckpointError` if
-        the column rule changes a table, or a number is not finite.
+        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1. Raises `CheckpointError` if
+        the column rule changes a table, or if a number is not finite.
 
         >>> from fsa2lrnn.lrnn import LRNN
         >>> from fsa2lrnn.lrnn.switched import switched
@@ -119,6 +119,7 @@ class ForeignWeights:
             layer_norm="readout" if readout.norm_weight is not None else False,
         )
         model = _new(cls, config, tables.dtype)
+        # One hidden unit per letter is 1 for this letter and 0 for others, so that no sum has two terms.
         model.write(
             torch.eye(n),
             [(tables.x0, {"transition": look_up(tables.A), "value": look_up(tables.v)})],
@@ -158,6 +159,7 @@ def _config(
     outputs: Sequence[Hashable] | None,
     p: float,
 ) -> LRNNConfig:
+    # The sizes of the model are those of a few weights, whose axes are checked first.
     forms = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
     for i in range(n_layers):
         forms |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}

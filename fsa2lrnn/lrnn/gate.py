@@ -1,4 +1,4 @@
-"""Gates Linear–ReLU–Linear, which compute A(u) and v(u) from an input, and logits from a state."""
+"""Gates, which compute A(u) and v(u) from an input and logits from a state: Linear–ReLU–Linear, or a table."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 GATES = ("relu", "table")
-"""Gates by name: Linear–ReLU–Linear, and free numbers for each unit vector that is read."""
+"""The kinds of gates: Linear–ReLU–Linear (`Gate`), and a trainable table of columns (`TableGate`)."""
 _TABLE_SCALE = 0.3  # deviation of a new table's numbers
 
 
 class GateWeights(NamedTuple):
-    """z ↦ W2 relu(W1 z + b1) + b2: W1 (m, d), b1 (m,), W2 (n, m), b2 (n,)."""
+    """The weights of the map z ↦ W2 relu(W1 z + b1) + b2: W1 (m, d), b1 (m,), W2 (n, m), b2 (n,)."""
 
     W1: Tensor
     b1: Tensor
@@ -25,11 +25,11 @@ class GateWeights(NamedTuple):
     b2: Tensor
 
 
-Values = Mapping[str, Tensor]  # W1, b1, W2 and b2 of a gate, those that are not zero
+Values = Mapping[str, Tensor]  # W1, b1, W2 and b2 of a gate; those that are omitted are zero
 
 
 class Gate(nn.Sequential):
-    """Linear–ReLU–Linear: (…, d) -> (…, n), by `hidden` units; parameters are named as in `nn.Sequential`.
+    """A network Linear–ReLU–Linear, (…, d) -> (…, n), with `hidden` units; parameters are named as in `nn.Sequential`.
 
     >>> gate = Gate(2, 2, 3)
     >>> gate.set(look_up(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
@@ -52,7 +52,7 @@ class Gate(nn.Sequential):
         return len(self.weights.b1)
 
     def set(self, values: Values) -> None:
-        """Write W1, b1, W2, b2 as given, and zero elsewhere; raise `ValueError` for other names or shapes."""
+        """Write W1, b1, W2 and b2, with zero for those omitted; raise `ValueError` for other names or shapes."""
         parameters = self.weights._asdict()
         if unknown := values.keys() - parameters.keys():
             raise ValueError(f"{', '.join(sorted(unknown))}: a gate has {', '.join(parameters)}")
@@ -73,7 +73,7 @@ class Gate(nn.Sequential):
         return relu(first(z))
 
     def rounded(self, z: RoundedNumbers) -> RoundedNumbers:
-        """Return bounds on the output of any evaluation: (…, d) -> (…, n)."""
+        """Return bounds on the gate's outputs for every order of its sums: (…, d) -> (…, n)."""
         W1, b1, W2, b2 = self.weights
         if z.is_exact:
             inputs = z.mid.to(W1)
@@ -82,7 +82,7 @@ class Gate(nn.Sequential):
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
-        """Return whether no sum in the gate has two terms for these inputs (N, d), whose order could matter."""
+        """Return whether each sum in the gate has at most one non-zero term for these inputs (N, d)."""
         _, b1, _, b2 = self.weights
         if b1.any() or b2.any():
             return False
@@ -103,9 +103,9 @@ class Gate(nn.Sequential):
 
 
 class TableGate(Gate):
-    """A row for each unit vector that is read, all of them free: (…, d) -> (…, n), W relu(u) without bias.
+    """A gate whose second matrix W (n, d) is its only parameter: u ↦ W relu(u), (…, d) -> (…, n).
 
-    Over letters, embedded one-hot, these are numbers per letter: the `Gate` with W1 = 1 and no biases.
+    It equals a `Gate` with W1 the identity and no biases. For one-hot letters it holds free numbers per letter.
 
     >>> gate = TableGate(2, 3)
     >>> gate.set(look_up(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
@@ -118,12 +118,12 @@ class TableGate(Gate):
         self.table = nn.Parameter(scale * torch.randn(width_out, width_in))
 
     def forward(self, z: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] - `Sequential` says input
-        """Compute W2 relu(z), which is row i of the table for the unit vector e_i: (…, d) -> (…, n)."""
+        """Compute W relu(z), which is column i of the parameter `table` for the unit vector e_i: (…, d) -> (…, n)."""
         return z.relu() @ self.table.T
 
     @property
     def weights(self) -> GateWeights:
-        """W2 is the parameter itself."""
+        """The weights of the equal `Gate`; W2 is the parameter itself."""
         n, d = self.table.shape
         zeros = self.table.new_zeros
         return GateWeights(
@@ -131,7 +131,7 @@ class TableGate(Gate):
         )
 
     def set(self, values: Values) -> None:
-        """Write W2, zero where it is not given. Raises `ValueError` for other values than a look-up's."""
+        """Write W2, or zero if it is omitted; raise `ValueError` for a W1 that is not the identity and for biases."""
         now = self.weights._asdict()
         for name in values.keys() & now.keys() - {"W2"}:
             if not torch.equal(values[name].to(now["W2"]), now[name]):
@@ -166,7 +166,7 @@ def check_kind(kind: str) -> None:
 
 
 def one_hot_letters(n_letters: int, dim: int) -> nn.Embedding:
-    """Return the embedding that a table gate reads, one-hot and fixed; raise `UnsupportedFormat` for another width."""
+    """Return the fixed one-hot embedding that a table gate reads; raise `UnsupportedFormat` unless dim = n_letters."""
     if dim != n_letters:
         raise UnsupportedFormat(
             f"embedding_dim = {dim}: a table gate reads {n_letters} letters one-hot, set it to {n_letters}"

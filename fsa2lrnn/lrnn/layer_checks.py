@@ -39,7 +39,7 @@ _SHORT = 3  # length that every layer has to read; it may refuse longer words by
 
 
 class FalseDeclaration(UnsupportedFormat):
-    """A user-defined layer contradicts its declarations or the rules for layers."""
+    """The error for a user-defined layer that contradicts its declarations or the rules for layers."""
 
 
 def user_layers(model: LRNN) -> tuple[str, ...]:
@@ -66,9 +66,7 @@ def check_layers(model: object) -> None:
 
 
 def check_layer(model: LRNN, place: int) -> None:
-    """Test one layer of a model, user-defined or not, with the adjacent embedding or read-out; raise
-    `FalseDeclaration`.
-    """
+    """Test the layer at index `place`, and an adjacent embedding or read-out; raise `FalseDeclaration`."""
     test = _LayerTest(model, place)
     with _undisturbed(test):
         test.run()
@@ -173,9 +171,10 @@ class _LayerTest:
         return torch.cat([rows, rows.roll(1, 0)], dim=-1) if model.config.token_shift else rows
 
     def _states(self, batch: int, rows: Tensor | None) -> Tensor:
-        """Return x₀ if `rows` is None, else other states.
+        """Return x₀ if `rows` is None or the layer is not causal, else other states.
 
-        These are random if tables are declared, which apply to all states, or else those after two of the rows (N, d).
+        These are random if the layer declares tables, which apply to all states; otherwise they are the states after
+        two of the rows (N, d).
         """
         start = self._call("initial_state", batch).contiguous()
         if rows is None or not self.layer.is_causal:
@@ -294,7 +293,7 @@ class _LayerTest:
     def _readings(self, rows: Tensor, index: Tensor, state: Tensor) -> Iterator[tuple[str, _Reading]]:
         """Yield other ways to read the same words, each with the rule that is broken if the result differs.
 
-        Many words, which are all letters of an alphabet, are compared only with tables, steps and rows by index.
+        More than `_ALONE` words, as for all letters of an alphabet, are read only by tables, by steps and by "auto".
         """
         layer, u, (batch, length) = self.layer, rows[index], index.shape
         is_few, cut = batch <= _ALONE, length // 2

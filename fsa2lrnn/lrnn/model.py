@@ -69,7 +69,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans, by name, that every layer supports on any machine, besides "auto" and, for tables, "letters"."""
+        """The names of the scans that all layers support on any machine, besides "auto" and "letters"."""
         first, *others = (layer.methods for layer in self.recurrences)
         return tuple(name for name in first if all(name in methods for methods in others))
 
@@ -129,9 +129,10 @@ class LRNN(ForeignWeights, nn.Module):
         return next(chain(self.parameters(), self.buffers())).device
 
     def write(self, embedding: Tensor, layers: Sequence[tuple[Tensor, Mapping[str, Values]]], readout: Values) -> None:
-        """Write all weights but those of LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, the read-out.
+        """Write all weights except LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, and the read-out.
 
-        What is not given is zero; raises `ValueError` for what does not fit, and for layers without gates.
+        Gates and weights that are omitted become zero. Raises `ValueError` for an embedding of another shape, another
+        number of layers, an unknown gate, or weights of another shape.
         """
         weight = self.embedding.get_parameter("weight")
         if embedding.shape != weight.shape:
@@ -149,7 +150,7 @@ class LRNN(ForeignWeights, nn.Module):
         "letters", which is fast without compiled scans for small alphabets, is the method of that name in a first layer
         with tables (`fsa2lrnn.lrnn.scan_tokens`) and "sequential" in all other layers.
 
-        Raises `InvalidWord` for tokens that are not letters.
+        Raises `InvalidWord` for tokens of another dtype or shape and, on the CPU, for tokens that are not letters.
         """
         stream, _ = self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)
         if empty_word:
@@ -165,7 +166,7 @@ class LRNN(ForeignWeights, nn.Module):
         return self._read(stream), after
 
     def trace(self, tokens: Tensor, state: State) -> list[tuple[Tensor, Tensor]]:
-        """Return what each layer, and at last the read-out, reads and puts out: (B, T) -> (B, T, d), (B, T, width)."""
+        """Return the input and the output of each layer and, last, of the read-out: (B, T, d), (B, T, width) each."""
         stream, traced = self.embedding(tokens), []
         for i, layer in enumerate(self.recurrences):
             u, before = self._norm(i, stream), state[i]
@@ -194,9 +195,8 @@ class LRNN(ForeignWeights, nn.Module):
     ) -> tuple[Tensor, LayerState]:
         """Return the outputs of layer i and its last state: (B, T, d) -> (B, T, H·b).
 
-        Where the stream repeats, as a compiled model's does, A and v are computed once for each different input: with
-        the same bits wherever sums do not round, as in a compiled model. "letters" is for few rows, which are not
-        numbered.
+        If the rows of the stream repeat, as in a compiled model, A and v are computed once per distinct row; where sums
+        do not round, with the same bits. "letters" is for few rows, which are not numbered.
         """
         u, last_u = self._norm(i, stream), None
         is_numbered = self.recurrences[i].takes_index and method != "letters"
@@ -216,7 +216,7 @@ class LRNN(ForeignWeights, nn.Module):
     def _through(
         self, i: int, u: Tensor, x: Tensor, method: str, index: Tensor | None, goes_on: bool
     ) -> tuple[Tensor, Tensor]:
-        # Where nobody goes on from there, the layer need not make its last state.
+        # If no letters follow, the layer need not compute its last state.
         if not goes_on:
             return self.recurrences[i].outputs(u, x, method, index), x
         return self.layers[i](u, x, method) if index is None else self.layers[i](u, x, method, index)
@@ -252,7 +252,7 @@ class LRNN(ForeignWeights, nn.Module):
         return self.readout(read) if numbered is None else embedding(numbered.index, self.readout(numbered.rows))
 
     def initial_state(self, batch: int = 1) -> State:
-        """Return the state before the first letter for a batch of words."""
+        """Return the state before the first letter for a batch of words: one `LayerState` per layer, tensors (B, …)."""
         if self.config.token_shift:
             return self._initial(batch)[0]
         return tuple(LayerState(layer.initial_state(batch), None) for layer in self.recurrences)
@@ -284,7 +284,7 @@ class LRNN(ForeignWeights, nn.Module):
             raise InvalidWord(
                 f"tokens of type {tokens.dtype} and shape {tuple(tokens.shape)}: give int64, shape (B, T)"
             )
-        # On a GPU this look at the data would stall the queue; the embedding itself objects there.
+        # On a GPU, reading the data would stall the queue; there the embedding raises the error.
         if tokens.device.type == "cpu" and tokens.numel():
             low, high = int(tokens.min()), int(tokens.max())
             if low < 0 or high >= len(self.alphabet):
@@ -297,10 +297,10 @@ class LRNN(ForeignWeights, nn.Module):
         return [self.outputs[j] for numbers in self.stream([tokens], method) for j in numbers]
 
     def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
-        """Yield output numbers along a word that arrives in pieces of tokens, in bounded memory.
+        """Yield output numbers, int64 (T,), along a word that arrives in pieces of tokens (T,), in bounded memory.
 
-        Raises `NotExact` where logits are not numbers, since no output can then be named, and `UnsupportedFormat` for a
-        model that is not causal.
+        Raises `NotExact` where logits are NaN, since no output can then be named, and `UnsupportedFormat` for a model
+        that is not causal.
         """
         if (reason := self.not_causal) is not None:
             raise UnsupportedFormat(reason)
@@ -315,7 +315,7 @@ class LRNN(ForeignWeights, nn.Module):
                     read += len(tokens)
 
     def _numbers(self, stream: Tensor, position: int) -> Tensor:
-        """Return the output numbers of what the read-out reads: (T, d), or state indices (T,) -> (T,)."""
+        """Return the output numbers of the read-out's inputs: (T, d), or state indices (T,), -> (T,)."""
         if self.config.reads_letters:
             return cast("IndexReadout", self.readout).numbers(stream)  # without writing the logits out
         return decode(self._read(stream[None])[0], position)
@@ -344,7 +344,11 @@ class LRNN(ForeignWeights, nn.Module):
 
 
 def decode(logits: Tensor, position: int = 0) -> Tensor:
-    """Return the number of the largest logit, the first of equal ones: (T, |Γ|) -> (T,); raise `NotExact` for NaN."""
+    """Return the index of the largest logit, the first of equal ones: (T, |Γ|) -> int64 (T,); raise `NotExact` for NaN.
+
+    >>> decode(torch.tensor([[0.0, 2.0, 2.0]])).tolist()
+    [1]
+    """
     if (wrong := logits.isnan().any(-1)).any():
         k = position + int(wrong.nonzero()[0]) + 1
         raise NotExact(f"the logits at position {k} are NaN, so no output can be read: the state has overflowed")

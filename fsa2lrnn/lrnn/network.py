@@ -12,7 +12,7 @@ from torch import Tensor, nn
 class LayerState(NamedTuple):
     """The state of one layer between two steps."""
 
-    x: Tensor  # (B, H, b), or the index of the one-hot state (B,), or whatever a layer carries: (B, …)
+    x: Tensor  # (B, H, b), the index of the one-hot state (B,), or another tensor (B, …)
     u: Tensor | None  # under token shift, the layer's last input (B, d)
 
 
@@ -21,10 +21,7 @@ State = tuple[LayerState, ...]
 
 @runtime_checkable
 class Network(Protocol):
-    """The protocol of models: tokens (B, T) in, logits (B, T, |Γ|) out, from a state that can be stored.
-
-    An `LRNN`, which documents the members, or a user's module that is wrapped.
-    """
+    """The protocol of `LRNN`, which documents the members, and `Wrapped`: tokens (B, T) -> logits (B, T, |Γ|)."""
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]: ...

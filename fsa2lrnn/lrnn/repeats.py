@@ -14,15 +14,15 @@ from numba import njit
 from torch import Tensor
 
 _WORTH = 1 << 12  # rows from which numbering them pays
-_REPEATS = 8  # times that each row must occur, on average
-_CODES = 1 << 22  # pairs of rows that are kept account of
+_REPEATS = 8  # least average number of occurrences per row
+_CODES = 1 << 22  # largest number of pairs of rows that are counted
 _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-# Odd numbers that no pattern in a row answers to.
+# Random odd factors of the hash, so that regular rows do not collide.
 _FACTORS = np.random.default_rng(0).integers(2**62, size=1 << 8, dtype=np.int64).astype(np.uint64) * 2 + 1
 
 
 class NumberedRows(NamedTuple):
-    """The distinct rows (N, d) of a stream, and the index of the row at each place (B, T)."""
+    """The distinct rows (N, d) of a stream, and the index of the row at each position, int64 (B, T)."""
 
     rows: Tensor
     index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride] - nobody searches in it
@@ -31,7 +31,7 @@ class NumberedRows(NamedTuple):
 def number(stream: Tensor) -> NumberedRows | None:
     """Return the distinct rows of a stream (B, T, d) and their indices; None if they are too many to save time.
 
-    No gradient passes through it: the result is None for a stream that requires one, or outside the CPU's memory.
+    No gradient passes through it: the result is None for a stream that requires one, and on other devices than the CPU.
 
     >>> numbered = number(torch.eye(2).repeat(1, 2048, 1))
     >>> numbered.rows.tolist(), numbered.index[0, :5].tolist()
@@ -49,10 +49,7 @@ def number(stream: Tensor) -> NumberedRows | None:
 
 
 def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
-    """Return the distinct rows joined with the previous step's, or `before` (B, d) at first: (N, d) -> (N', 2d).
-
-    The result is None if they are too many.
-    """
+    """Return the distinct pairs (N', 2d) of a row and the row before it, at first `before` (B, d); None if too many."""
     (rows, index), batch = numbered, len(before)
     n = len(rows) + batch
     if n * n > _CODES:
@@ -70,8 +67,8 @@ def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
 
 @njit(cache=True, nogil=True)
 def _number(rows, factors, most):  # type: ignore[no-untyped-def]
-    # Return the first place of each different row (N,) and the number of each row (M,), fewer if N would exceed `most`.
-    # Open addressing: the sum of words times odd factors is spread well in its high bits.
+    # Return the first position of each distinct row (N,) and the index of each row (M,), cut off if N exceeds `most`.
+    # Open addressing: the high bits of the sum of words times odd factors are well distributed.
     M, width = rows.shape
     bits = 4
     while 1 << bits < 2 * (most + 1):

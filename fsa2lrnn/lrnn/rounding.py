@@ -1,15 +1,15 @@
 """Bounds on the difference of any two floating-point evaluations of an expression, for all orders of summation.
 
 A gate is computed by a matrix library, in an order that depends on the shape of the call, on the batch and on the
-number of threads, with fused multiplication and addition or without. With unit round-off u a sum of n products is off
-by at most γ_n Σ|products| in any of these, γ_n = n u / (1 − n u), but for numbers too small for the format (Higham,
-"Accuracy and Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates such bounds (docs/theory.md, T27):
-its midpoint is what float64 makes of the expression, in some order, and its `off` bounds how far from that any
-evaluation in the format may be; so what float64 itself rounds counts among it. Bounds are computed in float64 and
-enlarged by 2⁻³⁰, many times what they round.
+number of threads, with fused multiplication and addition or without. With unit round-off u, any order computes a sum of
+n products within γ_n Σ|products| of the exact sum, γ_n = n u / (1 − n u), apart from underflow (Higham, "Accuracy and
+Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates such bounds (docs/theory.md, T27): `mid` is the
+expression as float64 computes it, and `off` bounds the distance of any evaluation in the format from `mid`, so it
+includes the rounding of float64. Bounds are computed in float64 and enlarged by a factor 1 + 2⁻³⁰, which exceeds their
+own rounding many times.
 
-Trusted are IEEE arithmetic, exp and pow of the C library and of torch to 4 units in the last place, and that LayerNorm
-on the CPU treats each row by itself, in a way that depends on its length alone (a test looks).
+The bounds assume IEEE arithmetic, exp and pow of the C library and of torch to 4 units in the last place, and that
+LayerNorm on the CPU treats each row separately, in a way that depends on its length alone (a test checks it).
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _STEEPEST = 64.0  # orders of norms up to which powers are bounded here
 
 @dataclass(frozen=True, eq=False)
 class RoundedNumbers:
-    """Numbers as any evaluation in a format may compute them: within `off` of `mid`, both float64, entry by entry.
+    """Numbers that every evaluation in a format computes within `off` of `mid`, both float64, entry by entry.
 
-    Where `off` is zero, every evaluation gives `mid` itself. It is infinite where nothing is known.
+    Where `off` is zero, every evaluation gives `mid` itself. Where no bound is known, `off` is infinite.
 
     >>> third = RoundedNumbers.exact(torch.ones(1), FloatFormat.of(torch.float32)).scaled(1 / 3)
     >>> float((torch.ones(1) * (1 / 3)).double() - third.mid) <= float(third.off) < 1e-7
@@ -61,7 +61,7 @@ class RoundedNumbers:
         return not self.off.any()
 
     def of(self, mid: Tensor, off: Tensor) -> RoundedNumbers:
-        """Return numbers of the same format; the bound of NaN or of a number that may overflow is infinite."""
+        """Return numbers in the same format; the bound of NaN and of a number that may overflow becomes infinite."""
         off = off * _OUTWARD
         is_bounded = (mid.abs() + off <= self.kind.largest / 4) & mid.isfinite()
         return RoundedNumbers(torch.where(is_bounded, mid, 0), torch.where(is_bounded, off, torch.inf), self.kind)
@@ -78,7 +78,7 @@ class RoundedNumbers:
         return RoundedNumbers(self.mid[key], self.off[key], self.kind)  # type: ignore[index]
 
     def scaled(self, factor: float) -> RoundedNumbers:
-        """Return the product with one number that is the same in every evaluation."""
+        """Return the products with `factor`, a number that is the same in every evaluation."""
         mid = self.mid * factor
         return self.of(mid, self.off * abs(factor) + _both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny)
 
@@ -125,7 +125,7 @@ class RoundedNumbers:
         return self.of(mid, self.off / 4 + 32 * _both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
 
     def normalised(self) -> RoundedNumbers:
-        """Return x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry exceeds 1, for all bounds of the norm."""
+        """Return x / max(‖x‖₂, 10⁻¹²) along the last axis; the error bounds use that no entry exceeds 1."""
         over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
         low, middle, high = _norm_bounds(over, 2.0)
         middle = middle.clamp(min=_FLOOR)
@@ -155,7 +155,7 @@ class RoundedNumbers:
         first = mid.argmax(-2, keepdim=True)
         hot = torch.zeros_like(mid).scatter_(-2, first, 1)
         lead = mid.gather(-2, first) - mid
-        may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # so is the first, and what is not a number
+        may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # true for the first, too, and for NaN
         is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
         return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 
@@ -182,11 +182,11 @@ class RoundedNumbers:
 def _norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return p-norms of columns, `low` <= any evaluation <= `high` and `middle` in float64, for p up to 64: (…, 1, b).
 
-    Both methods of the column rule form (Σ|x|^p)^(1/p). A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1)
-    by two series, 1 ± (12p + 11)u, of which the root leaves a p-th; a rounded p changes the norm by a factor b^(u/p) at
-    most, a rounded 1/p by N^u. Powers below the smallest normal number may be lost: if the norm's own power is 2⁴⁰
-    times as large, that costs less than a unit. Where it is not, or a power may overflow, nothing is known, but that
-    the norm is small.
+    Both methods of the column rule form (Σ|x|^p)^(1/p). A power has a relative error of at most 8u or, computed as
+    |x|·|x|^(p−1) by two series, of (12p + 11)u, of which the root leaves a p-th; a rounded p changes the norm by at
+    most a factor b^(u/p), a rounded 1/p by N^u. Powers below the smallest normal number may be lost: if the norm's own
+    power is 2⁴⁰ times as large, that costs less than a unit. Otherwise only an upper bound is known: the norm is small.
+    If a power may overflow, no bound is known.
     """
     kind, b = columns.kind, columns.mid.shape[-2]
     own = (b + 128) * _U64  # of norms in float64, which are scaled to be near 1
@@ -208,7 +208,11 @@ def _both(kind: FloatFormat) -> float:
 
 
 def integers(kind: FloatFormat) -> float:
-    """Return a number up to which a format represents all integers, and float64 adds their absolute values."""
+    """Return a number up to which a format represents all integers and float64 sums their absolute values exactly.
+
+    >>> integers(FloatFormat.of(torch.float32))
+    16777216.0
+    """
     return min(1 / kind.u, 2.0**52)
 
 

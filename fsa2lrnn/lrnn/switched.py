@@ -1,4 +1,4 @@
-"""The tables of a model of one layer over letters: what `falsify`, `certify` and `repair` reason about."""
+"""The tables of a model of one layer over letters, on which `falsify`, `certify` and `repair` operate."""
 
 from __future__ import annotations
 
@@ -18,23 +18,22 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
-_SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they are scanned in unlike ways
+_SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: the model scans them by different methods
 
 
 def switched(model: Network) -> SwitchedAffine:
     """Return the tables of a model of one layer over letters, in its dtype.
 
-    They are bit for bit those that `model(tokens)` scans where it reads 2|Σ| letters or more at once; for fewer letters
-    it makes A and v by products of other shapes, and for the scans "sequential", "pscan" and "chunked" by another way
-    of normalising columns, which may round otherwise: by how much, `table_error` bounds. `LRNN.from_affine` makes a
-    model without that difference. The tables of a user-defined layer are compared with its `forward` first, on random
-    inputs and states (`check_layers`).
+    They are the bits that `model(tokens)` scans if it reads 2|Σ| letters or more at once. For fewer letters the model
+    computes A and v by products of other shapes, and for the scans "sequential", "pscan" and "chunked" by another
+    method of the column rule. These may round otherwise; `table_error` bounds the difference, and `LRNN.from_affine`
+    makes a model without it. The tables of a user-defined layer are first compared with its `forward` on random inputs
+    (`check_layers`).
 
     Raises:
         FalseDeclaration: for tables that differ from what a user-defined layer computes.
-        UnsupportedFormat: for several layers, a token shift or an index layer, whose transitions depend on more than
-            the letter or have no tables of numbers, and for a residual stream, of which the read-out reads more than
-            the state.
+        UnsupportedFormat: unless the model has one layer, with tables, without a token shift, and a read-out that reads
+            only the state (no residual stream).
     """
     if not (isinstance(model, LRNN) and model.is_switched):
         raise UnsupportedFormat(

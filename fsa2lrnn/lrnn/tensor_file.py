@@ -1,7 +1,7 @@
 """Tensors on disk: one safetensors file with its format, its version and a SHA-256 of the tensors in the metadata.
 
-No pickle. What a file holds is known before any of it is read: `TensorFile.shapes` are those of its header, so that a
-reader can compare them with what it expects and allocate nothing where they differ.
+No pickle. `TensorFile.shapes` are read from the header before any tensor, so that a reader can compare them with the
+expected shapes and allocate nothing where they differ.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def on_meta_device() -> Iterator[None]:
         yield
 
 
-# Of the types that safetensors knows, those that models and optimisers of ours have.
+# The safetensors types of models and optimisers that this library writes.
 DTYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
@@ -82,14 +82,14 @@ Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 
 
 class FileFormat(NamedTuple):
-    """A kind of file: the name of its format and the version that is written, the only one that is read."""
+    """The name of a file format and its version: the one that is written, and the only one that is read."""
 
     name: str
     version: int
 
 
 class TensorFile(NamedTuple):
-    """An open file whose header was read: texts by name, the shape and the type of each tensor."""
+    """An open file with its metadata, and the shape and dtype of each tensor by name, as read from its header."""
 
     metadata: dict[str, str]
     shapes: Shapes
@@ -107,7 +107,7 @@ class TensorFile(NamedTuple):
 
 
 def write_tensors(path: Path, form: FileFormat, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
-    """Write a file, atomically; equal tensors give equal bytes. Raises `OSError`."""
+    """Write tensors and metadata to one file, atomically; equal contents give equal bytes. Raises `OSError`."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"format": form.name, "version": str(form.version), **metadata, "sha256": digest(plain)}
     write_atomically(path, _in_order(to_bytes(plain, header)))
@@ -128,10 +128,10 @@ def _in_order(content: bytes) -> bytes:
 
 @contextmanager
 def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
-    """Open the file at `path`, which must be of this format and version.
+    """Open a file of tensors, which must be of this format and version.
 
-    Raises `CheckpointError`, within the `with` block too, for a file that is missing, damaged, of another format or of
-    a newer version.
+    Raises `CheckpointError`, within the `with` block too, for a file that is missing, damaged, or of another format or
+    version.
     """
     if not path.is_file():
         raise CheckpointError(f"no such file: {path}")
@@ -161,9 +161,9 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
 
 
 def check_shapes(origin: str, expected: Shapes, stored: Shapes) -> None:
-    """Raise `CheckpointError` unless the tensors are the expected ones, by name, shape and type.
+    """Raise `CheckpointError` unless the stored tensors have the expected names, shapes and dtypes.
 
-    Half precision does not pass for float32: the model that was verified or trained has other numbers.
+    float16 is refused in place of float32: its numbers are not those of the model that was verified or trained.
     """
     faults = [f"{name} is missing" for name in expected if name not in stored]
     faults += [f"{shown(name)[1:-1]} is unknown" for name in stored if name not in expected]

@@ -28,12 +28,13 @@ def wrap(
     again from its beginning whenever letters are added. The module is put into evaluation mode.
 
     Args:
-        alphabet, outputs: what tokens and logits stand for.
+        alphabet, outputs: the symbols of tokens and of logits.
         empty: the output on the empty word; by default the first, because a module does not define it.
         longest: the maximal number of letters of a word for a module without `step`.
 
     Raises:
-        UnsupportedFormat: unless one letter gives one logit for each output.
+        UnsupportedFormat: for symbols that are not distinct, an `empty` that is not an output, an object that is not a
+            module, and a module that does not give one logit per output for a letter.
 
     >>> class LastLetter(nn.Module):
     ...     def forward(self, tokens):
@@ -107,14 +108,14 @@ class Wrapped(nn.Module):
         return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
-        """Return the logits after every prefix: (B, T) -> (B, T, |Γ|); `method` has no effect."""
+        """Return the logits after every prefix: (B, T) -> (B, T, |Γ|). `method` is checked, but has no effect."""
         self._check_method(method)
         if not tokens.shape[1]:
             return self._like.new_zeros(*tokens.shape, len(self.outputs))
         return self._checked(self.module(tokens), tuple(tokens.shape))
 
     def initial_state(self, batch: int = 1) -> State:
-        """Return the module's initial state or, if it has no steps, no tokens: (B, longest) and their number (B, 1)."""
+        """Return the module's initial state or, without steps, an empty word: tokens (B, longest), lengths (B, 1)."""
         if self._has_steps:
             state = cast("Callable[[int], Any]", self.module.initial_state)(batch)
             return tuple(LayerState(part, None) for part in (state if self._is_tuple else (state,)))

@@ -4,8 +4,8 @@
 
 A `Recurrence` holds integers only. Letters that act alike share one *cell* of the tables. One layer over letters has
 two layouts of the same linear map: `DenseTables` holds the matrices, `IndexTables` the row of the 1 of each one-hot
-column. Both check on construction that their states stay one-hot, the hypothesis of T1. A `GatedStack` has several
-layers, whose A and v also depend on the layers below.
+column. Both check on construction that their states stay one-hot, the hypothesis of T1. A `GatedStack` has one or more
+layers, whose A and v also depend on the states of the layers below.
 """
 
 from fsa2lrnn.recurrence.recurrence import DenseReadout, Recurrence, StateReadout

@@ -1,4 +1,4 @@
-"""A recurrence with its alphabets, and the read-outs from its states to the numbers of outputs."""
+"""Recurrences: tables with the alphabets of letters and outputs, and a read-out from states to output indices."""
 
 from __future__ import annotations
 
@@ -19,20 +19,23 @@ from fsa2lrnn.symbols import Word, encode
 
 @dataclass(frozen=True, eq=False)
 class DenseReadout(ReluGate):
-    """y = W₂ relu(W₁ x + b₁) + b₂ with small integers: W1 (d, W), b1 (d,), W2 (|Γ|, d), b2 (|Γ|,).
+    """A read-out y = W₂ relu(W₁ x + b₁) + b₂ with integers: W1 (d, W), b1 (d,), W2 (|Γ|, d), b2 (|Γ|,).
 
-    W is the width of a state: H·b of one layer, or the sum over the layers of a stack. Raises `InvalidMachine` as
+    W is the width of a state: H·b for one layer, summed over the layers of a stack. Raises `InvalidMachine` as
     `ReluGate` does.
     """
 
     def __call__(self, u: np.ndarray) -> np.ndarray:
-        """Return the index of the output with the largest y, the first of equals: (…, W) -> (…)."""
+        """Return the index of the largest y, the first of equals: int (…, W) -> int64 (…)."""
         return super().__call__(u).argmax(-1)
 
 
 @dataclass(frozen=True, eq=False)
 class StateReadout:
-    """The output index of each state index: `output[q]`, shape (n,). Raises `InvalidMachine` for negative numbers."""
+    """A read-out of index tables: `output[q]` is the output index of state q, int (n,).
+
+    Raises `InvalidMachine` for negative indices.
+    """
 
     output: np.ndarray
 
@@ -42,7 +45,7 @@ class StateReadout:
         freeze(self.output)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Return output indices: (…, 1) -> (…)."""
+        """Return the output indices of states: int (…, 1) -> (…)."""
         return self.output[x[..., 0]]
 
 
@@ -51,13 +54,12 @@ class Recurrence(Brief):
     """A linear recurrence over the integers that runs a Moore machine, with the alphabets of both sides.
 
     Args:
-        alphabet: Σ, the letters of the tables' cells.
+        alphabet: Σ; letter i has the cell `tables.cell[i]`.
         outputs: Γ, the distinct output symbols, in the order of the read-out's indices.
-        tables: the tables of one layer, or a stack of layers; states are values of `tables.initial()`, `tables.step()`.
+        tables: the tables of one layer, or a stack of layers.
         readout: the map from states to output indices.
 
-    Raises:
-        InvalidMachine: if the shapes of alphabet, tables and read-out do not agree.
+    Raises `InvalidMachine` if the shapes of alphabet, tables and read-out do not agree.
     """
 
     alphabet: tuple[Hashable, ...]
@@ -96,7 +98,10 @@ class Recurrence(Brief):
         return card("Recurrence over the integers", rows)
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """Return ω(q₁) … ω(q_T), in integer arithmetic: the slow reference for the network that `lower` returns."""
+        """Return the outputs after every letter of a word, in exact arithmetic; the slow reference for the network.
+
+        Raises `InvalidWord` for an unknown letter.
+        """
         x = self.tables.initial()[None]
         outputs: list[Hashable] = []
         for a in encode(word, self.alphabet):

@@ -24,16 +24,15 @@ _CHUNK = 2_000_000  # float64 entries of a gate's hidden units or output that ar
 
 @dataclass(frozen=True, eq=False)
 class GatedLayer:
-    """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks; unequal blocks are padded with zeros to the largest, b.
+    """A layer x_k = A(u_k) x_{k-1} + v(u_k) of H blocks; unequal blocks are padded with zeros to the largest, b.
 
     Args:
-        transition: the gate from u to A(u), flattened: D -> H·b·b.
-        value: the gate from u to v(u), flattened: D -> H·b.
+        transition: the gate from u, shape (D,), to the flattened A(u), shape (H·b·b,).
+        value: the gate from u to the flattened v(u), shape (H·b,).
         x0: int, shape (H, b).
-        block_sizes: H sizes, each at most b.
+        block_sizes: the H sizes; the largest is b.
 
-    Raises:
-        InvalidMachine: if the shapes do not agree, or an entry of the padding is not zero.
+    Raises `InvalidMachine` if the shapes do not agree, or an entry of the padding is not zero.
     """
 
     transition: ReluGate
@@ -71,7 +70,7 @@ class GatedLayer:
 
     @property
     def width(self) -> int:
-        """H·b, the width of its state."""
+        """H·b, the width of the layer's state."""
         return self.x0.size
 
     @property
@@ -80,7 +79,10 @@ class GatedLayer:
         return self.transition.n_units + self.value.n_units
 
     def move(self, A: np.ndarray, v: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Return A x + v for every cell: (N, C, H·b·b), (N, C, H·b), (N, H·b) -> (N, C, H·b). Raises `NotExact`."""
+        """Return A x + v for N states and C cells: float64 (N, C, H·b·b), (N, C, H·b), (N, H·b) -> (N, C, H·b).
+
+        Raises `NotExact` if an entry could reach 2⁵³.
+        """
         n_heads, b = self.x0.shape
         largest = b * np.abs(A).max(initial=0) * np.abs(x).max(initial=0) + np.abs(v).max(initial=0)
         if largest >= _EXACT:
@@ -91,17 +93,16 @@ class GatedLayer:
 
 @dataclass(frozen=True, eq=False)
 class GatedStack(Brief):
-    """Layers of blocks, each gated by the token and the layers below it.
+    """A stack of layers, the gates of each of which read the token and the states of the layers below.
 
-    A state is the concatenation of the layers' states, padded blocks flattened, W numbers.
+    A state is the concatenation of the layers' states, int, shape (W,).
 
     Args:
-        cell: the cell of each letter, one of C, int, shape (|Σ|,); letters that act alike share one.
-        layers: from the bottom; layer l reads C entries for the token and the states below, twice with a token shift.
+        cell: the cell of each letter, int, shape (|Σ|,), in 0 … C−1; letters that act alike share one.
+        layers: from the bottom up; each reads C entries for the token and the states below, twice with a token shift.
         token_shift: whether the gates also read their input at k−1.
 
-    Raises:
-        InvalidMachine: if the widths do not agree or a gate reads the previous letter.
+    Raises `InvalidMachine` if the widths do not agree or a gate reads the previous letter.
     """
 
     cell: np.ndarray
@@ -149,7 +150,10 @@ class GatedStack(Brief):
         return np.concatenate([layer.x0.reshape(-1) for layer in self.layers]).astype(np.int64)
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return the states after every letter: int64 (N, W) -> (N, |Σ|, W). Raises `NotExact` as `ReluGate` does."""
+        """Return the state after each of the letters, for every state: int64 (N, W) -> (N, |Σ|, W).
+
+        Raises `NotExact` if an integer could reach 2⁵³.
+        """
         gates = [gate for layer in self.layers for gate in (layer.transition, layer.value)]
         widest = max(max(gate.width_out, gate.n_units) for gate in gates)
         rows = max(1, _CHUNK // (self.n_cells * widest))
@@ -168,7 +172,7 @@ class GatedStack(Brief):
         return after
 
     def _gate(self, gate: ReluGate, now: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """Return a gate's output for every cell: lower states now (N, C, w) and before (N, w) -> (N, C, E)."""
+        """Return a gate's output for C cells and N states, (N, C, E); lower states `now` (N, C, w), `before` (N, w)."""
         gate.check_exact(int(max(1, np.abs(now).max(initial=0), np.abs(before).max(initial=0))))
         W1, b1, _, _ = gate.weights
         n_cells, below = self.n_cells, before.shape[1]

@@ -1,6 +1,6 @@
-"""The tables of one layer over letters: A[c] and v[c] for every cell c, as matrices or as indices.
+"""Two layouts of one layer whose gates read only letters: A[c] and v[c] for every cell c, as matrices or indices.
 
-Both layouts hold the same linear map and check on construction that its states stay one-hot, the hypothesis of T1.
+Both check on construction that states stay one-hot, the hypothesis of T1.
 """
 
 from __future__ import annotations
@@ -18,17 +18,16 @@ class DenseTables(Brief):
     """One layer of H one-hot blocks as matrices; unequal blocks are padded with zeros to the largest, b.
 
     Each head of each cell is either a *map* (every column of A within the block is one-hot, v = 0) or a *reset* (A = 0,
-    v one-hot); x₀ is one-hot in every head. So columns have p-norm 1 or 0 for every p, and states stay one-hot.
+    v one-hot); x₀ is one-hot in every head. So states stay one-hot, and columns have p-norm 1 or 0 for every p.
 
     Args:
         A: int, shape (C, H, b, b), 0 or 1.
         v: int, shape (C, H, b), 0 or 1.
         x0: int, shape (H, b).
-        cell: which of the C cells each letter uses, int, shape (|Σ|,).
-        block_sizes: H sizes, each at most b.
+        cell: the cell of each letter, int, shape (|Σ|,), in 0 … C−1.
+        block_sizes: the H sizes; the largest is b.
 
-    Raises:
-        InvalidMachine: naming the first broken invariant.
+    Raises `InvalidMachine` naming the first broken invariant.
     """
 
     A: np.ndarray
@@ -77,7 +76,7 @@ class DenseTables(Brief):
         return self.x0.reshape(-1)
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return A[a] x + v[a] for every state and letter: (N, H·b) -> (N, |Σ|, H·b)."""
+        """Return A[a] x + v[a] for every state x and letter a: int (N, H·b) -> (N, |Σ|, H·b)."""
         n_heads, b = self.x0.shape
         heads = x.reshape(len(x), n_heads, b)
         after = np.einsum("chij,nhj->nchi", self.A, heads, dtype=x.dtype) + self.v  # (N, C, H, b)
@@ -91,10 +90,9 @@ class IndexTables(Brief):
     Args:
         next_state: int, shape (C, n), entries in 0 … n−1.
         start: the position of the 1 of x₀.
-        cell: which of the C cells each letter uses, int, shape (|Σ|,).
+        cell: the cell of each letter, int, shape (|Σ|,), in 0 … C−1.
 
-    Raises:
-        InvalidMachine: naming the first broken invariant.
+    Raises `InvalidMachine` naming the first broken invariant.
     """
 
     next_state: np.ndarray
@@ -127,7 +125,7 @@ class IndexTables(Brief):
         return np.array([self.start])
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Return the indices after every letter: (N, 1) -> (N, |Σ|, 1)."""
+        """Return the state after each of the letters, for every state: int (N, 1) -> (N, |Σ|, 1)."""
         return self.next_state[:, x[:, 0]].T[:, self.cell, None]
 
 

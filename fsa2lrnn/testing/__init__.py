@@ -1,1 +1,1 @@
-"""Tools for test suites: strategies for hypothesis, and broken objects that every verifier must reject."""
+"""Tools for test suites: Hypothesis strategies, and broken objects (mutants) that verifiers must reject."""

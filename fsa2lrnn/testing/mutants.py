@@ -1,8 +1,9 @@
 """Mutants: broken models, tables, scans and rules that a verifier must reject (every check has a mutant).
 
-A function that takes a model returns a copy of it with one fault. Letters that act alike share their weights, so a
-fault in a letter's weights is a fault for all letters of its cell. A function that takes a scan, a schedule or a rule
-returns one of the same signature that is wrong; broken scans run on ring tensors too (`verify.free`).
+A function that takes a model returns a copy of it with one fault, and raises `UnsupportedFormat` if the model has no
+place for that fault. Letters of one cell share their weights, so that a fault in the weights of one is a fault in all.
+A function that takes a scan or a schedule returns a wrong one of the same signature. A scan maps A (B, T, H, b, b),
+v (B, T, H, b) and x₀ (B, H, b) to the states (B, T, H, b); broken scans run on ring tensors too (`verify.free`).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from fsa2lrnn.verification.modules import admit
 
 
 def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head: int = 0) -> LRNN:
-    """Return the model with the 1 of column `state` of the letter's block in row `target`."""
+    """Return the model with a wrong transition: the letter leads `state` to `target` in the block of one head."""
     broken, cell = _open(model, letter)
     rows = broken.recurrences[0].get_map(cell, head)
     rows[state] = target
@@ -34,7 +35,7 @@ def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head
 
 
 def transpose_block(model: LRNN, letter: Hashable, head: int = 0) -> LRNN:
-    """Return the model with the letter's block transposed. Dense models only."""
+    """Return the model with the letter's block transposed; the model must be dense."""
     broken, cell = _open(model, letter)
     broken.recurrences[0].transpose_map(cell, head)
     return broken
@@ -77,7 +78,7 @@ def wrong_gate_weight(model: LRNN, layer: int, unit: int, column: int, gate: str
 
 
 def shift_by_zeros(model: LRNN) -> LRNN:
-    """Return the model with zeros as the token shift at k = 1, in place of the value from x₀."""
+    """Return the model with zeros as the shifted input at k = 1, in place of the input at x₀."""
     if not model.config.token_shift:
         raise UnsupportedFormat("this model has no token shift, so there is nothing to be shown at k = 1")
     broken = _ShiftsInZeros(model.config).to(model.device, model.dtype)
@@ -95,14 +96,17 @@ admit(_ShiftsInZeros)
 
 
 def swap_heads(model: LRNN, layer: int, first: int, second: int) -> LRNN:
-    """Return the model with two blocks of a layer swapped, but not their readers."""
+    """Return the model with two blocks of a layer swapped, but not the weights that read their states."""
     broken = deepcopy(model)
     broken.recurrences[layer].swap_heads(first, second)
     return broken
 
 
 def reset_for_map(recurrence: Recurrence) -> Recurrence:
-    """Return the recurrence with a reset (A = 0, v one-hot) as the first cell of the first head. Dense tables only."""
+    """Return the recurrence with a reset (A = 0, v one-hot) as the first head of the first cell.
+
+    Raises `UnsupportedFormat` for an index table.
+    """
     tables = recurrence.tables
     if not isinstance(tables, DenseTables):
         raise UnsupportedFormat("an index table holds maps only, no place for a reset: use a dense layout")
@@ -115,17 +119,17 @@ Scan = Callable[[Any, Any, Any], Any]
 
 
 def early_transitions(scan: Scan) -> Scan:
-    """Return the scan with A_{k+1} in place of A_k, and A_1 in place of A_T."""
+    """Return a scan that uses A_{k+1} in place of A_k, and A_1 in place of A_T."""
     return lambda A, v, x0: scan(torch.cat([A[:, 1:], A[:, :1]], dim=1), v, x0)
 
 
 def forgetful(scan: Scan) -> Scan:
-    """Return the scan with the first input in place of the initial state."""
+    """Return a scan that uses v_1 in place of the initial state."""
     return lambda A, v, x0: scan(A, v, v[:, 0] if v.shape[1] else x0)
 
 
 def wrong_at(scan: Scan, length: int) -> Scan:
-    """Return a scan that is correct at every length but one, where it repeats the state before the last."""
+    """Return a scan that is correct at every length T but one, where x_T is replaced by x_{T−1}."""
 
     def broken(A: Any, v: Any, x0: Any) -> Any:
         x = scan(A, v, x0)
@@ -135,7 +139,7 @@ def wrong_at(scan: Scan, length: int) -> Scan:
 
 
 def twice(scan: Scan) -> Scan:
-    """Return a correct scan with double the work."""
+    """Return a correct scan that does its work twice."""
 
     def wasteful(A: Any, v: Any, x0: Any) -> Any:
         scan(A, v, x0)
@@ -145,12 +149,12 @@ def twice(scan: Scan) -> Scan:
 
 
 def idle(scan: Scan) -> Scan:  # noqa: ARG001 - broken so far that nothing of it is left
-    """Return a scan that returns the inputs as states."""
+    """Return a scan that computes nothing and returns v as the states."""
     return lambda A, v, x0: v  # noqa: ARG005 - the signature of a scan
 
 
 def swapped_products(products: Any) -> tuple[Any, Any]:
-    """Return the result of `spt` with the factors of each product in the wrong order."""
+    """Return the result of `lrnn.scans.reference.spt` with the factors of each product in the wrong order."""
     used, remaining = products[:, ::2], products[:, 1::2]
     return used, torch.cat([remaining, remaining[:, :, -1:] @ used[:, 1:]], dim=2)
 
@@ -165,17 +169,17 @@ def swapped_names(schedule: Callable[[int], list[list[list[str]]]]) -> Callable[
 
 
 def shrinking_rule(A: Tensor, rule: str, p: float) -> Tensor:
-    """Return `normalise` with every column 1 % too short."""
+    """Return the result of `normalise` with every column 1 % too short."""
     return 0.99 * normalise(A, rule, p)
 
 
 def unclipped_rule(A: Tensor, rule: str, p: float) -> Tensor:
-    """Return `normalise` without the clip: long columns stay long."""
+    """Return the result of `normalise`, except that the rule "clip" does nothing."""
     return A if rule == "clip" else normalise(A, rule, p)
 
 
 def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
-    """Return `normalise` with the clip in place of the centred rule of the paper's code."""
+    """Return the result of `normalise` with the rule "clip" in place of "paper"."""
     return normalise(A, "clip" if rule == "paper" else rule, p)
 
 

@@ -1,8 +1,7 @@
 """Hypothesis strategies for machines, words, transitions and recurrences, for the tests of this library and of users.
 
-Every strategy builds valid values directly and filters nothing, so that it stays fast, and shrinks towards one state,
-one letter, the first output, the shortest word, one head and zeros. The shrunk example is small, and for
-`machines` usually the smallest.
+Every strategy builds valid values directly and filters nothing, so that it is fast. It shrinks towards one state, one
+letter, the first output, the shortest word, one head and zeros: for `machines`, usually to the smallest example.
 
 >>> from hypothesis import find
 >>> find(machines(), lambda m: m.run("a") != m.run("aa")).delta.tolist()
@@ -42,13 +41,13 @@ def machines(
     outputs: Sequence[Hashable] = (0, 1, 2),
     alphabet: Sequence[Hashable] | None = None,
 ) -> MooreMachine:
-    """Draw a Moore machine with 1 … `max_states` states, any of which may be the start, unreachable or redundant.
+    """Draw a Moore machine of 1 … `max_states` states, any of which may be the start, unreachable or redundant.
 
     The letters are "a", "b", … (at most `max_letters`), or exactly those of `alphabet`. Every complete table over them
     is possible. Shrinks towards one state, one letter, the start 0, transitions to state 0 and the first of `outputs`.
 
-    States are numbered in the order of discovery, and their largest number is drawn first: with one state less, the
-    last one disappears and the others are unchanged. With one letter less, the one with the least effect disappears.
+    States are drawn in the order of discovery, after their largest number: with one state less, the last one disappears
+    and the others are unchanged. With one letter less, the letter with the lexicographically least column disappears.
     Hence a large counterexample shrinks one state and one letter at a time.
     """
     unreachable = draw(st.integers(0, max_states - 1)) if draw(st.booleans()) else 0  # states
@@ -99,11 +98,11 @@ def aperiodic_machines(
 ) -> MooreMachine:
     """Draw an aperiodic machine: no word permutes states in a cycle (the transition monoid has only trivial groups).
 
-    There are two kinds. *Monotone*: every letter preserves a linear order of states (q ≤ r gives q·a ≤ r·a), as
-    in a counter that saturates. *Cascades of resets*: the state is a tuple; each letter leaves each coordinate as it is
-    or sets it, depending on the coordinates before it. Every aperiodic machine is the minimal
-    machine of some cascade of two-valued resets (Krohn & Rhodes 1965), though not always of one that is drawn here.
-    Shrinks towards one state, then towards the monotone kind and maps to state 0.
+    There are two kinds. *Monotone*: every letter preserves a linear order of states (q ≤ r gives q·a ≤ r·a), as in a
+    counter that saturates. *Cascades of resets*: the state is a tuple; each letter keeps or sets each coordinate,
+    depending on the coordinates before it. Every aperiodic machine is the minimal machine of some cascade of two-valued
+    resets (Krohn & Rhodes 1965), but `max_states` may exclude this one. Shrinks towards one state, then towards the
+    monotone kind and maps to state 0.
     """
     alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
     if draw(st.booleans()):
@@ -141,13 +140,11 @@ def _cascade_of_resets(draw: DrawFn, max_states: int, n_letters: int) -> list[li
 def wreath_products(
     draw: DrawFn, max_states: int = 12, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
 ) -> MooreMachine:
-    """Draw a machine with congruences, whose state is a tuple.
+    """Draw a machine with congruences: a wreath product of small machines, as in Krohn & Rhodes (1965).
 
-    Each coordinate moves by a map (a permutation or any other) that depends on the letter and on the coordinates before
-    it.
-
-    A cascade of small machines runs these directly (Krohn & Rhodes 1965). The start is any
-    state, and states may be unreachable or equivalent. Shrinks towards one state and maps to state 0.
+    Its state is a tuple. To each coordinate, a step applies a map (a permutation or any other) that depends on the
+    letter and on the coordinates before it. Any state may be the start, and states may be unreachable or equivalent.
+    Shrinks towards one state and maps to state 0.
     """
     alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
     delta = np.zeros((len(alphabet), 1), np.int64)
@@ -193,11 +190,11 @@ def block_transitions(
 def recurrences(
     draw: DrawFn, max_heads: int = 3, max_block: int = 4, max_letters: int = 3, n_outputs: int = 3
 ) -> Recurrence:
-    """Draw exact tables of one layer: blocks of different sizes, in each a map or a reset per letter, any read-out.
+    """Draw a recurrence of one layer: blocks of different sizes, in each a map or a reset per letter, any read-out.
 
-    Every `DenseTables` within the bounds is possible, also letters that share a cell; the read-out computes
-    `n_outputs` sums of the state with weights −1, 0 or 1. Shrinks towards one head of size 1, one letter and
-    constant maps.
+    Every `DenseTables` within the bounds is possible, also one with letters that share a cell. The read-out computes
+    `n_outputs` sums of the state with weights −1, 0 or 1. Shrinks towards one head of size 1, one letter and constant
+    maps.
     """
     sizes = tuple(draw(st.lists(st.integers(1, max_block), min_size=1, max_size=max_heads)))
     n_letters = draw(st.integers(1, max_letters))
@@ -226,7 +223,6 @@ def recurrences(
 
 
 def _cells(draw: DrawFn, n_letters: int) -> np.ndarray:
-    """Return the cell of each letter, cells numbered by first occurrence."""
     cell = [0]
     while len(cell) < n_letters:
         cell.append(draw(st.integers(0, max(cell) + 1)))
@@ -234,7 +230,7 @@ def _cells(draw: DrawFn, n_letters: int) -> np.ndarray:
 
 
 def every_machine(n_states: int, n_letters: int, outputs: Sequence[Hashable] = (False, True)) -> Iterator[MooreMachine]:
-    """Yield all n^(n·|Σ|)·|Γ|^n machines with start 0, reachable or not, for proofs by exhaustion.
+    """Yield all n^(n·|Σ|)·|Γ|^n machines with n states and start 0, for proofs by exhaustion.
 
     >>> sum(1 for _ in every_machine(2, 2))
     64

@@ -1,1 +1,1 @@
-"""Training: words of any machine, the settings of a run, one run or many, and two evaluation protocols."""
+"""Training: words of any machine, the settings of a run, one run or several seeds, and two evaluation protocols."""

@@ -24,9 +24,10 @@ class ChanceLevel:
 
     Attributes:
         answer: the best constant answer.
-        share: its accuracy at the last output.
-        best_of_looks: the expected best evaluation of a trial, and `deviation` its standard deviation.
-        interval: the bounds of the mean over trials in 95 % of all tables.
+        share: its accuracy at the last output, from 0 to 1.
+        best_of_looks: the expected best evaluation of a trial.
+        deviation: the standard deviation of the best evaluation.
+        interval: bounds that contain the mean over trials with a probability of 95 %.
     """
 
     answer: Any
@@ -41,7 +42,7 @@ class ChanceLevel:
 
 
 def level(task: str, length: int) -> ChanceLevel:
-    """Return the chance level for words of about `length` letters, drawn as in the paper's code for a task."""
+    """Return the chance level of a task for words of about `length` letters, drawn as in the paper's code."""
     shares = output_shares(task, length)
     answer = max(shares, key=shares.__getitem__)
     best = best_of_looks(shares[answer])
@@ -52,13 +53,13 @@ def level(task: str, length: int) -> ChanceLevel:
 
 
 def output_shares(task: str, length: int) -> dict[Any, float]:
-    """Return the probability of each output at the end of a word, drawn as in the paper's code for a task."""
+    """Return the probability of each output of a task at the end of a word, drawn as in the paper's code."""
     machine = MooreMachine.from_source(task)
     return shares_of(words(machine, make_sampler("task", machine, task)), length)
 
 
 def shares_of(drawn: TaskWords, length: int) -> dict[Any, float]:
-    """Return the probability of each output at the end of words of about `length` letters (a Markov chain of states).
+    """Return the probability of each output at the end of words of about `length` letters, by a Markov chain of states.
 
     >>> from fsa2lrnn.automata import zoo
     >>> shares_of(words(zoo.length_mod(2), make_sampler("uniform", zoo.length_mod(2))), 40)
@@ -95,7 +96,7 @@ def best_of_looks(share: float, n_evaluations: int = LOOKS, n_words: int = WORDS
 
 
 def mean_interval(best: np.ndarray, trials: int = TRIALS, coverage: float = 0.95) -> tuple[float, float]:
-    """Return the central interval that contains the mean of `trials` trials with probability `coverage`.
+    """Return the central interval that contains the mean score of `trials` trials with probability `coverage`.
 
     >>> mean_interval(np.array([0.0, 1.0]))
     (1.0, 1.0)

@@ -1,6 +1,6 @@
 """Words and transductions of any Moore machine, in batches, determined by a seed.
 
-A sampler gives the letters that may come next, as a function of the machine's state and the position modulo a period;
+A sampler defines which letters may come next, as a function of the machine's state and the position modulo a period;
 they are equally likely. To draw a batch, every position of every word gets a number from 0 … D−1, where D is the least
 common multiple of the numbers of choices, and a table maps the number and the state to a letter. A number thus acts on
 states like a letter, and all words of a batch are walks on one table: a compiled loop on a CPU, composed maps on a GPU.
@@ -36,7 +36,7 @@ _COMPOSED_ENTRIES = 1 << 27  # entries of maps held at once on a GPU; beyond it,
 class Sampler(NamedTuple):
     """The letters that may come next, `choices[k % period, q, a]`, and whether the output after position k counts.
 
-    Every second word is drawn from `also` instead, if that is given.
+    If `also` is not None, every second word is drawn from it instead.
     """
 
     choices: np.ndarray  # bool (period, n, |Σ|), at least one letter everywhere
@@ -45,7 +45,7 @@ class Sampler(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """Partial words: their states (B,), and the number of their letters."""
+    """Partial words: their states, int64 (B,), and the number of letters of each."""
 
     states: Tensor
     position: int
@@ -104,8 +104,9 @@ class TaskWords:
 
     Attributes:
         alphabet: the letters that tokens index.
-        starts: the states in which words begin, in turn; with `Sampler.also` each state is there twice.
+        starts: the states in which words begin, in turn; with `Sampler.also` there is a copy of each state.
         outputs: the symbols that labels index: by default those that occur at counted positions.
+        scored: whether the output after position k counts, at index k % period.
         n_draws: D; a number drawn at position k selects row (k % period)·D + number of the tables.
         next_state, letters: int64 (period·D, n): the state and the letter that a drawn number gives.
         labels: int64 (period, n): the label of a state reached by a letter at position k % period.
@@ -140,7 +141,7 @@ class TaskWords:
         raise UnsupportedFormat(f"length {length}: no word of this length or a little less has an output that counts")
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
-        """Return `size` new words of `length` letters."""
+        """Return `size` new words of `length` letters, with labels."""
         return self.advance(self.begin(size), length, generator)[0]
 
     def begin(self, size: int) -> Walks:
@@ -230,7 +231,7 @@ def _met(next_state: np.ndarray, starts: tuple[int, ...]) -> np.ndarray:
 
 
 def walk_compiled(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the letters and states (B, T) along the table rows `cells` (B, T), from states `starts` (B,)."""
+    """Return letters and states, int64 (B, T), along the table rows `cells` (B, T), from states `starts` (B,)."""
     tokens, states = torch.empty_like(cells), torch.empty_like(cells)
     _walk(*(tensor.numpy() for tensor in (next_state, letters, cells, starts, tokens, states)))
     return tokens, states

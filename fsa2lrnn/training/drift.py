@@ -1,7 +1,7 @@
-"""A penalty on the drift: what one letter moves the states of a layer away from an exact image of the automaton.
+"""A penalty on the drift of a layer's states: how far one letter moves them from an exact image of the automaton.
 
-With c(q) the mean state of the words of a batch that lead the automaton to q, an exact image has A(a) c(q) + v(a) =
-c(δ(q, a)). `certify` bounds how such residuals add up, so that smaller ones give longer certified lengths.
+Let c(q) be the mean state over all prefixes in a batch that lead the automaton to q. An exact image has A(a) c(q) +
+v(a) = c(δ(q, a)). `certify` bounds how such residuals add up, so that smaller ones give longer certified lengths.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import align
 
-_FIRST = 3  # letters of a word after which its states count: before, they depend on the first state
+_FIRST = 3  # states after fewer letters do not count, since they depend on the first state
 _SMALL = 1e-6  # added to the spread, which is 0 if all means are equal
 
 
@@ -37,9 +37,9 @@ class DriftPenalty:
         self._delta = torch.from_numpy(minimal.delta[align(model.alphabet, minimal.alphabet)]).long()
 
     def __call__(self, tokens: Tensor) -> Tensor:
-        """Return the penalty at the mean states of words: (B, T) -> ().
+        """Return the penalty at the mean states of words: int64 (B, T) -> ().
 
-        It is the mean of ‖A(a) c(q) + v(a) − c(δ(q, a))‖² over the mean of ‖c(q) − mean c‖², plus the mean of
+        It is the mean of ‖A(a) c(q) + v(a) − c(δ(q, a))‖² divided by the mean of ‖c(q) − mean c‖², plus the mean of
         max(0, ‖A(a)‖₂ − 1)² over the blocks. States that no word reaches do not count.
         """
         layer, delta = self._model.recurrences[0], self._delta.to(tokens.device)

@@ -1,9 +1,9 @@
 """The accuracy of a model on fresh words, under two protocols.
 
 - The paper's: every 1,000 updates the last outputs of 128 fresh words of length 500 are evaluated; a trial's score is
-  the best evaluation, and training stops at 1.0. It is computed from the records of training (`paper_protocol`).
-- Ours: only the last checkpoint, many fresh words at each of several lengths, whole words as well as last outputs, with
-  Wilson intervals (`evaluate`).
+  the best evaluation, and training stops at 1.0. `paper_protocol` computes it from the records of training.
+- This library's (`evaluate`): only the last checkpoint, many fresh words at each of several lengths, whole words as
+  well as last outputs, with Wilson intervals.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Z = 1.959964  # 95 %
 
 @dataclass(frozen=True)
 class Accuracy:
-    """The number of right words among `words` words of one length: at every counted position, and at the last one."""
+    """How many of `words` words of one length are right: `whole` at all counted positions, `last` at the last one."""
 
     length: int
     words: int
@@ -40,7 +40,7 @@ class Accuracy:
     last: int
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts, their shares and 95 % intervals as a JSON object."""
+        """Return the counts, the accuracies and their 95 % intervals as a JSON object."""
         shares = {
             f"{name}_word" if name == "whole" else "last_position": {
                 "accuracy": right / self.words,
@@ -68,7 +68,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
 
 
 def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> dict[str, Any]:
-    """Return the best accuracy of the evaluations during training, its first step, and whether training stopped there.
+    """Return the first best evaluation during training, the number of evaluations, and whether training stopped at it.
 
     `records` are the lines of a run's metrics, each with "step", "accuracy", "length" and "words".
     """
@@ -115,7 +115,7 @@ def evaluate(
         lengths: lengths of at most `letters`; each is lowered to the largest one at which the last output counts.
         report: called with the accuracy after each length.
 
-    Raises `UnsupportedFormat` as `check_amount` does.
+    Raises `UnsupportedFormat` as `check_amount`.
     """
     check_amount(lengths, n_words, letters)
     generator, accuracies = words.generator(seed), []

@@ -37,7 +37,8 @@ def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> 
         noise: the standard deviation, drawn from the settings' seed.
 
     Raises:
-        NotExpressible: if the column rule is "paper", or the network is too small or its connection unsuitable.
+        NotExpressible: if the column rule is "paper", the layers hold no one-hot maps, the network is too small, or a
+            chain has several layers.
 
     >>> from fsa2lrnn.training.data import make_sampler, words
     >>> settings = Settings("task:parity", normalisation="clip", block=2, heads=2, embedding_dim=4)
@@ -51,7 +52,7 @@ def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> 
     config = settings.network(words.alphabet, words.outputs)
     _check_sizes(exact, config, settings)
     model = LRNN(config)
-    # Layers below the last are zero.
+    # Layers below the last are zero: their outputs change nothing in the stream.
     silent = [(torch.zeros(len(layer.block_sizes), max(layer.block_sizes)), {}) for layer in model.recurrences[:-1]]
     model.write(torch.eye(*model.embedding.get_parameter("weight").shape), [*silent, _last_layer(model, exact)], {})
     cast("Gate", model.readout).set(_readout(model, exact))
@@ -123,7 +124,7 @@ def _last_layer(model: LRNN, exact: Recurrence) -> tuple[Tensor, dict[str, Value
 
 
 def _readout(model: LRNN, exact: Recurrence) -> Values:
-    """Return the integer gate of the compiled read-out, on the blocks of the last layer."""
+    """Return the weights of the compiled read-out, integers times `_CONFIDENCE`, on the blocks of the last layer."""
     tables, readout = _parts(exact)
     sizes, weights = model.recurrences[-1].block_sizes, cast("Gate", model.readout).weights
     n_heads, b, units = len(tables.block_sizes), max(tables.block_sizes), len(readout.W1)

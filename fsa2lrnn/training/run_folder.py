@@ -1,7 +1,8 @@
 """The folder of one run: its settings, its checkpoint and its measurements. Files are replaced atomically.
 
-`settings.json`; `checkpoint.bin`, a safetensors file with all that resuming needs (weights, optimiser, random generator
-states, records); for readers, `model.safetensors` with the weights of the last checkpoint, and `metrics.jsonl`.
+`checkpoint.bin` is a safetensors file from which a run resumes: weights, optimiser, random generator states, records.
+`settings.json` identifies the run. For readers, `model.safetensors` holds the weights of the last checkpoint, and
+`metrics.jsonl` the records.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def prepare(
     Without `resume` an earlier run in the folder is deleted. Metrics later than the checkpoint are dropped.
 
     Args:
-        expected: the shapes of a checkpoint's tensors; the optimiser has none for a weight that no step changed yet.
+        expected: the shapes of a checkpoint's tensors, with the optimiser's averages of every weight.
 
     Raises:
         UnsupportedFormat: if the folder holds a run of other settings; `steps` and `stop_at` may differ unless the
@@ -98,13 +99,13 @@ def prepare(
 
 
 def write_records(folder: Path, records: list[Record]) -> None:
-    """Write all records to `metrics.jsonl`."""
+    """Write all records to `metrics.jsonl` in a run's folder, one JSON object per line, atomically."""
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     write_atomically(folder / METRICS, "".join(lines).encode())
 
 
 def read_records(folder: Path) -> list[Record]:
-    """Return the records in `metrics.jsonl`. Raises `UnsupportedFormat` with a line that is not a record."""
+    """Return the records in `metrics.jsonl`. Raises `UnsupportedFormat`, naming the line, if a line is not a record."""
     path = folder / METRICS
     lines = enumerate(path.read_bytes().splitlines(), start=1)
     names = ((f"{path}, line {i}", line) for i, line in lines)
@@ -112,7 +113,7 @@ def read_records(folder: Path) -> list[Record]:
 
 
 def check_same_run(folder: Path, before: Any, after: Any, may_differ: Collection[str]) -> None:
-    """Compare the request of a folder with the present one, both of one data class, fields of data classes included.
+    """Compare the settings of a folder with the present ones, two data classes of one type, nested fields included.
 
     Raises:
         UnsupportedFormat: with every field that differs and is not among `may_differ`.
@@ -148,7 +149,7 @@ def read_state(
     """Return the state and the tensors of a checkpoint, None if it does not exist.
 
     Args:
-        expected: the shapes of the tensors that go with a state; raises an error of this library for a wrong state.
+        expected: returns the shapes of the tensors that belong to a state; raises `Fsa2LrnnError` for a wrong state.
         decoders: readers of single types, as in `fsa2lrnn.reading.read`.
 
     Raises:
@@ -177,7 +178,7 @@ _NUMBERS = {float: _number}
 
 
 def with_state(expected: Shapes, stored: Shapes) -> Shapes:
-    """Return the expected shapes, those of the optimiser only for weights whose optimiser state the file holds."""
+    """Return the expected shapes without the optimiser's, for weights whose optimiser state the file does not hold."""
     weights = {name.rpartition(".")[0] for name in stored}
     return {
         name: shape

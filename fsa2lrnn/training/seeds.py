@@ -35,7 +35,7 @@ _POLL_SECONDS = 0.2
 
 
 class SeedFailed(Fsa2LrnnError, RuntimeError):
-    """A run ended without a result."""
+    """The error for runs that ended without a result."""
 
 
 class FinalAccuracy(NamedTuple):
@@ -50,7 +50,7 @@ Report = Callable[[Progress | FinalAccuracy], None]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """The options for starting runs and evaluating their last checkpoints (`fsa2lrnn.training.evaluate.evaluate`)."""
+    """The options for runs and their evaluation (`evaluate`). Raises `UnsupportedFormat` as `check_amount`."""
 
     resume: bool = True
     write_to: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ _send: Report = lambda _: None  # noqa: E731 - in a process that runs one seed: 
 
 
 def _begin(sender: Connection, threads: int) -> None:
-    """Initialise the process of a seed in its own session, so that Ctrl-C reaches it only through `_listen`."""
+    """Start a seed's process in its own session, so that Ctrl-C reaches it only through `_listen`."""
     global _send
     os.setsid()
     torch.set_num_threads(threads)

@@ -166,7 +166,7 @@ class Settings:
         return layer_named(self.layer)
 
     def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
-        """Return the configuration of the network to train."""
+        """Return the configuration of the network to train. Raises `UnsupportedFormat` for sizes that do not fit."""
         layer = self.kind.Config.of_shape(Shape(self.heads, self.block), self.options)
         return LRNNConfig(
             alphabet,
@@ -182,7 +182,7 @@ class Settings:
         )
 
     def rate(self, step: int, hint: Hint = Hint()) -> float:  # noqa: B008 - frozen
-        """Return the learning rate of the step from `step` to `step` + 1, for parameters with this hint of a layer."""
+        """Return the learning rate of the step after `step` steps, for parameters with this `Hint` of their layer."""
         falling = (1 + math.cos(math.pi * step / self.steps)) / 2 if self.schedule == "cosine" else 1.0
         return hint.rate_for(self.learning_rate) * falling
 
@@ -196,9 +196,9 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Settings:
-        """Return the settings in a JSON text, for layers that are registered already.
+        """Return the settings in a JSON text, whose layer must be registered or that of an installed package.
 
-        Raises `UnsupportedFormat` with what is unknown, missing or out of range.
+        Raises `UnsupportedFormat`, naming settings that are unknown, missing or out of range.
         """
         names = [field.name for field in fields(cls)]
         remedy = f"give a JSON object of {', '.join(names)}"

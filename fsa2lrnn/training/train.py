@@ -40,15 +40,15 @@ from fsa2lrnn.training.settings import OPTIMISERS, Settings
 from fsa2lrnn.training.trainer import Trainer
 
 _SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5
-_READ_STEPS = {"cpu": 1, "cuda": 50}  # reading the loss synchronises with a GPU, so it is read every so many steps
+_READ_STEPS = {"cpu": 1, "cuda": 50}  # steps between readings of the loss, which synchronise with a GPU
 
 
 class Diverged(Fsa2LrnnError, ArithmeticError):
-    """The loss or its gradient is not finite."""
+    """The error for a loss or a gradient that is not finite."""
 
 
 class Progress(NamedTuple):
-    """The progress of a run; `record` holds the evaluation of this step, None between evaluations."""
+    """The progress of a run after `step` of `steps` steps; `record` is the evaluation of this step or None."""
 
     seed: int
     step: int
@@ -125,7 +125,7 @@ def prepare_words(settings: Settings) -> TaskWords:
 
 
 def parameter_groups(model: LRNN, settings: Settings) -> dict[Hint, dict[str, Any]]:
-    """Return the parameter groups of the optimiser by the hint that their parameters share."""
+    """Return the optimiser's parameter groups by `Hint`, each with the parameters that have this hint."""
     hints, groups = model.parameter_hints(), dict[Hint, dict[str, Any]]()
     for name, weight in model.named_parameters():
         hint = hints.get(name, Hint())
@@ -140,7 +140,10 @@ class _StepRecord(NamedTuple):
 
 
 class TrainingRun:
-    """The state of a run of training: the content of `checkpoint.bin`, and the clock."""
+    """A run of training: the state that `checkpoint.bin` stores, and the clock.
+
+    Raises `UnsupportedFormat` if `settings.device` is a GPU that torch does not have.
+    """
 
     def __init__(self, settings: Settings, folder: Path, resume: bool) -> None:
         if settings.device != "cpu" and not torch.cuda.is_available():
@@ -203,11 +206,11 @@ class TrainingRun:
         self.descend(self._gradient(batch), batch.tokens, begun)
 
     def draw(self) -> Batch:
-        """Return the words of the next step."""
+        """Return the batch of words of the next step."""
         return self.words.batch(self.settings.batch, self.length, self.training)
 
     def descend(self, loss: Tensor, tokens: Tensor, begun: float) -> None:
-        """Apply the optimiser to the current gradient, for a step that began at `begun`."""
+        """Apply the optimiser to the current gradients, for a step that began at time `begun`, in seconds."""
         self._note(self._descend(loss), tokens)
         self._count(begun)
 

@@ -46,7 +46,7 @@ class Trainer:
         return tensors | {name: generator.get_state() for name, generator in generators.items()}
 
     def shapes(self, **generators: torch.Generator) -> Shapes:
-        """Return the shapes and types of `tensors` after a step, when Adam has averages of each weight."""
+        """Return the shapes and dtypes of `tensors` after the first step, when Adam has averages of each weight."""
         tensors = self.tensors(**generators)
         weights = [weight for group in self.optimiser.param_groups for weight in group["params"]]
         for i, weight in enumerate(weights):
@@ -55,7 +55,7 @@ class Trainer:
         return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
 
     def restore(self, tensors: Mapping[str, Tensor], **generators: torch.Generator) -> None:
-        """Restore the result of `tensors`. Raises `CheckpointError` for an invalid generator state."""
+        """Load the tensors that `tensors` returned. Raises `CheckpointError` for an invalid generator state."""
         own: dict[str, dict[str, Tensor]] = {"model": {}, "optimiser": {}}
         for name, tensor in tensors.items():
             kind, _, rest = name.partition(".")

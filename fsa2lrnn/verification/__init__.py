@@ -1,11 +1,11 @@
 """Verifiers, a checker and a counterexample search for models, trained or constructed.
 
-`goal` specifies the expected outputs, `equivalence` proves or refutes them for all lengths, `falsify` searches for a
-counterexample, `certify` proves that none exists up to a length, and `check` checks such a proof. Their verdicts share
-one vocabulary (`fsa2lrnn.verdicts`), and each states which outputs it left out.
+`specification_of` fixes the expected outputs, `prove_equivalent` proves or refutes them for all lengths, `falsify`
+searches for a counterexample, `certify` proves that none exists up to a length, and `check` checks such a proof. Their
+verdicts share one vocabulary (`fsa2lrnn.verdicts`), and each states which outputs it left out.
 
-`certify`, `check` and `falsify` are functions here, and packages or modules of the same name. This package imports all
-of them first, so the names denote the functions. `from fsa2lrnn.verification.certify import …` imports from a module.
+The names `certify`, `check` and `falsify` denote functions here, not the packages and modules of the same names.
+`from fsa2lrnn.verification.certify import …` imports from a module.
 """
 
 from fsa2lrnn.verdicts import Accepted, Counterexample, Proved, Refuted, Scope, Undecided, Verdict

@@ -61,6 +61,8 @@ class Certificate(Brief):
         ignore: the outputs of the machine that do not count; "lacked", in old files that do not name them, stands for
             those that the model does not have.
         tested_layers: the model's user-defined layers (`Coverage.tested_layers`). Files name them if there are any.
+
+    Raises `UnsupportedFormat` for fields of a wrong type, and for fields that contradict each other.
     """
 
     horizon: int | None
@@ -168,12 +170,12 @@ class Certificate(Brief):
         return read(cls, rest, "certificate", decoders)
 
     def save(self, path: str | Path) -> None:
-        """Write the certificate atomically as one JSON file; raise `OSError` as the file system does."""
+        """Write the certificate atomically as one JSON file; raise `OSError`, and `UnsupportedFormat` as `to_json`."""
         write_atomically(Path(path), json.dumps(self.to_json()).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
-        """Return the certificate in a file of `save`; raise `UnsupportedFormat` for other files, else `OSError`."""
+        """Return the certificate in a file of `save`; raise `UnsupportedFormat` for other files, and `OSError`."""
         try:
             return cls.from_json(parse_json(Path(path).read_bytes(), str(path)))
         except Fsa2LrnnError as error:
@@ -181,7 +183,7 @@ class Certificate(Brief):
 
 
 def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
-    """Yield a tube and then its parts, each before what it contains, the order in which they are validated."""
+    """Yield a tube and all its parts, each before the parts that it contains, in the order of validation."""
     yield tube
     yield from tube.stored
     for ramp in tube.tail:

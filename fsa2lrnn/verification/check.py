@@ -26,7 +26,7 @@ from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plai
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 MOST_READ = 1 << 20
-"""The most letters that the check of an enumeration reads, in all joint states: many times those of the search."""
+"""The maximal number of letters that the check of an enumeration reads, over all joint states."""
 
 
 def check(
@@ -40,9 +40,9 @@ def check(
     Args:
         ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
             not have; or a collection of them.
-        work: the most operations, of about a nanosecond each, for a certificate by sets. The default is 2^32, and 2^19
-            per byte of the certificate's compressed arrays, but at most 2^35. A certificate that needs more, or more
-            than 500 MB of memory, is refused with the figure.
+        work: the maximal number of operations, of about a nanosecond each, for a certificate by sets. The default is
+            2^31, and 2^19 per byte of the certificate's compressed arrays, but at most 2^35. A certificate that needs
+            more, or more than about 500 MB of memory, is refused; the message states how much.
 
     Raises:
         CertificateRefused: naming what fails, if the certificate is for another model, leaves out outputs that `ignore`

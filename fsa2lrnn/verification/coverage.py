@@ -32,7 +32,7 @@ STEPPING = ("sequential", "fused", "letters")  # scans that compute x_k from x_{
 
 
 def of_integers(_: Recurrence) -> Coverage:
-    """Return the coverage of exact tables: integers do not round."""
+    """Return the coverage of a `Recurrence`, whose integer tables do not round."""
     return Coverage("int", tuple(METHODS), EVERY, None)
 
 
@@ -52,7 +52,7 @@ def of_letters(arithmetic: str, tested_layers: tuple[str, ...] = ()) -> Coverage
 
 
 def of_certificate(certificate: Certificate) -> Coverage:
-    """Return the coverage of a certificate that this process accepts: sets hold for any order of summation.
+    """Return the coverage of a certificate that this process accepts; sets hold for any order of summation.
 
     An enumeration of a model that rounds covers only the threads and the environment of the process that checks it.
     """

@@ -1,6 +1,6 @@
 """Enumeration of all joint states of model and machine up to a length, bit for bit as the model's step computes them.
 
-The checker uses this walk. It shares the model's step and the specification with the prover
+`certify` and `check` use this walk. It shares the model's step and the specification with the prover
 (`fsa2lrnn.verification.equivalence`) but not the prover's walk, so that a mistake in one walk is not repeated in the
 other.
 """
@@ -26,8 +26,8 @@ class EnumerationResult:
 
     Args:
         length: model and machine agree wherever outputs count on all words of at most this length.
-        pairs: the number of distinct pairs (model state, machine state) reached, less those after which nothing counts.
-        steps: the number of letters read in them, less those after which nothing counts.
+        steps: the number of letters read, without those after which no output counts.
+        pairs: the number of distinct pairs (model state, machine state) that these letters reach, the start included.
         is_closed: whether the reachable pairs are finitely many and were enumerated: they agree for every length.
         is_wrong: whether the model is wrong on some word of length + 1.
         scans: all scans of the model, in every shape of call, if rounding cannot change a visited state or output; else

@@ -1,11 +1,10 @@
 """Decide whether rounding could change a model's outputs. If not, every scan gives the sequential scan's outputs.
 
-Each layer decides this for every input that it gets in a run (`Layer.is_exact`). A layer is exact if its gates sum
-integers within the range that the dtype represents, so that neither the order of summation nor the shape of a batch
-matters, or matters too little to change the choice of a column; and if its tables are maps among finitely many states
-(`lrnn.layers.base`), of which a parallel scan forms only compositions. Then all states, and the inputs of the read-out,
-are the same in every run; at every such input the largest logit must stay the largest under rounding (T53 of
-docs/theory.md).
+Each layer decides this for every input that it reads in a run (`Layer.is_exact`). Its gates must sum integers within
+the range that the dtype represents, so that order and batch do not matter, or round too little to change the choice of
+a column. Its tables must be maps among finitely many states (`lrnn.layers.base`), of which a parallel scan forms only
+compositions. Then all states, and the inputs of the read-out, are the same in every run; at every such input the
+largest logit must stay the largest under rounding (T53 of docs/theory.md).
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 
 class RoundingWatch:
-    """A monitor of a model's runs: `is_exact` holds while rounding can change no observed state and no output.
+    """A monitor of a model's runs: `is_exact` is True while rounding can change no observed state and no output.
 
     Once `is_exact` is False it stays False, and the model is no longer inspected. Index tables involve no rounding.
     """
@@ -75,7 +74,7 @@ def has_one_largest(logits: RoundedNumbers) -> bool:
 
 
 def may_close(model: LRNN) -> bool:
-    """Decide whether a proof for all lengths may succeed.
+    """Decide whether `prove_equivalent` may succeed, from the kinds of layers and from the start alone.
 
     It may if all layers have finitely many states for any weights, or if the model starts as compiled models do, in a
     state from which maps among finitely many states stay finite.

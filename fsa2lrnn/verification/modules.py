@@ -65,9 +65,9 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
 
     Raises:
         FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
-        UnsupportedFormat: naming, with remedies, each module, attribute and tensor that differs from what the
-            configuration makes, each index out of range, each hook, each replaced method, and each setting of torch
-            that computes at less than the dtype's precision.
+        UnsupportedFormat: naming, with remedies, up to four faults: modules, attributes and tensors that differ from
+            those of a new model, indices out of range, hooks, replaced methods, and settings of torch that compute at
+            less than the dtype's precision.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> check_modelled(compile_machine(zoo.parity()))
@@ -137,7 +137,7 @@ def _replaced_methods() -> Iterator[str]:
 
 
 def _config_faults(config: Any) -> Iterator[str]:
-    """Yield the parts of a configuration that are not plain data, and so could change between two reads."""
+    """Yield a message for each part of a configuration that is not plain data, and could change between two reads."""
     if type(config) is not LRNNConfig or type(config.layers) is not tuple:
         yield f"its configuration is of type {_name(config)}, or its layers of another than tuple: give an LRNNConfig"
         return
@@ -159,7 +159,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _differences(name: str, module: nn.Module, fresh: nn.Module, assumed: set[str]) -> Iterator[str]:
-    """Yield where a module and its parts differ from a new one; user-defined layers are only checked for tampering."""
+    """Yield the differences of a module from a new one; user-defined layers are only checked for tampering."""
     label = name or "the model"
     if not isinstance(module, nn.Module) or (name and type(module) is not type(fresh)):
         yield f"{label} is of type {_name(module)}, its configuration makes it {_name(fresh)}: {_ANEW}"

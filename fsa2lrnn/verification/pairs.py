@@ -24,7 +24,7 @@ FORMAT, VERSION = "fsa2lrnn-equivalence-certificate", 1
 
 @dataclass(frozen=True, eq=False)
 class PairsTable:
-    """All reachable pairs of states, that of the empty word first.
+    """All reachable pairs of model state and machine state, first the pair of the empty word.
 
     Args:
         rows: uint8 (N, D), the bytes of the model states.
@@ -55,7 +55,7 @@ def write(
     The file names the scans of `covers` that compute x_k from x_{k-1}, since the checker computes no others. The digest
     is that of the model's tables if it has tables, else of the model.
 
-    Raises `UnsupportedFormat` for symbols that JSON cannot represent, and `OSError` as the file system does.
+    Raises `UnsupportedFormat` for symbols that JSON cannot represent, and `OSError`.
     """
     is_read = np.ones(len(table.states), bool)
     is_read[0] = table.start_is_read

@@ -20,7 +20,7 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine, table_error
 
 
 class CertificateRefused(Fsa2LrnnError, checker.InvalidCertificate):
-    """The certificate does not prove what it claims; the message names what fails."""
+    """The error for a certificate that does not prove what it claims; the message names the check that fails."""
 
 
 @contextmanager
@@ -35,7 +35,7 @@ def library_errors() -> Iterator[None]:
 
 
 def plain(tables: SwitchedAffine) -> Tables:
-    """Return tables as numpy arrays, in their own dtype where numpy has it, else in float64."""
+    """Return tables as numpy arrays, float32 and float64 as they are and other dtypes as float64."""
     read = {name: tensor for name, tensor in vars(tables.readout).items() if tensor is not None}
     tensors = {"A": tables.A, "v": tables.v, "x0": tables.x0, **read}
     dtype = str(tables.dtype).removeprefix("torch.")

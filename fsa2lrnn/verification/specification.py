@@ -1,6 +1,7 @@
 """Specifications: a machine in the numbers of a model's letters and outputs, and which of its outputs count.
 
-Every verifier, repair and report uses this one object for the expected outputs."""
+Every verifier, repair and report uses this one object for the expected outputs.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _NAN = "NaN"  # the output that a counterexample shows for NaN logits
 
 
 class HasSymbols(Protocol):
-    """A model or its tables, with letters and outputs by number."""
+    """The protocol of models and tables, whose letters and outputs are numbered."""
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]: ...

@@ -1,4 +1,4 @@
-"""Proof that every run reaches the same states although read-outs round: exact steps, and margins above rounding (T28).
+"""Proof that all runs give the right outputs although read-outs round: exact steps, and margins above rounding (T28).
 
 The step of a dyadic repair multiplies and adds dyadic numbers that fit into the mantissa, so that it is exact in any
 order of summation; LayerNorm and the read-out's products round, by no more than their error bound.
@@ -26,8 +26,8 @@ _AT_ONCE = 1 << 20  # products per batch
 def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, states: np.ndarray) -> bool:
     """Decide whether steps from these states are exact and their outputs right, in any order of summation.
 
-    The model states are bytes (N, D) with machine states (N,), closed under letters. The tables must be the same in
-    every evaluation of the gates. The result is False if any of this cannot be shown.
+    `rows` are the bytes of the model states, uint8 (N, D), closed under letters, and `states` the machine states (N,).
+    The tables must be the same in every evaluation of the gates. The result is False if any of this cannot be shown.
     """
     try:
         slack = slack_of(model)

@@ -12,7 +12,7 @@ from fsa2lrnn.verification.specification import Specification
 
 
 class JointWalk(WordFrontier[S, R]):
-    """A frontier of a model with its specification; the tags are the machine's states."""
+    """A breadth-first frontier of a model with its specification; the tags are the machine's states."""
 
     def __init__(self, system: TransitionSystem[S, R], goal: Specification) -> None:
         super().__init__(system, goal.start)
@@ -20,10 +20,10 @@ class JointWalk(WordFrontier[S, R]):
 
     @property
     def live(self) -> np.ndarray:
-        """The letters after each word after which some output still counts: bool (N, |Σ|)."""
+        """The letters, for each word of the frontier, after which some output still counts: bool (N, |Σ|)."""
         return self._goal.live[:, self.tags].T
 
     def look(self) -> tuple[FrontierSuccessors[S, R], np.ndarray]:
-        """Return the words one live letter further and their machine states, int64 (M,)."""
+        """Return the words of the frontier extended by one live letter, and their machine states, int64 (M,)."""
         live = self.live
         return self.fan(live), self._goal.delta[:, self.tags].T[live]

@@ -1,4 +1,4 @@
-"""Readers and writers of machines: one module per format, called through `read_source` and `write_file`."""
+"""Read machines from sources and files (`read_source`) and write them (`write_file`), with one module per format."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def read_source(
     """Return a machine from `regex:…`, `task:…` or a file, recognised by its ending.
 
     Args:
-        completion: the meaning of a missing transition (`assemble.to_machine`), for formats that can miss one.
-        alphabet: letters, in order. An expression's `.` and `[^a]` refer to them; in any other source, letters that do
-            not occur are missing transitions (`language.widen`).
-        options: further arguments of the reader, as `options_of` lists them. `isymbols` and `osymbols` of OpenFst
-            are paths here; by default tables next to the file are used.
+        completion: the treatment of missing transitions (`assemble.to_machine`), for formats that can have them.
+        alphabet: the letters, in order. In a regular expression `.` and `[^a]` refer to them; in any other source,
+            letters that do not occur have missing transitions (`language.widen`).
+        options: further arguments of the reader, as `options_of` lists them. `isymbols` and `osymbols` of OpenFst are
+            paths here, by default those of tables next to the file.
 
     Raises:
         UnsupportedFormat: if the source, its encoding or an option is not understood, or the file does not exist; the
@@ -55,7 +55,7 @@ def read_source(
     letters = None if alphabet is None else tuple(alphabet)
     if letters is not None and "alphabet" in taken:
         options["alphabet"] = letters
-    elif letters is not None:
+    elif letters is not None:  # a reader without that option: add letters to the machine that it reads
         can_miss = "completion" in taken
         machine = read_source(source, completion=completion if can_miss else None, **options)
         return widen(machine, letters, completion)
@@ -79,10 +79,9 @@ def read_source(
 
 
 def write_file(machine: MooreMachine, path: str | Path) -> None:
-    """Write a machine in the format of the ending; OpenFst's symbol table goes next to it, as NAME.syms.
+    """Write a machine to a file in the format of its ending; for OpenFst, also write the symbol table NAME.syms.
 
-    Raises:
-        UnsupportedFormat: if the ending is unknown, the format cannot represent the machine, or writing fails.
+    Raises `UnsupportedFormat` if the ending is unknown, the format cannot represent the machine, or writing fails.
     """
     form, path = _format_of(path, for_writing=True), Path(path)
     written = _loaded(form.writer or "")(machine)
@@ -100,7 +99,7 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
 
 
 def check_target(path: str | Path) -> None:
-    """Raise `UnsupportedFormat` if `write_file` would for any machine: for an unknown ending or an unwritable path."""
+    """Raise `UnsupportedFormat` if a path has an unknown ending or cannot be written, before there is a machine."""
     form, path = _format_of(path, for_writing=True), Path(path)
     for target in _targets(path, form):
         try:
@@ -123,7 +122,7 @@ def _loaded(name: str) -> Any:
 
 
 def options_of(form: SourceFormat) -> tuple[str, ...]:
-    """Return the option names of a reader, with `completion` where a transition can be missing."""
+    """Return the names of a reader's options, including `completion` if transitions can be missing in its format."""
     return tuple(name for name in inspect.signature(_loaded(form.reader)).parameters if name != "origin")[1:]
 
 
@@ -140,7 +139,7 @@ def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
 
 
 def meant(source: str) -> str | None:
-    """Return the source that was probably meant, or None if no correction suggests itself.
+    """Return a correction of a misspelt source, or None without a suggestion.
 
     >>> meant("(ab)*"), meant("mod_arit(5)"), meant("Task: parity"), meant("machine.xyz")
     ('regex:(ab)*', 'task:mod_arith(5)', 'task:parity', None)
@@ -154,7 +153,7 @@ def meant(source: str) -> str | None:
 
 
 def _check_characters(source: str, form: SourceFormat) -> None:
-    """Raise `UnsupportedFormat` for surrogates: Python's form of command-line bytes that are not UTF-8."""
+    """Raise `UnsupportedFormat` for lone surrogates, by which Python represents arguments that are not UTF-8."""
     if half := next((c for c in source if "\ud800" <= c <= "\udfff"), None):
         raise UnsupportedFormat(
             f"{form.name} {shortened(source)!r} is not UTF-8 ({half!r} at position {source.index(half) + 1}): write "

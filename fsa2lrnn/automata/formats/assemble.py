@@ -1,4 +1,4 @@
-"""Construction of a Moore machine from a labelled graph: completion, determinisation, Mealy to Moore."""
+"""Build a Moore machine from a labelled graph: complete, determinise, and convert from Mealy to Moore."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 S = TypeVar("S", bound=Hashable)
 
-# δ is dense, and a sparse file can ask for terabytes: so many entries beyond two for each edge that is written down.
+# The limit on the entries of δ, in addition to two per edge of the graph: a small sparse file could need terabytes.
 MAX_TABLE_ENTRIES = 1_000_000
 MAX_SUBSETS = 100_000  # a nondeterministic automaton of n states can need 2ⁿ deterministic ones
 MAX_SUBSET_MEMBERS = 5_000_000  # over all subsets met, some seconds and 20 MB
@@ -23,17 +23,17 @@ _LONGEST_NAME = 80  # characters of the label of a subset
 
 
 def to_machine(graph: LabelledGraph, completion: Completion | None = None) -> MooreMachine:
-    """Return the Moore machine of a graph; the names of the states become its labels.
+    """Return the Moore machine of a graph, whose labels are the names of the graph's states.
 
-    Deterministic acceptors and Moore machines keep their states in order. A nondeterministic acceptor
-    (epsilon edges, several edges or several starts) is determinised: its states are the reachable sets, labelled
-    "{p, q}". A Mealy machine becomes the Moore machine on the reachable pairs (state, last output), labelled so, with
-    None for the output at the start, before any letter.
+    Deterministic acceptors and Moore machines keep their states in order. A nondeterministic acceptor (with epsilon
+    edges, several edges on one letter or several starts) is determinised: its states are the reachable sets of states,
+    labelled "{p, q}". A Mealy machine becomes the Moore machine on the reachable pairs (state, last output), which are
+    its labels; the output at the start is None.
 
     Args:
-        completion: the meaning of a missing transition: "error", "sink" (a new absorbing state, rejecting for acceptors
-            and with output None elsewhere) or "ignore" (the state stays). By default a sink for acceptors, which is how
-            these formats are read everywhere, and an error for Moore and Mealy machines.
+        completion: the treatment of missing transitions: "error", "sink" (to a new absorbing state, which rejects in an
+            acceptor and has the output None elsewhere) or "ignore" (to the same state). The default is "sink" for
+            acceptors, as is usual in these formats, and "error" for Moore and Mealy machines.
 
     Raises:
         InvalidMachine: with every fault of the graph, one per line.
@@ -103,7 +103,7 @@ def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion
 
 
 def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
-    """Return the subset construction, each subset closed under epsilon edges when it is first reached.
+    """Return the machine of the subset construction, which closes each subset under epsilon edges when it is reached.
 
     automata-lib, with which the tests compare it, has no limit on the subsets and closes every state beforehand, which
     is quadratic on a chain of epsilons (`(a?){1000}`: 10 s, here 0.1 s). A subset is stored as four bytes per state.

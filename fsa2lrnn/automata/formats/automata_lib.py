@@ -1,4 +1,4 @@
-"""Conversion from and to the automata of the package automata-lib."""
+"""Convert machines from and to the automata of the package automata-lib."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def from_automata(
 
     Args:
         alphabet: the order of the letters, a permutation of `automaton.input_symbols`; natural order by default.
-        completion: what a missing transition means; a rejecting sink by default, as in automata-lib itself.
+        completion: the treatment of missing transitions (`assemble.to_machine`); a rejecting sink by default.
 
-    States come in natural order, that of a set being no order; an NFA is determinised (`assemble.to_machine`), and a
-    GNFA is read through its regular expression.
+    States are numbered in natural order. An NFA is determinised, and a GNFA is read through its regular expression.
 
     Raises:
-        UnsupportedFormat: for another type (a pushdown automaton or a Turing machine has no finite state).
-        InvalidMachine: if `alphabet` is not a permutation, the alphabet is empty, or no accepting state is reachable.
+        UnsupportedFormat: for another type, such as a pushdown automaton or a Turing machine.
+        InvalidMachine: if `alphabet` is not a permutation, the alphabet is empty, or there are accepting states but
+            none is reachable.
 
     >>> dfa = DFA(states={"p"}, input_symbols={"a", "b"}, transitions={"p": {"a": "p"}}, initial_state="p",
     ...           final_states={"p"}, allow_partial=True)
@@ -52,6 +52,7 @@ def from_automata(
         letters = chosen
     if isinstance(automaton, GNFA):
         return from_regex(automaton.to_regex(), alphabet=letters)
+    # An NFA has a set of targets for each letter, and the letter "" for epsilon.
     states = in_natural_order(automaton.states)
     transitions: Mapping[Any, Mapping[str, Any]] = automaton.transitions
     edges = tuple(
@@ -72,12 +73,9 @@ def from_automata(
 
 
 def to_automata(machine: MooreMachine) -> DFA:
-    """Return the automata-lib DFA of an acceptor, its states numbered as in the machine.
+    """Return the automata-lib DFA of an acceptor, with the same numbers of states and the texts of the letters.
 
-    If all letters are strings, they are unchanged. Otherwise each is replaced by its text, since automata-lib reads
-    words as text.
-
-    Raises `UnsupportedFormat` if the machine is not an acceptor, or two letters have the same text.
+    Raises `UnsupportedFormat` if the machine is not an acceptor, two letters have the same text, or one is empty.
 
     >>> sorted(to_automata(MooreMachine([[1, 0]], [True, False], alphabet="a")).final_states)
     [0]
@@ -101,9 +99,9 @@ def to_automata(machine: MooreMachine) -> DFA:
 
 
 def text_letters(machine: MooreMachine, target: str) -> list[str]:
-    """Return the letters as texts, for a format (named by `target`) whose letters are texts.
+    """Return the texts of a machine's letters, for a format named `target` whose letters are texts.
 
-    Raises `UnsupportedFormat` if two letters are written alike or one is empty, which means "no letter" there.
+    Raises `UnsupportedFormat` if two letters have the same text, or one is empty, which means epsilon there.
     """
     written: dict[str, Hashable] = {}
     for letter in machine.alphabet:

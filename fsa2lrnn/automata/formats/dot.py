@@ -1,16 +1,16 @@
-"""Graphviz DOT: automata drawn by hand, by learning tools, and by this library.
+"""Read and write automata as Graphviz DOT, drawn by hand, by learning tools or by this library.
 
 The elements of a graph are read as follows:
 
-start      the target of an arrow from a node that isn't a state: one named "" or `__start…` (AALpy, LearnLib), drawn as
-           nothing (`shape=point`, `style=invis`, `shape=none` without label), or named "start" or the like with
-           unlabelled edges only; no edge enters it. Or a state with the attribute `start=true` or `initial=true`.
+start      a state with the attribute `start=true` or `initial=true`, or the target of an arrow from a node that is not
+           a state. No edge enters that node; it is named "" or `__start…` (AALpy, LearnLib), is drawn invisibly
+           (`shape=point`, `style=invis`, `shape=none` without label), or is named "start" or the like, without labels.
 accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `accepting=true`, `final=true`.
-letters    of the edge label, several being separated by commas or line breaks, but not by commas in brackets, as in
-           `f(x,y)`; a comma itself is written between two others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All
-           letters are strings.
+letters    the edge label, at commas or line breaks several letters, but not at commas in brackets, as in `f(x,y)`; a
+           comma itself is written between two others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All letters are
+           strings.
 outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output` or, as in records,
-           `name|output`. Doubly drawn states make it an acceptor, whatever slashes its state names have.
+           `name|output`. A graph with accepting states is an acceptor, even if state names contain slashes.
 
 `to_dot` writes the same picture with the exact symbols next to each label, so that `from_dot` restores the machine.
 """
@@ -54,7 +54,7 @@ def from_dot(
     """Return the machine of a DOT text, read as this module documents.
 
     Args:
-        completion: the meaning of a missing transition (`assemble.to_machine`).
+        completion: the treatment of missing transitions (`assemble.to_machine`).
         kind: "acceptor", "moore" or "mealy", if the text is ambiguous or a slash is part of a letter or a name.
         separator: the separator of the letters of one label; None if a comma can be part of a letter.
         origin: the name of the file, for messages.
@@ -71,6 +71,7 @@ def from_dot(
     drawn = dot_syntax.parse(text, origin)
     if _OURS in drawn.attributes:
         return to_machine(_exact_graph(drawn, text, origin), completion)
+    # Nodes that only mark the start are not states; labels then determine the kind of machine.
     arrows = _start_arrows(drawn)
     nodes = [node for node in drawn.nodes.values() if node.name not in arrows]
     edges = [edge for edge in drawn.edges if edge.tail not in arrows]
@@ -102,10 +103,9 @@ def from_dot(
 
 
 def to_dot(machine: MooreMachine) -> str:
-    r"""Return DOT text that draws the machine, parallel edges as one, and that `from_dot` reads back equal.
+    r"""Return DOT text that draws a machine, with parallel edges as one, and from which `from_dot` restores it.
 
-    Raises:
-        UnsupportedFormat: for symbols that JSON cannot represent (`symbols.to_json`).
+    Raises `UnsupportedFormat` for symbols that JSON cannot represent (`symbols.to_json`).
 
     >>> m = MooreMachine([[1, 0]], [True, False], alphabet="a")
     >>> from_dot(to_dot(m)) == m
@@ -139,7 +139,7 @@ def to_dot(machine: MooreMachine) -> str:
 
 
 def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
-    """Return the graph that `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
+    """Return the graph of a text that `to_dot` wrote; raise `InvalidMachine` if exact attributes are missing."""
     problems = Problems(origin)
 
     def exact(attributes: dict[str, str], name: str, line: int | None) -> Any:
@@ -160,6 +160,7 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
             output = exact(node.attributes, "output", node.line)
             name = exact(node.attributes, "state", node.line) if "state" in node.attributes else node.name
             states.append(State(node.name, name, False, output, node.line))
+    # Arcs of one statement share their attributes, which are read once.
     starts = [(arc.head, arc.line) for arc in drawn.edges if arc.tail == "__start0"]
     arcs = [arc for arc in drawn.edges if arc.tail != "__start0"]
     letters = {id(arc.attributes): exact(arc.attributes, "letters", arc.line) for arc in _one_per_statement(arcs)}
@@ -171,7 +172,7 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
 
 
 def _one_per_statement(arcs: list[Arc]) -> list[Arc]:
-    """Return the first of the arcs that share their attributes (those of one statement)."""
+    """Return the first arc of each statement; the arcs of a statement share their attributes."""
     return list({id(arc.attributes): arc for arc in reversed(arcs)}.values())
 
 
@@ -181,7 +182,7 @@ def _labels(arcs: list[Arc]) -> list[str]:
 
 
 def _check_transitions(n: int, text: str, origin: str) -> None:
-    """Raise `BudgetExceeded` if edges between sets of nodes have many labels: every pair of nodes gets every label."""
+    """Raise `BudgetExceeded` for too many transitions: an edge between sets gives every pair of nodes every label."""
     if n > (most := MAX_TRANSITIONS + len(text)):
         raise BudgetExceeded(
             f"{origin}: the labels of its edges stand for {n:,} transitions, more than {most:,}: minimise the "
@@ -190,7 +191,7 @@ def _check_transitions(n: int, text: str, origin: str) -> None:
 
 
 def _start_arrows(drawn: DotGraph) -> set[str]:
-    """Return the names of the nodes that serve only as tails of the arrow to the start."""
+    """Return the names of the nodes that are not states, but only tails of the arrow to the start."""
     entered = {edge.head for edge in drawn.edges}
     leaving: dict[str, list[str]] = {}
     for edge, label in zip(drawn.edges, _labels(drawn.edges), strict=True):
@@ -230,7 +231,7 @@ def _edge(edge: Arc, text: str, kind: Kind) -> Edge:
 
 
 def _label(item: Arc | Node) -> str:
-    r"""Return the label as Graphviz draws it: escapes such as `\n` and HTML entities resolved."""
+    r"""Return the label as Graphviz draws it, with escapes such as `\n` and HTML entities resolved."""
     name = item.name if isinstance(item, Node) else ""
     escapes = {"n": "\n", "l": "\n", "r": "\n", "N": name}
     text = item.attributes.get("label", r"\N" if isinstance(item, Node) else "")
@@ -274,7 +275,7 @@ def _letters(label: str, separator: str | None) -> Iterator[str]:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    """Return the pieces between separators; a bracket that opens after other text extends its piece to its end."""
+    """Return the pieces between separators; a piece with an open bracket, not alone, extends to the closing one."""
     groups: list[list[str]] = []
     unclosed = 0
     for piece in line.split(separator):

@@ -1,10 +1,10 @@
-"""The DOT language of Graphviz, as far as a graph of states needs it: text to nodes and edges, with their lines.
+"""Parse Graphviz's DOT language into nodes and edges with their lines, as far as a graph of states needs it.
 
-Read here and not by pydot, for three measured reasons: pydot takes 24 s for 20,000 edges (this reader 0.4 s), it ends
-in a RecursionError on nested subgraphs, and it keeps no line numbers. The tests compare the two on what both can read.
+pydot is not used for three measured reasons: it takes 24 s for 20,000 edges (this parser 0.4 s), it ends in a
+RecursionError on nested subgraphs, and it keeps no line numbers. The tests compare the two on texts that both can read.
 
-Known and followed: quoted, HTML-like and numeric names, `+` between strings, comments of the three kinds, ports, edge
-chains and edges between subgraphs, subgraph scopes, and default attributes, which hold for what is first named later.
+The parser supports quoted, HTML-like and numeric names, `+` between strings, comments of the three kinds, ports, edge
+chains, edges between subgraphs, subgraph scopes, and default attributes, which apply to nodes first named later.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NAMES = ("id", "string", "html")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One piece of the text: `kind` is one of `_NAMES`, "arrow", "end", or the sign itself."""
+    """A token of the text; `kind` is "id", "string", "html", "arrow", "end", or the sign itself."""
 
     kind: str
     text: str
@@ -71,7 +71,7 @@ class Arc:
 
 @dataclass
 class DotGraph:
-    """All nodes in order of first mention, all edges in order, and the attributes of the top-level graph."""
+    """A parsed graph: its nodes in the order of first mention, its edges in order, and its top-level attributes."""
 
     nodes: dict[str, Node] = field(default_factory=dict[str, Node])
     edges: list[Arc] = field(default_factory=list[Arc])
@@ -80,9 +80,9 @@ class DotGraph:
 
 @dataclass
 class _Scope:
-    """Default attributes within one pair of braces, and the nodes named there.
+    """The default attributes within one pair of braces, and the nodes named there.
 
-    Edges without attributes of their own share the defaults of edges, which are therefore replaced and never changed.
+    Edges without attributes of their own share the dictionary `edge`, which is therefore replaced and never changed.
     """
 
     node: dict[str, str] = field(default_factory=dict[str, str])
@@ -91,9 +91,9 @@ class _Scope:
 
 
 def parse(text: str, origin: str = "the DOT text") -> DotGraph:
-    r"""Return the graph of a DOT text, which must hold exactly one directed graph.
+    r"""Return the graph of a DOT text, which must contain exactly one directed graph.
 
-    Raises `InvalidMachine` naming the line and what was expected there.
+    Raises `InvalidMachine` naming the line and the fault.
 
     >>> graph = parse('digraph { node [shape=circle]; a -> b [label="x"] }')
     >>> graph.nodes["b"].attributes, graph.edges[0].attributes
@@ -103,7 +103,7 @@ def parse(text: str, origin: str = "the DOT text") -> DotGraph:
 
 
 class _Parser:
-    """A recursive-descent parser of the tokens, with one method per rule of the grammar."""
+    """A recursive-descent parser with one method per rule of the grammar."""
 
     def __init__(self, text: str, origin: str) -> None:
         self.origin = origin
@@ -155,7 +155,7 @@ class _Parser:
                 ends.append(self._mention(self.token.line, self._identifier(), scope))
             else:
                 ends.append(self._subgraph(scope, depth))
-        attributes = self._attribute_lists()
+        attributes = self._attribute_lists()  # of the node if it stands alone, else of the edges between all ends
         if is_name and len(ends) == 1:
             self.result.nodes[ends[0][0]].attributes.update(attributes)
         shared = {**scope.edge, **attributes} if attributes else scope.edge
@@ -175,7 +175,7 @@ class _Parser:
             of_nodes.update(defaults)
 
     def _mention(self, line: int, name: str, scope: _Scope) -> list[str]:
-        """Add the node unless it exists, with the scope's default attributes; skip ports; return [name]."""
+        """Add a node unless it exists, with the scope's default attributes, skip its ports, and return [name]."""
         if name not in self.result.nodes:
             self.result.nodes[name] = Node(name, dict(scope.node), line)
         scope.members[name] = None
@@ -196,7 +196,7 @@ class _Parser:
         return list(inner.members)
 
     def _graph_attributes(self, depth: int) -> dict[str, str]:
-        """Return the mapping for attributes of the graph; those of subgraphs only affect layout and are discarded."""
+        """Return the dictionary for attributes of the graph; those of subgraphs affect only layout and are dropped."""
         return self.result.attributes if depth == 0 else {}
 
     def _attribute_lists(self) -> dict[str, str]:
@@ -255,6 +255,7 @@ class _Parser:
                 if text[position] == '"':
                     self._fail("a quoted string is not closed: add the quotation mark", line)
                 self._fail(f"unexpected character {text[position]!r}: put text with other characters in quotes", line)
+            # The pattern finds only the beginning of a block comment or an HTML-like label.
             end, kind, piece = match.end(), str(match.lastgroup), match.group()
             if kind == "comment":
                 end = text.find("*/", end) + 2

@@ -1,7 +1,7 @@
-"""The states, edges and marks of a file before it is a machine, and the checks for faults in them.
+"""Represent the content of a file as a graph of states and edges, and check it for faults.
 
 Every reader passes a `LabelledGraph` to `assemble.to_machine`, so that all formats treat missing transitions alike and
-report the same faults in the same words, with the line of the file.
+report the same faults by the same messages, with the line of the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_PROBLEMS = 1_000  # after which reading stops
 
 
 class Mark(Enum):
-    """Values that no file can contain, so that every letter and output remains possible, None among them."""
+    """Marks for no letter and no output, distinct from every letter and output that a file can contain."""
 
     EPSILON = "ε"
     ABSENT = "absent"
@@ -33,7 +33,7 @@ EPSILON, ABSENT = Mark.EPSILON, Mark.ABSENT
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault of a file; `line` counts from 1 and is None where the format has no lines."""
+    """A fault of a file; `line` counts from 1 and is None for the whole file or a format without lines."""
 
     text: str
     line: int | None = None
@@ -44,7 +44,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state: edges refer to `key`, `name` is displayed; `output` is for Moore machines alone."""
+    """A state, to which edges refer by `key` and which is displayed by `name`; only Moore machines have an `output`."""
 
     key: Hashable
     name: Hashable
@@ -55,7 +55,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A transition; `letter` is `EPSILON` for one that reads nothing, `output` is for Mealy machines alone."""
+    """A transition, whose `letter` may be `EPSILON`; only Mealy machines have an `output`."""
 
     source: Hashable
     letter: Hashable
@@ -69,14 +69,14 @@ class LabelledGraph:
     """The content of a source as a graph with labels.
 
     Args:
-        kind: whether states accept, states have outputs, or edges have outputs.
-        states: in the order of the file.
-        starts: keys of the start states, each with its line.
-        edges: in any order.
-        alphabet: where the format declares one; else the letters of the edges, in natural order (`in_natural_order`).
-        origin: the file or source, for messages.
-        start_remedy: how this format marks a start state.
-        may_be_empty: whether unreachable accepting states are allowed, as in graphs made by programs.
+        kind: the type of machine: states accept (acceptor), states have outputs (moore), or edges do (mealy).
+        states: the states in the order of the file.
+        starts: the keys of the start states, each with its line.
+        edges: the edges in any order.
+        alphabet: the declared alphabet; if None, the letters of the edges in natural order (`in_natural_order`).
+        origin: the name of the file or source, for messages.
+        start_remedy: the way to mark a start state in this format, for messages.
+        may_be_empty: whether all accepting states may be unreachable, as in graphs made by programs.
         problems: the problems that the reader detected; `check_graph` adds to them.
     """
 
@@ -92,25 +92,25 @@ class LabelledGraph:
 
 
 class Problems:
-    """The faults of a source, as they are found; reading stops after `MAX_PROBLEMS`."""
+    """A list of the faults of a source that raises `InvalidMachine` beyond `MAX_PROBLEMS`."""
 
     def __init__(self, origin: str, problems: Iterable[Problem] = ()) -> None:
         self.origin, self.all = origin, list(problems)
 
     def add(self, text: str, line: int | None = None) -> None:
-        """Add a fault; raise `InvalidMachine` with all of them if there are too many."""
+        """Add a fault; raise `InvalidMachine` with all faults if there are too many."""
         self.all.append(Problem(text, line))
         if len(self.all) > MAX_PROBLEMS:
             self.check()
 
     def check(self) -> None:
-        """Raise `InvalidMachine` with all problems, if there are any."""
+        """Raise `InvalidMachine` with all faults, if there are any."""
         if self.all:
             raise InvalidMachine(problem_report(self.origin, self.all))
 
 
 def problem_report(origin: str, problems: Sequence[Problem]) -> str:
-    """Return all problems in the order of their lines, one per line if several; those past fifty are counted."""
+    """Return the text of all problems in the order of their lines: up to fifty, and the number of the others."""
     ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
     if len(ordered) == 1:
         return f"{origin}: {ordered[0]}"
@@ -120,7 +120,7 @@ def problem_report(origin: str, problems: Sequence[Problem]) -> str:
 
 
 def in_natural_order(letters: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Return distinct letters sorted by their text, runs of digits by value, letters with equal text by type.
+    """Return the distinct letters sorted by their text, with runs of digits compared by value.
 
     >>> in_natural_order(["b", "a10", "a9", 3, 20])
     (3, 20, 'a9', 'a10', 'b')
@@ -137,14 +137,14 @@ def _natural_key(letter: Hashable) -> tuple[list[tuple[int, int, str]], str]:
 
 
 def alphabet_of(graph: LabelledGraph) -> tuple[Hashable, ...]:
-    """Return the declared alphabet, or the letters of the edges in natural order."""
+    """Return the declared alphabet of a graph, or else the letters of its edges in natural order."""
     if graph.alphabet is not None:
         return graph.alphabet
     return in_natural_order(edge.letter for edge in graph.edges if edge.letter is not EPSILON)
 
 
 def check_graph(graph: LabelledGraph) -> None:
-    """Raise `InvalidMachine` with all problems of a graph, including those that its reader detected, if any."""
+    """Raise `InvalidMachine` if a graph has problems, with all of them, also those that its reader detected."""
     alphabet, problems = alphabet_of(graph), Problems(graph.origin, graph.problems)
     first_line: dict[Hashable, int | None] = {}
     for state in graph.states:
@@ -167,6 +167,7 @@ def check_graph(graph: LabelledGraph) -> None:
     if len(set(alphabet)) != len(alphabet):
         ((twice, _),) = Counter(alphabet).most_common(1)
         problems.add(f"letter {twice!r} stands twice in the alphabet: letters are distinct")
+    # Outputs stand on the states of a Moore machine, on the edges of a Mealy machine, and nowhere in an acceptor.
     _check_edges(graph, set(first_line), set(alphabet), problems)
     if graph.kind == "moore":
         for state in graph.states:

@@ -1,7 +1,7 @@
-"""JFLAP files (`.jff`) of type fa, moore and mealy, as JFLAP 4 to 7 write them.
+"""Read and write JFLAP files (`.jff`) of type fa, moore and mealy, as JFLAP 4 to 7 write them.
 
-A `<read>` of several characters is one letter, and an empty one in an fa reads nothing. All symbols are strings; an
-empty output is the output "". Of a Moore machine the outputs of the states count; JFLAP repeats them at transitions.
+A `<read>` of several characters is one letter, and an empty one in an fa is epsilon. All symbols are strings; an empty
+output is the output "". The outputs of a Moore machine are read from its states; JFLAP repeats them at transitions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_IN_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 @dataclass(slots=True)
 class _Item:
-    """A state or transition that is being read: its attributes, the texts of its children and its line."""
+    """A state or transition: its XML attributes, the texts of its child elements and its line."""
 
     attributes: dict[str, str]
     line: int
@@ -91,7 +91,9 @@ class _JflapReader(ContentHandler):
 
 
 def from_jflap(text: str, completion: Completion | None = None, origin: str = "the JFLAP text") -> MooreMachine:
-    """Return the machine of a `.jff` text, with states in the order of the file and letters in natural order.
+    """Return the machine of a `.jff` text, with letters in natural order.
+
+    `assemble.to_machine` numbers the states and treats missing transitions by `completion`.
 
     Raises:
         InvalidMachine: if the XML is broken, declares entities, or describes no machine; with every problem and line.
@@ -125,9 +127,8 @@ def from_jflap(text: str, completion: Completion | None = None, origin: str = "t
 def to_jflap(machine: MooreMachine) -> str:
     """Return the text of a `.jff` file: type `fa` for an acceptor, else `moore`, with the states placed on a circle.
 
-    Letters and outputs are written as text, so symbols that are not strings are read back as strings.
-
-    Raises `UnsupportedFormat` if two symbols have the same text or hold characters that XML cannot represent.
+    Letters and outputs are written as text, so symbols that are not strings are read back as strings. Raises
+    `UnsupportedFormat` if two symbols have the same text, or one has control characters or white space at its ends.
 
     >>> m = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
     >>> from_jflap(to_jflap(m)) == m
@@ -141,7 +142,7 @@ def to_jflap(machine: MooreMachine) -> str:
     lines = ["<structure>", f"\t<type>{kind}</type>", "\t<automaton>", "\t\t<!--The list of states.-->"]
     for q, output in enumerate(machine.outputs):
         name = f"q{q}" if machine.labels is None else _NOT_IN_XML.sub("?", str(machine.labels[q]))
-        angle, radius = 2 * math.pi * q / machine.n_states, 40 + 20 * machine.n_states
+        angle, radius = 2 * math.pi * q / machine.n_states, 40 + 20 * machine.n_states  # the states form a circle
         lines += [
             f'\t\t<state id="{q}" name={quoteattr(name)}>',
             f"\t\t\t<x>{radius * (1 - math.cos(angle)) + 60:.1f}</x>",
@@ -178,6 +179,7 @@ def _graph(reader: _JflapReader) -> LabelledGraph:
         if (key := item.attributes.get("id")) is None:
             problems.add("a <state> has no id: give it one", item.line)
             continue
+        # Only a Moore machine has outputs on states.
         output = item.texts.get("output", ABSENT) if kind == "moore" else ABSENT
         states.append(State(key, item.attributes.get("name") or key, "final" in item.texts, output, item.line))
         if "initial" in item.texts:

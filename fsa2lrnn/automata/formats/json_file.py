@@ -1,4 +1,4 @@
-"""This library's JSON: the format that preserves symbols of every kind and labels, with a version number.
+"""Read and write this library's JSON, a versioned format that preserves symbols of every supported type and labels.
 
     {"format": "fsa2lrnn-machine", "version": 1, "alphabet": ["a", "b"], "outputs": [true, false], "start": 0,
      "delta": [[1, 0], [0, 1]], "labels": ["even", "odd"]}
@@ -28,9 +28,9 @@ _REQUIRED = ("alphabet", "outputs", "start", "delta")
 
 
 def to_json(machine: MooreMachine) -> str:
-    """Return the machine as JSON text, one row of the table per line.
+    """Return a machine as JSON text, one row of the table per line.
 
-    Labels that JSON cannot represent are written as text. Such letters and outputs raise `UnsupportedFormat`.
+    Labels that JSON cannot represent are written as text. Raises `UnsupportedFormat` for such letters and outputs.
 
     >>> m = MooreMachine([[1, 0]], [None, ("acc", 3)])
     >>> from_json(to_json(m)) == m
@@ -43,7 +43,7 @@ def to_json(machine: MooreMachine) -> str:
 
 
 def to_value(machine: MooreMachine) -> dict[str, Any]:
-    """Return the JSON object of `to_json`."""
+    """Return a machine as a JSON object, whose text `to_json` returns; raise `UnsupportedFormat` as it does."""
     labels = {} if machine.labels is None else {"labels": [label_to_json(label) for label in machine.labels]}
     return {
         "format": FORMAT,
@@ -57,7 +57,7 @@ def to_value(machine: MooreMachine) -> dict[str, Any]:
 
 
 def label_to_json(label: Hashable) -> Any:
-    """Return a label as `symbols.to_json` writes it, or as text if that raises."""
+    """Return a label as a JSON value (`symbols.to_json`), or as text if JSON cannot represent it."""
     try:
         return symbols.to_json(label)
     except UnsupportedFormat:
@@ -68,8 +68,8 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
     """Return the machine of a JSON text, the inverse of `to_json`.
 
     Raises:
-        UnsupportedFormat: if the text is other JSON, or of a newer version.
-        InvalidMachine: if it is not JSON (with the line), or with all faults of the machine.
+        UnsupportedFormat: if the text is JSON of another kind or of a newer version.
+        InvalidMachine: if it is not JSON (naming the line), or describes no machine (naming all faults).
         BudgetExceeded: if the table has more than ten million entries.
     """
     try:
@@ -80,7 +80,7 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
 
 
 def from_value(value: Any, origin: str = "the JSON value") -> MooreMachine:
-    """Return a machine from the object of `to_value`; raise as `from_json` does."""
+    """Return the machine of a JSON object, the inverse of `to_value`; raise as `from_json` does."""
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise UnsupportedFormat(
             f'{origin} is JSON, but not a machine of ours: expected an object with "format": "{FORMAT}", as to_json '
@@ -123,7 +123,7 @@ def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
 
 
 def _symbols(value: dict[str, Any], name: str, problems: list[Problem]) -> list[Hashable]:
-    """Return the symbols under `name`; report invalid ones and replace each by a distinct object for later checks."""
+    """Return the symbols under `name`; add problems for invalid ones, and replace each by a distinct object."""
     if value.get(name) is None:
         return []
     if not isinstance(value[name], list):

@@ -1,13 +1,13 @@
-"""KISS2 (`.kiss2`), the format of the benchmarks of sequential circuits: Mealy machines over bits.
+"""Read KISS2 (`.kiss2`), the format of benchmarks of sequential circuits: Mealy machines over bits.
 
     .i 2        input bits          .r st0      the reset state; by default the first one named
     .o 1        output bits         .e          the end; what follows is not read
     0- st0 st1 1                    a row: input, state, next state, output
 
-Letters are strings of `.i` bits, in the order of the numbers they denote, and a row whose input has `-` stands for all
-letters that match it. A row of state `*` holds for every state. Where the next state is `*` or `-` the transition is
-missing. Outputs are strings as they are written, `-` (any value) among them. `.p` and `.s` must agree with the rows, so
-that a file that was cut off does not pass for a small machine.
+Letters are strings of `.i` bits, in the order of the numbers that they denote. A row whose input has `-` stands for all
+letters that match it, a row of state `*` for every state. The transition is missing if the next state is `*` or `-`.
+Outputs are strings as they are written, also with `-` (any value). `.p` and `.s` must agree with the rows, so that a
+truncated file is not read as a small machine.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
     """Return the Moore machine of a KISS2 text.
 
     Args:
-        completion: the meaning of a missing transition (`assemble.to_machine`); by default an error.
+        completion: the treatment of missing transitions (`assemble.to_machine`); by default an error.
+        origin: the name of the file, for messages.
 
     Raises:
         InvalidMachine: with every problem of the text and its line.
@@ -65,6 +66,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
             rows.append((fields, number))
         else:
             problems.add(f"{len(fields)} fields, a row has input, state, next state, output", number)
+    # Check the declared sizes before any letter is generated from them.
     inputs, outputs = counts.get(".i", 0), counts.get(".o", 0)
     if not inputs or not outputs:
         problems.add("the file does not say how many input and output bits there are: add '.i N' and '.o N'")
@@ -88,7 +90,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
         elif len(output) != outputs or set(output) - set("01-"):
             problems.add(f"output {shortened(output, 40)!r} is not {outputs} of the characters 0, 1 and -", number)
         elif target not in _ANY:
-            sources = names if source == "*" else [source]
+            sources = names if source == "*" else [source]  # a row stands for all states and all matching letters
             if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TABLE_ENTRIES:
                 raise BudgetExceeded(
                     f"{origin}: more than {MAX_TABLE_ENTRIES:,} transitions: build the MooreMachine yourself, with one "
@@ -114,5 +116,5 @@ def _state_names(rows: list[tuple[list[str], int]]) -> list[str]:
 
 
 def _matching(bits: str) -> Iterable[str]:
-    """Return the letters that match an input, in the order of the numbers they denote."""
+    """Return the letters that match an input, in the order of the numbers that they denote."""
     return map("".join, product(*("01" if bit == "-" else bit for bit in bits)))

@@ -1,11 +1,11 @@
-"""Conversion from and to networkx graphs: a `MultiDiGraph` (or `DiGraph`) whose attributes define a machine.
+"""Convert machines from and to networkx graphs: a `MultiDiGraph` (or `DiGraph`) whose attributes define a machine.
 
-graph   `alphabet` (letters in order; natural order of the edges' letters by default)
-node    `start` (true at the start state), `accepting` (true or false) or `output` (Moore), `label` (for people)
-edge    `letter`, or `letters` for several at once; if it has neither, its `label` is the letter; None is a letter like
-        others, `graph.EPSILON` reads nothing; `output` (Mealy)
+graph   `alphabet` (the letters in order; by default those of the edges, in natural order)
+node    `start` (true at the start state), `accepting` (true or false) or `output` (Moore), `label` (for display)
+edge    `letter`, or `letters` for several, or else the `label` is the letter; `output` (Mealy). None is a letter;
+        `graph.EPSILON` means no letter
 
-Nodes and letters are any hashables and are kept as they are.
+Nodes and letters are any hashables and remain unchanged.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def from_networkx(
 ) -> MooreMachine:
     """Return the machine of a directed graph with the attributes that this module lists.
 
-    Outputs on nodes make it a Moore machine, on edges a Mealy machine; without any it is an acceptor.
+    It is a Mealy machine if edges have outputs, a Moore machine if only nodes have, else an acceptor.
 
     Args:
-        completion: what a missing transition means (`assemble.to_machine`).
-        start: the start node, if none is marked in the graph.
-        alphabet: the letters in order, before those that the graph declares.
+        completion: the treatment of missing transitions (`assemble.to_machine`).
+        start: the start node; by default that marked in the graph.
+        alphabet: the letters in order; by default those that the graph declares.
 
     Raises:
         UnsupportedFormat: for an undirected graph.
@@ -59,6 +59,7 @@ def from_networkx(
         if letters is None:
             problems.add(f"the edge {tail!r} -> {head!r} has no letter: give it the attribute letter=…")
         edges += [Edge(tail, letter, head, values.get("output", ABSENT)) for letter in letters or ()]
+    # Arguments take precedence over what the graph declares.
     declared = graph.graph.get("alphabet") if alphabet is None else alphabet
     starts = [node for node, marked in graph.nodes(data="start") if marked] if start is ABSENT else [start]
     states = tuple(
@@ -79,7 +80,7 @@ def from_networkx(
 
 
 def to_networkx(machine: MooreMachine) -> nx.MultiDiGraph[Any]:
-    """Return a graph with a node per state (its number) and an edge per transition, the inverse of `from_networkx`.
+    """Return a graph with a node per state (its number) and an edge per transition, which `from_networkx` reads back.
 
     >>> sorted(to_networkx(MooreMachine([[1, 0]], "xy", alphabet="a")).edges(data="letter"))
     [(0, 1, 'a'), (1, 0, 'a')]

@@ -1,12 +1,12 @@
-"""OpenFst's text format (`.fst.txt`, `.att`), as fstprint, Pynini and foma write it, with symbol tables.
+"""Read and write OpenFst's text format (`.fst.txt`, `.att`), as fstprint, Pynini and foma do, with symbol tables.
 
     source target letter [output [weight]]      an arc; the source of the first line is the start
     state [weight]                              a final state
 
-Acceptors have one label an arc; files in which each arc has two equal ones are acceptors too. Transducers are read as
-Mealy machines: one output per letter, and all states final or none. Label 0, or the symbol of number 0 in the table, is
-epsilon, as is `<eps>` without a table. Weights other than zero (tropical one) are refused. Symbols are strings; their
-order is that of the table, else natural. States stand in the order of their numbers.
+Acceptors have one label per arc, or two equal ones. Transducers are read as Mealy machines: they need one output per
+letter, and all states final or none. Label 0, or the symbol of number 0 in the table, is epsilon, as is `<eps>` without
+a table. Weights other than 0, the one of the tropical semiring, are refused. Symbols are strings, in the order of the
+table or else in natural order. States are in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def from_openfst(
     """Return the machine of an OpenFst text.
 
     Args:
-        completion: the meaning of a missing transition (`assemble.to_machine`).
+        completion: the treatment of missing transitions (`assemble.to_machine`).
         isymbols: the text of the table of letters, one symbol with its number per line.
-        osymbols: the same for outputs.
-        acceptor: whether the fourth field of an arc is a weight (True) or an output (False); by default an output,
-            unless some arc has three fields.
+        osymbols: the text of the table of outputs.
+        acceptor: whether the fourth field of an arc is a weight (True) or an output (False); by default a weight if
+            some arc has three fields.
+        origin: the name of the file, for messages.
 
-    Raises:
-        InvalidMachine: with every problem of the text and its line.
+    Raises `InvalidMachine` with every problem of the text and its line.
 
     >>> from_openfst("0 1 a\\n1 0 b\\n0\\n").transduce("abab")
     [False, True, False, True]
@@ -113,8 +113,8 @@ def from_openfst(
 def to_openfst(machine: MooreMachine) -> tuple[str, str]:
     """Return an acceptor as OpenFst text and the text of its symbol table, for `fstcompile --acceptor --isymbols=…`.
 
-    Raises `UnsupportedFormat` for other machines, whose start has an output that a transducer cannot write, and for
-    letters that hold white space.
+    Raises `UnsupportedFormat` for other machines, since a transducer cannot write the output of the start, and for
+    letters that contain white space, mean epsilon or have the same text.
 
     >>> text, table = to_openfst(MooreMachine([[1, 0]], [True, False], alphabet="a"))
     >>> from_openfst(text, isymbols=table).n_states
@@ -139,7 +139,7 @@ def to_openfst(machine: MooreMachine) -> tuple[str, str]:
 
 
 class _Labels:
-    """The mapping `symbol` from the labels of one side to symbols, by a table (of `declared` ones) or by identity."""
+    """The mapping `symbol` from labels to symbols: that of a table, which has the `declared` ones, or the identity."""
 
     def __init__(self, role: str, labels: list[tuple[str, int]], table: str | None, problems: Problems) -> None:
         texts = {label for label, _ in labels}

@@ -1,6 +1,6 @@
-r"""Regular expressions, parsed by automata-lib, with an alphabet, positions in messages and limits.
+r"""Read regular expressions by automata-lib, with an alphabet, positions in messages and limits.
 
-Syntax, words being matched whole (no anchors):
+An expression matches whole words, without anchors. Its syntax is:
 
 =====================  ==============================================================================================
 ``ab``, ``a|b``        concatenation, union (binding weakest, with ``&`` and ``^``, from the left)
@@ -55,7 +55,7 @@ _NOT_LETTERS = {
 
 @dataclass(frozen=True)
 class _RegexPiece:
-    """A token of automata-lib and its position."""
+    """A token of automata-lib with its text and its position, from 0."""
 
     text: str
     position: int
@@ -66,7 +66,7 @@ class _RegexPiece:
 
     @property
     def letters(self) -> frozenset[str]:
-        """The letters that it names; `.` and the shorthands name those passed to the lexer."""
+        """The letters that the token names; `.` and the shorthands name those passed to the lexer."""
         if isinstance(self.token, parser.StringToken):
             return frozenset(self.token.text)
         if isinstance(self.token, parser.CharacterClassToken):
@@ -81,8 +81,8 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
     """Return the minimal acceptor of a regular expression in the syntax of this module.
 
     Args:
-        alphabet: letters of one character each, in order. By default the letters of the expression, in natural order;
-            `.` and `[^a]` then refer to these alone.
+        alphabet: letters of one character each, in order; by default those of the expression, in natural order. `.` and
+            `[^a]` refer to them.
 
     Raises:
         InvalidMachine: if the expression cannot be parsed, with the position of each fault, or the alphabet is empty or
@@ -165,7 +165,7 @@ def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_RegexPiece
 
 
 def _span(text: str) -> int:
-    """Return a lower bound on the letters of a class's ranges: one range can span all of Unicode."""
+    """Return a lower bound on the number of letters in the ranges of a class, since one can span all of Unicode."""
     if not text.startswith("["):
         return 0
     ends = re.findall(r"(?=(.)-\\?(.))", text, re.DOTALL)
@@ -222,7 +222,7 @@ def _piece_faults(piece: _RegexPiece, letters: frozenset[str], declared: bool) -
 
 
 def _check_size(pieces: list[_RegexPiece], origin: str) -> None:
-    """Raise `BudgetExceeded` before automata-lib builds an automaton too large, from the sizes of its constructions."""
+    """Raise `BudgetExceeded` if automata-lib would build too large an automaton, computed from its constructions."""
     tokens: list[Any] = _untyped.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
     sizes: list[int] = []
     copies = 0

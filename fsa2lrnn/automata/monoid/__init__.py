@@ -1,4 +1,4 @@
-"""The transition monoid of a machine, and the classification that follows from it (`classify`)."""
+"""Compute the transition monoid of a machine, and classify the machine by it (`classify`)."""
 
 from fsa2lrnn.automata.monoid.classification import MAX_MONOID, Classification, classify
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid, enumerate_monoid

@@ -1,7 +1,7 @@
-"""Classification of a machine by the algebra of its transition monoid, each fact with its guarantee.
+"""Classify a machine by the algebra of its transition monoid, with the method that guarantees each fact.
 
-The facts are those of the minimal machine, so they depend on the transduction alone; for
-an acceptor the monoid is the syntactic monoid of its language.
+The facts are those of the minimal machine, so they depend on the transduction alone. The monoid of an acceptor is the
+syntactic monoid of its language.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Classification(Brief):
-    """The facts on a machine; an undecided `Fact` has the value None and names the limit.
+    """The facts on the monoid and the language of a machine; an undecided `Fact` has the value None.
 
     Args:
         machine: the minimal machine, to whose states witnesses refer.
-        monoid_size: the number of maps of states by words, identity included.
-        group: every word permutes the states.
-        commutative: the order of letters does not matter.
-        aperiodic: no word moves states round a cycle; for an acceptor, the language is star-free.
-        two_groups, solvable: every group in the monoid is a 2-group, is solvable.
-        r_trivial, l_trivial, j_trivial: Green's relations are equality; J-trivial acceptors are piecewise testable.
-        definite, definite_order: the state after k letters or more depends on the last k only; the least k, or None.
-        reverse_definite, reverse_definite_order: it depends on the first k only; the least k, or None.
-        locally_testable: the factors of some length and the ends of the word determine the state.
-        threshold_testable: the same factors, counted up to a threshold, determine it.
-        dot_depth_one: for an acceptor: the language is a boolean combination of languages u₀ Σ* u₁ … Σ* u_k.
-        strictly_local, strictly_local_order: for an acceptor: every factor of k letters of the word, ends included, is
-            one of those allowed; the least k, or None.
-        strictly_piecewise: for an acceptor: every subsequence of an accepted word is accepted.
+        monoid_size: the number of maps of states by words, including the identity.
+        group: whether every word permutes the states.
+        commutative: whether the order of letters does not matter.
+        aperiodic: whether no word permutes states in a cycle; for an acceptor, whether the language is star-free.
+        two_groups, solvable: whether every group in the monoid is a 2-group, or solvable.
+        r_trivial, l_trivial, j_trivial: whether Green's relation is equality; J-trivial: piecewise testable.
+        definite, definite_order: whether for some k the last k letters determine the state; the least k, or None.
+        reverse_definite, reverse_definite_order: whether the first k letters determine it; the least k, or None.
+        locally_testable: whether the factors of some length and the ends of the word determine the state.
+        threshold_testable: whether these do if the factors are counted up to a threshold.
+        dot_depth_one: whether an acceptor's language is a boolean combination of languages u₀ Σ* u₁ … Σ* u_k.
+        strictly_local, strictly_local_order: whether an acceptor's language is defined by a set of allowed factors of
+            k letters, including the ends of the word; the least k, or None.
+        strictly_piecewise: whether every subsequence of an accepted word is accepted.
         tier: the letters that lead some state to another.
         tier_strictly_local, tier_locally_testable, tier_threshold_testable, tier_dot_depth_one: the same facts after
-            all other letters are deleted.
+            all letters outside the tier are deleted.
     """
 
     machine: MooreMachine
@@ -108,7 +108,7 @@ class Classification(Brief):
 
     @property
     def kind(self) -> Literal["group", "aperiodic", "mixed"] | None:
-        """The kind: "group", "aperiodic" or "mixed", which is neither; None if undecided. One state is a group."""
+        """The kind of the monoid: "group", "aperiodic", "mixed" (neither), or None if undecided; "group" if trivial."""
         if self.group.value:
             return "group"
         return None if self.aperiodic.value is None else "aperiodic" if self.aperiodic.value else "mixed"
@@ -119,7 +119,7 @@ class Classification(Brief):
         return {name: getattr(self, name) for name in _TITLES}
 
     def explain(self) -> list[tuple[str, str]]:
-        """Return rows of a table: the property, and the answer with its reason and method."""
+        """Return two texts per property for a table: its name, and the answer with its reason and method."""
         orders = {
             "definite": self.definite_order,
             "reverse_definite": self.reverse_definite_order,
@@ -152,11 +152,10 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
 
     Args:
         machine: any machine; it is minimised first.
-        max_monoid: after how many elements to stop enumerating the monoid, which may have nⁿ, and its images and
-            groups. Facts that need none of these are always decided.
+        max_monoid: the largest number of elements to enumerate of the monoid, which may have nⁿ, and of its images and
+            groups. Polynomial methods have limits of their own, which their facts state.
 
-    Raises:
-        UnsupportedFormat: unless `max_monoid` is a whole number of at least 1.
+    Raises `UnsupportedFormat` unless `max_monoid` is a whole number of at least 1.
 
     >>> from fsa2lrnn.automata import zoo
     >>> facts = classify(zoo.ab_star())
@@ -205,7 +204,7 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
 
 
 def _by_factors(action: Action, j_trivial: Fact, definite: Fact, reverse_definite: Fact) -> dict[str, Fact]:
-    """Return the facts on the factors of words, the widest class first: each class lies within the one before."""
+    """Return the facts on the factors of words by name, the widest class first."""
     dot_depth_one = is_dot_depth_one(action, j_trivial)
     threshold = is_locally_threshold_testable(action, dot_depth_one)
     locally_testable = is_locally_testable(action, definite, reverse_definite, threshold)

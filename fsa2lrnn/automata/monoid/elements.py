@@ -1,10 +1,10 @@
-"""The transition monoid of a machine: the enumeration of the maps of states by words, and of their images.
+"""Enumerate the transition monoid of a machine (the maps of states by words), or only the images of these maps.
 
-For an image X let G_X be the group of the permutations that the words leading X to X make of it. A subgroup of the
-monoid with identity e acts faithfully on the image of e, so it embeds in that G_X; conversely G_X is a quotient of a
-subgroup of the monoid. Hence the monoid is aperiodic exactly if every G_X is trivial, and its groups are solvable
-exactly if every G_X is: a matter of at most 2ⁿ sets, often far fewer, where the monoid may have nⁿ elements. Images in
-one strongly connected component have isomorphic groups, so one per component suffices.
+For an image X let G_X be the group of the permutations of X by the words that lead X to X. A subgroup of the monoid
+with identity e acts faithfully on the image of e, so it embeds in the group of this image; conversely G_X is a quotient
+of a subgroup of the monoid. Hence the monoid is aperiodic if and only if every G_X is trivial, and its groups are
+solvable if and only if every G_X is. There are at most 2ⁿ images, often far fewer, but up to nⁿ elements. Images in one
+strongly connected component have isomorphic groups, so one per component suffices.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ MAX_BYTES = 1 << 28  # for the maps and the Cayley graph; their construction nee
 
 @dataclass(frozen=True, eq=False)
 class TransitionMonoid:
-    """The maps of the states by words, the identity first, shorter words before longer ones.
+    """The maps of states by words, the identity first, maps by shorter words before those by longer ones.
 
     Args:
         action: the maps of the letters.
-        elements: the maps, shape (N, n): `elements[i, q]` is the state after the word of element i in state q.
-        origin, letter: element i > 0 is element `origin[i]` followed by letter number `letter[i]`.
+        elements: the maps, shape (N, n): the word of element i leads state q to `elements[i, q]`.
+        origin, letter: element i > 0 is element `origin[i]` followed by letter number `letter[i]`, shape (N,).
         right: the right Cayley graph, shape (N, k): the number of element i followed by a; −1 where not computed.
         whole: whether these are all elements; if not, they are the first `cap`.
         cap: the largest number of elements to enumerate.
@@ -44,7 +44,7 @@ class TransitionMonoid:
 
     @property
     def size(self) -> int:
-        """The number of elements, identity included."""
+        """The number of elements, including the identity."""
         return len(self.elements)
 
     @property
@@ -77,12 +77,12 @@ class TransitionMonoid:
 
     @cached_property
     def l_classes(self) -> np.ndarray:
-        """The classes of Green's relation L: u L v if each equals, as a map, the other with a word put before it."""
+        """The number of the class of Green's relation L of each element, (N,): u L v if v = xu and u = yv as maps."""
         return map_kernels.components(self.left)
 
 
 def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
-    """Enumerate the elements breadth first, at most `max_monoid` of them and no more than fit in `MAX_BYTES`.
+    """Return the transition monoid, with at most `max_monoid` elements and no more than fit in `MAX_BYTES`.
 
     Raises `UnsupportedFormat` unless `max_monoid` is a whole number of at least 1.
 
@@ -97,7 +97,7 @@ def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
 
 
 def allowed(action: Action, limit: int) -> int:
-    """Return how many maps or sets of states may be stored: `limit`, or as many as fit in `MAX_BYTES`.
+    """Return the number of maps or sets of states that may be stored: `limit`, but no more than fit in `MAX_BYTES`.
 
     Raises `UnsupportedFormat` unless `limit` is a whole number of at least 1.
     """
@@ -111,7 +111,7 @@ def allowed(action: Action, limit: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """The images of the set of all states, enumerated breadth first on first use, at most `limit` of them.
+    """The images of the set of all states under words, at most `limit`, enumerated breadth first at first use.
 
     >>> from fsa2lrnn.automata import zoo
     >>> images = Images(Action.of(zoo.elevator(4)), limit=1_000)
@@ -139,7 +139,7 @@ class Images:
 
     @property
     def graph(self) -> np.ndarray:
-        """The number of the set that a letter leads to, shape (N, k); −1 where not computed."""
+        """The number of the set to which each letter leads each set, shape (N, k); −1 where not computed."""
         return self._enumerated[3]
 
     @property
@@ -149,16 +149,16 @@ class Images:
 
     @cached_property
     def component(self) -> np.ndarray:
-        """The component of each set in the graph."""
+        """The number of the strongly connected component of each set in the graph, shape (N,)."""
         return map_kernels.components(self.graph)
 
     @cached_property
     def _transport(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """The bijections between the sets of each component: (places, size, root, turns).
 
-        In a component all sets have one size m. Its first set is the root; a shortest path inside leads the root's x-th
-        member, x < m, to `places[i, x]` in set i. `turns[i, a]`: the letter leads set i to a set of its component, but
-        its members differently from `places`.
+        All sets of a component have the same size m. Its first set is the root. A shortest path inside the component
+        leads the x-th member of the root, x < m, to `places[i, x]` in set i. `turns[i, a]` is true if letter a leads
+        set i to a set of its component, but its members to other places.
         """
         letters, graph, size = self.action.letters, self.graph, np.count_nonzero(self.sets, axis=1)
         inside = (graph >= 0) & (self.component[graph] == self.component[:, None])
@@ -188,19 +188,18 @@ class Images:
         return f"capped at {self.cap:,} sets of states"
 
     def roots(self) -> list[int]:
-        """Return the first set of each component whose group is not trivial, large sets first."""
+        """Return the number of the first set of each component whose group is not trivial, large sets first."""
         _, size, root, turns = self._transport
         roots = np.unique(root[turns.any(axis=1)])
         return roots[np.argsort(-size[roots], kind="stable")].tolist()
 
     def members(self, i: int) -> np.ndarray:
-        """Return the states in set i, in order."""
         return np.flatnonzero(self.sets[i])
 
     def generators(self, root: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
-        """Return generators of the group of a root, and for each the set and the letter that yields it.
+        """Return generators of the group of a root, uint32 (g, m), and the set and letter of each (Schreier's lemma).
 
-        The generators (Schreier's: the path to a set, a letter, the inverse of a path) permute 0 … m−1, the members.
+        A generator permutes the members 0 … m−1 by the path from the root to the set, the letter, and an inverse path.
         """
         places, size, roots, turns = self._transport
         m = size[root]
@@ -216,9 +215,9 @@ class Images:
         return permutations[first], [(int(i), int(a)) for i, a in edges[first]]
 
     def words(self, root: int, i: int, a: int) -> list[list[int]]:
-        """Return two words, as letter numbers, whose permutations of the root generate that of set i and letter a.
+        """Return words, as letter numbers, whose permutations of the root generate that of set i and letter a.
 
-        With j the set that a leads i to: the root to i, a, and j back to the root; the root to j and back.
+        If a leads i to j, these are root → i → j → root and root → j → root, without empty words.
         """
         j = int(self.graph[i, a])
         back = self._path(j, root)

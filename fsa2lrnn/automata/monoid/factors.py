@@ -1,36 +1,36 @@
-"""Languages by the factors of their words: locally (threshold) testable, of dot-depth one.
+"""Decide whether factors of words determine a language: it is locally (threshold) testable, or of dot-depth one.
 
-S is the semigroup of the non-empty words.
+S is the semigroup of the maps of states by non-empty words.
 
 A language has dot-depth at most one, or is piecewise locally testable (Rogers & Lambert 2019), if it is a boolean
 combination of languages u₀ Σ* u₁ Σ* … u_k. Knast (1983): this holds if and only if
 
     (e p f q e)^ω e p f s e (e r f s e)^ω = (e p f q e)^ω (e r f s e)^ω
 
-for all p, q, r, s and idempotents e, f of S. Where it fails at a state, let a be that state after (epfqe)^ω, W the
-power (erfse)^ω, b = a·pf, d = b·s e W and d′ = a·W ≠ d. With s e W in place of s and W (erfse)^{ω−1} e r in place of r,
-and with h and h′ the states to which r f leads d and d′, one has pattern 3:
+for all p, q, r, s and idempotents e, f of S. If it fails at a state, let a be that state after (epfqe)^ω, W the power
+(erfse)^ω, b = a·pf, d = b·s e W and d′ = a·W ≠ d. Replace s by s e W and r by W (erfse)^{ω−1} e r, and let h and h′ be
+the states to which r f leads d and d′. This is pattern 3:
 
     e fixes (a, d′, d), f fixes (b, h′, h), r: (a, d′, d) → (h′, h′, h), s: (b, h′, h) → (d, d′, d),
 
-and a and b lie in one component. Conversely the pattern, with idempotent powers of the loops, refutes the identity.
+and a and b lie in one component. Conversely, the pattern with idempotent powers of the loops refutes the identity.
 The pairs (d′, d) and (h′, h) lie in one component C of the graph of pairs. Thus r exists for all h in C if and only if
 (a, d′, d) leads within C to some (x′, x′, x), and s if and only if (b, h′, h) leads to some (x, x′, x): a search of the
 graph of triples whose pair stays in its component, O(n³ k). Two states of one component that a word fixes are the
 case a = d′ = h′, b = d = h with r and s empty.
 
 A language is locally threshold testable if the factors of some length, counted up to some threshold, and the two ends
-decide. Thérien & Weiss (1985), Beauquier & Pin (1991): this holds if and only if S is aperiodic and e x f y e z f =
-e z f y e x f for all x, y, z and idempotents e, f. Dot-depth one is necessary and implies aperiodicity. The identity
-fails if and only if there is pattern 4:
+determine it. Thérien & Weiss (1985), Beauquier & Pin (1991): this holds if and only if S is aperiodic and for all x, y,
+z and idempotents e, f one has e x f y e z f = e z f y e x f. Dot-depth one is necessary and implies aperiodicity. The
+identity fails if and only if there is pattern 4:
 
     e fixes (a, c, c′), f fixes (b, d, b′, d′), d ≠ d′, x: (a, c′) → (b, d′), y: (b, b′) → (c, c′), z: (a, c) → (b′, d).
 
 A machine is locally testable if the factors of some length k and the two ends determine the state: eSe is a
 semilattice, idempotent and commutative, for every idempotent e of S (Brzozowski & Simon 1973, McNaughton 1974). Kim,
-McNaughton & McCloskey (1991) decide this on pairs and triples of states; these are patterns 0 to 2, with proofs that
-they suffice. A word u that fixes some states may be replaced by its idempotent power, and states fixed by e lie in the
-image of e. Write x, y for elements of eSe.
+McNaughton & McCloskey (1991) decide this on pairs and triples of states: patterns 0 to 2. They suffice for these
+reasons. A word u that fixes some states may be replaced by its idempotent power, and states fixed by e lie in the image
+of e. Write x, y for elements of eSe.
 
 - xx ≠ x for some x if and only if a word leads some p to q, and q to r ≠ q, all three fixed by e: pattern 1.
 - Else eSe is a band, and a band commutes unless it has x ≠ y with xy = y, yx = x, or with xy = x, yx = y.
@@ -40,7 +40,7 @@ image of e. Write x, y for elements of eSe.
 - The latter: if p·x = q and p·y = r ≠ q, then y fixes q and x fixes r, so that x takes (p, r) to (q, r) and y takes
   (p, q) to (r, q): pattern 2. Conversely, in a band p·xy = q·y = q and p·yx = r.
 
-Where pattern 0 is absent, the p, q, r of the others are distinct.
+Without pattern 0, the p, q, r of the other patterns are distinct.
 """
 
 from __future__ import annotations
@@ -142,9 +142,10 @@ def _path(action: Action, graph: np.ndarray, start: int, goal: int) -> Letters:
 
 
 def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
-    """Decide whether the factors of some length, counted up to a threshold, and the ends decide, by pattern 4.
+    """Decide whether the language is locally threshold testable, by pattern 4.
 
-    Polynomial: the reachable pairs of all pairs, the triples and quadruples that a word fixes, and a join of them.
+    The time is polynomial: it joins the pairs reachable from all pairs with the triples and quadruples that a word
+    fixes.
 
     Witness: that of `is_dot_depth_one`; or words (u, v, x, y, z), states (a, b, c, d, b′, c′, d′): u fixes a, c and c′,
     v fixes b, d, b′ and d′, x leads a to b and c′ to d′, y leads b to c and b′ to c′, z leads a to b′ and c to d ≠ d′.
@@ -216,9 +217,9 @@ def _exchange(action: Action, words: tuple[Letters, ...], states: Sequence[int])
 
 
 def _short_refutation(action: Action) -> FactWitness | None:
-    """Return pattern 4 with e = f and an empty y, for words of at most two letters; None proves nothing.
+    """Return a witness of pattern 4 with u = v and an empty y, for words of at most two letters; None proves nothing.
 
-    Then eSe is not commutative: for u = v with an idempotent power e, x and z replaced by exe and eze.
+    It shows that eSe is not commutative, where e is an idempotent power of u, and exe and eze replace x and z.
     """
     k, n = action.letters.shape
     short = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
@@ -247,16 +248,15 @@ def _short_refutation(action: Action) -> FactWitness | None:
 
 
 def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, threshold: Fact) -> Fact:
-    """Decide whether eSe is a semilattice for every idempotent e of the semigroup of non-empty words.
+    """Decide whether the language is locally testable: eSe is a semilattice for every idempotent e of S.
 
-    Polynomial, by pairs and triples of states: O(n⁴ k) at worst. Beyond `MAX_NODES` and `MAX_STEPS` it is false if the
-    language is not even locally threshold testable (`threshold`), else undecided.
+    The time is polynomial, O(n⁴ k), by pairs and triples of states. Beyond `MAX_NODES` or `MAX_STEPS` only `definite`,
+    `reverse_definite`, `threshold` and pairs of states are used, so that the value may be None.
 
-    Witness: u fixes each of the states, which are distinct, and
+    Witness: that of `threshold`, or distinct states, each fixed by u, with
     words (u, x, y), states (q, r): x leads q to r, y leads r to q; or
     words (u, x), states (p, q, r): x leads p to q and q to r; or
-    words (u, x, y), states (p, q, r): x leads p to q and fixes r, y leads p to r and fixes q; or
-    that of `threshold`.
+    words (u, x, y), states (p, q, r): x leads p to q and fixes r, y leads p to r and fixes q.
     """
     if definite.value or reverse_definite.value:
         kind = "definite" if definite.value else "reverse definite"
@@ -296,7 +296,7 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
 
 
 def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | None:
-    """Return two states of one component that a word fixes; `fixed` says of each pair of states whether a word does."""
+    """Return two states of one component that a word fixes, or None; `fixed`, bool (n²,), marks all fixed pairs."""
     component, n = map_kernels.components(action.successors), action.n_states
     together = np.argwhere(fixed.reshape(n, n) & (component[:, None] == component))
     return (int(together[0, 0]), int(together[0, 1])) if len(together) else None

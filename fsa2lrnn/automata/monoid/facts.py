@@ -1,4 +1,4 @@
-"""The parts of a classification: facts with the method of their proof, and witnesses that can be checked."""
+"""The parts of a classification: facts with the method of their proof, witnesses, and the action of the letters."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class FactWitness(Brief):
     """The reason why a fact is false: words and states of the minimal machine.
 
     Args:
-        says: the reason as a sentence; the functions that find witnesses state its assertion on words and states.
-        words: tuples of letters.
-        states: numbers of states.
+        says: the reason as a sentence.
+        words: words, tuples of letters; the function that returns the fact documents what they do.
+        states: the numbers of the states on which they do it.
     """
 
     says: str
@@ -35,12 +35,12 @@ class FactWitness(Brief):
 
 @dataclass(frozen=True)
 class Fact(Brief):
-    """An answer with its method.
+    """The value of a property of a machine, with the method that guarantees it; `bool(fact)` raises `TypeError`.
 
     Args:
-        value: True, False or a number; None where a limit was reached before an answer.
+        value: True, False or a number; None if a limit was reached before an answer.
         method: the method that guarantees the value, or the limit that was reached.
-        witness: the reason for a fact that is false.
+        witness: the reason for the value False.
     """
 
     value: bool | int | None
@@ -58,12 +58,12 @@ class Fact(Brief):
         return {True: "yes", False: "no"}[self.value] if isinstance(self.value, bool) else f"{self.value:,}"
 
     def explain(self, detail: str = "") -> str:
-        """Return the answer, a detail, the reason for a "no", and the method, on one line."""
+        """Return one line of text: the answer, a detail, the reason for a value False, and the method."""
         reason = f": {self.witness.says}" if self.witness else ""
         return f"{self.answer}{detail}{reason} ({self.method})"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fact for `json.dumps`, letters as `symbols.to_json` writes them."""
+        """Return the fact as a JSON object, with letters as `symbols.to_json` writes them."""
         witness = self.witness and {
             "says": self.witness.says,
             "words": [[symbols.to_json(letter) for letter in word] for word in self.witness.words],
@@ -73,18 +73,18 @@ class Fact(Brief):
 
 
 def refuted(method: str, says: str, words: Iterable[Letters], states: Iterable[int]) -> Fact:
-    """Return a false fact with its witness."""
+    """Return a fact of value False with its witness."""
     return Fact(False, method, FactWitness(says, tuple(words), tuple(int(q) for q in states)))
 
 
 @dataclass(frozen=True, eq=False)
 class Action:
-    """The maps of the states of a minimal machine by its letters, without repeats.
+    """The distinct maps of states to states by the letters of a minimal machine.
 
     Args:
-        letters: unsigned integers, shape (k, n).
-        names: the k letters.
-        alphabet: all letters, for the display of words.
+        letters: the maps, unsigned integers, shape (k, n).
+        names: a letter for each of the k maps.
+        alphabet: all letters of the machine, for the display of words.
     """
 
     letters: np.ndarray
@@ -109,15 +109,17 @@ class Action:
         return np.ascontiguousarray(self.letters.T, np.int64)
 
     def word(self, numbers: Iterable[int]) -> Letters:
-        """Return the word of the row numbers."""
         return tuple(self.names[a] for a in numbers)
 
     def path(self, graph: np.ndarray, start: int, goal: int) -> Letters:
-        """Return a shortest word, not empty, that labels a path of a graph; one exists."""
+        """Return a shortest non-empty word that labels a path of a graph, (N, k); there must be a path."""
         return self.word(map_kernels.path(graph, start, goal).tolist())
 
     def fixed_pair(self, apart: np.ndarray, at: tuple[int, int]) -> tuple[Letters, tuple[int, int]]:
-        """Return a word that fixes two states, and these: letters lead there from `at` by pairs in `apart`, (n, n)."""
+        """Return a word that fixes both states of a pair, and this pair, reached from `at` within a set of pairs.
+
+        The set `apart`, bool (n, n), contains an image of each of its pairs under some letter.
+        """
         before, numbers = dict[tuple[int, int], int](), list[int]()
         while at not in before:
             before[at] = len(numbers)
@@ -127,14 +129,14 @@ class Action:
         return self.word(numbers[before[at] :]), at
 
     def follow(self, q: int, numbers: Iterable[int]) -> list[int]:
-        """Return the states from q along a word of row numbers, q included."""
+        """Return q and the states after every letter of a word, given as row numbers of `letters`."""
         states = [q]
         for a in numbers:
             states.append(int(self.letters[a, states[-1]]))
         return states
 
     def spell(self, word: Letters) -> str:
-        """Return a word for display in a sentence, shortened in the middle when it is long."""
+        """Return a word as text for a sentence, with its middle left out if it is long."""
         if not word:
             return "the empty word"
         quoted = repr if symbols.is_textual(self.alphabet) else str

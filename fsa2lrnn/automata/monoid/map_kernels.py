@@ -1,7 +1,8 @@
 # pyright: standard
-"""Maps of states by words, graphs, and tuples of states: numpy arrays in and out, without checks.
+"""Kernels on maps of states by words, on graphs, and on tuples of states, which do not check their arguments.
 
-A map of n states is a row of n unsigned integers; a graph is `successors[i, a]`, shape (N, k), with −1 for no edge.
+A map of n states is a row of n unsigned integers. A graph is `successors`, int (N, k): letter a leads node i to
+`successors[i, a]`, −1 for no edge.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _CHUNK = 1 << 22  # entries of maps that are computed at a time
 def generate(
     letters: np.ndarray, start: np.ndarray, sets: bool, cap: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """Generate the orbit of a map or set under letters, breadth first: (elements, origin, letter, right, whole).
+    """Return the orbit of a map or set under letters, breadth first, as (elements, origin, letter, right, whole).
 
-    `letters` is unsigned, shape (k, n); `start` has the same dtype, shape (n,), and is a map or, if `sets`, a set as
-    its indicator, 1 for a member. Element 0 is `start`, `elements[i]` is `elements[origin[i]]` followed by `letter[i]`,
-    and no shorter word gives it. `right[i, a]` is the number of element i followed by a, −1 where it is beyond `cap` or
-    the search stopped before. It stops, with `whole` False, at the first element beyond `cap`.
+    `letters` is unsigned, shape (k, n); `start` has the same dtype, shape (n,), and is a map or, if `sets`, the 0/1
+    indicator of a set. Element 0 is `start`; `elements[i]` is `elements[origin[i]]` followed by `letter[i]`, and no
+    shorter word gives it. `right[i, a]` is the number of element i followed by a, −1 if this is not among the elements
+    or was not computed. `whole` is False if there are more than `cap` elements, of which the first `cap` are returned.
     """
     k, n = letters.shape
     step = max(1, _CHUNK // max(1, k * n))
@@ -60,7 +61,7 @@ def generate(
 def components(successors: np.ndarray) -> np.ndarray:
     """Return the strongly connected component of each node, numbered so that edges never lead to a higher number.
 
-    Tarjan (1972) with an explicit stack: O(N k), at any depth.
+    This is Tarjan's algorithm (1972) with an explicit stack: O(N k), at any depth.
     """
     size, k = successors.shape
     component, low, visited = np.full(size, -1), np.empty(size, np.int64), np.full(size, -1)
@@ -108,7 +109,7 @@ def components(successors: np.ndarray) -> np.ndarray:
 
 
 def on_cycle(successors: np.ndarray) -> np.ndarray:
-    """Return whether each node lies on a cycle, loops included: bool, shape (N,)."""
+    """Return whether each node lies on a cycle, which may be a loop: bool, shape (N,)."""
     component = components(successors)
     loops = (successors == np.arange(len(successors))[:, None]).any(axis=1)
     return (np.bincount(component)[component] > 1) | loops
@@ -116,7 +117,7 @@ def on_cycle(successors: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
-    """Return the letters of a shortest path of at least one edge from start to goal, or [−1] if none exists."""
+    """Return the letters of a shortest path of at least one edge from `start` to `goal`, int64 (T,), else [−1]."""
     size, k = successors.shape
     origin, letter = np.full(size, -1), np.full(size, -1)
     queue = np.empty(size + 1, np.int64)
@@ -142,7 +143,7 @@ def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
 
 
 def periodic_states(maps: np.ndarray) -> np.ndarray:
-    """Return whether each state lies on a cycle of each map, fixed states included: bool, shape (N, n).
+    """Return whether each state lies on a cycle, or is fixed, under each map: bool, shape (N, n).
 
     These are the states in the image of the map's 2^i-th power, for 2^i ≥ n.
     """
@@ -181,17 +182,17 @@ def tuple_graph(letters: np.ndarray, size: int, distinct: bool = True) -> np.nda
 
 
 def reachable(successors: np.ndarray, start: int) -> np.ndarray:
-    """Return whether some path, possibly empty, leads from a node to each: bool, shape (N,)."""
+    """Return whether some path, possibly empty, leads from `start` to each node: bool, shape (N,)."""
     reached = np.zeros(len(successors), np.bool_)
     reached[breadth_first(successors.T, start)] = True
     return reached
 
 
 def not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, int, int, int]:
-    """Find a pattern against local testability among triples that a word fixes: (kind, p, q, r), kind 0 for none.
+    """Return a pattern (kind, p, q, r) of `factors` among triples that a word fixes; kind 0 means none.
 
-    `pairs` is the graph of pairs, `loops[(p n + q) n + r]` whether some word fixes p, q and r. Kind 1: a word maps
-    (p, q) to (q, r). Kind 2: one maps (p, r) to (q, r), another (p, q) to (r, q). O(n⁴ k).
+    `pairs` is the graph of pairs, (n², k); `loops[(p n + q) n + r]` is whether some word fixes p, q and r. Kind 1: a
+    word maps (p, q) to (q, r). Kind 2: one word maps (p, r) to (q, r), another (p, q) to (r, q). The time is O(n⁴ k).
     """
     loops = loops.reshape(n * n, n)
     moves_past = np.zeros((n, n, n), np.bool_)  # [p, q, r]: some word takes (p, q) to (r, q)
@@ -209,8 +210,8 @@ def not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, 
 def quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the quadruples of distinct states every three of which a word fixes, and the graph of the letters on them.
 
-    `loops` says of three states whether a word fixes them. The first array has the number of each quadruple or −1,
-    int32, shape (n, n, n, n), the second the graph, −1 for what leaves it; a row of −2 if more than `limit` exist.
+    `loops`, bool (n, n, n), is whether a word fixes three states. The first result is the number of each quadruple, or
+    −1, int32 (n, n, n, n). The second is the graph, −1 for edges that leave it, or [[−2]] beyond `limit` quadruples.
     """
     n = letters.shape[1]
     apart = ~np.eye(n, dtype=bool)
@@ -229,10 +230,10 @@ def quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.n
 def not_exchangeable(
     reach: np.ndarray, loops3: np.ndarray, numbers: np.ndarray, loops4: np.ndarray, n: int, limit: int
 ) -> tuple[int, int, int, int, int, int, int]:
-    """Find pattern 4 of `factors`: (a, b, c, d, b′, c′, d′); −1 seven times for none, −2 beyond `limit` comparisons.
+    """Return pattern 4 of `factors`, (a, b, c, d, b′, c′, d′), seven times −1 if none, −2 beyond `limit` comparisons.
 
-    `reach[p n + q, r n + s]`: some word leads (p, q) to (r, s); `loops3` and, by `numbers`, `loops4` say whether some
-    word fixes three states or four.
+    `reach[p n + q, r n + s]` is whether some word leads (p, q) to (r, s); `loops3[p, q, r]` whether some word fixes
+    three states, and `loops4[numbers[p, q, r, s]]` whether one fixes four.
     """
     first, second = np.empty((n * n, 2), np.int64), np.empty((n * n, 2), np.int64)
     steps = 0
@@ -240,7 +241,7 @@ def not_exchangeable(
         for c in range(n):
             if not reach[a * n + a, c * n + c]:
                 continue
-            for c1 in range(c, n):  # the pattern is symmetric
+            for c1 in range(c, n):  # the pattern is symmetric in c and c′
                 if not loops3[a, c, c1] or not reach[a * n + a, c1 * n + c1]:
                     continue
                 n_first = n_second = 0

@@ -1,6 +1,6 @@
-"""Facts decided by letters and by the graph of states, and L-triviality, which may need the monoid.
+"""Decide order properties of the transition monoid from the letters and the graph of states.
 
-All else is polynomial in the automaton, whatever the size of its monoid.
+All tests are polynomial in the size of the automaton, except that of L-triviality, which may need the monoid.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
 
 
 def is_group(action: Action) -> Fact:
-    """Decide whether the monoid is a group: its generators are permutations.
+    """Decide whether the monoid is a group, that is, whether every letter permutes the states.
 
     Witness: words (a,), states (p, q, r) with p ≠ q and both led to r by the letter a.
     """
@@ -30,7 +30,7 @@ def is_group(action: Action) -> Fact:
 
 
 def is_commutative(action: Action) -> Fact:
-    """Decide whether the monoid is commutative: its generators commute.
+    """Decide whether the monoid is commutative, that is, whether every two letters commute.
 
     Witness: words (ab, ba), states (q, r, s): ab leads from q to r, ba to s ≠ r.
     """
@@ -49,10 +49,10 @@ def is_commutative(action: Action) -> Fact:
 def is_r_trivial(action: Action) -> Fact:
     """Decide whether the monoid is R-trivial: the graph of states has no cycles but loops (Brzozowski & Fich 1980).
 
-    If q·uxy = q·u, then an acyclic graph has q·ux = q·u. If p·x = q ≠ p and q·y = p, then u = (xy)^ω and ux are
-    R-equivalent, and unlike at p.
+    If q·uxy = q·u, then q·ux = q·u in an acyclic graph. If p·x = q ≠ p and q·y = p, then u = (xy)^ω and ux are
+    R-equivalent and differ at p.
 
-    Witness: words (w,), states those that w passes from a state p through another back to p.
+    Witness: words (w,), and the states through which w leads from a state p back to p.
     """
     method = "polynomial: whether the graph of states has no cycles but loops"
     graph = action.successors
@@ -74,10 +74,9 @@ def _two_alike(classes: np.ndarray) -> tuple[int, int] | None:
 def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
     """Decide whether the monoid is J-trivial: the language of an acceptor is piecewise testable (Simon 1975).
 
-    The test is that of Klíma & Polák (2013) for acyclic automata: for letters a, b, the states q·a and q·b lead to the
-    same state under (ab)^n. Such a state p = q·a(ab)^n and r = q·b(ab)^n is fixed by both letters; u = a(ab)^n and
-    v = b(ab)^n then have uv = u and vu = v, so they are J-equivalent, and a J-trivial monoid has p = r. They
-    prove the converse.
+    The test is that of Klíma & Polák (2013) for acyclic automata: for all letters a, b and states q, the states
+    p = q·a(ab)^n and r = q·b(ab)^n are equal. This is necessary: both letters fix p and r, so u = a(ab)^n and
+    v = b(ab)^n have uv = u and vu = v, are J-equivalent, and p = r in a J-trivial monoid. They prove that it suffices.
 
     Witness: that of `is_r_trivial`; or words (u, v), states (q, p, r): p = q·u ≠ r = q·v, while uv = u and vu = v.
     """
@@ -116,12 +115,12 @@ def _power(f: np.ndarray, n: int) -> np.ndarray:
 
 
 def is_definite(action: Action) -> tuple[Fact, int | None]:
-    """Decide whether, for some k, the last k letters determine the state; return the least k too.
+    """Decide whether, for some k, the last k letters determine the state, and return the least k.
 
-    States are k-equivalent if every word of k letters leads them to one state. This gets coarser with k until one step
-    changes nothing: then all states are equivalent, at k ≤ n − 1, or the machine is not definite.
+    States are k-equivalent if every word of k letters leads them to the same state. The relation gets coarser with k
+    until a step changes nothing. Then all states are equivalent, with k ≤ n − 1, or the machine is not definite.
 
-    Witness: words (w,), states (p, q), each led back to itself by w, p ≠ q.
+    Witness: words (w,), states (p, q): w fixes p and q ≠ p.
     """
     method = "polynomial: by merging the states that k letters bring together"
     classes, k = np.arange(action.n_states), 0
@@ -138,10 +137,10 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
 
 
 def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
-    """Decide whether, for some k, the first k letters determine all later states; return the least k too.
+    """Decide whether, for some k, the first k letters determine all later states, and return the least k.
 
-    This holds if every state on a cycle is absorbing: no letter leaves it. Then k is the length of the longest path to
-    such a state, which begins at the start, as all states are reachable.
+    This holds if and only if every state on a cycle is absorbing: no letter leaves it. Then k is the length of the
+    longest path to such a state.
 
     Witness: words (w, a), states (q, r): w, not empty, leads from q back to q, the letter a to r ≠ q.
     """
@@ -164,13 +163,13 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
 
 
 def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
-    """Decide whether the monoid is L-trivial: elements that are each the other's suffix are equal.
+    """Decide whether the monoid is L-trivial: elements u, v with v = xu and u = yv for some x, y are equal.
 
-    A finite monoid is J-trivial when it is R-trivial and L-trivial, and aperiodic if it is L-trivial, so that often
-    another fact decides; else by the L-classes of the whole monoid.
+    A finite monoid is J-trivial if and only if it is R-trivial and L-trivial, and an L-trivial one is aperiodic, so
+    often another fact decides. Otherwise the L-classes of the whole monoid do.
 
-    Witness: that of the fact that decides; or words (u, v, x, y): u ≠ v, while v = xu and u = yv; states (q, r, s): u
-    leads q to r, v leads q to s ≠ r.
+    Witness: that of the deciding fact; or words (u, v, x, y) with v = xu and u = yv, states (q, r, s): u leads q to r,
+    v leads q to s ≠ r.
     """
     if j_trivial.value:
         return Fact(True, "polynomial: since the monoid is J-trivial")

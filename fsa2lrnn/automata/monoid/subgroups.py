@@ -1,4 +1,4 @@
-"""The subgroups of a monoid: whether they are trivial (aperiodic), and whether they are solvable."""
+"""Decide whether the subgroups of a transition monoid are trivial (it is aperiodic), 2-groups, or solvable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMUTATORS_KEPT = 12  # at each depth of nesting
 
 
 def elements(generators: np.ndarray, cap: int) -> np.ndarray | None:
-    """Return all elements of the group that permutations generate, shape (m, n), identity first; None beyond `cap`.
+    """Return the elements of the group that permutations (m, n) generate, (N, n), identity first; None if N > `cap`.
 
     >>> elements(np.array([[1, 2, 0]], np.uint32), cap=10).tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
@@ -28,9 +28,9 @@ def elements(generators: np.ndarray, cap: int) -> np.ndarray | None:
 
 
 def generating_set(permutations: np.ndarray, cap: int) -> list[int]:
-    """Return numbers of permutations that generate the same group as all, each at least doubling the group.
+    """Return the numbers of permutations that generate the same group as all; each at least doubles the order.
 
-    Once they generate more than `cap` elements no more are taken.
+    The result is incomplete if the permutations chosen so far generate more than `cap` elements.
 
     >>> generating_set(np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]], np.uint32), cap=10)
     [1]
@@ -45,9 +45,9 @@ def generating_set(permutations: np.ndarray, cap: int) -> list[int]:
 
 
 def is_solvable_group(generators: np.ndarray, cap: int) -> bool | None:
-    """Decide whether permutations (m, n) generate a solvable group; None if it is beyond `cap` and not refuted.
+    """Decide whether permutations (m, n) generate a solvable group; None if undecided.
 
-    By the derived series, element by element; beyond `cap` by `nested_commutators_survive`.
+    Up to `cap` elements, the derived series decides; beyond, `nested_commutators_survive` can only refute.
 
     >>> is_solvable_group(np.array([[1, 0, 2, 3], [1, 2, 3, 0]], np.uint32), cap=100)
     True
@@ -67,10 +67,10 @@ def is_solvable_group(generators: np.ndarray, cap: int) -> bool | None:
 
 
 def nested_commutators_survive(generators: np.ndarray) -> bool:
-    """Decide whether some commutator, nested deeper than a solvable group allows, is not the identity.
+    """Return whether a commutator other than the identity was found that is nested deeper than a solvable group allows.
 
-    A solvable group of permutations of n points has a derived series of at most log₂ n! steps, each halving the order
-    at least. True therefore proves that the group is not solvable; False proves nothing.
+    The derived series of a solvable group of permutations of n points has at most log₂ n! steps, since each at least
+    halves the order. So True proves that the group is not solvable; False proves nothing.
 
     >>> nested_commutators_survive(np.array([[1, 0, *range(2, 20)], [*range(1, 20), 0]], np.uint32))
     True
@@ -175,7 +175,7 @@ def _turns(action: Action, numbers: Sequence[int]) -> FactWitness:
 def has_two_groups(monoid: TransitionMonoid, aperiodic: Fact) -> Fact:
     """Decide whether every group in the monoid is a 2-group: its order is a power of 2.
 
-    By Cauchy's theorem this holds exactly if every word leads states round cycles of 2ᵏ states only.
+    By Cauchy's theorem this holds if and only if every word permutes states in cycles of 2ᵏ states only.
 
     Witness: words (w,), states (q₀ … q_{m−1}), where w leads q_i to q_{i+1}, the last to q₀, and m is not a power of 2.
     """
@@ -200,8 +200,8 @@ def has_two_groups(monoid: TransitionMonoid, aperiodic: Fact) -> Fact:
 def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, aperiodic: Fact) -> Fact:
     """Decide whether every group in the monoid is solvable.
 
-    The groups that permute the images decide, each by its derived series or, if it has more elements than the limit, by
-    nested commutators, which can only refute. If the images are too many, the enumerated elements can only refute too.
+    The groups that permute the images decide: each by its derived series or, if it has more elements than the limit, by
+    nested commutators, which can only refute. If there are too many images, the enumerated elements can only refute.
 
     Witness: words (w₁, …), states X: the words permute X, and generate a group there that is not solvable.
     """
@@ -233,10 +233,10 @@ def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, ape
 
 
 def _refuted_by_elements(monoid: TransitionMonoid) -> FactWitness | None:
-    """Return a set of states on which elements of the monoid generate an unsolvable group; None proves nothing.
+    """Return the witness of an unsolvable group that elements of the monoid generate; None proves nothing.
 
-    An element permutes the states on its cycles. Elements with the same set of such states generate a group there: an
-    idempotent power of one of them, multiplied on both sides, maps them into its group of units.
+    An element permutes the states on its cycles. Elements with the same set of such states generate a group there: to
+    multiply them on both sides by an idempotent power of one maps them into the group of units of this idempotent.
     """
     periodic = map_kernels.periodic_states(monoid.elements)
     large = np.flatnonzero(np.count_nonzero(periodic, axis=1) > 4)

@@ -1,10 +1,10 @@
-"""Strictly local, strictly piecewise and tier-based classes of languages, for minimal acceptors.
+"""Decide whether a language is strictly local, strictly piecewise or tier-based of a class, from its minimal acceptor.
 
-These are properties of the language and not of its monoid alone: they ask which states are live, that is, lead to an
-accepting state. A language is strictly k-local if two words of it may exchange what follows a common factor of k − 1
-letters (Rogers & Pullum 2011): the live states that a word of k − 1 letters leads to are one. It is strictly piecewise
-if it contains every subsequence of its words (Rogers et al. 2010). A language is
-tier-based of some class if it is so after all letters are deleted that lead every state to itself; letters that may be
+These are properties of the language, not of its monoid alone: they depend on the live states, which lead to an
+accepting state. A language is strictly k-local if two of its words may exchange their continuations after a common
+factor of k − 1 letters (Rogers & Pullum 2011): every word of k − 1 letters leads all states to at most one live state.
+It is strictly piecewise if it contains every subsequence of its words (Rogers et al. 2010). A language is tier-based of
+a class if it belongs to this class after all letters are deleted that lead every state to itself. Letters that may be
 deleted and inserted anywhere can be left out of any tier (Lambert & Rogers 2020).
 """
 
@@ -23,21 +23,21 @@ _METHOD = "polynomial: by pairs of states"
 
 
 def is_acceptor(machine: MooreMachine) -> bool:
-    """Return whether all outputs are True or False."""
+    """Return whether all outputs of a machine are the booleans True or False."""
     return all(output is True or output is False for output in machine.outputs)
 
 
 def tier_of(action: Action) -> Action:
-    """Return the action of the letters that lead some state to another."""
+    """Return the action of the tier, the letters that lead some state to another one."""
     moves = (action.letters != np.arange(action.n_states)).any(1)
     names = tuple(name for name, moving in zip(action.names, moves.tolist(), strict=True) if moving)
     return replace(action, letters=action.letters[moves], names=names)
 
 
 def is_strictly_local(machine: MooreMachine, action: Action) -> tuple[Fact, int | None]:
-    """Decide whether the language over the letters of `action` is strictly k-local; return the least k too.
+    """Decide whether the language over the letters of `action` is strictly k-local for some k, and return the least k.
 
-    Witness: a word that fixes two distinct live states, and these states.
+    Witness: words (w,), states (p, q): w fixes both of these distinct live states.
     """
     if (undecided := _undecided(machine, action)) is not None:
         return undecided, None
@@ -61,10 +61,9 @@ def is_strictly_local(machine: MooreMachine, action: Action) -> tuple[Fact, int 
 
 
 def is_strictly_piecewise(machine: MooreMachine, action: Action) -> Fact:
-    """Decide whether every subsequence of a word of the language is in the language.
+    """Decide whether the language is strictly piecewise: it contains every subsequence of its words.
 
-    The witness of a negative answer is a letter a, a word w and states q, p: a leads from q to p, and w is accepted
-    from p but not from q.
+    Witness: words (a, w), states (q, p): the letter a leads q to p, and w is accepted from p but not from q.
     """
     if (undecided := _undecided(machine, action)) is not None:
         return undecided

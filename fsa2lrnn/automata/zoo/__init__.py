@@ -1,8 +1,8 @@
-"""Named machines with the reason for each: the paper's tasks, related ones, and the hard cases of the theory.
+"""A zoo of named machines: the paper's tasks, related ones, and hard cases of the theory.
 
-Each function documents the facts on its machine: minimal states, group or aperiodic, where it comes from. States carry
-readable labels, tuples where a state has parts. `ZOO` lists examples, with facts that the tests check; `from_task`
-builds a machine from text such as "mod_arith(5, completion=register)".
+Each function documents why its machine is included, its origin, its minimal number of states, and whether it is a group
+or aperiodic. Labels describe the states; they are tuples if a state has parts. `ZOO` lists examples with facts that the
+tests check; `from_task` builds a machine from text such as "mod_arith(5, completion=register)".
 
 >>> from fsa2lrnn.automata import zoo
 >>> zoo.sum_mod(5) == zoo.from_task("sum_mod(5)")

@@ -1,8 +1,8 @@
 """Small machines: counters, memory, and the regular tasks of Delétang et al. (2023) and others.
 
-Delétang et al., "Neural networks and the Chomsky hierarchy", ask one answer for a whole string; as Moore machines their
-tasks give the answer after every prefix. Parity, even pairs and modular arithmetic are the ancestors of the paper's
-Sum, EvenPair and ModArith; their "modular arithmetic (simple)", without brackets and with M = 5, is `mod_arith(5)`.
+The tasks of Delétang et al., "Neural networks and the Chomsky hierarchy", have one answer per string; the machines give
+it after every prefix. Parity, even pairs and modular arithmetic are the ancestors of the paper's Sum, EvenPair and
+ModArith; their "modular arithmetic (simple)", without brackets and with M = 5, is `mod_arith(5)`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from fsa2lrnn.errors import InvalidMachine
 def length_mod(n: int, letters: str = "ab") -> MooreMachine:
     """Return a machine that outputs the length of the word modulo n; all letters act alike.
 
-    The one cyclic task within reach of input-independent layers (T3 of docs/theory.md), where Sum(n) is not. Group
-    Z_n, minimal with n states.
+    Input-independent layers represent this cyclic task, but not Sum(n) (T3 of docs/theory.md). The monoid is the group
+    Z_n; the machine is minimal with n states.
 
     >>> length_mod(3).transduce("abba")
     [1, 2, 0, 1]
@@ -33,7 +33,7 @@ def length_mod(n: int, letters: str = "ab") -> MooreMachine:
 def count_mod(n: int, letter: str = "a", letters: str = "ab") -> MooreMachine:
     """Return a machine that counts occurrences of `letter` modulo n; the other letters are identities.
 
-    The simplest group task: one generator of Z_n, and letters that do not apply it. Minimal with n states.
+    This is the simplest group task: a generator of Z_n and the identity. The machine is minimal with n states.
 
     >>> count_mod(3).transduce("abbaaa")
     [1, 1, 1, 2, 0, 1]
@@ -49,8 +49,8 @@ def count_mod(n: int, letter: str = "a", letters: str = "ab") -> MooreMachine:
 def resettable_counter(n: int) -> MooreMachine:
     """Return a machine that counts modulo n, with "+" to count and "0" to reset.
 
-    The smallest mixture of a group and resets: Z_n with n constant maps, in one component that is neither. So it
-    separates layers that represent only permutations or only resets from those that represent both. Minimal with n
+    This is the smallest mixture of a group and resets: Z_n with n constant maps, in one component. So it separates
+    layers that represent only permutations or only resets from those that represent both. The machine is minimal with n
     states.
 
     >>> resettable_counter(3).transduce("++0+++")
@@ -64,8 +64,8 @@ def resettable_counter(n: int) -> MooreMachine:
 def elevator(n: int) -> MooreMachine:
     """Return a machine that outputs the floor of a lift, 0 … n−1, after "u" (up) and "d" (down), limited at both ends.
 
-    A counter that saturates instead of wrapping: aperiodic for every n, though its letters resemble a shift. The
-    one-dimensional gridworld of Liu et al. (2023), "Transformers learn shortcuts to automata". Minimal with n states.
+    This is the one-dimensional gridworld of Liu et al. (2023), "Transformers learn shortcuts to automata". It saturates
+    instead of wrapping, so it is aperiodic for every n. The machine is minimal with n states.
 
     >>> elevator(3).transduce("uuudd")
     [1, 2, 2, 1, 0]
@@ -82,9 +82,9 @@ def elevator(n: int) -> MooreMachine:
 def remainder(n: int, base: int = 2) -> MooreMachine:
     """Return a machine that outputs, modulo n, the number read so far in `base`, leading digit first.
 
-    The step is r ← base·r + d. With base and n coprime every digit permutes the remainders (an affine group); else
-    multiplication loses information, and for n a power of the base the machine is a shift register. So `base` and n
-    decide of which kind the machine is. Minimal with n states.
+    The step is r ← base·r + d. If base and n are coprime, every digit permutes the remainders (an affine group). Else
+    multiplication loses information, and if n is a power of the base, the machine is a shift register. So `base` and n
+    determine the kind of the machine, which is minimal with n states.
 
     >>> remainder(3).transduce("1101")
     [1, 0, 0, 1]
@@ -99,9 +99,9 @@ def remainder(n: int, base: int = 2) -> MooreMachine:
 def flip_flop() -> MooreMachine:
     """Return a machine with one bit of memory: "s" sets it, "r" resets it, "." leaves it unchanged.
 
-    The building block that Krohn & Rhodes (1965) need in addition to simple groups: two constant maps and the identity.
-    Minimal with 2 states, aperiodic. One channel of a diagonal layer with entries in [0, 1] represents it; an
-    input-independent layer cannot.
+    Its maps are two constants and the identity; with simple groups it is the building block of Krohn & Rhodes (1965).
+    The machine is minimal with 2 states and aperiodic. One channel of a diagonal layer with entries in [0, 1]
+    represents it; no input-independent layer does.
 
     >>> flip_flop().transduce(".s..r.")
     [0, 1, 1, 1, 0, 0]
@@ -113,9 +113,10 @@ def flip_flop() -> MooreMachine:
 def shift_register(n: int, output: str = "oldest") -> MooreMachine:
     """Return a machine that stores the last n bits, initially zeros, and outputs the "oldest" or all ("content").
 
-    The universal definite machine: its state depends on the last n letters only. An input-independent layer of
-    dimension n represents it, and no diagonal layer does for n > 1 (T3 of docs/theory.md). Aperiodic, minimal with 2^n
-    states. With `output="content"` the output is a string of n bits. State labels: the tuple of the bits, oldest first.
+    Its state depends on the last n letters only, so it is the universal definite machine. An input-independent layer of
+    dimension n represents it; for n > 1 no diagonal layer does (T3 of docs/theory.md). The machine is aperiodic and
+    minimal with 2^n states. With `output="content"` the output is a string of n bits. Labels are tuples of the bits,
+    oldest first.
 
     >>> shift_register(2).transduce("1011")
     [0, 1, 0, 1]
@@ -135,9 +136,9 @@ def shift_register(n: int, output: str = "oldest") -> MooreMachine:
 def cerny(n: int) -> MooreMachine:
     """Return Černý's automaton: "a" turns a cycle of n states, "b" maps the last to the first and fixes the others.
 
-    The slowest synchronising automata known: the shortest word that leads all states to one has (n − 1)² letters, and
-    Černý (1964) conjectured that no n-state machine needs more. In the zoo because a wrong state may persist for a long
-    word. Contains Z_n; neither group nor aperiodic. Minimal with n states, the output is the state.
+    The shortest word that leads all states to one has (n − 1)² letters, and Černý (1964) conjectured that no
+    synchronising n-state machine needs more; so a wrong state may persist for a long word. The monoid contains Z_n and
+    is neither a group nor aperiodic. The machine is minimal with n states, and the output is the state.
 
     >>> cerny(4).transduce("aaaba")
     [1, 2, 3, 0, 1]
@@ -154,9 +155,9 @@ def cerny(n: int) -> MooreMachine:
 def all_maps(n: int) -> MooreMachine:
     """Return a machine whose letters generate all nⁿ maps of n states to themselves.
 
-    "c" is the cycle, "t" exchanges states 0 and 1, "m" merges state 1 into 0. The hardest n-state machine for any
-    decomposition: its monoid contains S_n, and it has no congruence that helps. Neither group nor aperiodic. Minimal
-    with n states.
+    "c" is the cycle, "t" exchanges states 0 and 1, "m" merges state 1 into 0. No n-state machine is harder to
+    decompose: the monoid contains S_n, and the machine has no congruence except the trivial ones. The monoid is neither
+    a group nor aperiodic. The machine is minimal with n states.
 
     >>> all_maps(4).transduce("ccctm")
     [1, 2, 3, 3, 3]
@@ -175,8 +176,8 @@ def all_maps(n: int) -> MooreMachine:
 def parity() -> MooreMachine:
     """Return an acceptor of the strings of "0" and "1" that have an odd number of ones.
 
-    The smallest group task (Z₂, 2 states), and the smallest that a diagonal layer with entries in [0, 1] cannot do. As
-    a transduction it is `sum_mod(2)`, with False and True for 0 and 1.
+    This is the smallest group task (Z₂, 2 states), and the smallest machine that no diagonal layer with entries in
+    [0, 1] represents. As a transduction it is `sum_mod(2)`, with False and True for 0 and 1.
 
     >>> parity().transduce("1101")
     [True, False, False, True]
@@ -187,9 +188,9 @@ def parity() -> MooreMachine:
 def even_pairs() -> MooreMachine:
     """Return an acceptor of the strings of "a" and "b" in which "ab" and "ba" occur an even number of times in all.
 
-    Each occurrence is a change of letter, so the number is even exactly when the last letter equals the first. Minimal
-    with 5 states, aperiodic. It differs from `even_pair(2)` in the names of the letters, in the outputs True and False
-    in place of 1 and 0, and in the empty word, which has no change and so is accepted here.
+    Each occurrence is a change of letter, so the number is even if and only if the last letter equals the first. The
+    machine is minimal with 5 states and aperiodic. It differs from `even_pair(2)` in the names of the letters, in the
+    outputs True and False in place of 1 and 0, and in accepting the empty word, which has no change.
 
     >>> even_pairs().transduce("aabba")
     [True, True, False, False, True]
@@ -205,8 +206,7 @@ def even_pairs() -> MooreMachine:
 def cycle_navigation(n: int = 5) -> MooreMachine:
     """Return a machine that outputs the position on a cycle of n places after steps "+", "-" and "0" (stay).
 
-    A group task (Z_n, n states) with the identity among its letters: `sum_mod(n)` with the digits 0, 1 and n − 1 only.
-    Delétang et al. take n = 5.
+    This group task (Z_n, n states) is `sum_mod(n)` with the digits 0, 1 and n − 1 only. Delétang et al. take n = 5.
 
     >>> cycle_navigation(5).transduce("-0--")
     [4, 4, 3, 2]

@@ -1,7 +1,7 @@
-"""Word problems of finite groups: multiply the letters of a word, in order.
+"""Word problems of finite groups: machines that output the product of the letters of a word.
 
 They separate models by expressive power: the word problem of A₅, the smallest group that is not solvable, is complete
-for NC¹ (Barrington 1989), so no model of fixed depth inside TC⁰ is right on it at every length, unless TC⁰ = NC¹.
+for NC¹ (Barrington 1989), so no model of fixed depth inside TC⁰ is correct on it at every length, unless TC⁰ = NC¹.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
 
     Args:
         spec: a direct product of the factors below, written with x or ×: "Z5", "S4", "Z2xZ3xS3".
-        generators: "standard" takes the generators below as letters, "all" every element of the group,
-            "transpositions" (1,2), (2,3) … (n−1,n) of Sn: each a reflection, which is what one factor of a layer does.
+        generators: the letters: "standard", the generators below; "all", every element; or, for products of Sn,
+            "transpositions", (1,2), (2,3) … (n−1,n), reflections as one factor of a Householder layer represents.
 
-    A letter is the element it multiplies by, from the right: q ↦ q·a. The output and the label of a state are the
-    element reached; in a direct product both are a tuple with one entry a factor, and a letter is written with the
-    entries between bars: "1|0|()". Permutations are multiplied left to right: in (1,2)·(2,3) the exchange of 1 and 2
-    comes first.
+    A letter a leads element q to q·a. The output and the label of a state are its element; in a direct product both are
+    a tuple with one entry per factor, and a letter is written with the entries between bars: "1|0|()". Permutations are
+    multiplied left to right: in (1,2)·(2,3) the exchange of 1 and 2 comes first.
 
     | factor | order | elements | standard generators |
     |---|---|---|---|
@@ -52,11 +51,12 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
     | Dn, dihedral, n ≥ 2 | 2n (D4 has 8) | "1", "r", "r2", "s", "rs", "r2s", with sr = r⁻¹s | r and s |
     | Q8, quaternions | 8 | "1", "-1", "i", "-i" and so on | i and j |
 
-    Minimal with as many states as the group has elements: every letter permutes them, and no two agree.
+    The machine is minimal, with a state per element, and every letter permutes the states.
 
     Raises:
-        UnsupportedFormat: if `spec` names no group of these.
-        BudgetExceeded: if the group is too large to list, with the limit.
+        UnsupportedFormat: if `spec` is not a product of these groups, or `generators` is unknown or does not fit it.
+        InvalidMachine: if n is too small.
+        BudgetExceeded: if the table would have more than 250,000 transitions.
 
     >>> group("S3").transduce(["(1,2)", "(1,2,3)"])
     ['(1,2)', '(1,3)']

@@ -1,4 +1,4 @@
-"""Languages as acceptors: Tomita's seven, bounded brackets, (ab)* and string matching."""
+"""Acceptors of well-known languages: Tomita's seven, bounded brackets, (ab)* and string matching."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def tomita(i: int) -> MooreMachine:
     | 6 | number of zeros ≡ number of ones modulo 3 | 3 | group Z₃ |
     | 7 | 0*1*0*1* | 5 | aperiodic |
 
-    Runs are maximal blocks of one letter, the last one counted as it stands. Some sources forbid in language 3 only an
-    odd run of zeros directly after the odd run of ones; that other language accepts 100110, this one doesn't.
+    Runs are maximal blocks of one letter; the last one ends with the word. Some sources forbid in language 3 only an
+    odd run of zeros directly after an odd run of ones; their language contains 100110, this one does not. Raises
+    `InvalidMachine` unless i is 1 … 7.
 
     >>> [tomita(i).minimise().n_states for i in range(1, 8)]
     [2, 3, 5, 4, 4, 3, 5]
@@ -43,10 +44,10 @@ def tomita(i: int) -> MooreMachine:
 def dyck(k: int, depth: int) -> MooreMachine:
     """Return an acceptor of the well-nested words of k kinds of brackets that are at most `depth` deep.
 
-    The Dyck language with a bounded stack. Aperiodic at any depth, though the machine resembles a stack: it decomposes
-    into a cascade of resets only. Minimal with 1 + k + … + k^depth + 1 states, one per stack and a rejecting sink (k =
-    2, depth 3, 4, 5: 16, 32, 64). The letters are ( ) [ ] { } < > for k ≤ 4, else (1 )1 (2 )2 and so on. State labels:
-    the tuple of open brackets, outermost first, or "rejected".
+    This is the Dyck language with a bounded stack. It is aperiodic at any depth: the machine decomposes into a cascade
+    of resets only. It is minimal with 1 + k + … + k^depth + 1 states, one per stack and a rejecting sink (16, 32 and 64
+    for k = 2 and depth 3, 4 and 5). The letters are ( ) [ ] { } < > for k ≤ 4, else (1 )1 (2 )2 and so on. Labels are
+    tuples of open brackets, outermost first, or "rejected".
 
     >>> dyck(2, 3).n_states, dyck(2, 3).accepts("([])[]"), dyck(2, 3).accepts("([)]")
     (16, True, False)
@@ -71,8 +72,8 @@ def dyck(k: int, depth: int) -> MooreMachine:
 def ab_star() -> MooreMachine:
     """Return an acceptor of (ab)*, a small language that no diagonal layer recognises.
 
-    Aperiodic, minimal with 3 states. Its letters don't commute: from the start, ab leads back to the start and ba to
-    the rejecting sink, while diagonal matrices commute (T3 of docs/theory.md).
+    The machine is aperiodic and minimal with 3 states. From the start, ab leads back to the start and ba to the
+    rejecting sink, but diagonal matrices commute (T3 of docs/theory.md).
 
     >>> ab_star().transduce("abab")
     [False, True, False, True]
@@ -84,8 +85,9 @@ def ab_star() -> MooreMachine:
 def contains(pattern: str, letters: str = "ab") -> MooreMachine:
     """Return the string-matching acceptor of Knuth, Morris and Pratt (1977): words with `pattern` as a factor.
 
-    Aperiodic; minimal with |pattern| + 1 states, however long the alphabet. The state is the longest prefix of the
-    pattern that the word ends in.
+    The machine is aperiodic and minimal with |pattern| + 1 states. The state is the longest prefix of the pattern with
+    which the word ends, or the pattern once it has occurred. Raises `InvalidMachine` if the pattern is empty or has a
+    character outside `letters`.
 
     >>> contains("aba").transduce("ababb")
     [False, False, True, True, True]

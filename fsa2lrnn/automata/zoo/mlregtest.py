@@ -1,8 +1,8 @@
-"""The languages of MLRegTest by name, from a folder of the user's: `mlregtest:04.04.SL.2.1.0`.
+"""Read the languages of the benchmark MLRegTest by name, as in `mlregtest:04.04.SL.2.1.0`, from a user's folder.
 
 The benchmark (van der Poel et al., JMLR 25, 2024; CC-BY-4.0) publishes its automata as OpenFst text in
-`src/fstlib/att_format` of github.com/heinz-jeffrey/subregular-learning. A name is `alphabet size . tier size . class .
-k . threshold . number`; missing transitions reject. fsa2lrnn does not bring these files.
+`src/fstlib/att_format` of github.com/heinz-jeffrey/subregular-learning; fsa2lrnn does not contain these files. A name
+is `alphabet size . tier size . class . k . threshold . number`. Missing transitions reject.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from fsa2lrnn.reading import decode
 
 FOLDER = "FSA2LRNN_MLREGTEST"
 CLASSES = ("SL", "TSL", "SP", "LT", "TLT", "PT", "LTT", "TLTT", "PLT", "TPLT", "SF", "Zp", "Reg")
-"""The classes of the published automata: strictly and tier-based strictly local, strictly piecewise, locally and
-piecewise testable, with thresholds, star-free, periodic, regular."""
+"""The classes of the published automata: strictly local (SL) and piecewise (SP), locally (LT), locally threshold (LTT),
+piecewise (PT) and piecewise locally testable (PLT), tier-based (T…), star-free (SF), Zp, regular (Reg)."""
 _NAME = re.compile(rf"[0-9]+\.[0-9]+\.({'|'.join(CLASSES)})(\.[0-9]+){{3}}")
 
 
 def from_mlregtest(name: str, folder: str | Path | None = None) -> MooreMachine:
-    """Return the complete acceptor of a language, minimised.
+    """Return the minimal complete acceptor of a language of MLRegTest.
 
     Args:
-        name: as in `mlregtest:NAME`.
-        folder: the folder of .att files; by default the one that the environment variable FSA2LRNN_MLREGTEST names.
+        name: the name of the language, as in `mlregtest:NAME`.
+        folder: the folder of .att files; by default that in the environment variable FSA2LRNN_MLREGTEST.
 
     Raises:
         UnsupportedFormat: for another name, or if the folder or its file is missing.

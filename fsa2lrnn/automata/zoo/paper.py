@@ -1,6 +1,6 @@
 """The tasks of the paper: Sum(M), EvenPair(M), ModArith(M), and the subtraction of its Propositions 1 and 2.
 
-The digits are the letters "0" … "M−1", so that a word can be written as one string while M ≤ 10.
+The digits are the letters "0" … "M−1", so that a word can be written as one string if M ≤ 10.
 """
 
 # M is the paper's name, not a constant.
@@ -17,14 +17,14 @@ from fsa2lrnn.automata.zoo.parameters import at_least, digits, one_of, within_bu
 
 
 class PairEnds(NamedTuple):
-    """A state of EvenPair: the first letter, and whether the last one is the same."""
+    """A state of EvenPair: the first letter or None, and whether the last one is the "same" or an "other"."""
 
     first: Hashable
     last: str
 
 
 class Expression(NamedTuple):
-    """A state of ModArith by its grammar: what came last, the finished terms' sum, the current term, the output."""
+    """A state of ModArith: the kind of the last letter, the sum of finished terms, the current term, the output."""
 
     last: str
     sum: int
@@ -33,7 +33,7 @@ class Expression(NamedTuple):
 
 
 class PendingOperator(NamedTuple):
-    """A state of ModArith with the operator stored until its digit."""
+    """A state of ModArith in which an operator is stored until the next digit."""
 
     operator: Hashable
     term: int
@@ -41,14 +41,14 @@ class PendingOperator(NamedTuple):
 
 
 class Registers(NamedTuple):
-    """A state of ModArith in the fewest states: the finished terms' sum and the current term."""
+    """A state of ModArith in its smallest form: the sum of finished terms, and the current term."""
 
     sum: int
     term: int
 
 
 class SubtractionState(NamedTuple):
-    """A state of a chain of subtractions: what came last, the value, the sign of the next digit."""
+    """A state of a chain of subtractions: the kind of the last letter, the value, the sign of the next digit."""
 
     last: str
     value: int
@@ -58,8 +58,8 @@ class SubtractionState(NamedTuple):
 def sum_mod(M: int) -> MooreMachine:
     """Return the machine Sum(M), which outputs the sum of the digits so far, modulo M.
 
-    The simplest group task (Z_M): every letter permutes the states, and one wrong addition makes all later outputs
-    wrong. Minimal with M states. Sum(2) is parity.
+    In this simplest group task (Z_M) every letter permutes the states, and one wrong addition makes all later outputs
+    wrong. The machine is minimal with M states. Sum(2) is parity.
 
     >>> sum_mod(5).transduce("0324")
     [0, 3, 0, 4]
@@ -74,8 +74,8 @@ def even_pair(M: int) -> MooreMachine:
     """Return the machine EvenPair(M), which outputs 1 if the last letter equals the first, else 0.
 
     It requires the opposite of Sum: to remember the first letter for all lengths and to forget all others except the
-    last. Aperiodic. Minimal with 2M + 1 states (11 for M = 5): the first letter, whether the last one equals it, and
-    the start. The empty word has neither letter and gives 0, so that the outputs stay {0, 1} as in the paper.
+    last. The machine is aperiodic and minimal with 2M + 1 states: the start, and pairs of the first letter and whether
+    the last one equals it. The output on the empty word is 0, so that the outputs are {0, 1} as in the paper.
 
     >>> even_pair(5).transduce("0320")
     [1, 0, 0, 1]
@@ -93,8 +93,8 @@ def even_pair(M: int) -> MooreMachine:
 def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
     """Return the machine ModArith(M): the value modulo M of an expression with +, − and ×, where × takes precedence.
 
-    The paper gives strings of odd length, digits and operators in turn, and looks at the output after a digit. There
-    all machines below agree. What happens elsewhere is free, and the choice decides the size and the algebra:
+    The paper's words have odd length, digits and operators in turn, and it compares the output after a digit. There all
+    machines below agree. The task leaves all other outputs open, and their choice determines the size and the algebra:
 
     | completion | minimal states | M = 5 | beyond legal expressions |
     |---|---|---|---|
@@ -105,12 +105,10 @@ def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
     | "eager" | 3M² | 75 | + and − do s ← s + t at once and wait, a digit does t ← ±d or t·d; s + t, always |
     | "register" | M² | 25 | + and − do s ← s + t, t ← ±1; a digit d does t ← t·d; × nothing; s + t, always |
 
-    "No value yet" means the start and after an operator. For M = 2, where − is +, "running" has 11 and "operator" 8.
-    All hold the group of addition and, for M > 2, that of the units modulo M, next to resets: neither group nor
-    aperiodic. State labels are named tuples: (last, sum, term, output), the sum of the finished terms, the current term
-    or, after an operator, its sign and factors so far; (operator, term, accumulator) for "operator" and "eager"; (sum,
-    term) for "register".
-    Multiplication may be written *, × or ·.
+    At the start and after an operator no value is known yet. For M = 2, where − is +, "running" has 11 states and
+    "operator" 8. All monoids contain the group of addition and, for M > 2, that of the units modulo M, and also resets:
+    they are neither groups nor aperiodic. Labels are named tuples: `PendingOperator` for "operator" and "eager",
+    `Registers` for "register", else `Expression`. Multiplication may be written *, × or ·.
 
     >>> mod_arith(5).transduce("1+2-3×4")
     [1, None, 3, None, 0, None, 1]
@@ -129,9 +127,9 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
     """Return the machine of the paper's Propositions 1 and 2: the value modulo M of subtractions d − d − … − d.
 
     "0-1" and "1-0" differ in value, yet after the prefix "0-" the two words lead to one state, since 0 − 0 − 1 =
-    0 − 1 − 0. No input-independent layer and no diagonal one can do both. Completions as for `mod_arith`: "sink"
-    (minimal with 2M + 2 states, 12 for M = 5) or "ignore" (2M + 1); one state less for M = 2, where − is +. Contains
-    Z_M; neither group nor aperiodic. State labels: (last, value, sign), what came last and the sign of the next digit.
+    0 − 1 − 0. No input-independent and no diagonal layer represents both facts. Completions are "sink" (minimal with
+    2M + 2 states) or "ignore" (2M + 1), as for `mod_arith`; M = 2, where − is +, has one state less. The monoid
+    contains Z_M and is neither a group nor aperiodic. Labels are named tuples, `SubtractionState`.
 
     >>> m = subtraction(5)
     >>> [m.transduce(word)[-1] for word in ("0-1", "1-0", "0-0-1", "0-1-0")]

@@ -1,4 +1,4 @@
-"""Checks of the arguments of the zoo's tasks."""
+"""Check the arguments of the zoo's tasks; `task` and `name` are those of the task and the argument, for messages."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def one_of(choices: Iterable[str], task: str, name: str, value: object) -> None:
 
 
 def text(task: str, name: str, value: object) -> str:
-    """Return `value`; raise `InvalidMachine` unless it is a string."""
+    """Return `value` if it is a string; else raise `InvalidMachine`."""
     if not isinstance(value, str):
         raise InvalidMachine(f"{task}({name}={value!r}): {name} must be text: write it in quotes")
     return value
 
 
 def within_budget(task: str, n_states: int, n_letters: int) -> None:
-    """Raise `BudgetExceeded` if the table would be too large to explore in a reasonable time."""
+    """Raise `BudgetExceeded` if the table would have more than 250,000 transitions."""
     if n_states * n_letters > MAX_TRANSITIONS:
         size = f"about {n_states:.3g}" if n_states < 1e300 else "more than 1e+300"  # past the floats, :g fails
         raise BudgetExceeded(
@@ -43,5 +43,5 @@ def within_budget(task: str, n_states: int, n_letters: int) -> None:
 
 
 def digits(M: int) -> tuple[str, ...]:
-    """Return the letters "0" … "M−1"."""
+    """Return the decimal texts of 0 … M−1, the letters of the arithmetic tasks."""
     return tuple(str(d) for d in range(M))

@@ -1,19 +1,19 @@
-"""Random machines, the same for a seed on every platform.
+"""Draw random machines, the same for a seed on every platform.
 
 Valvoda et al. (2022), "Benchmarking compositionality with formal languages", draw a transducer by taking each of the n²
 possible edges with probability ½, rejecting the graph unless every state is reachable, and giving the edges that leave
 a state distinct random letters and random outputs. Such a machine is partial, over at least as many letters as the
-largest out-degree of a state. The machines of this module keep the rejection but are complete over k letters:
+largest out-degree of a state. This module rejects machines in the same way, but they are complete over k letters:
 
-1. every δ(q, a) uniform and independent on m ≥ n states; kept if exactly n of them are reachable, else drawn anew;
-2. the reachable part, numbered breadth first;
-3. every output uniform and independent;
-4. with `minimal`, rejected as a whole and drawn anew while two states are equivalent.
+1. Draw every δ(q, a) uniformly and independently on m ≥ n states, until exactly n of them are reachable.
+2. Take the reachable part, numbered breadth first.
+3. Draw every output uniformly and independently.
+4. With `minimal`, repeat all steps while two states are equivalent.
 
-Step 1 makes the transition structure *uniform* among all with n states, each reachable: whichever it is, it extends to
-equally many tables on m states (Carayol & Nicaud 2012). m ≈ n / v with v = 1 − e^{−kv}, the share of a random table
-that is reachable, keeps rejections few. One letter is a case of its own: such a structure is a path of n states and one
-edge back from its end, drawn directly.
+The transition structure is *uniform* among all structures with n states, each reachable, since each extends to equally
+many tables on m states (Carayol & Nicaud 2012). Rejections are few for m ≈ n / v, where v = 1 − e^{−kv} is the share of
+a random table that is reachable. With one letter such a structure is a path of n states and one edge back from its end,
+which is drawn directly.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _ATTEMPTS = 100_000
 def random_dfa(n: int, k: int, seed: int, minimal: bool = False) -> MooreMachine:
     """Return a random acceptor of n states, all reachable, over k letters; a state accepts with probability ½.
 
-    It shows what a method costs without structure to use: a random machine synchronises with high probability
-    (Berlinkov 2016) and seldom has a congruence that helps. The module docstring defines the distribution. With
-    `minimal`, no two of its states are equivalent.
+    It shows the cost of a method without structure to use: a random machine synchronises with high probability
+    (Berlinkov 2016) and seldom has a useful congruence. The module docstring defines the distribution. With `minimal`,
+    no two states are equivalent. Raises `BudgetExceeded` for too many transitions or no success in 100,000 draws.
 
     >>> random_dfa(6, 2, seed=0) == random_dfa(6, 2, seed=0), random_dfa(6, 2, seed=0).n_states
     (True, 6)
@@ -48,7 +48,8 @@ def random_dfa(n: int, k: int, seed: int, minimal: bool = False) -> MooreMachine
 def random_moore(n: int, k: int, outputs: int | Sequence[Hashable], seed: int, minimal: bool = False) -> MooreMachine:
     """Return a random machine of n states, all reachable, over k letters, with outputs drawn from `outputs`.
 
-    A number as `outputs` stands for 0 … outputs−1. Otherwise as `random_dfa`, for more than two outputs.
+    A number as `outputs` stands for 0 … outputs−1. Distribution and errors are those of `random_dfa`; `minimal` with a
+    single output also raises `InvalidMachine` for n > 1.
 
     >>> random_moore(4, 2, outputs=3, seed=1, minimal=True).minimise().n_states
     4

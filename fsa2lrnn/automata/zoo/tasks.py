@@ -1,4 +1,4 @@
-"""Tasks by name: the reader of `task:…` sources, and the examples of tests and demonstrations."""
+"""Build the zoo's machines from text (`task:…`), and list examples for tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
         sampling.random_moore,
     )
 }
-"""The functions of the zoo by name: what `task:NAME(…)` calls."""
+"""The functions of the zoo by name, which `task:NAME(…)` calls."""
 
 
 class TaskFacts(NamedTuple):
-    """The facts on an example: its minimal number of states, and the kind of its transition monoid there.
+    """The facts on an example: the number of states of its minimal machine, and the kind of its transition monoid.
 
-    "group": every letter permutes the states. "aperiodic": no word permutes any of them but trivially. "mixed":
-    neither.
+    The kind is "group" if every letter permutes the states, "aperiodic" if no word permutes states in a cycle, else
+    "mixed".
     """
 
     n_states: int
@@ -135,13 +135,11 @@ _CONSTANTS = {"true": True, "false": False, "none": None}
 def from_task(source: str) -> MooreMachine:
     """Return the machine of a task written as a call: a name, then its parameters in brackets if it has any.
 
-    Values are whole numbers, true, false, quoted text, or bare words, which are text too. Nothing is evaluated.
+    Values are whole numbers, true, false, none, quoted text, or bare words, which are text too. No text is evaluated.
 
     Raises:
-        UnsupportedFormat: if the text is not such a call, names no task (the nearest are suggested) or doesn't fit the
-            task's parameters (its signature is shown).
-
-    What the tasks raise about their parameters passes through.
+        UnsupportedFormat: if the text is not such a call, names no task (the nearest are suggested) or does not fit the
+            task's parameters (its signature is shown). The task itself may raise its own errors.
 
     >>> from_task("mod_arith(5, completion=register)").n_states, from_task("group(Z5xZ3)").n_states
     (25, 15)
@@ -159,7 +157,7 @@ def from_task(source: str) -> MooreMachine:
 
 
 def task_named(name: str) -> Callable[..., MooreMachine]:
-    """Return the task of a name; raise `UnsupportedFormat` with the nearest names and all names."""
+    """Return the function of a task by name; raise `UnsupportedFormat`, which lists the names, if it is unknown."""
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS)
         suggestion = f"did you mean {' or '.join(near)}? " if near else ""
@@ -168,7 +166,7 @@ def task_named(name: str) -> Callable[..., MooreMachine]:
 
 
 def task_names() -> dict[str, str]:
-    """Return, for each task with its parameters and defaults, a line on what it computes.
+    """Return the first line of each task's docstring by its signature.
 
     >>> task_names()["ab_star()"]
     'Return an acceptor of (ab)*, a small language that no diagonal layer recognises.'

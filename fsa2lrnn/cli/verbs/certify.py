@@ -74,6 +74,7 @@ def _certify(
     cut = next((str(w.message) for w in caught if w.category is SearchCutShort), None)
     if output is not None:
         certificate.save(output)
+    # A counterexample that is one letter longer shows that no greater length can be certified.
     failing = _failing_next(network, machine, certificate.horizon, min(_SECONDS, deadline.left()))
     if as_json:
         facts = evidence.certificate_json(certificate, certificate.scope)

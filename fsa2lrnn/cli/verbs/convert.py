@@ -39,7 +39,7 @@ def convert(
 
 
 def _lost(machine: MooreMachine, back: MooreMachine) -> str:
-    """Return which symbols a format turned into text, "" if the file is an equal function of equal letters.
+    """Return the symbols that a format turned into text, "" if the file holds an equivalent machine.
 
     Raises `NotExact` if the file is another machine even up to the names of symbols, which is a fault of the format.
     """

@@ -29,6 +29,7 @@ def verify(
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
     outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
+    # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 

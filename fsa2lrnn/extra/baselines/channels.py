@@ -1,6 +1,6 @@
-"""Layers in which each channel runs its own state-space system and gates mix the channels afterwards: the block of S4.
+"""The base class of S4, S4D and Liquid-S4: each channel runs its own state-space system, then gates mix the channels.
 
-S4, S4D and Liquid-S4 differ only in the system. Channel h uses copy h mod n_ssm of A and B, and its own Δ, C and D.
+The three layers differ only in the system. Channel h uses copy h mod n_ssm of A and B, and its own Δ, C and D.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from fsa2lrnn.lrnn.scans import check_method
 
 DT_TRANSFORMS = ("softplus", "exp")
 BEYOND = ("refuse", "cut")
-LEAST_FREQUENCY = 1e-4  # |Im Λ| of an entry that would be real, at the start
+LEAST_FREQUENCY = 1e-4  # the initial |Im Λ| of poles that are real in the initial system
 COMPLEX = "whose arithmetic of complex numbers no judge models"
-_RATE = 1e-3  # of Δ, A, B and P, in the published configurations
+_RATE = 1e-3  # the learning rate of Δ, A, B and P in the published configurations
 
 
 @dataclass(frozen=True)
 class ChannelConfig(LayerConfig):
-    """The configuration shared by layers in which each channel has its own system.
+    """The configuration shared by S4, S4D and Liquid-S4. Raises `UnsupportedFormat` for values out of range.
 
     Args:
         width: H, the number of channels in the input and in the output.
@@ -40,8 +40,8 @@ class ChannelConfig(LayerConfig):
         dt_transform: the map from the parameter to Δ, "softplus" or "exp".
         mixing: the gates after the systems (`fsa2lrnn.extra.baselines.kernels.mixing`).
         l_max: the longest word, None for no limit.
-        beyond: the treatment of longer words: "refuse", or "cut" as in the published code: the impulse response ends
-            after l_max letters, and older letters have no effect.
+        beyond: the treatment of longer words: "refuse" raises an error; "cut" ends the impulse response after l_max
+            letters, so that older letters have no effect, as in the published code.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -83,19 +83,19 @@ class ChannelConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The largest number of entries per token: 2H, before the gates.
+        """The numbers per token in the widest intermediate result: 2H, the input of the gated linear unit.
 
-        States are computed only at the ends of pieces and do not count.
+        States do not count, because "chunked" computes them only at the ends of pieces.
         """
         return 2 * self.width
 
 
 class ChannelLayer(Layer):
-    """The layer y = mixing(system(u)) with the parameters of the published S4 code; complex numbers are pairs.
+    """The layer y = mixing(system(u)) with the parameters of the published S4 code, in float32.
 
     The parameters are `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C`
-    (H, n, 2), `D` (H,) and those of `mixing`; n = N/2. The state is (B, H, N): real parts, then imaginary parts of the
-    stored half.
+    (H, n, 2), `D` (H,) and those of `mixing`; S copies, n = N/2, complex numbers as pairs (…, 2). The state (B, H, N)
+    has the real parts of the n stored complex states of each channel, then their imaginary parts.
     """
 
     unproved: ClassVar[str | None] = COMPLEX
@@ -124,38 +124,39 @@ class ChannelLayer(Layer):
 
     @staticmethod
     def start(config: Any) -> Start:
-        """Return A and B of a new layer."""
+        """Return the initial poles, B and P of a new layer: complex (n,) each."""
         raise NotImplementedError
 
     def system(self) -> System:
-        """Return the discretised system."""
+        """Return the discretised system Ā, B̄, C, D of all channels, in double precision."""
         raise NotImplementedError
 
     def dt(self) -> Tensor:
-        """Return Δ in double precision: (H, 1)."""
+        """Return the step Δ of each channel: float64 (H, 1)."""
         raw = self.inv_dt.double().unsqueeze(-1)
         return raw.exp() if self.config.dt_transform == "exp" else softplus(raw)
 
     def poles(self) -> Tensor:
-        """Return Λ of each channel in double precision: (H, n)."""
+        """Return the poles Λ of each channel: complex128 (H, n)."""
         return self.of_channels(torch.complex(-self.A_real.double().exp(), -self.A_imag.double()))
 
     def of_channels(self, x: Tensor) -> Tensor:
-        """Return the copy that each channel uses: (S, n) -> (H, n)."""
+        """Repeat the S copies of a parameter so that row h belongs to channel h: (S, n) -> (H, n)."""
         return x.repeat(self.config.width // len(x), 1)
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Return the published learning rate for Δ, A and B (and P), without weight decay."""
+        """Return the published learning rate 1e-3, without weight decay, for Δ, A, B and, where it exists, P."""
         return {name: Hint(_RATE, 0.0) for name in ("inv_dt", "A_real", "A_imag", "B", "P") if hasattr(self, name)}
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return zeros: (B, H, N)."""
+        """Return the state 0: (B, H, N)."""
         return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
 
-        `method` is in `channels.METHODS`; "letters" means "auto".
+        `method` is in `channels.METHODS`; "auto" and "letters" mean "chunked". Raises `UnsupportedFormat` for another
+        method, and for words longer than `l_max` unless `beyond` is "cut" and the state is 0.
         """
         method = check_channels_method(method)
         if self.is_too_long(u.shape[1]):
@@ -171,7 +172,7 @@ class ChannelLayer(Layer):
         return self.mixing(channels.outputs_alone(self.system(), u, state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
-        """Return the convolution with the truncated impulse response, which has no state for a next piece."""
+        """Return the convolution with the truncated impulse response. Raises `UnsupportedFormat` for a state not 0."""
         if channels.may_move(state):
             raise UnsupportedFormat(
                 f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
@@ -180,7 +181,7 @@ class ChannelLayer(Layer):
         return channels.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
 
     def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """Return the outputs before the gates and the last state, computed by the given method."""
+        """Return the outputs before the gates and the last state: (B, T, H), (B, H, N) -> (B, T, H), (B, H, N)."""
         return channels.METHODS[method](self.system(), u, state)
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -189,11 +190,11 @@ class ChannelLayer(Layer):
         return self.mixing(y), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return mixing(2 Re Σ C x): (B, H, N) -> (B, H)."""
+        """Return the outputs of a state without its input, mixing(2 Re Σ C x): (B, H, N) -> (B, H)."""
         return self.mixing(self.system().read(state))
 
     def is_too_long(self, length: int) -> bool:
-        """Return whether a word is longer than `l_max`. Raises `UnsupportedFormat` if such words are refused."""
+        """Return whether a length exceeds `l_max`. Raises `UnsupportedFormat` if it does and `beyond` is "refuse"."""
         l_max = self.config.l_max
         if l_max is None or length <= l_max:
             return False
@@ -206,13 +207,13 @@ class ChannelLayer(Layer):
 
 
 def check_channels_method(method: str) -> str:
-    """Return a name in `channels.METHODS`. Raises `UnsupportedFormat` for an unknown one."""
+    """Return a name in `channels.METHODS`, "chunked" for "auto" and "letters"; raise `UnsupportedFormat` for others."""
     check_method(method, {**channels.METHODS, "letters": None})
     return "chunked" if method in ("auto", "letters") else method
 
 
 def check_stream(width_in: int, width: int, name: str) -> None:
-    """Raise `UnsupportedFormat` unless the input has as many channels as the layer."""
+    """Raise `UnsupportedFormat` unless the input has as many channels as the layer `name`."""
     if width_in != width:
         raise UnsupportedFormat(
             f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
@@ -221,10 +222,10 @@ def check_stream(width_in: int, width: int, name: str) -> None:
 
 
 def pairs(x: Any, copies: int) -> Tensor:
-    """Return complex numbers (n,) as pairs of floats, repeated in `copies` rows: float32 (copies, n, 2)."""
+    """Return `copies` copies of a complex array (n,), as pairs of a real and an imaginary part: (copies, n, 2)."""
     return torch.view_as_real(torch.from_numpy(x)).float().repeat(copies, 1, 1)
 
 
 def complex_of(x: Tensor) -> Tensor:
-    """Return pairs (…, 2) as complex128 (…)."""
+    """Convert pairs of a real and an imaginary part to complex numbers: (…, 2) -> complex128 (…)."""
     return torch.view_as_complex(x.double().contiguous())

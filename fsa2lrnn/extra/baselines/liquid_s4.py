@@ -32,12 +32,12 @@ KERNELS = ("exact", "polyb", "kb")
 
 @dataclass(frozen=True)
 class LiquidS4Config(ChannelConfig):
-    """The published Liquid-S4: every channel has its own A and B, Δ = exp, Im B is not clipped; otherwise as S4.
+    """The configuration of Liquid-S4, with the published defaults. Raises `UnsupportedFormat` for values out of range.
 
     Args:
-        kernel: "exact", "polyb" or "kb".
-        degree: the degree of the largest products of letters, for "polyb" and "kb".
-        allcombs: whether products of any letters count, or only of neighbours.
+        kernel: "exact" for the recurrence; "polyb" or "kb" for the published computation.
+        degree: the largest number of factors of the products of letters, for "polyb" and "kb".
+        allcombs: whether the factors are any letters, or only neighbours.
     """
 
     n_ssm: int | None = None
@@ -85,29 +85,31 @@ class LiquidS4Layer(S4Layer):
 
     @property
     def is_causal(self) -> bool:
-        """Whether the kernel is the recurrence."""
+        """Whether the layer computes the recurrence, so that no output depends on later letters."""
         return self.config.kernel == "exact"
 
     @property
     def family(self) -> str | None:
-        """The family of the recurrence; None for the published computation, which belongs to no family."""
+        """The family "liquid-s4" for the recurrence; None for the published computation."""
         return "liquid-s4" if self.is_causal else None
 
     @staticmethod
     def start(config: Any) -> hippo.Start:
-        """Return LegS with Im B not clipped."""
+        """Return the initial system, HiPPO-LegS with Im B not clipped."""
         return hippo.normal_plus_low_rank(config.d_state, clipped=False)
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return zeros: (B, H, N), or (B, 1) without a recurrence, whose state is 0 before a word and 1 after it."""
+        """Return the state 0: (B, H, N), or (B, 1) if not causal; that state only becomes 1 after a word."""
         return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """Return the outputs and the last state as in `ChannelLayer`; "exact" accepts the methods in `liquid.METHODS`.
+        """Return the outputs and the last state: u (B, T, H), state (B, H, N) or (B, 1) -> (B, T, H) and a state.
+
+        `method` is one of `liquid.METHODS` for the kernel "exact", otherwise one of `channels.METHODS`.
 
         Raises:
-            UnsupportedFormat: for a word in pieces if `kernel` is not causal.
-            InvalidWord: for a word that is too short for enough products.
+            UnsupportedFormat: for an unknown method, or for a word in pieces if the kernel is not causal.
+            InvalidWord: for a word with fewer products than letters, if the kernel is not causal.
         """
         if not self.is_causal:
             return self._published(u, state, check_channels_method(method))
@@ -119,14 +121,17 @@ class LiquidS4Layer(S4Layer):
         return self(u, state, method)[0]
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the output and the state of one step. Raises `UnsupportedFormat` if `kernel` is not causal."""
+        """Return the output and the state of one step: u (B, H), state (B, H, N) -> (B, H), (B, H, N).
+
+        Raises `UnsupportedFormat` if the kernel is not causal.
+        """
         if not self.is_causal:
             raise self._has_no_state("cannot be run step by step")
         y, state = step(self.system(), u, state)
         return self.mixing(y), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return mixing(2 Re Σ C x); x is 0 for kernels that are not causal, because these have no state."""
+        """Return mixing(2 Re Σ C x): (B, H, N) -> (B, H); with x = 0 if not causal, because x does not exist then."""
         return super().emit(state if self.is_causal else super().initial_state(len(state)))
 
     def _has_no_state(self, what: str) -> UnsupportedFormat:
@@ -153,7 +158,7 @@ class LiquidS4Layer(S4Layer):
         return self.mixing(y), torch.ones_like(state)
 
     def _kb(self, u: Tensor) -> Tensor:
-        """Return the output for "kb": spectra of two lengths, multiplied entry by entry."""
+        """Return the output for "kb", which multiplies spectra of two different lengths as the published code does."""
         length, system = u.shape[1], self.system()
         K = system._replace(D=torch.zeros_like(system.D)).respond(length, u.dtype).K  # (T, H), without D
         spectrum = torch.fft.rfft(K, 2 * length, 0) * torch.fft.rfft(u, 2 * length, 1)
@@ -164,7 +169,7 @@ class LiquidS4Layer(S4Layer):
         return torch.fft.irfft(spectrum, 2 * length, 1)[:, :length] + self.D * u
 
     def _frozen(self) -> tuple[Tensor, Tensor]:
-        """Return Σ q and Σ C q with q = Δ B/(1 − Δ Λ/2), from the fixed constants: (H,) each."""
+        """Return 2 Re Σ q and 2 Re Σ C q with q = Δ B/(1 − Δ Λ/2), from the fixed constants: (H,) each."""
         B, C, poles = (complex_of(x) for x in (self.frozen_inputs, self.frozen_outputs, self.frozen_poles))
         dt = self.frozen_dt.double().unsqueeze(-1)
         q = dt * B / (1 - dt / 2 * poles)
@@ -185,8 +190,8 @@ class LiquidS4Layer(S4Layer):
 def _subsets(length: int, p: int, device: torch.device) -> Tensor:
     """Return the positions of the factors of `length` products: (length, p).
 
-    They are the last p-subsets, in reverse lexicographical order, of the smallest window of last positions that has
-    enough of them. Raises `InvalidWord` for a word without so many subsets.
+    The window is the smallest set of last positions that has at least `length` p-subsets; the result has the last
+    `length` of these in reverse lexicographical order. Raises `InvalidWord` if no window has so many.
     """
     window = next((m for m in range(2, length) if math.comb(m, p) >= length), None)
     if window is None:
@@ -200,5 +205,5 @@ def _subsets(length: int, p: int, device: torch.device) -> Tensor:
 
 
 def complex_pairs(x: Tensor) -> Tensor:
-    """Return complex numbers (…) as pairs (…, 2)."""
+    """Convert complex numbers to pairs of a real and an imaginary part: complex (…) -> (…, 2)."""
     return torch.view_as_real(x.resolve_conj())

@@ -16,7 +16,7 @@ from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
 
 @dataclass(frozen=True)
 class LRUConfig(LayerConfig):
-    """The LRU as in its usual public implementation, with LayerNorm instead of BatchNorm.
+    """The configuration of an LRU layer. Raises `UnsupportedFormat` for values out of range.
 
     Args:
         width: H, the number of channels in the input and in the output.
@@ -46,15 +46,16 @@ class LRUConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The largest number of entries per token: 2H before the gates, or 2N for a complex state."""
+        """The numbers per token in the widest intermediate result: 2H before the gates, or 2N for a complex state."""
         return 2 * max(self.width, self.states)
 
 
 class LRULayer(SpectralLayer):
     """The layer x_k = λ ⊙ x_{k−1} + e^γ ⊙ B u_k, y_k = Re C x_k + D ⊙ u_k with λ = exp(−e^ν + i e^θ), then gates.
 
-    Parameters: `nu_log` (ν), `theta_log` (θ), `gamma_log` (γ), all (N,), `B` (N, H, 2), `C` (H, N, 2), `D` (H,) and the
-    gates of `mixing`. γ starts at log √(1 − |λ|²) and is trained freely. The state is (B, 2N).
+    The parameters are `nu_log` (ν), `theta_log` (θ), `gamma_log` (γ), all (N,), `B` (N, H, 2), `C` (H, N, 2), `D` (H,)
+    and those of `mixing`. The initial γ is log √(1 − |λ|²); training changes it independently of λ. The state is
+    (B, 2N). The layer follows minimal-LRU of N. Zucchet; models use LayerNorm where that code uses BatchNorm.
     """
 
     Config = LRUConfig

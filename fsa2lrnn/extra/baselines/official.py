@@ -1,9 +1,10 @@
-"""Conversion of weights from the published code of other layers: one function per layer.
+"""Convert the weights of published code to those of this package's layers: one function per published module.
 
-Each function returns the parameters of a layer of this package by name, in the form that `load_state_dict` takes,
-computed by differentiable torch operations. Complex numbers are pairs (…, 2) in both.
+Each function returns the parameters of a layer by name, in the form that `load_state_dict` takes, computed by
+differentiable torch operations. Complex numbers are pairs (…, 2).
 
-- `s4_block`: S4 and S4D, S4Block of state-spaces/s4 (and Liquid-S4, `liquid_block`, of its fork).
+- `s4_block`: S4Block of state-spaces/s4, which is S4 or S4D.
+- `liquid_block`: the S4 module of raminmh/liquid-s4, a fork of it, which is Liquid-S4.
 - `s5_layer`, `lru_layer`: SequenceLayer of lindermanlab/S5 and of NicolasZucchet/minimal-LRU.
 - `rwkv4_block`: Block of RWKV-v4 in BlinkDL/RWKV-LM.
 """
@@ -24,7 +25,7 @@ Weights = Mapping[str, Tensor]
 
 
 def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: str = "softplus") -> dict[str, Tensor]:
-    """Return the weights of an S4Block.
+    """Convert the weights of an `S4Block` to those of `S4Layer`, or of `S4DLayer` if it has no P.
 
     `kernel_length` is the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet.
     """
@@ -46,9 +47,10 @@ def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: s
 
 
 def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str, Tensor]:
-    """Return the weights of the S4 module of the fork raminmh/liquid-s4, with its constants if given as "frozen.…".
+    """Convert the weights of the S4 module of raminmh/liquid-s4 to those of `LiquidS4Layer`.
 
-    `kernel_length` as in `s4_block`.
+    Constants of the published correction are converted if `weights` has them under "frozen.kernel.". `kernel_length`
+    has the same meaning as in `s4_block`.
     """
     kernel = part(weights, "kernel.kernel.")
     own = {
@@ -72,7 +74,7 @@ def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str
 
 
 def _untruncated(own: Weights, length: int, dt_transform: str) -> Tensor:
-    """Return C from the parameter that the published S4 code stores instead, with the current Ā."""
+    """Return C as pairs (H, n, 2) from the parameter C̃ that the published S4 code stores (`generating.untruncated`)."""
     copies = len(own["C"]) // len(own["A_real"])
     poles = torch.complex(-own["A_real"].double().exp(), -own["A_imag"].double()).repeat(copies, 1)
     P, B = (complex_of(own[name]).repeat(copies, 1) for name in "PB")
@@ -82,13 +84,13 @@ def _untruncated(own: Weights, length: int, dt_transform: str) -> Tensor:
 
 
 def s5_layer(weights: Weights) -> dict[str, Tensor]:
-    """Return the weights of S5's SequenceLayer without its norm; the two gates of "full_glu" become one linear map."""
+    """Convert S5's SequenceLayer, without its norm, to `S5Layer`; the two linear maps of "full_glu" become one."""
     own = {name: weights[f"seq.{name}"] for name in ("Lambda_re", "Lambda_im", "B", "C", "D")}
     return {**own, "log_step": weights["seq.log_step"].squeeze(-1), **_dense(weights)}
 
 
 def lru_layer(weights: Weights) -> dict[str, Tensor]:
-    """Return the weights of LRU's SequenceLayer without its norm."""
+    """Convert the weights of minimal-LRU's SequenceLayer, without its norm, to those of `LRULayer`."""
     own = {name: weights[f"seq.{name}"] for name in ("nu_log", "theta_log", "gamma_log", "D")}
     for name in "BC":
         own[name] = torch.stack([weights[f"seq.{name}_re"], weights[f"seq.{name}_im"]], -1)
@@ -96,7 +98,7 @@ def lru_layer(weights: Weights) -> dict[str, Tensor]:
 
 
 def rwkv4_block(weights: Weights) -> dict[str, Tensor]:
-    """Return the weights of RWKV-4's Block under the same names; mixing weights lose their two axes of length 1."""
+    """Convert the weights of RWKV-4's Block to those of `RWKV4Layer`: (1, 1, C) becomes (C,) for `time_mix_*`."""
     return {name: x.flatten() if ".time_mix_" in name else x for name, x in weights.items()}
 
 
@@ -114,7 +116,7 @@ def _linear(weights: Weights, theirs: str, ours: str) -> dict[str, Tensor]:
 
 
 def _dense(weights: Weights) -> dict[str, Tensor]:
-    """Return Flax's Dense layers "out1" and "out2" (inputs first) as one linear map (outputs first)."""
+    """Return the Flax layers "out1" and "out2", kernels (in, out), as one torch linear map, weight (out, in)."""
     names = [name for name in ("out1", "out2") if f"{name}.kernel" in weights]
     if not names:
         return {}

@@ -1,6 +1,6 @@
-"""RWKV-4 (Peng et al. 2023): time mixing by a decaying average, channel mixing by a gated square.
+"""RWKV-4 (Peng et al. 2023): time mixing by a decaying average, channel mixing by a gated squared ReLU.
 
-A layer is one block of the published model, with its own LayerNorms and its own residual stream. Models of this layer
+A layer is one block of the published model, with its LayerNorms and its residual connections. Models of this layer
 therefore chain the layers and normalise only before the read-out.
 """
 
@@ -18,14 +18,15 @@ from fsa2lrnn.extra.baselines.channels import check_stream
 from fsa2lrnn.extra.baselines.kernels.wkv import METHODS, NOTHING, wkv
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
 
-_TINY = 1e-4  # the gain of the embedding at the start: the LayerNorm behind it makes it the same size as any
+_TINY = 1e-4  # the initial gain of the embedding; the LayerNorm after it restores the size
 
 
 @dataclass(frozen=True)
 class RWKV4Config(LayerConfig):
     """The configuration of a block of RWKV-4 with `width` channels, block number `place` (from 0) of `depth`.
 
-    The place determines the initial weights; the first block has another LayerNorm, of the embedding, before all else.
+    The place determines the initial weights; block 0 also has a LayerNorm of the embedding. Raises `UnsupportedFormat`
+    for values out of range.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -41,7 +42,7 @@ class RWKV4Config(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The largest number of entries per token: the hidden units of the channel mixing, or 5C for a state."""
+        """The numbers per token in the widest intermediate result: 5C, of a state."""
         return 5 * self.width
 
     def at(self, place: int, depth: int) -> Self:
@@ -50,10 +51,10 @@ class RWKV4Config(LayerConfig):
 
 
 class RWKV4Layer(Layer):
-    """The layer x += TimeMix(LN1 x), x += ChannelMix(LN2 x); before the first block, x = LN0 x.
+    """The layer x += TimeMix(LN1 x), x += ChannelMix(LN2 x); in the first block x = LN0 x comes before.
 
-    Both mix each input with the previous one (`time_mix_*`), which is part of the state (B, 5, C): p, q and o of
-    `wkv`, then the last inputs of the two mixings. The rates of decay, −exp(`time_decay`), do not depend on the input.
+    Both mix each input with the previous one (`time_mix_*`). The state (B, 5, C) holds p, q and o of `wkv`, then the
+    last inputs of the two mixings. The decay rates e^w, w = −exp(`time_decay`), do not depend on the input.
     """
 
     Config = RWKV4Config
@@ -88,7 +89,7 @@ class RWKV4Layer(Layer):
         return state
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return zeros, because a block adds its output to an input and a state has none: (B, 5, C) -> (B, C)."""
+        """Return zeros (B, C), because a block adds its output to the input, which a state does not contain."""
         return torch.zeros_like(state[:, 0])
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
@@ -108,12 +109,12 @@ class RWKV4Layer(Layer):
 
 
 def shifted(u: Tensor, before: Tensor) -> Tensor:
-    """Return the previous input of each: u (B, T, C) and the input before the first (B, C) -> (B, T, C)."""
+    """Return the inputs shifted by one position, `before` first: u (B, T, C), before (B, C) -> (B, T, C)."""
     return torch.cat([before.unsqueeze(1), u[:, :-1]], dim=1)
 
 
 class TimeMix(nn.Module):
-    """The map W_o (σ(r) ⊙ wkv(k, v)); the initial weights depend on the position of the block in the model."""
+    """The time mixing W_o (σ(r) ⊙ wkv(k, v)) of C channels; `a` and `b`, from the place, set the initial weights."""
 
     def __init__(self, C: int, a: float, b: float) -> None:
         super().__init__()
@@ -126,7 +127,7 @@ class TimeMix(nn.Module):
         self.key, self.value, self.receptance, self.output = (_matrix(C, C, gain) for gain in (0, 1, 0, 0))
 
     def forward(self, u: Tensor, earlier: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """Return the mixed inputs (B, T, C) and the last state of the average (B, 3, C)."""
+        """Return the outputs and the last state: u, earlier (B, T, C), state (B, 3, C) -> (B, T, C), (B, 3, C)."""
         k = self.key(torch.lerp(earlier, u, self.time_mix_k))
         v = self.value(torch.lerp(earlier, u, self.time_mix_v))
         r = self.receptance(torch.lerp(earlier, u, self.time_mix_r))
@@ -135,7 +136,7 @@ class TimeMix(nn.Module):
 
 
 class ChannelMix(nn.Module):
-    """The map σ(W_r x) ⊙ W_v ReLU(W_k x)²."""
+    """The channel mixing σ(W_r x) ⊙ W_v ReLU(W_k x)² of C channels, with 4C hidden units; `b` as in `TimeMix`."""
 
     def __init__(self, C: int, b: float) -> None:
         super().__init__()
@@ -144,13 +145,13 @@ class ChannelMix(nn.Module):
         self.key, self.receptance, self.value = _matrix(4 * C, C, 1), _matrix(C, C, 0), _matrix(C, 4 * C, 0)
 
     def forward(self, u: Tensor, earlier: Tensor) -> Tensor:
-        """Return the mixed channels (B, T, C)."""
+        """Return the mixed channels: inputs u and previous inputs `earlier` (B, T, C) -> (B, T, C)."""
         k = torch.relu(self.key(torch.lerp(earlier, u, self.time_mix_k)))
         return torch.sigmoid(self.receptance(torch.lerp(earlier, u, self.time_mix_r))) * self.value(k * k)
 
 
 def _matrix(rows: int, columns: int, gain: float) -> nn.Linear:
-    """Return a linear map without bias, zero for gain 0 and otherwise orthogonal.
+    """Return a linear map without bias, with the weight 0 for gain 0 and an orthogonal one otherwise.
 
     With more rows than columns the gain grows by √(rows/columns), so that the entries of the output keep their size.
     """

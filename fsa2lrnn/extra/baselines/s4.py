@@ -1,4 +1,4 @@
-"""S4 (Gu et al. 2022): HiPPO-LegS in each channel, a diagonal matrix minus one of rank one."""
+"""S4 (Gu et al. 2022): a layer with HiPPO-LegS, a diagonal matrix minus a matrix of rank one, in each channel."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from fsa2lrnn.extra.baselines.kernels.transition import low_rank
 
 @dataclass(frozen=True)
 class S4Config(ChannelConfig):
-    """The published S4: LegS with Im B clipped to ±2 (`hippo.normal_plus_low_rank`), rank one, the trapezium rule."""
+    """The configuration of S4: HiPPO-LegS with Im B clipped to ±2, discretised by the trapezium rule."""
 
 
 class S4Layer(ChannelLayer):
     """The layer x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k, A = diag(Λ) − P P*, in each channel, then gates.
 
-    The parameters are those of `ChannelLayer` and `P` (S, n, 2). C itself is trained, not the value that the published
-    code stores for a fixed kernel length (`generating.truncated`): the parameters do not depend on the length of words.
-
-    The method "fft" computes the impulse response from its generating function with Cauchy kernels.
+    The parameters are those of `ChannelLayer` and `P` (S, n, 2). The layer trains C, whereas the published code trains
+    C̃ for a fixed kernel length (`generating.truncated`). The method "fft" computes the impulse response from its
+    generating function with Cauchy kernels.
     """
 
     Config = S4Config
@@ -35,21 +34,21 @@ class S4Layer(ChannelLayer):
 
     @property
     def family(self) -> str | None:
-        """The input-independent family."""
+        """The family of input-independent layers, "lti"."""
         return "lti"
 
     @staticmethod
     def start(config: Any) -> hippo.Start:
-        """Return LegS."""
+        """Return the initial system, HiPPO-LegS with Im B clipped to ±2."""
         return hippo.normal_plus_low_rank(config.d_state)
 
     def system(self) -> System:
-        """Return Ā, B̄, C and D."""
+        """Return the system discretised by the trapezium rule, in double precision."""
         transition, B = low_rank(*self._continuous(), self.dt())
         return System(transition, B, complex_of(self.C), self.D.double())
 
     def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """Return the outputs before the gates and the last state, computed by the given method."""
+        """Return the outputs before the gates and the last state: (B, T, H), (B, H, N) -> (B, T, H), (B, H, N)."""
         if method != "fft" or not u.shape[1]:
             return super().run(u, state, method)
         system, length = self.system(), u.shape[1]

@@ -16,7 +16,7 @@ STARTS = {"lin": hippo.diagonal_lin, "inv": hippo.diagonal_inv, "legs": hippo.di
 
 @dataclass(frozen=True)
 class S4DConfig(ChannelConfig):
-    """The published S4D: `init` "lin", "inv" or "legs", `discretisation` "zoh" or "bilinear"; otherwise as S4."""
+    """The configuration of S4D: `init` is "lin", "inv" or "legs" (`hippo`), `discretisation` "zoh" or "bilinear"."""
 
     init: str = "lin"
     discretisation: str = "zoh"
@@ -43,16 +43,16 @@ class S4DLayer(ChannelLayer):
 
     @property
     def family(self) -> str | None:
-        """The family of input-independent diagonal layers."""
+        """The family of input-independent diagonal layers, "lti-diagonalisable"."""
         return "lti-diagonalisable"
 
     @staticmethod
     def start(config: Any) -> hippo.Start:
-        """Return the poles and inputs that `config.init` names."""
+        """Return the initial system that `config.init` names: poles and B, complex (n,) each."""
         return STARTS[config.init](config.d_state)
 
     def system(self) -> System:
-        """Return Ā, B̄, C and D."""
+        """Return the discretised system, in double precision."""
         B = self.of_channels(complex_of(self.B))
         transition, B = diagonal(self.poles(), B, self.dt(), self.config.discretisation)
         return System(transition, B, complex_of(self.C), self.D.double())

@@ -17,21 +17,24 @@ from fsa2lrnn.extra.baselines.spectral import SpectralLayer
 from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
 
 C_STARTS = ("trunc_standard_normal", "lecun_normal", "complex_normal")
-CLIPPED = -1e-4  # the largest Re Λ, where it is clipped
-_WITHIN = 0.8796256610342398  # deviation of a standard normal number that is drawn again beyond ±2
+CLIPPED = -1e-4  # the largest Re Λ with `clip_eigs`
+_WITHIN = 0.8796256610342398  # the standard deviation of a standard normal number truncated to ±2
 
 
 @dataclass(frozen=True)
 class S5Config(LayerConfig):
-    """The published S5, except for `clip_eigs` and for LayerNorm instead of BatchNorm.
+    """The configuration of S5. Raises `UnsupportedFormat` for values out of range.
 
-    Args: width: H, the number of channels in the input and in the output. ssm_size: the number of states, of which half
-    are stored if `conj_sym`. blocks: the number of LegS matrices along the diagonal at the start, each of
-    ssm_size/blocks states. c_init: the initial distribution of C, by its name in the published code. discretisation:
-    "zoh" or "bilinear". dt_min, dt_max: the range of the initial Δ of a state, log-uniform. clip_eigs: whether Re Λ is
-    clipped to at most −1e-4. The published code recommends it for words of any length, but does not enable it by
-    default. conj_sym: whether states come in conjugate pairs. mixing: the gates after the recurrence
-    (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
+    Args:
+        width: H, the number of channels in the input and in the output.
+        ssm_size: the number of states, of which half are stored if `conj_sym`.
+        blocks: the number of LegS matrices along the initial diagonal, each of ssm_size/blocks states.
+        c_init: the initial distribution of C, by its name in the published code.
+        discretisation: "zoh" or "bilinear".
+        dt_min, dt_max: the range of the initial Δ of a state, log-uniform.
+        clip_eigs: whether Re Λ is clipped to at most −1e-4; the published code does not clip by default.
+        conj_sym: whether states come in conjugate pairs.
+        mixing: the gates after the recurrence (`kernels.mixing`), with the approximate GELU.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -69,19 +72,19 @@ class S5Config(LayerConfig):
 
     @property
     def states(self) -> int:
-        """P, the number of stored complex states."""
+        """The number P of stored complex states."""
         return self.ssm_size // 2 if self.conj_sym else self.ssm_size
 
     @property
     def entries(self) -> int:
-        """The largest number of entries per token: 2H before the gates, or 2P for a complex state."""
+        """The numbers per token in the widest intermediate result: 2H before the gates, or 2P for a complex state."""
         return 2 * max(self.width, self.states)
 
 
 class S5Layer(SpectralLayer):
-    """The layer x_k = Λ̄ ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re C x_k + D ⊙ u_k, then gates; without `conj_sym`, Re for 2 Re.
+    """The layer x_k = Λ̄ ⊙ x_{k−1} + B̄ u_k, y_k = 2 Re C x_k + D ⊙ u_k, then gates; Re C x_k without `conj_sym`.
 
-    Parameters: `Lambda_re`, `Lambda_im`, `log_step` (P,), `B` (P, H, 2), `C` (H, P, 2), `D` (H,) and the gates of
+    The parameters are `Lambda_re`, `Lambda_im`, `log_step` (P,), `B` (P, H, 2), `C` (H, P, 2), `D` (H,) and those of
     `mixing`. The state is (B, 2P): pairs of a real and an imaginary part. Only `clip_eigs` keeps Re Λ below 0.
     """
 
@@ -111,7 +114,7 @@ class S5Layer(SpectralLayer):
         return {name: Hint(decay=0.0) for name in ("Lambda_re", "Lambda_im", "log_step", "B")}
 
     def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return Λ̄ (P,), B̄ (P, H) and C (H, P) with y = Re C x + D u, in double precision."""
+        """Return Λ̄ (P,), B̄ (P, H) and C (H, P), complex128, with y = Re C x + D ⊙ u: C includes the factor 2."""
         real = self.Lambda_re.double()
         poles = torch.complex(real.clamp(max=CLIPPED) if self.config.clip_eigs else real, self.Lambda_im.double())
         B, C = (torch.view_as_complex(x.double()) for x in (self.B, self.C))
@@ -126,5 +129,5 @@ class S5Layer(SpectralLayer):
 
 
 def _truncated_normal(*shape: int) -> Tensor:
-    """Return normal numbers, redrawn beyond ±2 standard deviations and scaled to variance 1."""
+    """Return normal numbers of this shape, truncated to ±2 standard deviations and scaled to variance 1."""
     return nn.init.trunc_normal_(torch.empty(shape), 0.0, 1.0, -2.0, 2.0) / _WITHIN

@@ -40,22 +40,22 @@ class SpectralLayer(Layer):
 
     @property
     def family(self) -> str | None:
-        """The family of input-independent diagonal layers."""
+        """The family of input-independent diagonal layers, "lti-diagonalisable"."""
         return "lti-diagonalisable"
 
     def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return λ (P,), B (P, H) and C (H, P), in double precision."""
+        """Return the rates λ (P,), B (P, H) and C (H, P), complex128."""
         raise NotImplementedError
 
     def matrices(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return λ (2P,), B (2P, H) and C (H, 2P) for states as pairs, in the dtype of the layer."""
+        """Return the real λ (2P,), B (2P, H) and C (H, 2P) for states as pairs, in the dtype of the layer."""
         rates, B, C = self.discretised()
         parts = pairs(rates), pairs(B.mT).mT, pairs(C.conj())
         rates, B, C = (part.to(self.D.dtype) for part in parts)
         return rates, B, C
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return zeros: (B, 2P)."""
+        """Return the state 0: (B, 2P)."""
         return channels.no_state(self.D, batch, 2 * self.states)
 
     def forward(
@@ -63,7 +63,8 @@ class SpectralLayer(Layer):
     ) -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
 
-        With an index (B, T), u has the distinct inputs, (N, H). `method` is one of `scan`, or "letters" for "auto".
+        With an index (B, T), u (N, H) holds the distinct inputs and index[b, t] the row of the input at position t.
+        `method` is one of `scan`, or "letters" for "auto".
         """
         rates, B, C = self.matrices()
         read, direct = linear(u, B), self.D * u
@@ -79,5 +80,5 @@ class SpectralLayer(Layer):
         return self.mixing(linear(state, C) + self.D * u), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return mixing(Re C x): (B, 2P) -> (B, H)."""
+        """Return the outputs of a state without its input, mixing(Re C x): (B, 2P) -> (B, H)."""
         return self.mixing(linear(state, self.matrices()[2]))

@@ -19,9 +19,9 @@ TRANSITIONS = ("dense", "diagonal")
 
 @dataclass(frozen=True)
 class VanillaConfig(LayerConfig):
-    """The configuration of a vanilla layer: `width` states and one `transition` for all letters, "dense" or "diagonal".
+    """The configuration of a vanilla layer: `width` states, and a `transition` matrix, "dense" or "diagonal".
 
-    The norm of the transition is not bounded.
+    The norm of the matrix is not bounded. Raises `UnsupportedFormat` for values out of range.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -36,11 +36,11 @@ class VanillaConfig(LayerConfig):
 
 
 class VanillaLayer(Layer):
-    """The layer x_k = A x_{k−1} + B u_k, y = x.
+    """The layer x_k = A x_{k−1} + B u_k, y_k = x_k.
 
-    Parameters: `A` (n, n) or, if diagonal, (n,), `B` (n, d), `x0` (n,). A dense A starts with a spectral radius near 1
-    (entries of variance 1/n), a diagonal one uniform in (−1, 1); x₀ starts at 0. The state is (B, 1, n), or (B, n, 1)
-    for a diagonal A, one row per block of A.
+    The parameters are `A` (n, n) or, if diagonal, (n,), `B` (n, d) and `x0` (n,). The initial A is normal with variance
+    1/n if dense, so that its spectral radius is near 1, and uniform in (−1, 1) if diagonal; the initial x₀ is 0. The
+    state is (B, 1, n) if dense and (B, n, 1) if diagonal, one row per block of A.
     """
 
     Config = VanillaConfig
@@ -62,22 +62,22 @@ class VanillaLayer(Layer):
 
     @property
     def has_tables(self) -> bool:
-        """True, because A is the same for all letters."""
+        """Whether letters have transition tables: True, because A is the same for all letters."""
         return True
 
     @property
     def family(self) -> str | None:
-        """The input-independent family; with a diagonal A, its diagonalisable subfamily."""
+        """The family of input-independent layers: "lti", or "lti-diagonalisable" with a diagonal A."""
         return "lti" if self.is_dense else "lti-diagonalisable"
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """Return A and B u in blocks: (…, d) -> (…, H, b, b), (…, H, b)."""
+        """Return A and B u in H blocks of size b: u (…, d) -> (…, H, b, b), (…, H, b)."""
         n_heads, b = self.n_heads, self.block_sizes[0]
         A = self.A.view(n_heads, b, b).expand(*u.shape[:-1], n_heads, b, b)
         return A, linear(u, self.B).unflatten(-1, (n_heads, b))
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return x₀: (B, H, b)."""
+        """Return the initial state x₀ for each word: (B, H, b)."""
         return self.x0.view(self.n_heads, -1).expand(batch, -1, -1)
 
     def emit(self, state: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ class VanillaLayer(Layer):
 
 
 def scan_constant(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return all states for one matrix, letter by letter: A (n, n), v (B, T, n), x0 (B, n) -> x_1 … x_T (B, T, n).
+    """Return all states of x_k = A x_{k−1} + v_k: A (n, n), v (B, T, n), x0 (B, n) -> x_1 … x_T (B, T, n).
 
     >>> swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     >>> scan_constant(swap, torch.zeros(1, 3, 2), torch.tensor([[1.0, 2.0]]))[0].tolist()

@@ -1,10 +1,10 @@
 """The least block size of a machine: the least b for which one layer of blocks of size at most b represents it.
 
-A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T30 of
-docs/theory.md). So the question is which submodules of the module of all functions separate the states. The lower
-bound comes from a chain of submodules that contains all small ones (T31), the upper one from submodules of the search;
-both are certificates, returned only after `families.recheck` has accepted them. If the bounds do not meet, the answer
-is an interval.
+V is the module of all functions of the state modulo constants, over the algebra of the letters. A block of size b is a
+submodule of V of dimension b (T30 of docs/theory.md), so the question is which small submodules separate the states.
+The lower bound comes from a chain of submodules that contains all small ones (T31), the upper bound from submodules
+that a search finds. Both are certificates that `families.recheck` has accepted; if they do not meet, the answer is an
+interval.
 
 >>> from fsa2lrnn.automata import zoo
 >>> answer = minimal_block(zoo.sum_mod(5), "R")
@@ -39,17 +39,19 @@ from fsa2lrnn.families.modules import Module, functions_module
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
 MAX_STATES = 200
-"""States of the minimal machine beyond which there are only the bounds that need no search."""
-MAX_WORK = 50_000_000  # multiplications per letter matrix, beyond which a single step could outlast a budget
+"""The most states of a minimal machine for which submodules are searched; for more, the bounds are 1 and n − 1."""
+MAX_WORK = (
+    50_000_000  # the most multiplications to multiply a matrix by all letters, so that a step keeps to the budget
+)
 
 
 def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Deadline = BUDGET) -> MinimalBlock:
-    """Return the least block size over a field, or an interval.
+    """Return bounds on the least block size of a machine over a field, with their certificates.
 
     Args:
         machine: any machine; its minimal machine is represented, with one vector per state.
-        field: "Q", "R" or "C". Floats are rational: blocks that are exact in them need the size over "Q".
-        budget: seconds after which no further step is begun; what is proved by then is the answer.
+        field: "Q", "R" or "C". Floats are rational, so blocks that are exact in floats need the size over "Q".
+        budget: seconds after which no further step starts; the answer holds the bounds proved by then.
 
     Raises:
         UnsupportedFormat: for another field.
@@ -68,7 +70,7 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Dea
 
 
 def too_large(minimal: MooreMachine) -> str:
-    """Return the reason why submodules are not searched, or an empty text if they are.
+    """Return the reason why a minimal machine is too large for a search of submodules, "" if it is not.
 
     >>> from fsa2lrnn.automata import zoo
     >>> too_large(zoo.sum_mod(150))
@@ -117,11 +119,11 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
 
 @dataclass
 class MachineAnalysis(Brief):
-    """The analysis of a minimal machine, shared by all fields.
+    """The analysis of a minimal machine that the questions over all fields share.
 
     Args:
         module: V.
-        kinds: of its constituents, None if some were not found; "unset" before the search.
+        kinds: the kinds of the constituents of V, None if some were not found, "unset" before the search.
     """
 
     module: Module
@@ -139,7 +141,7 @@ def _analysis(minimal: MooreMachine) -> MachineAnalysis:
 
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
-    """Return V and the kinds of its constituents, None if some part could neither be split nor proved irreducible."""
+    """Return V and the kinds of its constituents, None if some part was neither split nor proved irreducible."""
     analysis = _analysis(minimal)
     if analysis.kinds == "unset":
         analysis.kinds = constituents(analysis.module, check)

@@ -14,7 +14,7 @@ from fsa2lrnn.families.verdicts import certificate_header
 
 Field = Literal["Q", "R", "C"]
 FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
-"""The fields that blocks are taken over, by their letter."""
+"""The fields from which blocks can take their entries, with their names."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,9 @@ class SizeBounds:
     """Bounds on a least block size.
 
     Args:
-        lower: no smaller blocks represent the machine.
-        upper: blocks of this size do.
-        note: why the bounds do not meet, if they do not.
+        lower: no blocks smaller than this represent the machine.
+        upper: blocks of this size represent the machine.
+        note: why the bounds do not meet; "" if they do.
     """
 
     lower: int
@@ -50,17 +50,17 @@ def refusal(certificate: dict[str, Any]) -> str | None:
 class MinimalBlock(Brief):
     """The least b for which one layer of blocks of size at most b represents the machine, or an interval containing it.
 
-    The size is that for one vector per state of the minimal machine, exact arithmetic, and any norm. docs/theory.md §9
+    To represent means: one vector per state of the minimal machine, exact arithmetic, any norm. docs/theory.md §9
     describes other notions of representation, for which smaller blocks can suffice.
 
     Args:
         machine: the minimal machine.
         field: the field of the blocks' entries.
         lower: no layer with smaller blocks represents the machine.
-        upper: a size that suffices.
-        impossible: the certificate of `lower`; None where it is 0 or 1, which needs none.
+        upper: one layer of blocks of this size represents the machine.
+        impossible: the certificate of `lower`; None if `lower` is 0 or 1, which needs none.
         found: blocks that prove `upper`; None for the one block of all n − 1 functions.
-        note: why the bounds do not meet, if they do not.
+        note: why the bounds do not meet; "" if they do.
     """
 
     machine: MooreMachine
@@ -84,9 +84,9 @@ class MinimalBlock(Brief):
         return (whole_block(self.machine.delta.tolist()),) if self.machine.n_states > 1 else ()
 
     def check(self) -> str:
-        """Check both bounds by `recheck`, which shares no code with the search; return the result in one line.
+        """Check both certificates by `recheck`, which shares no code with the search; return the proved claims.
 
-        Raises `recheck.RejectedCertificate` if one is not proved.
+        Raises `recheck.RejectedCertificate` for a certificate that does not prove its bound.
         """
         proved = [recheck(self.to_json())]
         if self.impossible is not None:
@@ -94,14 +94,14 @@ class MinimalBlock(Brief):
         return "; ".join(proved)
 
     def explain(self) -> str:
-        """Return the answer as a sentence."""
+        """Return a sentence that states the bounds."""
         name = FIELDS[self.field]
         if self.value is not None:
             return f"{name} blocks of size {self.value} do, and smaller ones don't (both proved)"
         return f"{name} blocks of size {self.upper} do, of less than {self.lower} don't; between: {self.note}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the certificate of the upper bound for `recheck`; that of the lower one is `impossible`."""
+        """Return the certificate of the upper bound, for `recheck`; `impossible` certifies the lower bound."""
         return {
             **certificate_header(self.machine, f"block({max(self.upper, 1)})", "representable"),
             "field": self.field,

@@ -1,4 +1,4 @@
-"""Blocks as functions of the state on which letters act affinely, over the rationals or a number field (T30)."""
+"""Build exact blocks, over the rationals or a number field, from submodules of functions of the state (T30)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Module
 
 RATIONAL: Polynomial = (0, 1)
-_BITS = 200
+_BITS = 200  # precision of the roots of h in `rounded`
 Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
 
 
@@ -24,9 +24,11 @@ Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
 class StateBlock:
     """A block x_q = (f_1(q) … f_b(q)) with f_i(δ(q, a)) = Σ_j A_a[i, j] f_j(q) + v_a[i], in numbers of Q[t]/(h).
 
+    A number of Q[t]/(h) is the tuple of its k = deg h rational coefficients.
+
     Args:
         polynomial: h, irreducible; `RATIONAL` for rational numbers.
-        functions: shape (b, n), each entry k = deg h coefficients; zero at the start.
+        functions: the values f_i(q), shape (b, n); 0 at state 0.
         matrices: A_a, shape (|Σ|, b, b).
         shifts: v_a, shape (|Σ|, b).
     """
@@ -38,15 +40,15 @@ class StateBlock:
 
     @property
     def size(self) -> int:
-        """The size b, over the field of its numbers."""
+        """The size b of the block over the field of its numbers."""
         return len(self.functions)
 
     @property
     def real_size(self) -> int:
-        """The size over the reals.
+        """The size of the block over the reals.
 
-        If h has no real root, each function with a coefficient that is not rational counts twice, for its real and
-        imaginary parts.
+        If h has no real root, each function with a value that is not rational counts twice, for its real and imaginary
+        parts.
         """
         return sum(len(parts) for parts in self._parts)
 
@@ -59,7 +61,7 @@ class StateBlock:
 
     @property
     def is_rational(self) -> bool:
-        """Whether all entries are integers."""
+        """Whether h has degree 1; the blocks of this module then have integer entries."""
         return len(self.polynomial) == 2
 
     @cached_property
@@ -76,10 +78,10 @@ class StateBlock:
             return float(total.real.mid()), float(total.imag.mid())
 
     def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
+        """Return functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, where b is the real size.
 
-        t is the largest real root of h, or any root if no real root exists; then functions are given by their real and
-        imaginary parts. Each number is the float nearest to the true one, or next to it.
+        t is the largest real root of h. If h has no real root, t is one of its roots, and functions are replaced by
+        their real and imaginary parts. Each number is the float nearest to the true one, or next to it.
         """
 
         def value(numbers: object) -> tuple[np.ndarray, np.ndarray]:
@@ -91,6 +93,7 @@ class StateBlock:
 
         kept = [2 * i + (part == "imag") for i, parts in enumerate(self._parts) for part in parts]
         (A, A_i), v, f = value(self.matrices), value(self.shifts), value(self.functions)
+        # A complex number as the real matrix of the product with it.
         turned = np.stack([np.stack([A, -A_i], -1), np.stack([A_i, A], -1)], -3)  # (|Σ|, b, 2, b, 2)
         matrices = turned.reshape(len(A), 2 * self.size, 2 * self.size)
         functions, shifts = np.stack(f, 1).reshape(2 * self.size, -1), np.stack(v, -1).reshape(len(A), -1)
@@ -112,22 +115,23 @@ def _row(numbers: Sequence[Number]) -> list[list[int | str]]:
 
 
 def rational_block(module: Module, rows: fmpq_mat, delta: Sequence[Sequence[int]]) -> StateBlock:
-    """Return the block of a submodule of V that rows span, in a basis in which all entries are integers."""
+    """Return the block of the submodule of V that rows (b, n−1) span, in a basis with integer entries only."""
     return field_block(module, [_lattice(module, rows)], RATIONAL, delta)
 
 
 def field_block(
     module: Module, coefficients: list[fmpq_mat], polynomial: Polynomial, delta: Sequence[Sequence[int]]
 ) -> StateBlock:
-    """Return the block of functions Σ_m t^m f_m, over Q[t]/(h), that span a submodule.
+    """Return the block of b functions Σ_m t^m f_m over Q[t]/(h), which span a submodule of V.
 
     Args:
         module: V.
-        coefficients: f_m for m = 0 … k−1, each of shape (b, n−1), values at states 1 … n−1.
+        coefficients: f_m for m = 0 … k−1, each of shape (b, n−1): the values at states 1 … n−1.
         polynomial: h.
-        delta: the table of the machine.
+        delta: the transition table (|Σ|, n) of the machine.
 
-    Raises `ArithmeticError` if they do not span a submodule of dimension b.
+    Raises:
+        ArithmeticError: if the functions do not span a submodule of dimension b.
     """
     k, (b, d) = len(polynomial) - 1, (coefficients[0].nrows(), coefficients[0].ncols())
     wide = linear.stack(map(side_by_side, multiples(coefficients, polynomial)), k * d)
@@ -149,7 +153,7 @@ def field_block(
 
 
 def multiples(parts: list[fmpq_mat], polynomial: Polynomial) -> list[list[fmpq_mat]]:
-    """Return the products with 1, t, …, t^(k−1) of functions Σ_m t^m f_m over Q[t]/(h)."""
+    """Return the coefficients of f, t f, …, t^(k−1) f for functions f = Σ_m t^m f_m over Q[t]/(h), `parts[m]` = f_m."""
     products = [parts]
     for _ in range(len(polynomial) - 2):
         *rest, top = products[-1]
@@ -177,7 +181,7 @@ def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
 
 
 def whole_block(delta: Sequence[Sequence[int]]) -> StateBlock:
-    """Return the block of all n − 1 functions: the indicators of the states but the first, minus their values there."""
+    """Return the block of all n − 1 functions: the indicators of states 1 … n−1, for a table (|Σ|, n)."""
     n = len(delta[0])
     functions = tuple(tuple((int(q == i),) for q in range(n)) for i in range(1, n))
     matrices = tuple(

@@ -1,4 +1,4 @@
-"""Lower bounds as certificates for `recheck`: two states that no smaller block separates, with proofs (T31 to T33)."""
+"""Write lower bounds as certificates for `recheck`: two states that no smaller block separates (T31 to T33)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from fsa2lrnn.families.verdicts import certificate_header
 def chain_certificate(
     machine: MooreMachine, field: str, size: int, kinds: Sequence[ModuleKind], chain: SubmoduleChain
 ) -> dict[str, Any] | None:
-    """Return a certificate that no layer of blocks of at most this size represents the machine, or None.
+    """Return a certificate that no layer of blocks of at most this size represents the machine (T31), or None.
 
-    The result is also None if the polynomial of a field is too large for the proofs of irreducibility that `recheck`
-    reads.
+    The result is None if U_size separates all states, or if the polynomial of a commutant has no irreducibility proof
+    that `recheck` reads (T33).
     """
     states = chain.merged(size) if size < len(chain.sizes) else None
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
@@ -39,7 +39,7 @@ def chain_certificate(
 
 
 def _late_copies(kinds: Sequence[ModuleKind], chain: SubmoduleChain, field: str, size: int) -> set[int]:
-    """Return the copies that some U_c with c ≤ size lacks although their base is U_j, j = c − their kind's weight."""
+    """Return the numbers of the copies that enter the chain later than T31 (i) implies, in the part up to U_size."""
     late: set[int] = set()
     for number, copy in enumerate(chain.copies):
         start = sum(other.rows.nrows() for other in chain.copies[:number])
@@ -52,7 +52,7 @@ def _late_copies(kinds: Sequence[ModuleKind], chain: SubmoduleChain, field: str,
 def simple_certificate(
     machine: MooreMachine, element: Element, function: fmpq_mat, covector: fmpq_mat
 ) -> dict[str, Any]:
-    """Return a certificate that n − 1 dimensions are necessary, over every field, for at least three states."""
+    """Return a certificate that blocks of size n − 1 are necessary over Q, R and C, for n ≥ 3 states (T32)."""
     return {
         **certificate_header(machine, f"block({machine.n_states - 2})", "impossible"),
         "field": "C",
@@ -80,14 +80,14 @@ def factor_certificate(
     forbidden: Sequence[Sequence[Word]],
     chain: SubmoduleChain,
 ) -> dict[str, Any] | None:
-    """Return a certificate that m (None: any number of) Householder factors do not suffice, or None.
+    """Return a certificate that m Householder factors per letter do not suffice (T36), or None if they may.
 
     Args:
         machine: the minimal machine.
-        m: the number, None for any.
-        kinds: of all constituents.
-        forbidden: for each kind, words that exclude every invariant inner product; none if the kind has no such words.
-        chain: copies of the kinds, at level 0 those that qualify.
+        m: the number of factors, None for any number.
+        kinds: the kinds of all constituents of V.
+        forbidden: for each kind, words that exclude every inner product of T36 (b), () if none are known.
+        chain: V as copies of kinds; those at level 0 span all functions that m factors can represent.
     """
     states = chain.merged(0)
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
@@ -119,7 +119,7 @@ def _copies(machine: MooreMachine, chain: SubmoduleChain, late: set[int]) -> dic
 
 
 def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
-    """Return a kind as JSON with the proof of its irreducibility and its constituents."""
+    """Return a kind as JSON, with the data that prove it irreducible and determine how it splits (T32)."""
     return {
         "letters": [_texts(letter) for letter in kind.standard.module.letters],
         "path": [list(step) for step in kind.standard.path[1:]],
@@ -130,7 +130,7 @@ def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
 
 
 def irreducible_to_json(polynomial: Polynomial) -> list[Any]:
-    """Return the proof that a polynomial is irreducible, as JSON for `recheck`."""
+    """Return the proof that a polynomial is irreducible, as JSON for `recheck`. Raises `ValueError` without a proof."""
     reason = why_irreducible(polynomial)
     if reason is None:
         raise ValueError(f"no short proof that {polynomial} is irreducible: take another generator of the field")
@@ -154,7 +154,7 @@ def _words(element: Element) -> list[list[Any]]:
 
 
 def text(number: object) -> int | str:
-    """Return an integer as such, another rational as text."""
+    """Return a rational number for JSON: an int if it is an integer, otherwise text such as "1/2"."""
     text = str(number)
     return text if "/" in text else int(text)
 

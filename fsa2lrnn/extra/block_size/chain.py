@@ -1,8 +1,8 @@
 """The chain of submodules that contains all blocks of bounded size (T31 of docs/theory.md).
 
-U_c contains every submodule over K of dimension at most c. It is the sum, over the kinds, of the copies of each in
-V/U_j, where j is c minus the kind's weight over K. If U_c does not separate two states, no block of size c does. All
-U_c are rational for every K: only the weights depend on K.
+U_c contains every submodule of V over the field K of dimension at most c. It is the sum over the kinds F of the copies
+of F in V/U_j, where j is c minus the weight of F over K. If U_c does not separate two states, no block of size c does.
+All U_c are defined over the rationals; only the weights depend on K.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from fsa2lrnn.families.modules import Module, classes, quotient, spin
 
 @dataclass(frozen=True)
 class KindCopy:
-    """A copy of a kind in V/U_base.
+    """A copy of a kind in a quotient V/U.
 
     Args:
-        kind: its number.
-        base: how many rows, from the first, span U_base.
+        kind: the number of the kind.
+        base: U is spanned by the first `base` rows of all copies of the chain.
         level: the least c with the copy in U_c.
-        rows: functions whose classes modulo U_base are the rows of the kind.
-        late: why it is not in U_c for c = the level of the base plus its weight, if it is not.
+        rows: functions whose classes modulo U are the standard basis of the kind.
+        late: why the copy enters the chain later than its weight implies, None if it does not.
     """
 
     kind: int
@@ -41,10 +41,10 @@ class KindCopy:
 
 @dataclass(frozen=True)
 class SubmoduleChain:
-    """A chain U_0 ⊆ U_1 ⊆ … up to all of V, as copies of kinds, one after the other.
+    """A chain of submodules U_0 ⊆ U_1 ⊆ … ⊆ V, as copies of kinds.
 
     Args:
-        copies: in the order of their levels; their rows together are a basis of V.
+        copies: the copies in the order of their levels; their rows together are a basis of V.
         sizes: `sizes[c]` is the dimension of U_c, the number of rows of level at most c.
     """
 
@@ -52,7 +52,7 @@ class SubmoduleChain:
     sizes: tuple[int, ...]
 
     def rows(self, c: int) -> fmpq_mat:
-        """Return a basis of U_c."""
+        """Return a basis of U_c as rows, shape (dim U_c, n−1)."""
         return linear.stack((copy.rows for copy in self.copies if copy.level <= c), self.copies[0].rows.ncols())
 
     def merged(self, c: int) -> tuple[int, int] | None:
@@ -66,12 +66,12 @@ class SubmoduleChain:
 
     @property
     def bound(self) -> int:
-        """The least c at which U_c separates all states, a lower bound on the block size."""
+        """The least c for which U_c separates all states, a lower bound on the block size."""
         return next(c for c in range(len(self.sizes)) if self.merged(c) is None)
 
 
 def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callable[[], None]) -> SubmoduleChain:
-    """Return the chain of V over a field, from the kinds of all its constituents."""
+    """Return the chain of V over a field, "Q", "R" or "C", from the kinds of all constituents of V (T31)."""
     d = module.dimension
     weights = [kind.weight(field) for kind in kinds]
     echelon = Echelon(d, linear.PRIME)
@@ -92,6 +92,7 @@ def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callab
                 generators[i, base] = _generators(module, below, kind)
             rows = generators[i, base]
             is_alone = len(rows) == kind.commutant.dimension
+            # T31 (ii): if all copies of a kind are one, a submodule that contains it may be larger than its weight.
             if is_alone and i not in delayed and echelon.is_new(linear.residues(rows[0])):
                 rows_of_copy = linear.together_primitive(image(kind.standard, module, rows[0]))
                 under = linear.stack((copy.rows for copy in below), d)

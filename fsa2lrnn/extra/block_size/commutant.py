@@ -1,7 +1,7 @@
-"""The maps that commute with the letters of an irreducible module: a field, or quaternions over one.
+"""The commutant C of an irreducible module, the algebra of maps that commute with the letters: a field or quaternions.
 
-They decide how the module splits over the reals and the complex numbers. A map c is known by the row v·c, v the vector
-that generates the module, and lies in the span of a basis of such rows: its coordinates are a row of e numbers.
+C decides how the module splits over the reals and the complex numbers (T32). Let v be the vector that generates the
+module. A map c is determined by the row v·c; its coordinates are the e coefficients of this row in a basis of v·C.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from fsa2lrnn.extra.block_size.polynomials import (
 )
 from fsa2lrnn.families import linear
 
-_TRIED = 150  # generators of a field, among which the one with the smallest polynomial is taken
+_TRIED = 150  # the number of generators of a field from which the one with the smallest polynomial is chosen
 
 
 @dataclass(frozen=True)
 class Commutant:
-    """A field E = Q[t]/(h), or quaternions E⟨i, j⟩ with i² = α, j² = β, ij = −ji and no zero divisors.
+    """A commutant C: a field E = Q[t]/(h), or quaternions E⟨i, j⟩ with i² = α, j² = β, ij = −ji, without zero divisors.
 
     Args:
         polynomial: h, monic with integer coefficients.
         generator: the row v·t.
-        pair: the rows v·i and v·j; none for a field.
-        squares: α and β, polynomials in t; none for a field.
-        prime: over E = Q, where α x² + β y² = z² has only the zero solution p-adically; none where E has only real
-            roots and α and β are negative at all of them, and for a field.
+        pair: the rows v·i and v·j; None for a field.
+        squares: α and β, polynomials in t; None for a field.
+        prime: a prime p for which α x² + β y² = z² has only the zero solution p-adically, which proves that E = Q has
+            no zero divisors here; None for a field, and if h has only real roots and α, β are negative at all of them.
     """
 
     polynomial: Polynomial
@@ -50,15 +50,15 @@ class Commutant:
 
     @property
     def dimension(self) -> int:
-        """The dimension of C over the rationals."""
+        """The dimension of the commutant C over the rationals."""
         return self.degree * (1 if self.pair is None else 4)
 
     def splits_in_one_way(self, field: str) -> bool:
-        """Return whether the constituents over a field are finitely many, conjugate to each other."""
+        """Return whether the module has finitely many simple submodules over a field, all conjugate (T31 (b))."""
         return self.pair is None or field == "Q" or (field == "R" and self.prime is None)
 
     def least_ideal(self, field: str) -> int:
-        """Return the dimension over a field K of a least nonzero one-sided ideal of C ⊗ K."""
+        """Return the dimension over K = "Q", "R" or "C" of a least nonzero one-sided ideal of C ⊗ K: μ of T32."""
         if field == "C":
             return 1 if self.pair is None else 2
         if field == "Q":
@@ -70,25 +70,28 @@ class Commutant:
 
 @dataclass(frozen=True)
 class ZeroDivisor:
-    """A row v·c with c neither zero nor invertible: the module is reducible."""
+    """A row v·c with c neither zero nor invertible, which proves the module reducible."""
 
     row: fmpq_mat
 
 
 @dataclass(frozen=True)
 class Algebra:
-    """The algebra C by structure constants: `products[j]` maps coordinates of c to those of c followed by map j."""
+    """The algebra C with the basis c_1 … c_e, as rows v·c_j (e, d), and its structure constants.
+
+    `products[j]` (e, e) maps the coordinates of c to those of c followed by c_j.
+    """
 
     basis: fmpq_mat
     products: tuple[fmpq_mat, ...]
 
     @property
     def dimension(self) -> int:
-        """The dimension e."""
+        """The dimension e of the algebra over the rationals."""
         return self.basis.nrows()
 
     def times(self, coordinates: fmpq_mat) -> fmpq_mat:
-        """Return the matrix that maps the coordinates of a map to those of its composition with c."""
+        """Return the matrix (e, e) that maps the coordinates of a map to those of its composition with c, (1, e)."""
         total = fmpq_mat(self.dimension, self.dimension)
         for j, product in enumerate(self.products):
             total = total + product * coordinates[0, j]
@@ -110,12 +113,12 @@ class Algebra:
 
 
 def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commutant | ZeroDivisor | None:
-    """Return C as a field or as quaternions without zero divisors, or None if neither is proved.
+    """Return an algebra C as a field or as quaternions, or a zero divisor of C, or None if neither is found.
 
     Args:
         algebra: C.
-        one: the coordinates of the identity, a row.
-        hints: coordinates of maps worth trying as generators of its center.
+        one: the coordinates of the identity, shape (1, e).
+        hints: coordinates of maps to try first as generators of the center of C.
     """
     center = algebra.center
     field = _field(algebra, one, center, hints)
@@ -174,7 +177,7 @@ def _reducible(minimal: fmpq_poly) -> fmpq_poly | None:
 
 
 def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
-    """Return the monic polynomial with integer coefficients of a multiple of a root, and the least such factor.
+    """Return the monic polynomial of s·r with integer coefficients, r a root of `minimal`, and the least such s > 0.
 
     >>> integral(fmpq_poly([fmpq(1, 4), 0, 1]))
     ((1, 0, 1), 2)

@@ -1,9 +1,9 @@
-"""The irreducible constituents of a module over the rationals: a MeatAxe without a finite field.
+"""Find the irreducible constituents of a module over the rationals, by the MeatAxe without a finite field.
 
 Rows in the kernel of an element θ of the algebra generate submodules; columns in its kernel generate submodules of the
-dual. If both generate everything and the kernel of θ is v·C, where C commutes with the letters, the module is
-irreducible provided that C has no zero divisors (Norton's criterion, T32 of docs/theory.md). θ is drawn from short
-combinations of words, whose kernels are often nonzero because maps of states agree on many states.
+dual. If both generate everything and the kernel of θ is v·C, where C commutes with the letters and has no zero
+divisors, the module is irreducible (Norton's criterion, T32 of docs/theory.md). θ is drawn from short combinations of
+words, whose kernels are often nonzero because maps of states agree on many states.
 """
 
 from __future__ import annotations
@@ -19,19 +19,17 @@ from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, endomorphi
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Module, Word, quotient, spin, words_of
 
-DRAWN = 400  # elements before a module is given up
-_SHORTLIST = 6  # singular elements among which the one with the smallest kernel is taken
-_RELATIONS = 60  # elements made of relations
-_SHORT = 60  # of the relations at once
-_LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # of words
+DRAWN = 400  # the most elements that are drawn for a module
+_SHORTLIST = 6  # the number of elements drawn to choose the singular one with the smallest kernel
+_RELATIONS = 60  # the number of elements composed of relations
+_SHORT = 60  # the number of relations they are composed of
+_LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # lengths from which the length of a random word is drawn
 
 
 def constituents(module: Module, check: Callable[[], None]) -> list[ModuleKind] | None:
-    """Return the distinct kinds of all constituents, or None if some part could neither be split nor proved simple.
+    """Return the distinct kinds of all constituents, or None if some part was neither split nor proved irreducible.
 
-    Args:
-        module: of any dimension.
-        check: called between steps; it may raise to end the search.
+    `check` is called between steps and may raise to end the search.
     """
     kinds: list[ModuleKind] = []
     pending = [module]
@@ -65,7 +63,7 @@ def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
 
 
 def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKind | tuple[Module, Module] | None:
-    """Return the module as a kind, proved irreducible, or a quotient and the submodule, or None if undecided."""
+    """Split a module into a quotient and a submodule, or prove it irreducible and return its kind, or return None."""
     rng, n_maps = random.Random(seed), 0
     for _ in range(DRAWN // _SHORTLIST):
         check()
@@ -84,14 +82,13 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKin
 def _norton(
     module: Module, element: Element, kernel: fmpq_mat, n_maps: int
 ) -> tuple[fmpq_mat | ModuleKind | None, int]:
-    """Return rows that span a proper submodule, or the module as a kind, or None if this element decides nothing.
+    """Apply Norton's criterion: return rows of a proper submodule, or the kind of the module, or None if undecided.
 
-    The second result is the dimension of the space of maps that commute with the letters; it is `n_maps` if unchanged,
-    and 0 if still unknown.
+    The second result is the dimension of the commutant: 0 if unknown, and `n_maps` if not computed here.
     """
     d = module.dimension
-    # Norton's criterion: a vector of the kernel spans a submodule, or else a covector of the kernel one of the dual,
-    # or the module is irreducible, provided that the kernel is one vector over what commutes with the letters.
+    # Norton's criterion: a vector of the kernel generates a proper submodule, or a covector of the kernel generates one
+    # of the dual, or the module is irreducible, provided that the kernel has dimension 1 over the commutant.
     vector = linear.rows_of(kernel, [0])
     spun = spin(module, vector)
     if len(spun.path) < d:
@@ -104,7 +101,7 @@ def _norton(
     kernel = linear.left_kernel(form.module.element(form.element))
     if n_maps and kernel.nrows() > n_maps:
         return None, n_maps
-    # Fewer maps than vectors in the kernel: another element may decide, unless what commutes has a zero divisor.
+    # The commutant is smaller than the kernel: another element may decide, unless the commutant has a zero divisor.
     maps = homs(form, form.module)
     if maps.nrows() < kernel.nrows():
         found = _commutant(form, maps) if maps.nrows() > 1 else None
@@ -121,10 +118,10 @@ def _norton(
 
 
 def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule:
-    """Return the same basis with an element that annihilates v and little else, composed of the relations of v.
+    """Return the cyclic module with an element of smaller kernel, composed of the relations of v.
 
-    Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j annihilates v. In an irreducible module most sums of such
-    relations, followed by words, have the kernel v·C.
+    Row i of the basis is v·w_i, so that w_i·a − Σ_j (letter a)[i, j] w_j annihilates v. In an irreducible module most
+    sums of such relations, followed by words, have the kernel v·C. The search ends at a kernel of dimension `enough`.
     """
     rng, d, letters = random.Random(1), form.dimension, form.module.modular
     start, first, relations = form.element, form.module.residue(form.element), list[tuple[Element, nmod_mat]]()
@@ -173,7 +170,7 @@ def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[t
 
 
 def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | ZeroDivisor | None:
-    """Return C from the rows v·c, with the letters that commute with all as hints for a generator of its center."""
+    """Return the commutant C from rows that span v·C; letters in the center of the algebra serve as hints."""
     d = form.dimension
     algebra = structure(form, maps)
     first = fmpq_mat(1, d, [int(j == 0) for j in range(d)])
@@ -184,7 +181,7 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | ZeroDivisor | 
 
 
 def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
-    """Return the algebra of the maps v ↦ row, by its products."""
+    """Return the algebra of the maps v ↦ row, for the rows of `maps` (e, d), by its structure constants."""
     chosen = linear.pivots(maps)
     square = linear.columns_of(maps, chosen).inv()
     images = (maps * endomorphism(form, row) for row in linear.each_row(maps))
@@ -206,7 +203,7 @@ def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
 
 
 def draw(n_letters: int, rng: random.Random) -> Element:
-    """Draw a short combination of words: differences, sums, or sums of products of differences with words."""
+    """Draw a random element Σ coefficient × word: differences and sums of words, products of differences with words."""
 
     def word() -> Word:
         return tuple(rng.randrange(n_letters) for _ in range(rng.choice(_LENGTHS)))

@@ -13,30 +13,30 @@ from fsa2lrnn.automata.monoid.facts import Action
 from fsa2lrnn.extra.block_size.answer import Field, SizeBounds
 from fsa2lrnn.families.groups import composition_factors, group_of
 
-MAX_SETS = 20_000
+MAX_SETS = 20_000  # the most images of words that are enumerated
 
-# The least degree over C, R, Q of a finite group of matrices with this quotient: T37, with its sources.
+# The least degree over C, R, Q of a finite group of matrices with this quotient (T37 cites the sources).
 DEGREES: dict[str, dict[Field, int]] = {
     "A5": {"C": 2, "R": 3, "Q": 4},
     "PSL(2,7)": {"C": 3, "R": 6, "Q": 6},
     "A6": {"C": 3, "R": 5, "Q": 5},
 }
-_UNKNOWN: dict[Field, int] = {"C": 2, "R": 3, "Q": 4}  # of a simple group that is not abelian, at least
+_UNKNOWN: dict[Field, int] = {"C": 2, "R": 3, "Q": 4}  # lower bounds for all non-abelian simple groups
 
 
 @dataclass(frozen=True)
 class AnyDepth(SizeBounds):
-    """The least b for which some stack of layers of blocks of size at most b runs the machine, or an interval.
+    """Bounds on the least b for which some stack of layers of blocks of size at most b runs the machine.
 
     Args:
-        factors: the simple groups in its monoid that were found, by name.
+        factors: the names of the composition factors found in the groups of the transition monoid.
     """
 
     factors: tuple[str, ...]
 
 
 def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
-    """Return the least block size with any number of layers, from the composition factors of the monoid's groups.
+    """Return bounds on the least block size for any number of layers, by the groups of the transition monoid (T37).
 
     >>> from fsa2lrnn.automata import zoo
     >>> [any_depth(machine).value for machine in (zoo.dyck(2, 2), zoo.sum_mod(5), zoo.group("A5"))]
@@ -68,7 +68,9 @@ def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
 
 
 def degree(name: str, field: Field) -> tuple[int, int | None]:
-    """Return bounds on the least degree of a finite group of matrices with a simple quotient; None: no upper bound.
+    """Return bounds on d_K(G) of T37, K = `field` and G the simple group `name`; the upper one is None if unknown.
+
+    d_K(G) is the least degree of a finite group of matrices over K that has G as a quotient.
 
     >>> degree("Z7", "R"), degree("Z7", "Q"), degree("simple of order 504", "R")
     ((2, 2), (6, 6), (3, None))

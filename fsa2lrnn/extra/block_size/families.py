@@ -23,15 +23,15 @@ from fsa2lrnn.families.verdicts import (
     certificate_header,
 )
 
-_BUDGET = 20.0  # seconds for each question
+_BUDGET = 20.0  # seconds for each field
 
 
 @dataclass(frozen=True)
 class RealBlockWitness(CertifiedAnswer, AffineWitness):
-    """Blocks with entries other than one-hot: functions of the state on which letters act affinely, exact.
+    """A realisation by real blocks of bounded size, with exact entries: rational, or of a number field.
 
     Args:
-        blocks: none larger than b; with numbers of a real number field where rational ones take more.
+        blocks: the blocks; together they separate all states.
     """
 
     answer: ClassVar[str] = "yes"
@@ -48,7 +48,7 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
         return all(block.is_rational for block in self.blocks)
 
     def tables(self) -> AffineTables:
-        """Return the tables of the blocks; numbers of a field are rounded."""
+        """Return the tables of the blocks in float64, b their largest size; irrational numbers are rounded."""
         n_letters, n = len(self.machine.alphabet), self.machine.n_states
         sizes = tuple(block.real_size for block in self.blocks)
         b = max(sizes)
@@ -60,7 +60,7 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
         return AffineTables(A, v, x, sizes)
 
     def explain(self) -> str:
-        """Return a sentence on the sizes."""
+        """Return a sentence that states the sizes of the blocks."""
         numbers = "integers" if self.is_exact else "real numbers, which floats round"
         return f"One layer of blocks of sizes {', '.join(str(block.real_size) for block in self.blocks)}, of {numbers}."
 
@@ -81,19 +81,19 @@ class BlockImpossibility(CertifiedAnswer):
     bound: MinimalBlock
 
     def explain(self) -> str:
-        """Return a sentence on the necessary size of real blocks."""
+        """Return a sentence that states the necessary size of real blocks."""
         least = f"at least {self.bound.lower}" if self.bound.value is None else str(self.bound.value)
         return f"Real blocks must have size {least}: smaller ones leave two states with one vector."
 
     def to_json(self) -> dict[str, Any]:
-        """Return a certificate for `recheck`, of the largest size that does not suffice."""
+        """Return a certificate for `recheck` that the largest excluded size does not suffice."""
         assert self.bound.impossible is not None
         return self.bound.impossible
 
 
 @dataclass(frozen=True)
 class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
-    """Heads with a bounded number of factors per letter, by T36: on each, letters are orthogonal or zero.
+    """A realisation by heads with a bounded number of Householder factors per letter (T36 (c)).
 
     Args:
         bounds: the bounds on the number of factors, with the functions of the heads.
@@ -108,11 +108,11 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
         return sum(head.real_size for head in self.bounds.heads)
 
     def tables(self) -> HeadTables:
-        """Return the heads in floating point: keys of reflections and of projections."""
+        """Return the heads in float64: the keys of their reflections and projections (`head_tables`)."""
         return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
 
     def explain(self) -> str:
-        """Return a sentence on the number of factors and dimensions."""
+        """Return a sentence that states the number of factors and the dimensions of the heads."""
         sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
         return f"{self.bounds.upper} Householder factors per letter at most, in heads of {sizes} dimensions."
 
@@ -122,23 +122,23 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
 
 @dataclass(frozen=True)
 class FactorImpossibility(CertifiedAnswer):
-    """A certificate that so few factors (or any number) do not represent the machine.
+    """A certificate that too few Householder factors, or any number of them, do not represent the machine.
 
     Args:
-        bounds: the bounds on the least number.
+        bounds: the bounds on the least number of factors per letter.
     """
 
     answer: ClassVar[str] = "no"
     bounds: FactorBounds
 
     def explain(self) -> str:
-        """Return the reason as a sentence."""
+        """Return a sentence that states the necessary number of factors."""
         if self.bounds.lower is None:
             return "No number of factors does: the letters agree with no inner product in which none of them expands."
         return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
 
     def to_json(self) -> dict[str, Any]:
-        """Return a certificate for `recheck`, of the largest number that does not suffice."""
+        """Return a certificate for `recheck` that the largest excluded number of factors does not suffice."""
         assert self.bounds.impossible is not None
         return self.bounds.impossible
 
@@ -160,7 +160,7 @@ def householder_heads(
 ) -> CertifiedAnswer | Unknown:
     """Decide by T36 whether heads of at most `most` factors per letter represent a minimal machine.
 
-    `reason`: why the constructions that take no search do not answer, for an `Unknown`.
+    `most` is None for any number of factors. The text of an `Unknown` begins with `reason`.
     """
     bounds = factor_bounds(machine, budget)
     if bounds.lower is None or (most is not None and most < bounds.lower):
@@ -170,15 +170,15 @@ def householder_heads(
     return Unknown(machine, family, f"{reason}; at least {max(bounds.lower, 1)} factors, and a cascade may do it")
 
 
-_STILL = 1e-9  # how far an orthogonal matrix moves what it fixes, after rounding
+_STILL = 1e-9  # the largest distance by which rounding moves a fixed vector
 
 
 def head_tables(machine: MooreMachine, heads: Sequence[StateBlock], m: int) -> HeadTables:
     """Return heads of at most m factors per letter and head, for letters that are permutations and constants (T36 (c)).
 
-    Such letters permute the values of a function, which keeps its mean and its sum of squares: in functions of mean
-    zero that are orthonormal as rows of n values they are orthogonal, and nothing is added. Raises `NotExact` if more
-    factors are needed after rounding.
+    A permutation keeps the mean and the sum of squares of a function. In a basis of functions of mean 0 that is
+    orthonormal, up to a common factor, its matrix is therefore orthogonal and its shift 0. Raises `NotExact` if
+    rounding makes more than m factors necessary.
     """
     n_letters, b = len(machine.alphabet), max(head.real_size for head in heads)
     keys = np.zeros((n_letters, len(heads), m, b))
@@ -202,9 +202,9 @@ def head_tables(machine: MooreMachine, heads: Sequence[StateBlock], m: int) -> H
 
 
 def reflections(A: np.ndarray) -> np.ndarray:
-    """Return rank(A − I) unit vectors k with A = ∏ (I − 2 k kᵀ) for an orthogonal A, in order of application.
+    """Return rank(A − I) unit vectors k with A = ∏ (I − 2 k kᵀ), in order of application: A orthogonal (b, b).
 
-    Each exchanges A x and x for a vector x that is moved, and leaves what A fixes where it is.
+    Each reflection exchanges A x and x for a vector x that A moves, and fixes all vectors that A fixes (T36 (c)).
 
     >>> reflections(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3).tolist()
     [[-0.707, 0.707]]

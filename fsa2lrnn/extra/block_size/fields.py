@@ -1,4 +1,4 @@
-"""The number field that a constituent needs over the real or the complex numbers, with a generator."""
+"""Find number fields over which a kind splits into its constituents over the real or the complex numbers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from fsa2lrnn.extra.block_size.commutant import integral
 from fsa2lrnn.extra.block_size.kinds import ModuleKind, endomorphism
 from fsa2lrnn.extra.block_size.polynomials import Polynomial, complex_roots, real_roots, value_at, why_irreducible
 
-_BITS = 4_000  # of the numbers by which complex conjugation is found
-_TRIED = 30
+_BITS = 4_000  # precision of the roots by which complex conjugation is found
+_TRIED = 30  # the number of candidates for a generator
 
 
 def splitting_map(kind: ModuleKind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
-    """Return a map that commutes with the letters and its polynomial, first the polynomial, or None.
+    """Return the minimal polynomial and the matrix of a map whose eigenspaces are constituents of a kind, or None.
 
-    The eigenspaces of the map are constituents over "R" or "C". Over "R" the polynomial has no real root where a real
-    constituent is to be taken as the two parts of a complex one. The result is None if the kind does not split, or
-    splits into rational spaces, or if no polynomial with a short proof of irreducibility was found.
+    The map commutes with the letters; `field` is "Q", "R" or "C". Over "R" a polynomial without real roots means that a
+    real constituent consists of the real and imaginary parts of a complex eigenspace. The result is None if the kind
+    does not split, or if no polynomial with a short proof of irreducibility was found.
     """
     commutant = kind.commutant
     if field == "Q" or kind.weight(field) == kind.dimension:
@@ -55,10 +55,10 @@ def _first(candidates: Iterator[fmpq_mat], degree: int) -> tuple[Polynomial, fmp
 
 
 def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
-    """Return the polynomial c with c(r) the complex conjugate of r, at each root r, or None.
+    """Return the rational polynomial c with c(r) the complex conjugate of r for each root r, or None.
 
-    The result is None if no such polynomial over the rationals exists. It is computed in floating point, because its
-    coefficients times the discriminant are integers, and then checked.
+    The result is None if no such polynomial exists or the precision does not suffice. Coefficients are computed in
+    floating point, rounded (times the discriminant they are integers), and checked exactly.
 
     >>> complex_conjugation((1, 1, 1)), complex_conjugation((2, 0, 0, 1))
     ((-1, -1), None)
@@ -80,6 +80,6 @@ def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
 
 
 def _nearest(value: arb) -> int | None:
-    """Return the one integer in a ball, or None if the ball is too wide or contains none."""
+    """Return the integer nearest to all numbers of a ball, or None if the ball is too wide."""
     middle = (value + arb("0.5")).floor().unique_fmpz()
     return None if middle is None else int(middle)

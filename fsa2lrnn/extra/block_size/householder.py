@@ -36,12 +36,12 @@ class FactorBounds:
 
     Args:
         machine: the minimal machine.
-        lower: fewer do not suffice; None if no number of them does.
-        upper: so many do; None if no construction is known.
-        impossible: the certificate of `lower`, of one factor less or of any number; None for lower = 0 or 1.
-        heads: functions of the heads that prove `upper` for permutations and constants; none elsewhere.
-        sink: the state at zero, for letters that are one to one but for it.
-        note: what is not known.
+        lower: fewer factors do not suffice; None if no number of factors suffices.
+        upper: this number of factors suffices; None if no construction is known.
+        impossible: the certificate that lower − 1 factors, or any number, do not suffice; None for lower = 0 or 1.
+        heads: the functions of heads that prove `upper` for permutations and constants; otherwise empty.
+        sink: the sink of the construction of T36 (d), whose vector is 0; None if it does not apply.
+        note: why a bound is missing or not proved; "" otherwise.
     """
 
     machine: MooreMachine
@@ -53,7 +53,7 @@ class FactorBounds:
     note: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the certificate of `upper` by heads, for `recheck`."""
+        """Return the certificate that the heads realise `upper`, for `recheck`."""
         return {
             **certificate_header(self.machine, f"householder({max(self.upper or 1, 1)})", "representable"),
             "field": "R",
@@ -62,7 +62,9 @@ class FactorBounds:
 
 
 def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> FactorBounds:
-    """Return the least number of factors, exact for permutations and constants, else bounds.
+    """Return bounds on the number of Householder factors per letter that a machine needs in one layer (T36).
+
+    For permutations and constants they meet, unless the budget in seconds ends or a certificate cannot be written.
 
     >>> from fsa2lrnn.automata import zoo
     >>> [factor_bounds(machine).upper for machine in (zoo.group("S4"), zoo.group("S3"), zoo.dyck(1, 2))]

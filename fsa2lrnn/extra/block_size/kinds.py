@@ -1,9 +1,9 @@
 """Irreducible modules over the rationals, with the data that prove them so (T32 of docs/theory.md).
 
-A `ModuleKind` is given in the standard basis of one vector v: the first row, and its images along a path of words. An
-element θ of the algebra annihilates v, and its kernel is v·C, where C is the algebra of all maps that commute with the
-letters. v generates all rows under the letters, a column u with θ u = 0 all columns. C determines over each field how
-the kind splits.
+A `ModuleKind` has a standard basis: a vector v and its images under words. An element θ of the algebra annihilates v,
+and its kernel is v·C, where the commutant C is the algebra of all maps that commute with the letters. The letters
+generate all rows from v, and all columns from a column u with θ u = 0. C determines over each field how the kind
+splits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fsa2lrnn.extra.block_size.commutant import Commutant
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Module, Path, follow, restricted
 
-PROBES = 3  # random columns that relations are first tried on
+PROBES = 3  # the number of random columns on which relations are tested first
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class CyclicModule:
 
     Args:
         module: the letters in this basis.
-        path: for each row an earlier one and the letter that leads to it from there.
+        path: for each row, the number of an earlier row and the letter that maps that row to this one.
         element: θ, with e_1 θ = 0.
     """
 
@@ -45,8 +45,8 @@ class ModuleKind:
     """An irreducible module over the rationals.
 
     Args:
-        standard: its letters in the standard basis of v, and θ.
-        covector: the column u, with θ u = 0, that spans all columns under the letters.
+        standard: the letters in the standard basis of v, and θ.
+        covector: the column u as a row (1, d), with θ u = 0, from which the letters generate all columns.
         commutant: C, by the rows v·c.
     """
 
@@ -60,22 +60,22 @@ class ModuleKind:
         return self.standard.dimension
 
     def weight(self, field: str) -> int:
-        """Return the dimension over "Q", "R" or "C" of its simple constituents (all have the same)."""
+        """Return the dimension of a constituent of the kind over "Q", "R" or "C", the same for all (T32)."""
         return self.dimension // self.commutant.dimension * self.commutant.least_ideal(field)
 
 
 def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> CyclicModule:
-    """Return the module in the basis of a vector's images along the path, which must span it."""
+    """Return a module in the basis of the images of `vector` (1, d) along `path`, which must be a basis."""
     rows = follow(module, vector, path)
     inverse = rows.inv()
     return CyclicModule(Module(tuple(rows * letter * inverse for letter in module.letters)), path, element)
 
 
 def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
-    """Return a basis of the images of v under all homomorphisms from a kind to a module, as rows.
+    """Return the images of v under a basis of the homomorphisms from a kind to a module, as rows.
 
-    Since θ annihilates v, an image x lies in the kernel of θ; and the images of x along the path must satisfy the
-    relations of the rows.
+    Since θ annihilates v, an image x of v lies in the kernel of θ, and the images of x along the path must satisfy the
+    relations of the standard basis. Relations are tested on few random columns first, then exactly.
     """
     kernel = linear.left_kernel(module.element(kind.element))
     width = PROBES
@@ -90,18 +90,18 @@ def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
 
 
 def image(kind: CyclicModule, module: Module, row: fmpq_mat) -> fmpq_mat:
-    """Return the images of the kind's basis under the homomorphism v ↦ row."""
+    """Return the images of the standard basis of a kind under the homomorphism v ↦ row, as rows."""
     return follow(module, row, kind.path)
 
 
 def is_hom(kind: CyclicModule, module: Module, row: fmpq_mat) -> bool:
-    """Return whether v ↦ row extends to a homomorphism."""
+    """Return whether v ↦ row extends to a homomorphism from a kind to a module."""
     rows = image(kind, module, row)
     return all(a * rows == rows * b for a, b in zip(kind.module.letters, module.letters, strict=True))
 
 
 def submodule(module: Module, rows: fmpq_mat) -> Module:
-    """Return the submodule that independent rows span, found modulo a prime; raise `NotExact` if it is none."""
+    """Return the submodule that independent rows span; raise `NotExact` if they do not span a submodule."""
     letters = restricted(module, rows)
     if letters is None:
         raise NotExact("a submodule modulo a prime is none over the rationals: please report this machine")
@@ -109,7 +109,7 @@ def submodule(module: Module, rows: fmpq_mat) -> Module:
 
 
 def endomorphism(kind: CyclicModule, row: fmpq_mat) -> fmpq_mat:
-    """Return the matrix of the map v ↦ row of a kind to itself."""
+    """Return the matrix (d, d) of the homomorphism v ↦ row from a kind to itself."""
     return follow(kind.module, row, kind.path)
 
 

@@ -1,6 +1,6 @@
-"""Copies of a kind that enter the chain of submodules later than the weight of the kind implies (T31).
+"""Prove that copies of a kind enter the chain of submodules later than the weight of the kind implies (T31 (b), (c)).
 
-Let U be the submodule below one copy of a kind F, and W a submodule with this copy as its head. Let η be an element of
+Let U be the submodule below a copy of a kind F, and W a submodule with this copy as its head. Let η be an element of
 the algebra that is nilpotent on one line of F and invertible on all other kinds, and f a function outside U that some
 power of η annihilates. If F is not a constituent of U, W contains the submodule that f generates. Otherwise W contains
 f plus an unknown combination of functions g_1, g_2 … in U, and so f·ρ for every ρ that annihilates all g_i.
@@ -28,20 +28,20 @@ from fsa2lrnn.families.modules import (
     words_of,
 )
 
-_DRAWN = 200  # elements, for one that finds f
-_LARGEST = 300  # dimensions of f and the parameters together
+_DRAWN = 200  # the most elements that are drawn for η
+_LARGEST = 300  # the largest sum of the dimensions of f and the g_i
 
 
 @dataclass(frozen=True)
 class LateCopy:
-    """The reason why a submodule with a copy as its head is larger than its base and its weight imply.
+    """The proof of a lower bound on the dimension of every submodule W with a copy as its head.
 
     Args:
-        element: it finds the functions: some power annihilates them, and it is invertible on all other kinds.
-        function: f, a row with a part in the copy.
-        parameters: g_1 …, rows, one for each copy of the kind below.
-        moves: elements that annihilate the parameters and map f below the copy.
-        dimension: over the rationals, of a submodule that every W contains, the copy included.
+        element: η.
+        function: f, shape (1, d).
+        parameters: g_1 …, shape (m, d), m the number of copies of the kind in U.
+        moves: the elements ρ_1 … of T31 (c), which annihilate the g_i and map f into U.
+        dimension: the bound of T31 (b) or (c) for W over the rationals.
     """
 
     element: Element
@@ -52,7 +52,7 @@ class LateCopy:
 
 
 def least(late: LateCopy | None, kind: ModuleKind, field: str) -> int:
-    """Return a lower bound on the dimension over the field of a submodule with the copy as its head; 0 if unknown."""
+    """Return a lower bound on the dimension over a field of a submodule with a late copy as its head; 0 if unknown."""
     if late is None or not kind.commutant.splits_in_one_way(field):
         return 0
     return -(-late.dimension * kind.weight(field) // kind.dimension)
@@ -61,7 +61,7 @@ def least(late: LateCopy | None, kind: ModuleKind, field: str) -> int:
 def late_copy(
     module: Module, kinds: Sequence[ModuleKind], i: int, under: fmpq_mat, rows: fmpq_mat, count: int
 ) -> LateCopy | None:
-    """Return what every submodule whose head is a copy of kind i contains, or None if no suitable element is drawn.
+    """Return the proof that a copy of kind i is late, or None if the case is not covered or no suitable η is drawn.
 
     Args:
         module: V.
@@ -140,7 +140,7 @@ def _moves(
 def _relations(
     path: Path, letters: Sequence[fmpq_mat], images: fmpq_mat, module: Module
 ) -> Iterator[tuple[Element, fmpq_mat]]:
-    """Yield each w_i·a − Σ_j (letter a)[i, j] w_j, of the words of a path, with the image of f."""
+    """Yield the relations w_i·a − Σ_j (letter a)[i, j] w_j of the words w_i of a path, each with the image of f."""
     words, tree = words_of(path), set(path[1:])
     for a, letter in enumerate(letters):
         moved = images * module.letters[a] - letter * images

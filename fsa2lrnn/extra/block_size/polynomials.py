@@ -1,6 +1,6 @@
-"""Integer polynomials that define number fields: irreducibility proofs, numbers of real roots, and signs at them.
+"""Monic integer polynomials that define number fields: irreducibility proofs, number of real roots, signs at them.
 
-A polynomial is the tuple of its coefficients, constant first, monic.
+A polynomial is the tuple of its coefficients, constant first.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from fsa2lrnn.families import linear
 
 Polynomial = tuple[int, ...]
 
-LARGEST_PRIME = 3_317_044_064_679_887_385_961_981  # the test of `recheck` is exact below it
-_ARGUMENTS = 400  # at which a prime value is looked for
+LARGEST_PRIME = 3_317_044_064_679_887_385_961_981  # the primality test of `recheck` is exact below it
+_ARGUMENTS = 400  # the number of arguments at which a prime value is searched
 
 
 class IrreducibilityProof(NamedTuple):
-    """A reason why a monic polynomial is irreducible over the rationals.
+    """A reason why a monic polynomial is irreducible over the rationals (T33 (c)).
 
     Args:
-        reason: "degree" (at most 3, without an integer root), "cyclotomic" (the m-th) or "prime" (its value at m is a
-            prime up to sign, and m exceeds 1 + the size of every root, so that each factor is beyond 1 there).
-        m: as above; 0 for "degree".
+        reason: "degree" (at most 3, no integer root), "cyclotomic" (the m-th), or "prime" (±its value at m is prime,
+            and m exceeds 1 + |r| for every root r, so that each factor exceeds 1 in size at m).
+        m: the number in `reason`; 0 for "degree".
     """
 
     reason: str
@@ -45,7 +45,7 @@ def why_irreducible(polynomial: Polynomial) -> IrreducibilityProof | None:
         return IrreducibilityProof("degree", 0)
     if order := poly.is_cyclotomic():
         return IrreducibilityProof("cyclotomic", int(order))
-    first = 3 + max(abs(c) for c in polynomial[:-1])  # Cauchy: every root is at most 1 + that in size
+    first = 3 + max(abs(c) for c in polynomial[:-1])  # Cauchy's bound: |root| ≤ 1 + max |c|
     for m in range(first, first + _ARGUMENTS):
         value = abs(poly(fmpz(m)))
         if value > LARGEST_PRIME:
@@ -56,13 +56,17 @@ def why_irreducible(polynomial: Polynomial) -> IrreducibilityProof | None:
 
 
 def complex_roots(polynomial: Polynomial) -> list[acb]:
-    """Return all roots, as balls of the current precision; real ones have an imaginary part of exactly 0."""
+    """Return all roots as balls of the current precision; the imaginary part of a real root is exactly 0."""
     pairs: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs lack
     return [root for root, _ in pairs]
 
 
 def value_at(coefficients: Sequence[fmpq], matrix: fmpq_mat) -> fmpq_mat:
-    """Return a polynomial of a square matrix."""
+    """Return the value of a polynomial at a square matrix, by Horner's rule.
+
+    >>> value_at([fmpq(1), fmpq(2)], fmpq_mat(1, 1, [3])).entries()
+    [7]
+    """
     total = fmpq_mat(matrix.nrows(), matrix.nrows())
     for coefficient in reversed(coefficients):
         total = total * matrix + linear.identity(matrix.nrows()) * coefficient
@@ -89,7 +93,7 @@ def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> i
 
 
 def _query(modulus: fmpq_poly, value: fmpq_poly) -> int:
-    """Return Σ sign(value) over the real roots of the modulus, which has none in common with it (Sturm; Tarski)."""
+    """Return Σ sign(value) over the real roots of `modulus`, by a Sturm chain (Tarski); they have no root in common."""
     chain = [modulus, modulus.derivative() * value % modulus]
     while chain[-1].degree() > 0:
         chain.append(-(chain[-2] % chain[-1]))

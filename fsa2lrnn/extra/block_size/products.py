@@ -26,18 +26,18 @@ from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.identities import cycle_lengths
 from fsa2lrnn.families.modules import Module, Word, quotient
 
-_WORDS = 150  # with which an inner product has to agree
-_LARGEST = 16  # dimensions of a kind for which inner products are searched
+_WORDS = 150  # the most words with which an inner product must agree
+_LARGEST = 16  # the largest dimension of a kind for which inner products are searched
 
 
 @dataclass(frozen=True)
 class Factors(Brief):
-    """The requirements of heads of Householder products.
+    """The Householder factors that heads need for the kinds of a machine (T36).
 
     Args:
         kinds: the kinds of the machine.
-        counts: for each kind the most that a letter differs from the identity, in rank, on a real constituent.
-        forbidden: for each kind words with which no inner product but 0 agrees; none if that is not so.
+        counts: for each kind F, the largest rank of T_a − 1 over all letters a, on a real constituent of F.
+        forbidden: for each kind, words that exclude every inner product (`without_inner_product`), () if none do.
     """
 
     kinds: Sequence[ModuleKind]
@@ -45,16 +45,17 @@ class Factors(Brief):
     forbidden: tuple[tuple[Word, ...], ...]
 
     def allowed(self, m: int | None) -> list[int]:
-        """Return the kinds for which m factors suffice (None: any number)."""
+        """Return the numbers of the kinds that m factors (None: any number) do not exclude."""
         return [i for i, count in enumerate(self.counts) if not self.forbidden[i] and (m is None or count <= m)]
 
 
 def factors(delta: np.ndarray, kinds: Sequence[ModuleKind], check: Callable[[], None]) -> Factors:
-    """Return, for each kind, the number of factors needed per letter, and words that rule out inner products.
+    """Return, for each kind, the number of factors needed per letter, and words that exclude every inner product.
 
     `check` is called before each kind, and may raise.
     """
-    is_free = all(len(np.unique(row)) in (1, delta.shape[1]) for row in delta)  # a group and constants: means do
+    # Permutations and constants have an invariant inner product: the mean over the group.
+    is_free = all(len(np.unique(row)) in (1, delta.shape[1]) for row in delta)
     forbidden = []
     for kind in kinds:
         check()
@@ -69,13 +70,15 @@ def _count(kind: ModuleKind) -> int:
 
 
 def largest_rank(module: Module) -> int:
-    """Return the largest rank of a letter minus the identity, on all functions."""
+    """Return the largest rank of T_a − 1 over all letters a, on all functions of the state."""
     one = linear.identity(module.dimension)
     return max(linear.rank(letter - one) for letter in module.letters)
 
 
 def without_inner_product(kind: ModuleKind, delta: np.ndarray) -> tuple[Word, ...]:
-    """Return words w for which only G = 0 has P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω, M = w P, or none.
+    """Return words that exclude every inner product on a kind by T36 (b), () if such words are not found.
+
+    Only G = 0 satisfies P G = G Pᵀ and M G Mᵀ = P G Pᵀ for all these words w, with P = w^ω and M = w P.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.extra.block_size.constituents import constituents
@@ -129,7 +132,7 @@ def _array(matrix: nmod_mat) -> np.ndarray:
 
 
 def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> SubmoduleChain:
-    """Return V in copies: at level 0 the largest submodule of allowed kinds, at level 1 the rest."""
+    """Return V as copies of kinds: at level 0 the largest submodule of kinds that m factors allow, the rest at 1."""
     d = module.dimension
     copies: list[KindCopy] = []
     for level, allowed in enumerate((found.allowed(m), range(len(found.kinds)))):
@@ -153,7 +156,7 @@ def reach(module: Module, found: Factors, m: int | None, check: Callable[[], Non
 
 
 def least_factors(module: Module, found: Factors, check: Callable[[], None]) -> int | None:
-    """Return the least m that is not excluded, or None if no number of factors suffices."""
+    """Return the least number m of factors that T36 (a) does not exclude, or None if it excludes every number."""
     counts = sorted({found.counts[i] for i in found.allowed(None)})
     if reach(module, found, None, check).merged(0) is not None:
         return None
@@ -163,5 +166,5 @@ def least_factors(module: Module, found: Factors, check: Callable[[], None]) -> 
 def excluded(
     machine: MooreMachine, module: Module, found: Factors, m: int | None, check: Callable[[], None]
 ) -> dict[str, Any] | None:
-    """Return the certificate that m (None: any number of) factors do not suffice, or None if unknown."""
+    """Return the certificate that m factors (None: any number) do not suffice, or None if that is not proved."""
     return factor_certificate(machine, m, found.kinds, found.forbidden, reach(module, found, m, check))

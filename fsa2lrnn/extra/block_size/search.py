@@ -1,8 +1,8 @@
-"""Small submodules that separate states: upper bounds on the block size (T30).
+"""Search small submodules that separate states, for upper bounds on the block size (T30).
 
 A minimal submodule W that separates p from q has one maximal submodule X (T30), and W/X is a kind F. Over the reals or
-the complex numbers F may split; then X with one constituent of F separates the same states as W: functions over a
-number field. So the size of W is dim X plus the weight of F.
+the complex numbers F may split. Then X and one constituent of F, whose functions have values in a number field,
+separate the same states as W, so that a block of size dim X plus the weight of F suffices.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import Module, classes, quotient, reverse, spin
 
-_MIXED = 3  # sums of several copies of a kind, which separate more states than one
-_NATURAL = 40  # states from which indicator functions are no longer tried
-_PAIRS = 200  # of states, for which submodules are searched one by one
+_MIXED = 3  # the number of sums of several copies of a kind, which separate more states than one copy
+_NATURAL = 40  # the dimension from which indicator functions of single states are no longer tried
+_PAIRS = 200  # the most pairs of states for which submodules are searched one by one
 
 
 @dataclass(frozen=True)
 class Split:
-    """The split of a kind over the field: a map that commutes with it, its polynomial, and the resulting size."""
+    """The split of a kind over a field: a map that commutes with the letters, and the dimension of a constituent."""
 
     kind: ModuleKind
     polynomial: Polynomial
@@ -40,13 +40,13 @@ class Split:
 
 @dataclass(frozen=True)
 class SubmoduleCandidate:
-    """A submodule, and the size of the block that separates as many states.
+    """A submodule, and the size of the smallest known block that separates the same states.
 
     Args:
-        rows: a basis of it.
-        size: its dimension, or less where its head splits.
-        numbers: states that it does not separate share a number.
-        head: where it splits, the rows of X and of the images of v·c^m, m = 0, 1 …, and the split.
+        rows: a basis of the submodule.
+        size: its dimension, or less if its head splits.
+        numbers: for each state its class; the submodule does not separate states of one class.
+        head: if the head splits, the rows, the split, and a map of the dual of the kind into the dual of the submodule.
     """
 
     rows: fmpq_mat
@@ -80,7 +80,7 @@ class BlockSearch:
         self._pairs: dict[tuple[int, int], list[SubmoduleCandidate]] = {}
 
     def blocks(self, size: int) -> list[StateBlock] | None:
-        """Return blocks of at most the size that together separate all states, without redundant ones, or None."""
+        """Return blocks of at most this size that together separate all states, none redundant; None if not found."""
         n = len(self._delta[0])
         for _ in self._pool:
             pass  # each is stored in _known
@@ -101,7 +101,7 @@ class BlockSearch:
         return [self._block(candidate) for candidate in _needed(chosen, n)]
 
     def of_copies(self, found: SubmoduleChain) -> list[StateBlock]:
-        """Return blocks of the copies at level 0 with base 0, without redundant ones, if they separate all states."""
+        """Return blocks of the copies at level 0 with base 0, without those that the separation of states can spare."""
         n = len(self._delta[0])
         chosen = [
             candidate
@@ -142,10 +142,10 @@ class BlockSearch:
         return self._pairs[pair]
 
     def _smallest(self, pair: tuple[int, int], kept: int) -> fmpq_mat:
-        """Return a minimal submodule that separates a pair, from above: by adding kinds to the part without z.
+        """Return a minimal submodule that separates a pair p, q of states, as rows.
 
-        In the dual z = e_p − e_q; a submodule N of the dual without z grows by simple ones until each that could still
-        be added holds z. Where several kinds could, the one numbered `kept` is not added.
+        It is the annihilator of a maximal submodule N of the dual that does not contain z = e_p − e_q. N grows by
+        simple submodules, those of kind `kept` last, so that different values of `kept` can give different results.
         """
         dual, d = self._module.dual, self._module.dimension
         z = fmpq_mat(1, d, [int(q == pair[0]) - int(q == pair[1]) for q in range(1, d + 1)])
@@ -195,9 +195,10 @@ class BlockSearch:
 
 
 def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, split: Split) -> list[fmpq_mat]:
-    """Return functions Σ t^m f_m that span X with one constituent of W/X: v·h(c)/(c − t) and its images.
+    """Return f_m of the functions Σ_m t^m f_m that span X and one constituent of W/X, for m = 0 … k−1.
 
-    h(x)/(x − t) = Σ_m t^m q_m(x) with q_{k−1} = 1 and q_{m−1} = x q_m + h_m, t the image of x.
+    The constituent is generated by v·h(c)/(c − t), an eigenvector of the map c with the eigenvalue t. The quotient is
+    h(x)/(x − t) = Σ_m t^m q_m(x) with q_{k−1} = 1 and q_{m−1} = x q_m + h_m.
     """
     d, h = module.dimension, split.polynomial
     k = len(h) - 1

@@ -1,4 +1,4 @@
-"""The requirements of a machine's blocks, as sentences and as JSON, for `explain`."""
+"""State the block sizes and factors that a machine needs, as sentences and as JSON, for the command `explain`."""
 
 from __future__ import annotations
 
@@ -23,17 +23,14 @@ MAX_SUBGROUPS = 3_000
 
 
 class SignedBlocks(SizeBounds):
-    """Bounds for blocks whose columns have 1-norm at most 1, the paper's stable rule, for permutation machines (T39).
-
-    The upper bound is by permutations with signs.
-    """
+    """Bounds on the size of blocks whose columns have 1-norm at most 1, the paper's stable rule (T39)."""
 
 
 def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
-    """Return the least block size under the norm, or None if a letter does not permute the states.
+    """Return bounds on the least block size with columns of 1-norm at most 1, or None if a letter is no permutation.
 
-    All subgroups are enumerated. States are separated by functions that a subgroup H of index at most b changes only in
-    sign, f∘h = χ(h) f.
+    By T39, blocks of size b suffice if and only if functions f that some subgroup H of index at most b changes in sign
+    only, f∘h = χ(h) f, separate all states. All subgroups are enumerated if the group is small enough.
 
     >>> from fsa2lrnn.automata import zoo
     >>> [signed_blocks(zoo.sum_mod(n)).value for n in (2, 3, 4, 5, 6, 8, 10)]
@@ -93,14 +90,14 @@ BUDGET = 20.0  # seconds for each question
 
 @dataclass(frozen=True)
 class BlockNeeds:
-    """The requirements of a machine's blocks, each question with its bounds.
+    """The block sizes and the factors that a machine needs, as bounds.
 
     Args:
         machine: the minimal machine.
-        blocks: over each field, in one layer.
-        columns: with columns of 1-norm at most 1; None if a letter does not permute the states.
-        depth: with any number of layers, over the reals.
-        factors: Householder factors per letter, in one layer.
+        blocks: the block size in one layer, by field.
+        columns: the block size with columns of 1-norm at most 1; None if a letter does not permute the states.
+        depth: the block size for any number of layers, over the reals.
+        factors: the number of Householder factors per letter in one layer.
     """
 
     machine: MooreMachine
@@ -110,7 +107,7 @@ class BlockNeeds:
     factors: FactorBounds
 
     def sentences(self) -> list[tuple[str, str]]:
-        """Return each question with its answer, one pair per line.
+        """Return pairs of a question and its answer, as texts.
 
         >>> from fsa2lrnn.automata import zoo
         >>> for question, answer in needs(zoo.sum_mod(5)).sentences():
@@ -141,7 +138,7 @@ class BlockNeeds:
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        """Return each question with its two bounds; null for an unknown upper bound, or a lower one beyond all."""
+        """Return the bounds by question; null for an unknown upper bound, and for both if no number suffices."""
         value: dict[str, Any] = {"one_hot": self.machine.n_states}
         for field, answer in self.blocks.items():
             value[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)
@@ -153,9 +150,10 @@ class BlockNeeds:
 
 
 def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNeeds | str:
-    """Return what blocks need, with the certificates checked, or why there was no search.
+    """Return the needs of a machine after checking all certificates, or the reason why there was no search.
 
-    Each question has at most a tenth of the seconds that remain until the deadline.
+    Each search has at most `BUDGET` seconds and a tenth of the seconds that remain until the deadline. Raises
+    `recheck.RejectedCertificate` for a certificate that is not valid.
     """
     if reason := too_large(minimise(machine)):
         return reason
@@ -170,7 +168,7 @@ def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNee
 
 
 def needs(machine: MooreMachine, budget: float = BUDGET) -> BlockNeeds:
-    """Return the answers to all questions, with `budget` seconds for each."""
+    """Return the needs of a machine, with `budget` seconds for each field and for the Householder factors."""
     minimal = minimise(machine)
     blocks: dict[Field, MinimalBlock] = {field: minimal_block(minimal, field, budget) for field in FIELDS}
     return BlockNeeds(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))

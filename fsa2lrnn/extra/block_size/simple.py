@@ -1,4 +1,4 @@
-"""Machines whose functions form a simple module: all n − 1 dimensions are necessary, over every field (T32)."""
+"""Prove that the functions of a machine form a simple module, so that blocks of size n − 1 are necessary (T30, T32)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from fsa2lrnn.extra.block_size.constituents import draw
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Module, spin
 
-_DRAWN = 60
+_DRAWN = 60  # the most elements that are drawn
 
 
 class SimplicityWitness(NamedTuple):
-    """An element that annihilates one row and one column, each of which generates the whole module."""
+    """A proof that a module is simple: an element that annihilates one row and one column, which generate all (T32)."""
 
     element: Element
     function: fmpq_mat
@@ -23,7 +23,7 @@ class SimplicityWitness(NamedTuple):
 
 
 def simple(module: Module, seed: int = 0) -> SimplicityWitness | None:
-    """Return a proof that a module is simple over every field, or None if it is not or no suitable element is drawn.
+    """Return a proof that a module is simple over Q, R and C, or None if it is not or no suitable element is drawn.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.families.modules import functions_module

@@ -1,1 +1,1 @@
-"""Train on several processes or machines, several seeds in one tensor, or as CUDA graphs; write to trackers."""
+"""Train many runs at once: in processes, on Ray, stacked in one tensor or as CUDA graphs; write to trackers."""

@@ -1,4 +1,4 @@
-"""Engines of a sweep: runs in sequence in this process, at once on a GPU, in processes, or on Ray."""
+"""Engines that execute the runs of a sweep: in sequence, stacked on a GPU, in processes, or on Ray."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from fsa2lrnn.training.train import Stop
 
 _INTERRUPTED = {"end": "interrupted"}
 _CONNECT_SECONDS = 10.0
-_POLL_SECONDS = 0.5  # after which a signal is noticed
-_PATIENCE_SECONDS = 30.0  # for a run that was signalled to save and end
+_POLL_SECONDS = 0.5  # the interval at which a signal is noticed
+_PATIENCE_SECONDS = 30.0  # the time for a run to save and end after a signal
 
 
 class Job(NamedTuple):
-    """A run: its settings, folder and plan."""
+    """A run that an engine executes: its settings, its folder, and the plan of its evaluation."""
 
     settings: Settings
     folder: Path
@@ -45,7 +45,7 @@ Run = Callable[[Iterable[Job]], Iterator[tuple[Job, JobResult]]]
 
 
 def attempt(job: Job) -> JobResult:
-    """Train and evaluate one run in this process; return its result or the traceback."""
+    """Train and evaluate one run in this process; return its result, or the traceback of any exception."""
     try:
         job.folder.mkdir(parents=True, exist_ok=True)
         return JobResult(run_seed(*job, lambda _: None))
@@ -55,7 +55,7 @@ def attempt(job: Job) -> JobResult:
 
 @contextmanager
 def serial(stop: Stop) -> Iterator[Run]:
-    """Return an engine that runs jobs in sequence in this process; none starts after `stop`."""
+    """Open an engine that runs jobs in sequence in this process; no job starts after `stop`."""
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         for job in jobs:
@@ -70,10 +70,10 @@ def serial(stop: Stop) -> Iterator[Run]:
 
 @contextmanager
 def stacked(stop: Stop) -> Iterator[Run]:
-    """Return an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.extra.distributed.stacked`).
+    """Open an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.extra.distributed.stacked`).
 
-    A group consists of jobs that differ only in the seed, or of all jobs with CUDA graphs. No group starts after
-    `stop`.
+    A group consists of the jobs with the same plan that differ only in the seed, or that all use CUDA graphs. No group
+    starts after `stop`.
     """
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
@@ -99,10 +99,10 @@ def _attempt_stacked(jobs: list[Job]) -> list[JobResult]:
 
 @contextmanager
 def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
-    """Return an engine that runs jobs in parallel processes and yields them in the order in which they end.
+    """Open an engine that runs jobs in parallel processes and yields them in the order in which they end.
 
     Args:
-        stop: when requested, runs save and end, and none starts.
+        stop: if requested, running jobs save and end, and no job starts.
         cpus: the cores to use, None for all; a run takes `settings.threads`.
     """
 
@@ -121,19 +121,19 @@ def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
 
 @contextmanager
 def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> Iterator[Run]:
-    """Return an engine that runs jobs in parallel on Ray and yields them in the order of their ends.
+    """Open an engine that runs jobs in parallel on Ray and yields them in the order in which they end.
 
-    A job takes `settings.threads` cores, and a GPU if its device is one. No code is sent: the project must be installed
-    on every machine, and the folders must be on a shared disk.
+    A job takes `settings.threads` cores, and a GPU if its device is one. No code is sent: fsa2lrnn must be installed on
+    every machine, and the folders must be on a shared disk.
 
     Args:
-        stop: when requested, runs save and end, and none starts.
-        address: the address of a cluster, HOST:PORT, or "auto" for that of this machine; None for this machine alone.
+        stop: if requested, running jobs save and end, and no job starts.
+        address: HOST:PORT of a cluster, "auto" for the cluster of this machine, or None for a new one on this machine.
         cpus: the cores of this machine to use, None for all; a cluster determines its own.
 
     Raises:
         MissingPackage: if Ray is not installed.
-        UnsupportedFormat: if a run needs more than this machine has.
+        UnsupportedFormat: for an address of another form, or if a run needs more resources than this machine has.
         ConnectionError: if no cluster answers at the address or it refuses the connection.
     """
     ray = _ray()
@@ -166,7 +166,7 @@ def _ray() -> ModuleType:
 
 
 def _check_reachable(address: str) -> None:
-    """Raise `ConnectionError` if nothing answers, which Ray would report only after minutes."""
+    """Raise `ConnectionError` if no server answers, `UnsupportedFormat` for an address of another form."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -185,7 +185,7 @@ def _needs(settings: Settings) -> dict[str, int]:
 
 
 def _check_resources(resources: dict[str, float], jobs: list[Job]) -> None:
-    """Raise `UnsupportedFormat` for a run that needs more than there is, for which Ray would wait without end."""
+    """Raise `UnsupportedFormat` for a job that needs more than `resources`, on which Ray would wait without end."""
     for job in jobs:
         for name, kind, remedy in (("num_cpus", "CPU", "lower threads"), ("num_gpus", "GPU", 'set device to "cpu"')):
             if (needed := _needs(job.settings)[name]) > (total := int(resources.get(kind, 0))):

@@ -1,4 +1,4 @@
-"""The grid of a sweep, tasks × networks × settings × seeds, as frozen data that is read from a file or from options."""
+"""The grid of a sweep, tasks × networks × settings × seeds: read it from a file, validate it, list its runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fsa2lrnn.training.settings import Settings, preset
 
 Changes = Mapping[str, Any]  # of settings, by name
 
-MAX_BYTES = 1 << 20  # of a file
-MAX_ENTRIES = 2_000_000  # of the tables of all tasks together
+MAX_BYTES = 1 << 20  # the largest file of a sweep
+MAX_ENTRIES = 2_000_000  # the most transitions of the machines of all tasks together
 _FAULTS_SHOWN = 100
 MAX_RUNS = 10_000  # the product of four short lists can be billions
 
-# All have the width of the paper's networks, 64. The paper's column rule gives 0/0 for blocks of 1: those are clipped.
+# All have width 64, as the paper's networks. The paper's column rule gives 0/0 for blocks of size 1, which are clipped.
 NETWORKS: dict[str, Changes] = {
     "block-8": {"block": 8, "heads": 8},
     "block-8-clip": {"block": 8, "heads": 8, "normalisation": "clip"},
@@ -37,7 +37,7 @@ NETWORKS: dict[str, Changes] = {
     "householder-1": {"block": 8, "heads": 8, "layer": "householder", "factors": 1, "normalisation": "none"},
     "householder-2": {"block": 8, "heads": 8, "layer": "householder", "factors": 2, "normalisation": "none"},
 }
-_PLAN = {"lengths": "lengths", "words": "n_words", "letters": "letters"}  # names in a file, and those of `Plan`
+_PLAN = {"lengths": "lengths", "words": "n_words", "letters": "letters"}  # names in a file -> fields of `RunPlan`
 
 
 def _is_list_of(kind: type) -> Callable[[object], bool]:
@@ -66,7 +66,7 @@ _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a grid: the names of its cell, its settings with the seed, and how it is evaluated."""
+    """One run of a sweep: its task, the names of its network and setting, its settings, and its evaluation plan."""
 
     task: str
     network: str
@@ -76,7 +76,7 @@ class Trial:
 
     @cached_property
     def folder(self) -> str:
-        """The name of its folder: unique, and independent of the other trials of the sweep."""
+        """The name of the folder of the run, which depends on its names and settings only, not on other runs."""
         # Folders of version 0.1 were named when the rule "paper" was "released".
         text = self.settings.to_json().replace('"normalisation": "paper"', '"normalisation": "released"')
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -85,25 +85,25 @@ class Trial:
 
     @property
     def judged(self) -> dict[str, Any]:
-        """The lengths and the number of words of its evaluation."""
+        """The evaluation plan as JSON: the lengths, the number of words per length, and the limit on letters."""
         plan = asdict(self.plan)
         return {name: list(plan[of]) if name == "lengths" else plan[of] for name, of in _PLAN.items()}
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """The product of tasks, networks, settings and seeds.
+    """A sweep: one run for each combination of a task, a network, a setting and a seed.
 
     Args:
-        tasks: sources of machines.
-        networks: changes of settings that define a network, by name: `block`, `heads`, `normalisation` and more.
-        settings: other changes, by name.
-        seeds: the seeds of the runs of every cell.
+        tasks: sources of machines, such as "task:parity".
+        networks: by name, changes of the preset that define a network: `block`, `heads`, `normalisation` and more.
+        settings: by name, other changes of the preset.
+        seeds: the seeds of the runs of every combination.
         preset: the settings to which the changes apply (`fsa2lrnn.training.settings.preset`).
-        plan: how the last checkpoints are evaluated.
+        plan: the evaluation of the last checkpoints.
 
     Raises:
-        UnsupportedFormat: with every invalid task, network, setting and seed.
+        UnsupportedFormat: with all invalid tasks, networks, settings and seeds (or the first hundred).
 
     >>> sweep = Sweep(("task:parity",), networks={"diagonal": NETWORKS["diagonal"]}, seeds=(0, 1), preset="quick")
     >>> [(trial.network, trial.settings.seed, trial.settings.block) for trial in sweep.trials]
@@ -139,7 +139,7 @@ class Sweep:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """All trials, ordered by cell and then by seed."""
+        """All runs, ordered by task, network, setting and seed."""
         return tuple(self._trial(*axes) for axes in product(self.tasks, self.networks, self.settings, self.seeds))
 
     def _trial(self, task: str, network: str, setting: str, seed: int) -> Trial:
@@ -170,11 +170,11 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
-        """Return the sweep in the content of a file.
+        """Return the sweep that a table of entries describes, as a file holds it.
 
         The entries are tasks, networks (names in `NETWORKS`, or tables of changes by name), settings (tables of changes
         by name), seeds, preset, lengths, words, letters. Raises `UnsupportedFormat` with every entry that is unknown or
-        of another type.
+        of another type, or as `Sweep` does.
         """
         faults = [f"{name!r} is none of {', '.join(_FIELDS)}" for name in values if name not in _FIELDS]
         faults += [
@@ -205,9 +205,10 @@ class Sweep:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return the content of a .json or .toml file, whose layers must be registered already.
+    """Return the table in a .json or .toml file of a sweep, whose layers must be registered already.
 
-    Raises `UnsupportedFormat` for another format, a content other than a table, or a too large file; `OSError`.
+    Raises `UnsupportedFormat` for another format, a content other than a table, an unknown layer, or a file of more
+    than `MAX_BYTES`; `OSError` if the file cannot be read.
     """
     readers: dict[str, Callable[[str, str], Any]] = {".json": parse_json, ".toml": parse_toml}
     if path.suffix not in readers:

@@ -1,4 +1,4 @@
-"""Training steps recorded as CUDA graphs and replayed: a thousand small kernel launches become one.
+"""Training steps recorded as CUDA graphs and replayed: one launch replaces about a thousand small ones.
 
 On a GPU a step of a small network takes as long as Python needs to launch its operations. A graph launches them all at
 once, and several runs with their own graphs and streams share the GPU.
@@ -17,7 +17,7 @@ _WARM_UP = 3  # steps before one is recorded, in which libraries initialise
 
 
 class GraphReplay:
-    """Calls of a step on a GPU, recorded after `_WARM_UP` calls and then replayed.
+    """A training step on a GPU, which is recorded as a CUDA graph after three calls and replayed from then on.
 
     Args:
         step: launches one step without waiting for the GPU and returns a tensor on the device.
@@ -47,7 +47,7 @@ class GraphReplay:
             return self._result.clone()
 
     def wait(self) -> None:
-        """Make all later launches wait for the steps so far."""
+        """Make all later launches on the device's current stream wait for the steps taken so far."""
         torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:

@@ -1,4 +1,4 @@
-"""Typed schemas of the JSON results of runs that other code reads."""
+"""Schemas of the JSON results of training runs, and readers that check files against them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class LengthResult:
-    """The accuracies of the last checkpoint at one length."""
+    """The accuracies of the last checkpoint on `words` words of one length."""
 
     length: int
     words: int
@@ -30,7 +30,7 @@ class LengthResult:
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """The score of a run under the paper's protocol; `accuracy` is None if there was no evaluation."""
+    """The score of a run under the paper's protocol: its best accuracy, None without any evaluation."""
 
     looks: int
     accuracy: float | None
@@ -51,7 +51,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class EvaluationScope:
-    """The lengths and the number of words on which a run is evaluated."""
+    """The lengths, the number of words per length, and the limit on letters of the evaluation of a run."""
 
     lengths: tuple[int, ...]
     words: int
@@ -60,7 +60,7 @@ class EvaluationScope:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepLine(RunResult):
-    """The line of a run of a sweep in `results.jsonl`."""
+    """The record of a run of a sweep, one line of `results.jsonl`."""
 
     folder: str
     judged: EvaluationScope
@@ -75,7 +75,7 @@ class KeptModelOrigin(RunResult):
 
 
 def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[str, Any]:
-    """Return the JSON object in a text after a check that it is of this kind; unknown fields are kept.
+    """Parse the JSON object in a text, check its fields against a schema, and return it with its unknown fields.
 
     Raises `CheckpointError` with the first field that is missing or of another type.
     """
@@ -88,5 +88,5 @@ def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[
 
 
 def read_result(path: Path, kind: type[RunResult] = RunResult) -> dict[str, Any]:
-    """Return the content of a file such as `result.json`. Raises the errors of `parse_result`, and `OSError`."""
+    """Read a file such as `result.json` by `parse_result`. Raises `CheckpointError`, and `OSError` if unreadable."""
     return parse_result(kind, path.read_bytes(), str(path))

@@ -1,9 +1,9 @@
-"""Training of several runs at once in one process, for GPUs on which kernel launches dominate a step.
+"""Train several runs at once in one process, for GPUs on which kernel launches dominate a step.
 
-Runs that differ in their seed become one batched model: the weights of all are stacked along a new axis and the network
-is mapped over it (`torch.func.vmap`), so that each operation is launched once for all. Runs with CUDA graphs
-(`fsa2lrnn.extra.distributed.replay`) replay them in parallel instead. Each run has its own words, gradient norm,
-optimiser, evaluations, records and folder, as in `fsa2lrnn.training.train`; a run that ends does not affect the others.
+Runs that differ only in their seed become one batched model: the weights of all are stacked along a new axis and the
+network is mapped over it (`torch.func.vmap`), so that each operation is launched once for all runs. Runs with CUDA
+graphs (`fsa2lrnn.extra.distributed.replay`) replay them in parallel instead. Each run has its own words, gradient norm,
+optimiser, evaluations, records and folder, as in `fsa2lrnn.training.train`; the others continue when one ends.
 """
 
 from __future__ import annotations
@@ -47,14 +47,17 @@ def train_stacked(
     report: Callable[[Progress], None] | None = None,
     write_to: Collection[str] = (),
 ) -> list[TrainingOutcome | Diverged]:
-    """Train runs in their folders, each from its checkpoint if there is one and `resume` is set; return the outcomes.
+    """Train several runs in their folders at once, and return one outcome per run.
 
-    The outcomes equal those of `fsa2lrnn.training.train.train` up to rounding; a run that diverges has the error as its
-    outcome, and the others continue. Runs at an earlier step catch up first.
+    The outcomes equal those of `fsa2lrnn.training.train.train` up to rounding. The outcome of a run that diverges is
+    the error, and the others continue. With `resume`, runs continue from their checkpoints; runs at an earlier step
+    catch up first.
 
     Raises:
-        UnsupportedFormat: if the settings differ in more than the seed without CUDA graphs, or as `train` does.
-        CheckpointError: as `train` does.
+        UnsupportedFormat: without CUDA graphs, if settings differ in more than the seed or have a drift penalty; for
+            unknown trackers in `write_to`; and whenever `train` raises it.
+        MissingPackage: if a tracker is not installed.
+        CheckpointError: whenever `train` raises it.
     """
     settings = jobs[0][0]
     replays = all(each.cuda_graph for each, _ in jobs)
@@ -75,6 +78,7 @@ def train_stacked(
         step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
         reported = time.monotonic()
         while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
+            # Only runs at the earliest step take part, so that resumed runs catch up.
             last = min(runs[i].step for i in active)
             active = [i for i in active if runs[i].step == last]
             errors = step([runs[i] for i in active])
@@ -102,7 +106,7 @@ def train_stacked(
 
 
 def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
-    """Take one step of each run separately; return the error of each run that diverged, else None."""
+    """Take one training step of each run separately; return per run None, or the error if it diverged."""
     errors: list[Diverged | None] = []
     for run in runs:
         try:
@@ -114,7 +118,7 @@ def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
 
 
 def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged | None]:
-    """Take one step of all runs together; return the error of each run that diverged, whose weights do not change."""
+    """Take one training step of all runs together; return per run None, or the error if it diverged."""
     begun = time.monotonic()
     batches = [run.draw() for run in runs]
     values = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
@@ -132,7 +136,7 @@ def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged 
 
 
 class StackedLosses:
-    """The losses of several models of one configuration, each on its own words, computed together."""
+    """A function that computes the losses of several models of one configuration together, each on its own words."""
 
     def __init__(self, config: LRNNConfig, settings: Settings) -> None:
         with on_meta_device():
@@ -156,7 +160,7 @@ class StackedLosses:
 
 
 class _WeightlessNetwork(LRNN):
-    """A network without weights of its own."""
+    """An LRNN whose weights are arguments of `functional_call`."""
 
     def _check_tokens(self, tokens: Tensor) -> None:
         """Check nothing: tokens come from a sampler, and their values are not accessible under vmap."""

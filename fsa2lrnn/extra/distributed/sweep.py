@@ -1,8 +1,8 @@
 """Sweeps of training runs, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
 
-Runs go to Ray, on this machine or a cluster, to processes of this machine, in sequence, or all at once to a GPU. A
-sweep that is called again skips finished runs and resumes interrupted ones from their checkpoints. `results.jsonl` has
-one line per run, `summary.json` the means over seeds.
+The runs execute on Ray (on this machine or a cluster), in processes, in sequence, or stacked on a GPU. A sweep that is
+called again skips finished runs and resumes interrupted ones from their checkpoints. `results.jsonl` has one line per
+run, `summary.json` the means over seeds. A sweep file:
 
     preset = "quick"
     tasks = ["task:parity", "task:sum_mod(3)"]
@@ -45,7 +45,7 @@ Engine = Literal["ray", "processes", "serial", "stacked"]
 
 
 class SweepOutcome(NamedTuple):
-    """The result of a sweep: one row per cell, whether a run failed finally, and whether a stop was requested."""
+    """The result of a sweep: the rows of `summary`, whether a run failed after all retries, whether it was stopped."""
 
     cells: list[dict[str, Any]]
     failed: bool
@@ -56,7 +56,7 @@ class Ledger:
     """The records in `results.jsonl`, the latest of each trial; each write replaces the file atomically."""
 
     def __init__(self, path: Path) -> None:
-        """Read the file if it exists. Raises `CheckpointError` with a line that is not a record."""
+        """Read the file if it exists. Raises `CheckpointError` with the first line that is not a record."""
         self._path = path
         self._records: dict[str, Record] = {}
         for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
@@ -74,7 +74,7 @@ class Ledger:
         return record if record is not None and record["judged"] == trial.judged else None
 
     def write(self, record: Record) -> None:
-        """Append a record and remove an earlier one of the same trial."""
+        """Append a record, remove an earlier one of the same trial, and write the file."""
         self._records.pop(record["folder"], None)
         self._records[record["folder"]] = json.loads(json.dumps(record))  # with the types that a reader gets
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in self._records.values())
@@ -93,13 +93,16 @@ def sweep_in(
     """Run the trials of a sweep in a folder, write results and summary there, and return the outcome.
 
     Args:
+        folder: created if it does not exist.
         trials: the trials of one sweep (`Sweep.trials`) or of several.
+        engine: one of the engines of `fsa2lrnn.extra.distributed.engines`.
         address, cpus: the arguments of `engines.on_ray`; `cpus` also limits processes.
         retries: how often a failed run is repeated.
         report: called with one line of text per run.
 
     Raises:
-        UnsupportedFormat: if another sweep uses the folder, or Ray lacks the resources.
+        UnsupportedFormat: if another sweep uses the folder, or as `engines.on_ray` does.
+        MissingPackage, ConnectionError: as `engines.on_ray` does.
         CheckpointError: if the results in the folder are damaged.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -120,7 +123,7 @@ def sweep_in(
 def run_sweep(
     trials: Sequence[Trial], folder: Path, run: Run, stop: Stop, retries: int = RETRIES, report: Report = lambda _: None
 ) -> list[Record | None]:
-    """Run the trials that are not finished; return the records of all in order, None for interrupted ones.
+    """Run the trials that are not finished; return the record of each trial, None if it has none yet.
 
     A failed trial is repeated after the others, at most `retries` times.
     """
@@ -170,7 +173,7 @@ def _line(trial: Trial, answer: JobResult) -> str:
 
 
 def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[dict[str, Any]]:
-    """Return one row per cell: how its runs ended, and mean, minimum and maximum accuracy of the evaluated ones."""
+    """Return one row per task, network and setting: ends of runs; mean, minimum and maximum accuracy over seeds."""
     cells: dict[tuple[str, str, str], list[Record | None]] = {}
     for trial, record in zip(trials, records, strict=True):
         cells.setdefault((trial.task, trial.network, trial.setting), []).append(record)
@@ -196,7 +199,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def table(cells: list[dict[str, Any]]) -> Table:
-    """Return a table of means over seeds, with minimum and maximum, one row per length."""
+    """Format the rows of `summary` as a table of means, minima and maxima, one line per length."""
     names = ("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
     rows = Table(*(Column(name, overflow="fold") for name in names))
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Writers of training records to trackers: TensorBoard, Weights & Biases."""
+"""Write the records of training to experiment trackers: TensorBoard, Weights & Biases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fsa2lrnn.training.settings import Settings
 
 WRITERS = ("tensorboard", "wandb")
 _MEASURED = ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second")
-_ID = "wandb-id.txt"  # the tracker's id of the run, with which a resumed run continues there
+_ID = "wandb-id.txt"  # the file with the tracker's id of the run, under which a resumed run continues
 
 Write = Callable[[dict[str, Any]], None]
 
 
 def check_writers(names: Collection[str]) -> None:
-    """Raise `UnsupportedFormat` for a name that is not in `WRITERS`, `MissingPackage` for one not installed."""
+    """Raise `UnsupportedFormat` unless `names` is a list of `WRITERS`, `MissingPackage` for one not installed."""
     if isinstance(names, str) or set(names) - set(WRITERS):
         raise UnsupportedFormat(f"write_to = {names!r}: give a list with any of {', '.join(WRITERS)}")
     if "tensorboard" in names:
@@ -34,7 +34,7 @@ def check_writers(names: Collection[str]) -> None:
 
 @contextmanager
 def record_writers(names: Collection[str], settings: Settings, folder: Path, resume: bool) -> Iterator[Write]:
-    """Return a function that writes a record to each of `names`, of `WRITERS`, which are closed at the end."""
+    """Open the trackers `names`, of `WRITERS`, and return a function that writes a record to each; close them after."""
     with ExitStack() as held:
         of_kind = {"tensorboard": _tensorboard, "wandb": _wandb}
         writers = [held.enter_context(of_kind[name](settings, folder, resume)) for name in names]
@@ -66,9 +66,10 @@ def _tensorboard(_settings: Settings, folder: Path, _resume: bool) -> Iterator[W
 
 @contextmanager
 def _wandb(settings: Settings, folder: Path, resume: bool) -> Iterator[Write]:
-    """Yield a writer to a separate W&B run, also if several runs are trained in parallel.
+    """Open a W&B run of its own, also if several runs are trained in parallel, and return its writer.
 
-    The variables WANDB_MODE, WANDB_PROJECT and WANDB_ENTITY give the destination; "offline" writes to the folder.
+    The environment variables WANDB_MODE, WANDB_PROJECT and WANDB_ENTITY set the destination; the mode "offline" writes
+    to the folder.
     """
     wandb, path = require("wandb", "wandb", "wandb=True"), folder / _ID
     if not (resume and path.exists()):

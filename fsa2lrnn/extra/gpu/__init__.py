@@ -1,1 +1,1 @@
-"""Scans on a GPU, in Triton."""
+"""Compute the scan of a linear recurrence and its gradient on one GPU, by Triton kernels."""

@@ -48,7 +48,10 @@ def forward(
     tokens, A, v, x0, ends, x, T, H, size, n_chunks,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write x (B,T,H,b). Programs (B·H, n_chunks); chunk c > 0 starts from ends[:, c − 1], of (B,n_chunks−1,H,b)."""
+    """Write the states x (B,T,H,b) of the scan.
+
+    Program (n·H + h, c) computes chunk c of word n and head h, from x0[n, h], or if c > 0 from ends[n, c − 1, h].
+    """
     n, h, chunk = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)
     first = chunk * size
     last = tl.minimum(first + size, T)
@@ -60,6 +63,7 @@ def forward(
     state = tl.load(x0 + (n * H + h) * b + i, mask=_entries(i, b, chunk == 0), other=0.0).to(STATE)
     state += tl.load(ends + before * b + i, mask=_entries(i, b, chunk > 0), other=0.0).to(STATE)
     for step in tl.range(0, last - first, 2, num_stages=STAGES):
+        # The first of two steps reads A_k straight, the second transposed: no data moves between registers.
         t = first + step
         row = _row(tokens, n * T + t, t < last) * H + h
         A_k = tl.load(A + row * b * b + straight, mask=tile, other=0.0).to(STATE)
@@ -79,9 +83,10 @@ def backward(
     tokens, A, x0, x, dx, ends, dA, g, dx0, T, H, size, n_chunks,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Write g (B,T,H,b), which is dv, and dx0 (B,H,b), and dA (B,T,H,b,b) unless it is None.
+    """Write the gradients g = dv (B,T,H,b), dx0 (B,H,b) and, unless it is None, dA (B,T,H,b,b) of the scan.
 
-    Programs (B·H, n_chunks); chunks count from the word's end, and chunk c > 0 starts from ends[:, c − 1].
+    Program (n·H + h, c) computes chunk c of word n and head h; chunks count from the word's end, and chunk c > 0 starts
+    from ends[n, c − 1, h].
     """
     n, h, chunk = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)
     first = (n_chunks - 1 - chunk) * size
@@ -95,6 +100,7 @@ def backward(
     carried = tl.load(ends + after * b + i, mask=_entries(i, b, chunk > 0), other=0.0).to(STATE)
     half_way = carried
     for step in tl.range(0, last - first, 2, num_stages=STAGES):
+        # As in `forward`, the first of two steps reads A_k straight and the second transposed.
         t = last - 1 - step
         place = (n * T + t) * H + h
         row = _row(tokens, n * T + t, t >= first) * H + h
@@ -128,8 +134,8 @@ def compose(
 ):  # fmt: skip
     """Write the map z ↦ M z + q of each chunk but the last: products (B,n_chunks−1,H,b,b), offsets (B,n_chunks−1,H,b).
 
-    A step is z ↦ A_k z + v_k with u = v, or if REVERSED z ↦ A_kᵀ (z + ∂L/∂x_k) with u = ∂L/∂x, chunks and steps
-    counting from the word's end. Programs (B·H, n_chunks − 1).
+    A step is z ↦ A_k z + v_k with u = v. If REVERSED, it is z ↦ A_kᵀ (z + ∂L/∂x_k) with u = ∂L/∂x, and chunks and
+    steps count from the word's end. Program (n·H + h, c) computes chunk c of word n and head h.
     """
     n, h, chunk = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)
     first = (n_chunks - 1 - chunk) * size if REVERSED else chunk * size
@@ -164,10 +170,10 @@ def collect(
     order, bounds, g, x0, x, dA, dv, T, H, N, n_shares,
     b: tl.constexpr, P: tl.constexpr, STATE: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
-    """Sum g_k x_{k-1}ᵀ and g_k over the steps that read a row of the tables, one share of the steps per program.
+    """Write the sums of g_k x_{k-1}ᵀ and g_k over the steps that read a row of the tables, in shares of these steps.
 
-    `order` has the steps n·T + t sorted by the row they read; those of row r start at bounds[r]. Writes dA
-    (n_shares,N,H,b,b) and dv (n_shares,N,H,b). Programs (N·H, n_shares).
+    `order` has the steps n·T + t sorted by the row they read; those of row r start at bounds[r]. The results are dA
+    (n_shares,N,H,b,b) and dv (n_shares,N,H,b). Program (r·H + h, s) computes share s of row r and head h.
     """
     r, h, share = (tl.program_id(0) // H).to(tl.int64), tl.program_id(0) % H, tl.program_id(1)
     i = tl.arange(0, P)

@@ -1,8 +1,9 @@
-"""Scans on a GPU, in Triton: one pass over A in each direction, states in registers, one program per word and head.
+"""The scan x_k = A_k x_{k-1} + v_k and its gradient on a GPU, as torch functions that launch the kernels of `kernels`.
 
-Where words and heads are too few to occupy the device, time is split into chunks, in three launches: every chunk
-composes its letters into one affine map, a state is passed from chunk to chunk, and every chunk runs from its first
-state. The backward pass does the same from the end.
+One program per word and head reads A once in each direction and keeps the state in registers. If words and heads are
+too few to occupy the device, time is split into chunks, in three launches: every chunk composes its steps into one
+affine map, a state is passed from chunk to chunk, and every chunk runs from its first state. The backward pass does the
+same from the end.
 
 The gradient of a table is a sum over all steps that read a row. No two programs add to the same address: the steps are
 sorted by row, each program sums a share of the steps of one row in order, and the shares are summed last. So the same
@@ -28,36 +29,39 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
-WIDEST = 64  # blocks that fit in a program's registers
-WIDEST_SPLIT = 16  # blocks whose products do too
+WIDEST = 64  # the largest block size that fits in a program's registers
+WIDEST_SPLIT = 16  # the largest block size of which products fit too
 
-_FULL = 1024  # programs that fill a chip
-_SHORTEST = 64  # steps of a chunk
-_WORTH_SPLITTING = 4  # chunks; composing takes a second pass over A, and the carry waits
-_SHARE = 32  # steps that a program adds up, where there are so many
+_FULL = 1024  # programs that fill a GPU
+_SHORTEST = 64  # the fewest steps of a chunk
+_WORTH_SPLITTING = 4  # the fewest chunks; composing takes a second pass over A, and carrying the state takes time
+_SHARE = 32  # the fewest steps that a program adds up, if there are so many
 
 
 def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """Return the states x_k = A_k x_{k-1} + v_k on a GPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    Differentiable once. The inputs may differ in dtype: the states have the widest one.
+    The result is differentiable once. If the inputs differ in dtype, the states have the promoted dtype.
 
     Raises:
         UnsupportedFormat: for a device, dtype or block size that the kernels do not support.
-        MissingPackage: without Triton.
+        MissingPackage: if Triton is not installed.
     """
     check(A, v, x0)
     return _GpuScan.apply(None, A, v, x0)  # type: ignore[no-any-return]
 
 
 def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Return the states of `dense`, A_k and v_k indexed by token: (B,T), (N,H,b,b), (N,H,b), (B,H,b) -> (B,T,H,b)."""
+    """Return the states of `dense` for tables indexed by tokens (B,T): A (N,H,b,b), v (N,H,b), x0 (B,H,b) -> (B,T,H,b).
+
+    Raises the errors of `dense`. On a GPU, a token outside 0..N−1 fails an asynchronous assertion of torch.
+    """
     check(A, v, x0)
     return _GpuScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
 
 
 def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
-    """Raise `UnsupportedFormat` or `MissingPackage` unless the kernels support these tensors."""
+    """Raise `UnsupportedFormat` unless the kernels support these tensors, `MissingPackage` without Triton."""
     tensors = {"A": A, "v": v, "x0": x0}
     if not is_installed("triton"):
         raise missing("triton", "gpu", 'method="triton"', 'choose method="chunked"')
@@ -85,10 +89,9 @@ def is_interpreted() -> bool:
 
 
 def takes(dtype: torch.dtype, batch: int, length: int, heads: int, b: int) -> bool:
-    """Return whether the kernels are faster on a GPU than the other methods.
+    """Return whether the automatic choice of a method on a GPU is these kernels, for inputs of these sizes.
 
-    They are not for blocks that are too wide, nor where long words must be split into chunks whose products are too
-    wide.
+    It is not for blocks that are too wide, nor if time must be split and the products of blocks are too wide.
 
     >>> takes(torch.float32, 1, 4096, 1, 16), takes(torch.float32, 1, 4096, 1, 17), takes(torch.float32, 1, 40, 1, 17)
     (True, False, True)
@@ -108,7 +111,7 @@ class _Shape(NamedTuple):
 
     @property
     def constants(self) -> dict[str, Any]:
-        """The constants of the kernels that depend on the block size and the dtype only."""
+        """The compile-time constants of the kernels, which depend on the block size and the dtype only."""
         import triton.language as tl
 
         P = _power_of_two(self.b)
@@ -208,7 +211,7 @@ def _carried(tokens: Tensor | None, A: Tensor, u: Tensor, start: Tensor, shape: 
 
 
 def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) -> tuple[Tensor, Tensor]:
-    """Return the gradients of the tables, (N,H,b,b) and (N,H,b), from those of the steps."""
+    """Return the gradients of the tables, (N,H,b,b) and (N,H,b), from the gradients g (B,T,H,b) of the steps."""
     batch, length, heads, b = x.shape
     if not x.numel():
         return g.new_zeros(n_rows, heads, b, b), g.new_zeros(n_rows, heads, b)
@@ -222,7 +225,7 @@ def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) ->
 
 
 def _launch(name: str, shape: _Shape, columns: int, *arguments: Any, **constants: Any) -> None:
-    """Run a kernel as batch·heads programs in each of `columns`."""
+    """Launch the kernel `name` on a grid of batch·heads × `columns` programs."""
     P = _power_of_two(shape.b)
     entries = P**3 if name == "compose" else P**2  # that a program works on at once
     grid = shape.batch * shape.heads, columns
@@ -246,7 +249,7 @@ def _shape(x: Tensor, state: torch.dtype) -> _Shape:
 
 
 def _n_chunks(batch: int, length: int, heads: int) -> int:
-    """Return the number of chunks into which time is split.
+    """Return the number of chunks into which the steps of a word are split.
 
     >>> _n_chunks(128, 500, 8), _n_chunks(8, 4096, 8), _n_chunks(1, 65_536, 8)
     (1, 16, 128)

@@ -1,8 +1,8 @@
-"""External layers: automata written into whole models of other packages, run and proved on the external code.
+"""Write automata into whole models of other packages, and prove these models on the code of their packages.
 
-A layer is one file, which declares what it executes, and an entry in `LAYERS`. `export.export` writes a folder,
-`folder.load` loads it as any user of its package would, and `proof.prove` enumerates the states of the model's
-one-token step until no new state appears.
+An external layer is one file, which describes what the layer executes, and an entry in `LAYERS`. `export.export` writes
+a folder, `folder.load` loads it as any user of its package would, and `proof.prove` enumerates the states of the
+model's one-token step until no new state appears.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ LAYERS = {
     "kimi-linear": "kimi_linear",
     "slstm": "slstm",
     "delta-product": "delta_product",
-}  # a file each
+}  # the names of layers and of their files
 
 
 def layer_file(name: str) -> Any:
-    """Return the module of a layer: `LAYER`, its declaration, `CODE`, the interface to run it, `plan` and `build`.
+    """Return the module of the external layer `name`; raise `UnsupportedFormat` for a name that is not in `LAYERS`.
 
-    If no whole model of the layer runs on a CPU, `CODE` is None, and plans have `closed` instead of `build`.
-
-    Raises `UnsupportedFormat` for other names.
+    It defines `LAYER` (the declaration), `CODE` (the interface to run models), `plan` and `build`. If no whole model of
+    the layer runs on a CPU, `CODE` is None, and plans have a method `closed` in place of `build`.
 
     >>> layer_file("olmo-hybrid").LAYER.name
     'olmo-hybrid'

@@ -1,6 +1,7 @@
-"""Words that every network of a kind confuses: stacks of input-independent layers (T55), one layer of attention (T56).
+"""Find words after which every network of a kind is in the same state, for refusals.
 
-For these kinds the words that all networks confuse are known, so a machine is realised if and only if it confuses them.
+The kinds are stacks of input-independent layers (T55) and one layer of attention (T56). For these all such words are
+known, so some network computes a machine if and only if the machine does not separate them.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.families.verdicts import CertifiedAnswer, certificate_header
 
 MAX_PROFILES = 200_000
-"""The bound on the profiles of words (T56) that are compared, which are exponentially many in the letters."""
+"""The most profiles of words (T56) that are compared; their number is exponential in the number of letters."""
 
 _Word = tuple[int, ...]
 _Confusion = tuple[tuple[_Word, ...], int, int]  # the words of a certificate, and two states of the machine
-_Profile = tuple[_Word, _Word, int]  # letters by first and by last occurrence before the last letter, and that
+_Profile = tuple[_Word, _Word, int]  # the last letter, after the letters before it by first and by last occurrence
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class ConfusedWords(CertifiedAnswer):
     """A certificate that no network of a kind computes the machine.
 
     Args:
-        words: in the forms that T55 and T56 name.
-        separator: a word that separates the two states to which they lead.
+        words: the words of T55 or T56 that the networks confuse.
+        separator: a word after which the outputs of the machine differ in the two states that the words reach.
     """
 
     answer: ClassVar[str] = "no"
@@ -42,7 +43,7 @@ class ConfusedWords(CertifiedAnswer):
     separator: _Word
 
     def explain(self) -> str:
-        """Return a sentence that names the words."""
+        """Return a sentence that names the confused words."""
         alphabet = self.machine.alphabet
         u, w, *rest = (f'"{symbols.word_text([alphabet[a] for a in word], alphabet)}"' for word in self.words)
         if self.family == "lti-stack":
@@ -57,7 +58,7 @@ class ConfusedWords(CertifiedAnswer):
 
 
 def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
-    """Return words that every network of the kind confuses and the machine does not, or None if there are none.
+    """Return words that every network of a kind confuses and the machine separates, or None if no such words exist.
 
     Args:
         kind: "lti-stack" (S4: any matrix, the same for all letters) or "lti-diagonalisable-stack" (S5, LRU), with
@@ -87,7 +88,7 @@ def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
 
 
 def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
-    """Return u, e and x with p = start·u = p·e, q = p·x = q·e ≠ p, |x| a multiple of |e| (T55)."""
+    """Return words u, e, x and states p ≠ q with p = start·u = p·e and q = p·x = q·e, |x| a multiple of |e| (T55)."""
     n = delta.shape[1]
     ways = [_paths(delta, p) for p in range(n)]
     successors = (delta[:, :, None] * n + delta[:, None, :]).reshape(len(delta), n * n).T
@@ -106,12 +107,12 @@ def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
 
 
 def _paths(delta: np.ndarray, start: int) -> dict[int, _Word]:
-    """Return a shortest word from a state to each that it reaches."""
+    """Return a shortest word from `start` to each reachable state."""
     return {q: word for (q, _), word in _timed_paths(delta, start, 1).items()}
 
 
 def _timed_paths(delta: np.ndarray, start: int, modulus: int) -> dict[tuple[int, int], _Word]:
-    """Return a shortest word from a state to each state and length modulo a number that occur together."""
+    """Return a shortest word from `start` for each pair of a state and a word length modulo `modulus` that occurs."""
     paths = dict[tuple[int, int], _Word]({(start, 0): ()})
     queue = [(start, 0)]
     for p, length in queue:  # grows
@@ -137,9 +138,9 @@ def _loop(delta: np.ndarray, p: int, q: int, of_pair: np.ndarray) -> _Word | Non
 
 
 def _of_diagonal_stack(delta: np.ndarray, start: int) -> _Confusion | None:
-    """Return w, w' and y that end alike, with start·w = p ≠ q = start·w' = q·y (T55).
+    """Return words w, w', y with the same last letters and states start·w = p ≠ q = start·w' = q·y (T55).
 
-    Their lengths differ by a multiple of |y|, or by 0 if y is empty.
+    The lengths of w and w' differ by a multiple of |y|, or by 0 if y is empty.
     """
     rows: list[list[int]] = []  # the state after all words of each length that end in a letter
     state = start
@@ -158,7 +159,7 @@ def _of_diagonal_stack(delta: np.ndarray, start: int) -> _Confusion | None:
     first = rows.index(row)
     if first == 0:
         return None
-    # Row first − 1 is not that of one period later, from which on rows recur.
+    # Rows recur from row `first` on, so row first − 1 differs from the row one period later.
     p, q = rows[first - 1], rows[-1]
     period = len(rows) - first
     a = next(a for a in range(len(row)) if p[a] != q[a])
@@ -167,7 +168,7 @@ def _of_diagonal_stack(delta: np.ndarray, start: int) -> _Confusion | None:
 
 
 def _of_attention(delta: np.ndarray, start: int) -> _Confusion | None:
-    """Return two words of equal profile, and the states to which they lead."""
+    """Return two words of equal profile that reach different states, and these states (T56), or None."""
     states = dict[_Profile, tuple[int, _Word]]()
     queue = deque[tuple[_Profile, int, _Word]](_longer(delta, ((), (), -1), start, ()))
     while queue:

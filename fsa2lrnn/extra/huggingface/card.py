@@ -1,4 +1,4 @@
-"""The model card of an exported folder: what was compiled, what is proved, how to check the proof."""
+"""Write the model card of an exported folder: what was compiled, what is proved, how to check the proof."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsa2lrnn.verdicts import Proved
 
 
 def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
-    """Return the README.md of a folder in Markdown."""
+    """Return the model card, in Markdown, of a plan written into a layer and proved by `verdict`."""
     machine, file = plan.machine, layer_file(layer)
     use, model = "", layer
     if isinstance(file.CODE, HuggingFace):

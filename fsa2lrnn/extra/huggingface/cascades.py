@@ -1,13 +1,13 @@
-"""A machine as a cascade through the layers of a model, with components that are registers or move by transpositions.
+"""Plan a machine as a cascade through the layers of a model, whose components are registers or move by transpositions.
 
 At each letter, component i moves by a map that the letter and the previous states of the components below determine.
 Therefore a layer of components is followed by a layer that holds their states one letter ago; its units read these
 states and the letter, and write the symbols that the next components follow. By Krohn & Rhodes every machine without
-groups is a cascade of registers; where a layer has reflections, `counters` makes transpositions of other groups too.
+groups is a cascade of registers; if a layer has reflections, `counters` makes transpositions of other groups too.
 
-Where the norm of the stream depends on its content, the values of later layers are not exact. In these layers each
-reset writes a register anew, and between resets the register is unchanged, which does not round. At the first letter
-the components before show zero, so that units recognise it and write every register.
+If the norm of the stream depends on its content, the values of later layers are not exact. There each reset writes a
+register anew, and between resets the register does not change, so that errors do not accumulate. At the first letter
+the earlier components show zero, by which units recognise it and write every register.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from fsa2lrnn.extra.huggingface.transpositions import transposition_heads
 
 
 def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
-    """Return a plan with two layers per layer of the cascade except the last, or None if no such cascade is found.
+    """Return a plan that runs a machine as a cascade, or None if no cascade of supported components is found.
 
-    Raises `BudgetExceeded` if a layer would need more than `MAX_UNITS` units.
+    Each layer of the cascade but the last takes two layers of the model. Raises `BudgetExceeded` if a layer would need
+    more than `MAX_UNITS` units.
 
     >>> from fsa2lrnn.automata import zoo
     >>> cascaded(zoo.dyck(1, 2).minimise(), has_reflections=False).how
@@ -68,7 +69,7 @@ def _cascades(machine: MooreMachine, has_reflections: bool) -> list[Cascade]:
     return sorted(cascades, key=lambda cascade: (cascade.n_layers, len(cascade.states)))
 
 
-MAX_UNITS = 4_000  # of one layer
+MAX_UNITS = 4_000  # the most units of one layer
 Maps = tuple[tuple[int, ...], ...]  # the map of each component of a layer
 
 
@@ -77,7 +78,7 @@ class _Stages:
     cascade: Cascade
 
     def plan(self) -> StagePlan:
-        """Return the plan. Raises `BudgetExceeded` if a layer would need too many units."""
+        """Return the plan of the cascade; raise `BudgetExceeded` if a layer would need more than `MAX_UNITS` units."""
         cascade, stages, n_orbits = self.cascade, list[Stage](), 0
         orbits_of = dict[int, range]()  # the orbits of each component
         before = dict[int, int]()  # the orbit of a cascade's layer one letter ago
@@ -128,7 +129,7 @@ class _Stages:
         read = {j for i in inside for j in cascade.components[i].reads}
         layers = [layer for layer, inside_layer in enumerate(members) if read & set(inside_layer)]
         kinds, kind_of = dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
-        # States that agree in these layers choose the same maps: the first of each kind stands for all, in their order.
+        # States that agree in these layers choose the same maps, so the first state of each class represents it.
         columns = [i for layer in layers for i in members[layer]]
         firsts = np.sort(np.unique(cascade.states[self._after][:, columns], axis=0, return_index=True)[1])
         _check_size(len(firsts))
@@ -176,10 +177,10 @@ class _Stages:
 
 
 def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbit, ...]:
-    """Return heads for a component whose map number a is that of symbol a.
+    """Return the heads of a component, `maps` (n_symbols, n) holding the map of its states for each symbol.
 
-    Mark number q of a register is state q. In the first layer the start of a register is the initial zero of S; in
-    later layers a symbol has always been written.
+    Mark number q of a register is state q. In the first layer S = 0 represents the start of a register; in later layers
+    a symbol has always been written.
     """
     if not is_register(component):
         return transposition_heads(maps, component.start)

@@ -1,4 +1,4 @@
-"""The choice of a construction for gated delta layers: one head, heads in parallel, or a stack of layers."""
+"""Choose a construction of a machine by gated delta layers: one head, heads in parallel, or a stack of layers."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from fsa2lrnn.extra.huggingface.plan import MAX_STATES, Orbit, StagePlan, side_b
 from fsa2lrnn.extra.huggingface.reflections import reflections
 from fsa2lrnn.extra.huggingface.registers import MAX_WINDOW, register, two_stages, windowed
 
-_MAX_HEADS = 8  # side by side
-_CONGRUENCES = 300
+_MAX_HEADS = 8  # the most heads in parallel
+_CONGRUENCES = 300  # the most congruences whose quotients are tried as heads
 
 
 def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = MAX_WINDOW) -> StagePlan:
-    """Return a plan for the machine, minimised first.
+    """Return a plan of gated delta layers that implements the minimal machine.
 
     Args:
+        machine: any machine; it is minimised first.
         has_reflections: whether β reaches 2 in the layer.
-        longest_lag: the number of previous letters that a layer reads.
+        longest_lag: the number of previous letters that the convolution of a layer reads.
 
     Raises:
         NotExpressible: if no stack of the constructions is found. This does not prove that none exists.

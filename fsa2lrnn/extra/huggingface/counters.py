@@ -1,11 +1,10 @@
-"""Covers by which the components of a cascade move by transpositions, with counters modulo 2ᵏ.
+"""Replace the components of a cascade by covers that move by transpositions, with counters modulo 2ᵏ.
 
-A letter that rotates three points is not a symmetric transition: the period of such a transition, when repeated, is 1
-or
-2. With a counter it can be one. Let the permutation a add δ_a to a counter p modulo N = 2ᵏ, and let y = c(p)·x for some
-   permutations c(0) = 1, c(1) … c(N − 1). Then y moves by c(p + δ_a)·a·c(p)⁻¹, which may be a transposition or the
-   identity although a is not. A rotation of three points needs N = 2 and c(1) = (1 2), for example, one of five points
-   N = 4. Pairs (p, y) are a cover of the component, and the bits of p are components of two states.
+A symmetric transition, repeated, has period 1 or 2, so no such transition rotates three points. A counter makes it
+possible. Let the permutation a add δ_a to a counter p modulo N = 2ᵏ, and let y = c(p)·x for some permutations c(0) = 1,
+c(1) … c(N − 1). Then y moves by c(p + δ_a)·a·c(p)⁻¹, which may be a transposition or the identity although a is not.
+For example, a rotation of three points needs N = 2 and c(1) = (1 2), one of five points N = 4. The pairs (p, y) are a
+cover of the component, and the bits of p are components of two states.
 
 If no such c is found, a solvable group is split along normal subgroups of prime index: g = rʲ·n with n in the subgroup,
 on which a letter acts from the left, by an element that depends on j. The remaining groups are cyclic of prime order,
@@ -27,11 +26,11 @@ from fsa2lrnn.decomposition.refine import component_maps, refine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions, two_sides
 
-MAX_POINTS = 24  # of a component
+MAX_POINTS = 24  # the most states of a component
 _MODULI = (2, 4, 8, 16, 32)
-_MAX_ADDITIONS = 40_000  # choices of what letters add to a counter
-_MAX_TRIED = 3_000  # values of c that are tried for one component
-_TRIED_EACH = 5  # of these, for one choice of what letters add: so many times N and the number of points
+_MAX_ADDITIONS = 40_000  # the most choices of the numbers that letters add to a counter
+_MAX_TRIED = 3_000  # the most partial values of c that are tried for one component
+_TRIED_EACH = 5  # times N and the number of points: the most that are tried for one choice of the added numbers
 
 Permutation = tuple[int, ...]
 
@@ -42,9 +41,9 @@ def is_register(component: Component) -> bool:
 
 
 def with_transpositions(cascade: Cascade) -> Cascade | None:
-    """Return a cascade of the same machine whose components are registers or move by transpositions, if one is found.
+    """Return a cascade of the same machine whose components are registers or move by transpositions, or None.
 
-    The result is None if none is found.
+    The result is None if the search finds no such cascade.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.decomposition.search import decompose
@@ -70,16 +69,17 @@ def _is_held(component: Component) -> bool:
 
 
 def counter_cover(maps: np.ndarray, start: int) -> Cover | None:
-    """Return pairs (p, y) as a cover of a machine of permutations and constants, int (L, n); None if none is found.
+    """Return a cover by pairs (p, y) of a component whose maps, int (L, n), are permutations and constants, or None.
 
-    The bits of p are the first coordinates, the lowest bit first, and y is the last.
+    The bits of p are the first coordinates, the lowest bit first, and y is the last. The result is None for other maps,
+    for more than `MAX_POINTS` states, or if the search finds no c.
     """
     n, identity = maps.shape[1], tuple(range(maps.shape[1]))
     rows = [tuple(row) for row in maps.tolist()]
     permutations = [row for row in rows if row != identity and len(set(row)) > 1]
     if n > MAX_POINTS or any(len(set(row)) < n for row in permutations):
         return None
-    # The inverse of a letter takes the same steps back, and so needs none of its own.
+    # The inverse of a letter takes the same steps in the opposite direction, so it needs no condition of its own.
     chosen = [a for j, a in enumerate(permutations) if _inverse(a) not in permutations[:j]]
     search = _Search(chosen, start, [row[0] for row in rows if len(set(row)) == 1])
     for modulus in _MODULI:
@@ -94,12 +94,12 @@ def counter_cover(maps: np.ndarray, start: int) -> Cover | None:
 
 
 def _additions(permutations: list[Permutation], modulus: int) -> list[tuple[int, ...]]:
-    """List the numbers that each permutation may add, small ones first; the w-th power of another adds w times as much.
+    """Return the choices of the numbers that the permutations add to the counter, choices of small sum first.
 
-    The first odd number is 1, because p can be multiplied by any odd number. If all were even, half the modulus would
-    be enough.
+    If b is the w-th power of a, b adds w times the number of a. The first odd number is 1, because p can be multiplied
+    by any odd number; if all numbers were even, half the modulus would be enough.
     """
-    known = dict[Permutation, tuple[int, int]]()  # which free permutation each is a power of, and the exponent
+    known = dict[Permutation, tuple[int, int]]()  # permutation -> the number of a free one and the exponent of it
     n_free = 0
     for a in permutations:
         if a in known:
@@ -117,12 +117,12 @@ def _additions(permutations: list[Permutation], modulus: int) -> list[tuple[int,
 
 
 class _Search:
-    """A depth-first search for c. A letter a that adds 1 gives c(p + 1) = t·c(p)·a⁻¹, t a transposition or 1.
+    """A depth-first search for c: a letter a that adds 1 has c(p + 1) = t·c(p)·a⁻¹ with t a transposition or 1.
 
     Args:
-        permutations: those that move by transpositions of y, without the identity.
-        start: the first point.
-        targets: points of resets.
+        permutations: the permutations of the component, without the identity and without inverses of earlier ones.
+        start: the start state.
+        targets: the states to which resets lead.
     """
 
     def __init__(self, permutations: list[Permutation], start: int, targets: list[int]) -> None:
@@ -135,7 +135,7 @@ class _Search:
         self.tried = 0
 
     def find(self, modulus: int, added: tuple[int, ...]) -> list[Permutation] | None:
-        """Return c(0) … c(N − 1) for permutations that add these numbers, one of them 1; None if none is found."""
+        """Return c(0) … c(N − 1) for permutations that add the numbers `added`, one of them 1, or None if not found."""
         back = _inverse(self._permutations[added.index(1)])
         c, limit = [self._steps[0]], self.tried + _TRIED_EACH * modulus * len(back)
 
@@ -172,9 +172,10 @@ class _Search:
         return two_sides(len(c[0]), self._start, pairs, self._targets) is not None
 
     def _length(self, f: Permutation) -> int:
-        """Return the number of transpositions in f if all of them involve the start.
+        """Return the least number of transpositions whose product is f, all with the start if `_is_star`.
 
-        It is the number of points minus that of cycles, plus two for each nontrivial cycle without the start.
+        Without that condition it is the number of points minus the number of cycles of f. The condition adds two for
+        each nontrivial cycle without the start.
         """
         seen, length = set[int](), len(f)
         for q in (self._start, *range(len(f))):
@@ -210,16 +211,16 @@ def _pairs(rows: list[Permutation], start: int, c: list[Permutation], adds: dict
 
 
 def series_cover(maps: np.ndarray, start: int) -> Cover | None:
-    """Return a cover of permutations and constants, int (L, n), by the elements of its group, or None.
+    """Return a cover by the elements of the group that permutations and constants, int (L, n), generate, or None.
 
-    It has one coordinate for each step of a series of normal subgroups of prime index. The result is None if the group
-    is too large, has no such series, or is of prime order.
+    The cover has one coordinate for each step of a series of normal subgroups of prime index. The result is None if the
+    group is too large, has no such series, or is of prime order.
     """
     try:
         elements, _ = regular(maps)
     except (BudgetExceeded, InvalidMachine):
         return None
-    rest = {g: g for g in map(tuple, elements.tolist())}  # what is left of each element: n of g = rʲ·n
+    rest = {g: g for g in map(tuple, elements.tolist())}  # for each element g = rʲ·n the factor n
     subgroup, columns = set(rest), list[list[int]]()
     while len(subgroup) > 1:
         if (smaller := _normal_of_prime_index(subgroup)) is None:
@@ -238,7 +239,8 @@ def series_cover(maps: np.ndarray, start: int) -> Cover | None:
 
 
 def _normal_of_prime_index(group: set[Permutation]) -> set[Permutation] | None:
-    """Return a largest subgroup with all commutators and p-th powers, or None if the commutators generate the group."""
+    """Return a normal subgroup of prime index, or None if none exists because the commutators generate the group."""
+    # A maximal subgroup that contains all commutators and p-th powers is normal and has index p.
     derived = _generated({_compose(_compose(f, g), _inverse(_compose(g, f))) for f in group for g in group})
     index = len(group) // len(derived)
     if index == 1:

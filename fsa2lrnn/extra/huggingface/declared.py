@@ -1,4 +1,4 @@
-"""The declarations of external layers and the interface to their code."""
+"""Define the declarations of external layers, and the interface to the code of their packages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from safetensors.torch import save_file
 
 from fsa2lrnn.extra.huggingface.observed.loading import tensors
 
-WEIGHTS = "model.safetensors"  # the file of most packages
-State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far and may read again
+WEIGHTS = "model.safetensors"  # the weights file of most packages
+State = tuple[torch.Tensor, ...]  # the tensors by which earlier letters influence later outputs
 
 
 @dataclass(frozen=True)
 class ExternalLayer:
-    """An external layer; the docstring of its file describes what its own code executes.
+    """The declaration of an external layer; the docstring of its file describes what the layer's code executes.
 
     Args:
         name: the name of the layer on the command line.
@@ -47,15 +47,15 @@ class Code(Protocol):
         return tensors(folder / WEIGHTS)
 
     def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - most packages read the weights alone
-        """Return all other values that the package's loaders take from a folder, by name, as text."""
+        """Return the values other than weights that the package's loaders read from a folder, by name, as text."""
         return {}
 
     def load(self, folder: Path) -> Any:
-        """Load a model as a user of the package does, in evaluation mode; raise `CheckpointError` for another kind."""
+        """Load a model as a user of the package does, for evaluation; raise `CheckpointError` for another class."""
         ...
 
     def describe(self, model: Any) -> str:
-        """Return the scope of a claim: the class, versions of its packages, calls and positions."""
+        """Return a text on what a proof covers: the model's class, package versions, calls and positions."""
         ...
 
     def versions(self) -> dict[str, str]:
@@ -63,15 +63,15 @@ class Code(Protocol):
         ...
 
     def dtype(self, model: Any) -> str:
-        """Return the dtype of its weights: "float32"."""
+        """Return the dtype of the model's weights as text, such as "float32"."""
         return str(next(model.parameters()).dtype).removeprefix("torch.")
 
     def n_parameters(self, model: Any) -> int:
-        """Return the number of its weights."""
+        """Return the number of parameters of the model."""
         return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Return the output token after each letter, int64 (T,) -> (T,), and the cache after them."""
+        """Return the output token after each letter, int64 (T,) -> (T,), and the cache after the last one."""
         ...
 
     def state(self, model: Any, cache: Any) -> State:
@@ -81,4 +81,4 @@ class Code(Protocol):
     def cache(self, model: Any, state: State) -> Any: ...
 
     def check(self, model: Any) -> None:
-        """Raise `UnsupportedFormat` unless a state determines all later outputs."""
+        """Raise `UnsupportedFormat` unless a state of the model determines all later outputs."""

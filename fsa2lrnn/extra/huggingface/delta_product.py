@@ -1,7 +1,7 @@
-"""DeltaProduct: several delta steps per letter, so that a letter can be any permutation, by exchanges of neighbours.
+"""Plan DeltaProduct layers, whose several delta steps per letter make any permutation, by exchanges of neighbours.
 
-Its published layers run on GPUs only. All claims here are on the published recurrence, run in float32, not on a module:
-a whole model cannot be exported. With one step per letter it is the recurrence of `olmo-hybrid`.
+The published layers run on GPUs only. All claims here are about the published recurrence, run in float32, not about a
+module, and a whole model cannot be exported. With one step per letter it is the recurrence of `olmo-hybrid`.
 
 What one step executes: S ← αS, and then n times S ← S + β_j k_j(v_j − Sᵀk_j)ᵀ; y = Sᵀq. Transition: α·Π(I − β_j k_j
 k_jᵀ) with α in [0, 1], β_j in [0, 2], ‖k_j‖ = 1: with factors enough any rotation. A word starts from S = 0; convolved:
@@ -27,23 +27,23 @@ from fsa2lrnn.extra.huggingface.reflections import roots
 
 LAYER = ExternalLayer("delta-product", tried="the published recurrence in float32, no module")
 CODE = None  # no whole model runs on a CPU
-_MOST_POINTS = 8
-_MOST_STATES = 64
-_CONGRUENCES = 300
-_ORDERS = 200  # of the points that letters permute, in which their words are compared
+_MOST_POINTS = 8  # the most states that words of reflections permute
+_MOST_STATES = 64  # the most states that words of exchanges and erasures move
+_CONGRUENCES = 300  # the most congruences whose quotients are tried
+_ORDERS = 200  # the number of orders of the points that are tried for short words
 
 Factor = tuple[np.ndarray, np.ndarray, float]  # key, value, β
 
 
 @dataclass(frozen=True, eq=False)
 class Product(OneLayerPlan):
-    """Heads with several delta steps per letter, and the machine's outputs for the matrices that they reach.
+    """A plan of one layer of heads with several delta steps per letter.
 
     Args:
         machine: the minimal machine.
-        alphas: of each head and letter, (n_heads, |Σ|).
-        factors: of each head and letter, in their order.
-        how: the construction, in a line.
+        alphas: α of each head and letter, shape (n_heads, |Σ|).
+        factors: `factors[h][a]` are the delta steps of head h at letter a, in order of application.
+        how: a description of the construction, in one line.
     """
 
     machine: MooreMachine
@@ -53,16 +53,16 @@ class Product(OneLayerPlan):
 
     @property
     def n_factors(self) -> int:
-        """The largest number of steps of a letter; letters with fewer have β = 0 in the rest."""
+        """The largest number of delta steps of a letter."""
         return max(len(word) for head in self.factors for word in head)
 
     def start(self) -> tuple[np.ndarray, ...]:
-        """Return the start state: zeros, float32 (d_k, d_v) per head."""
+        """Return the start state S = 0 of each head: float32 (d_k, d_v)."""
         shapes = [next((len(k), len(v)) for word in head for k, v, _ in word) for head in self.factors]
         return tuple(np.zeros(shape, np.float32) for shape in shapes)
 
     def step(self, states: tuple[np.ndarray, ...], a: int) -> tuple[np.ndarray, ...]:
-        """Return the next state by the recurrence in float32, factor by factor."""
+        """Return the states of the heads after letter number a, by the recurrence in float32, factor by factor."""
         following = list[np.ndarray]()
         for S, alphas, head in zip(states, self.alphas, self.factors, strict=True):
             S = np.float32(alphas[a]) * S
@@ -73,20 +73,20 @@ class Product(OneLayerPlan):
         return tuple(following)
 
     def closed(self) -> int:
-        """Return the number of reachable states of the heads, compared bit for bit and enumerated completely.
+        """Return the number of joint states of heads (compared bit for bit) and machine, after enumerating them all.
 
         Raises:
-            NotExpressible: if a state would need two different outputs.
-            BudgetExceeded: beyond `MAX_STATES`.
+            NotExpressible: if one state of the heads would need two different outputs.
+            BudgetExceeded: for more than `MAX_STATES` joint states.
         """
         return outputs_of_states(self.machine, self.start(), self.step, lambda states: b"".join(map(bytes, states)))[1]
 
 
 def plan(machine: MooreMachine) -> Product:
-    """Return one DeltaProduct layer that implements the machine, minimised first.
+    """Return a plan of one DeltaProduct layer that implements the minimal machine.
 
-    If one layer of `olmo-hybrid` suffices, its heads are used. Otherwise each letter is a product of reflections, or of
-    steps that exchange and erase states.
+    If one layer of `olmo-hybrid` suffices, the plan has its heads. Otherwise each letter is a product of reflections,
+    or of steps that exchange and erase states.
 
     Raises:
         NotExpressible: if no construction applies. This does not prove that no such layer exists.
@@ -135,7 +135,7 @@ def _actions(minimal: MooreMachine) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | None:
-    """Return letters as products of exchanges of neighbours, or None if this is impossible."""
+    """Return a plan whose letters are products of exchanges of neighbours or resets, for a quotient; None if not."""
     n, maps, resets = delta.shape[1], list[np.ndarray](), list[bool]()
     for row in delta:
         is_reset = bool((row == row[0]).all())
@@ -173,11 +173,11 @@ def _sinks(minimal: MooreMachine) -> list[int | None]:
 
 
 def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
-    """Return a layer for letters that are one-to-one except into the sink, which is 0, or None for other letters.
+    """Return a plan for letters that are resets or one-to-one except into the sink, or None for other letters.
 
-    C − S represents a state as 64 on two entries of its own; C is the matrix of the start. A letter erases the entries
-    (β = 1) of the states that it leads to the sink. A key of ½ on four entries exchanges two states and changes the
-    sign of their entries; each of the four is changed twice.
+    C − S represents a state as 64 on two entries of its own and the sink as 0; C is the matrix of the start. A letter
+    erases the entries (β = 1) of the states that it leads to the sink. A key of ½ on four entries exchanges two states
+    and changes the sign of their entries; four more steps change the signs back.
     """
     places = {q: i for i, q in enumerate(q for q in range(minimal.n_states) if q != sink)}
     if sink == minimal.start or not 2 <= len(places) <= _MOST_STATES:

@@ -1,4 +1,4 @@
-"""Export of a machine as a folder that `AutoModelForCausalLM` loads, proved before it is published."""
+"""Export a machine as a folder that its package, such as transformers, loads, after a proof of the written model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsa2lrnn.verdicts import Proved
 
 @dataclass(frozen=True, eq=False)
 class ExportResult(Brief):
-    """The exported model, and the proof of the model as loaded from the folder."""
+    """The plan of an exported model, the proof of the model as loaded from its folder, and its number of parameters."""
 
     plan: Any
     verdict: Proved
@@ -29,18 +29,19 @@ class ExportResult(Brief):
 
 
 def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float32") -> ExportResult:
-    """Write the machine as a whole model of a layer, load it as a user would, prove it, and move it to a folder.
+    """Write a machine as a whole external model, load it as a user would, prove it, and move it to a folder.
 
-    `folder` is unchanged until the proof has succeeded.
+    `folder` is unchanged until the proof has succeeded. `dtype` is "float32" or "bfloat16".
 
     Raises:
         NotExpressible: if no stack of the layer can represent the machine, or no construction is known; the message
             says which.
         BudgetExceeded: if the machine is too large for a whole model.
-        UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer cannot distinguish.
+        UnsupportedFormat: for an unknown layer or dtype, a layer without whole models on a CPU, or letters that a
+            tokenizer cannot distinguish.
         CheckpointError: if the folder holds other files, which a package may read instead of those written.
-        MissingPackage: without the package that has the layer.
-        NotExact: if the proof fails on the installed code; then no claim is made.
+        MissingPackage: if the package of the layer is not installed.
+        NotExact: if the proof fails on the installed code.
         OSError: if the folder cannot be written.
     """
     if dtype not in DTYPES:

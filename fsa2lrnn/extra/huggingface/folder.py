@@ -1,4 +1,4 @@
-"""Folders of whole models, loaded by their own packages; `fsa2lrnn.json` records the automaton that they implement.
+"""Save and load folders of whole external models, with `fsa2lrnn.json`, which records the automaton of the model.
 
 A folder may come from an untrusted source. `load` therefore writes the recorded automaton again with the installed code
 and compares the folder with the result: the set of files, every field of every JSON file, the names, shapes and dtypes
@@ -37,10 +37,10 @@ _NOTES = {
     "config.json": {"transformers_version"},
     "generation_config.json": {"transformers_version"},
 }
-# Files that none of the packages reads: those of repositories, and what a killed export leaves.
+# Files that none of the packages reads: those of repositories.
 _UNREAD = ("README.md", "LICENSE", ".gitattributes", ".gitignore", ".git", ".cache")
-_SHOWN = 5  # faults that a message names
-MOST_OTHER_STATES = 12  # of a recorded machine that is not the expected one: planning these takes a second or two
+_SHOWN = 5  # the most faults that a message names
+MOST_OTHER_STATES = 12  # of a recorded machine that is not the expected one: planning it takes a second or two
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,9 +48,9 @@ class ExportedModel:
     """A whole external model, with the automaton from which it was written.
 
     Args:
-        model: in evaluation mode.
-        layer: its name in `released.LAYERS`.
-        machine: minimal; tokens are its letters, followed by `outputs`.
+        model: the model of the package, in evaluation mode.
+        layer: the name of the layer in `fsa2lrnn.extra.huggingface.LAYERS`.
+        machine: the minimal machine; the tokens of the model are its letters, followed by `outputs`.
         outputs: the distinct outputs.
         code: the interface that runs the model.
         digest: SHA-256 of the names and contents of the files that a package reads, at the time of loading.
@@ -67,12 +67,12 @@ class ExportedModel:
 
     @property
     def dtype(self) -> str:
-        """The dtype of the weights: "float32"."""
+        """The dtype of the weights, "float32" or "bfloat16"."""
         return self.code.dtype(self.model)
 
 
 def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
-    """Write the model and `fsa2lrnn.json` with its machine; raise `UnsupportedFormat` for letters without text."""
+    """Write a model and `fsa2lrnn.json` into a folder; raise `UnsupportedFormat` for letters without distinct texts."""
     code = layer_file(layer).CODE
     code.save(model, plan.machine.alphabet, plan.outputs, folder)
     value = {
@@ -87,7 +87,7 @@ def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
 
 
 def described(folder: Path) -> tuple[MooreMachine, str]:
-    """Return the machine and the layer of a folder that `save` wrote; raise `CheckpointError` for others."""
+    """Return the machine and the layer that a folder of `save` records; raise `CheckpointError` for another folder."""
     path = folder / FILE
     try:
         value = parse_json(read_text(path), str(path))
@@ -102,11 +102,11 @@ def described(folder: Path) -> tuple[MooreMachine, str]:
 
 
 def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
-    """Load a folder that `save` wrote, as any user of its package would.
+    """Load the model of a folder as any user of its package would, after comparing the folder with a new export.
 
     Args:
-        folder: written by `save`, or by anyone else.
-        expected: the machine with which the model is to be compared. Writing a machine again can take minutes, so the
+        folder: a folder that `save` wrote, possibly from an untrusted source.
+        expected: the machine with which the model will be compared. Writing a machine again can take minutes, so the
             recorded machine must be equivalent to this one, or have at most `MOST_OTHER_STATES` states.
 
     Raises:
@@ -127,6 +127,7 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
         raise CheckpointError(
             f"{folder}: weights in {names}; float32 and bfloat16, one of them for all, are what gates were chosen for"
         )
+    # Write the recorded machine again, and compare files, fields, weights and settings before the package loads them.
     with TemporaryDirectory() as place:
         reference = Path(place)
         try:
@@ -245,11 +246,13 @@ def _digest(folder: Path) -> str:
 
 @torch.no_grad()
 def run(exported: ExportedModel, tokens: Any, chunk: int = 2_048, cache: Any = None) -> tuple[Any, Any]:
-    """Return the output token after each letter, (T,), and the cache; `chunk` letters per call, 1 for decoding.
+    """Return the output token after each letter, int64 (T,), and the cache after the last letter.
 
     Args:
-        tokens: int64 tensor (T,).
-        cache: the cache of an earlier call, from which to continue.
+        exported: the model.
+        tokens: the letters, int64 tensor (T,).
+        chunk: the number of letters per call of the model; 1 for decoding.
+        cache: the cache of an earlier call from which to continue, None at the start of a word.
     """
     if not len(tokens):
         return tokens, cache

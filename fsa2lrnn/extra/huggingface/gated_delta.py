@@ -1,11 +1,10 @@
-"""Weights of a whole model around gated delta layers: embedding, heads, units, head; everything else is zero.
+"""Write the weights of whole models of gated delta layers: embedding, heads, units, read-out; all others are zero.
 
 Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/constructions.md states where this is exact).
 
-Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish compared with a letter's in float32: RMSNorm
-multiplies by the same power of two in every layer and in every state. So symbols are powers of two in all layers, as
-long as the marks of those before are −1, 0 and 1, and a head of any layer has exactly the matrices of its `Orbit`,
-times √(d_k·d_v).
+Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish compared with a letter's in float32, and RMSNorm
+multiplies by the same power of two in every layer and in every state. If the marks of earlier layers are −1, 0 or 1,
+symbols are therefore powers of two, and a head of any layer has exactly the matrices of its `Orbit`, times √(d_k·d_v).
 """
 
 from __future__ import annotations
@@ -32,16 +31,16 @@ from fsa2lrnn.extra.huggingface.stream import (
     write,
 )
 
-SHOWN = LETTER * 2.0**-18  # a mark or a symbol in the stream
+SHOWN = LETTER * 2.0**-18  # the size of a mark or a symbol in the stream
 _LEAST_SILU = 0.25  # SiLU is above −0.278
 
 
 @dataclass(frozen=True, eq=False)
 class Mixer:
-    """The weights of one layer, before they are arranged for a model; rows are outputs, columns the stream, float64.
+    """The weights of the heads of one layer, float64, before they are arranged for a model with a stream of width H.
 
-    q, k are (n_heads, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v), and
-    taps (n_heads, d_v, w) the convolution of v, whose last tap is the current letter's.
+    Shapes: q and k (n_heads, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v),
+    and taps (n_heads, d_v, w), the convolution of v, whose last tap multiplies the current letter.
     """
 
     q: np.ndarray
@@ -55,20 +54,20 @@ class Mixer:
 
     @property
     def convolution(self) -> np.ndarray:
-        """The taps of q, k and v, one row per entry; q and k read the current letter."""
+        """The taps (n_heads·(2 d_k + d_v), w) of the entries of q, k and v; q and k read the current letter only."""
         d_k, kernel = self.q.shape[1], self.taps.shape[-1]
         now = np.broadcast_to(np.arange(kernel) == kernel - 1, (2 * len(self.q) * d_k, kernel))
         return np.concatenate([now, self.taps.reshape(-1, kernel)])
 
     def write(self, parameters: Mapping[str, torch.Tensor]) -> None:
-        """Write projections, named as the fields, into parameters of a row per entry; `out` has a column per entry."""
+        """Write the weights of the fields named in `parameters` into these two-dimensional tensors."""
         for name, parameter in parameters.items():
             values: np.ndarray = getattr(self, name)
             write(parameter, values.reshape((len(values), -1) if name == "out" else (-1, values.shape[-1])))
 
 
 def sizes(plan: StagePlan) -> tuple[int, int]:
-    """Return d_k and d_v of a layer: powers of 4, so that their square roots are exact."""
+    """Return d_k and d_v of the layers of a plan: powers of 4, so that their square roots are exact."""
     return power_of_four(plan.d_k), power_of_four(plan.d_v)
 
 
@@ -82,7 +81,7 @@ def power_of_four(size: int) -> int:
 
 
 def head_settings(plan: StagePlan) -> dict[str, int]:
-    """Return the settings for the number and the width of the heads of a gated delta layer."""
+    """Return the configuration entries for the number and the widths of the heads of a gated delta layer."""
     d_k, d_v = sizes(plan)
     return {
         "linear_num_key_heads": plan.n_heads,
@@ -103,14 +102,16 @@ def build_layers(
     mixer_name: str = "linear_attn",
     **settings: Any,
 ) -> Any:
-    """Return the whole model with the plan in its first layers; the last one attends to zeros.
+    """Return a whole model with the plan in its first layers and a last layer of attention, whose weights are zero.
 
     Args:
-        kind, prefix, settings: as in `blank_model`; sizes, and which layers attend, are added to the settings.
-        largest_beta: β is so many times a logistic function.
-        write_heads: writes weights into the mixer of a layer.
-        norm: what a norm of the stream stores for a factor of 1.
-        mixer_name: the attribute of a layer with its mixer.
+        kind, prefix, settings: the arguments of `blank_model`; sizes and layer types are added to the settings.
+        plan: the stages; each takes one layer.
+        dtype: the dtype of the weights.
+        largest_beta: the factor of the logistic function in β, 1 or 2.
+        write_heads: a function that writes weights into the mixer of a layer.
+        norm: the value that norms of the stream store for a factor of 1.
+        mixer_name: the attribute of a layer that is its mixer.
     """
     n_stages = len(plan.stages)
     model = blank_model(
@@ -127,6 +128,7 @@ def build_layers(
         max_position_embeddings=2**20,
         **settings,
     )
+    # Each stage is one layer: heads in its mixer, units in its MLP. All other weights stay 0.
     model.model.norm.weight.data.fill_(norm)
     for number, block in zip(range(n_stages), model.model.layers, strict=False):
         layer = getattr(block, mixer_name)
@@ -141,15 +143,15 @@ def build_layers(
 
 
 def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer:
-    """Return the weights of stage `number`, in a layer whose β is `largest_beta`·σ and that convolves `kernel` letters.
+    """Return the weights of the heads of stage `number`, for a layer with β = `largest_beta`·σ and `kernel` taps.
 
-    Raises `NotExpressible` if the plan needs another β.
+    Raises `NotExpressible` if the plan needs a larger β.
     """
     where, stage, (symbols, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
     H, n, (d_k, d_v) = where.width, plan.n_heads, sizes(plan)
     letters, r = slice(0, where.n_letters), math.sqrt(where.width)
     one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
-    written = math.sqrt(d_k * d_v)  # the square of what a head shows is so large that the norm's 1e-5 vanishes
+    written = math.sqrt(d_k * d_v)  # makes the square of a head's output so large that the norm's 1e-5 vanishes
     q, k, v, gate = np.zeros((n, d_k, H)), np.zeros((n, d_k, H)), np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
     alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
     taps = np.zeros((n, d_v, kernel))
@@ -173,7 +175,7 @@ def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer
 
 
 def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return gate and up, (n, H), and down, (H, n), of the MLP after stage `number`.
+    """Return the weights gate and up (n, H) and down (H, n) of the MLP of stage `number`, one row per unit.
 
     SiLU(gate·x)·(up·x) is `FIRES` / 2 for the one unit that fires and exactly 0 for all others.
     """

@@ -1,9 +1,9 @@
-"""Whole models of transformers: folders that `AutoModelForCausalLM` loads, run with caches as transformers makes them.
+"""Save, load and run whole models of transformers, as `AutoModelForCausalLM` does, with the caches of transformers.
 
-The state of such a model consists, for each of its linear layers, of the recurrent state and the window of the
-convolution; of the window, only the letters count that a nonzero tap will read. The weights of attention layers are
-zeros, so that they add zeros to the stream however long their cache is. This includes q and k, because a score that
-overflows makes NaN of the zeros that it weighs.
+The state of such a model has, for each of its linear layers, the recurrent state and the letters in the window of the
+convolution that a nonzero tap will read. The weights of attention layers are zeros, so that they add zeros to the
+stream however long their cache is. This includes q and k, because a score that overflows turns the zeros that it
+weighs into NaN.
 
 A position enters through rotary angles only. At frequencies of at most 1 each position of int64 gives a finite angle,
 so cos and sin are at most 1, queries and keys stay zeros, and no output depends on the position. This includes
@@ -28,8 +28,8 @@ from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import shown
 
-# Attributes of their objects that say where a folder is and who wrote it, a hash of other attributes, and two that
-# hold others, which are compared one by one.
+# Attributes of transformers' objects that are not settings: where a folder is, who wrote it, a hash of other
+# attributes, and two attributes whose contents are compared one by one.
 _NO_SETTINGS = {
     "name_or_path", "_name_or_path", "_commit_hash", "transformers_version", "_original_object_hash", "_tokenizer",
     "init_kwargs",
@@ -41,12 +41,12 @@ class HuggingFace(Code):
     """The interface to one architecture of transformers.
 
     Args:
-        kind: the class of the whole model.
+        kind: the name of the class of the whole model.
         stack: the attribute of the whole model that has `layers`.
         mixer: the attribute of a layer that has a convolution and a state; attention layers may have it too.
-        cache_name: the name of the cache argument of the model.
-        continues_by_pieces: whether a call of more than one token continues from a cache; where it starts anew, letters
-            after the first call are read one by one.
+        cache_name: the name of the model's argument for the cache.
+        continues_by_pieces: whether a call of several tokens continues from a cache. If it does not, letters after the
+            first call are read one by one.
     """
 
     kind: str
@@ -62,13 +62,14 @@ class HuggingFace(Code):
             words.save_pretrained(folder)
 
     def settings(self, folder: Path) -> dict[str, str]:
-        """Return the values that transformers reads from the JSON files: configuration, generation settings, tokenizer.
+        """Return the values that transformers reads from the JSON files of a folder, by name, as text.
 
-        Raises `CheckpointError` if transformers fails on them.
+        They are the configuration, the generation settings and the tokenizer. Raises `CheckpointError` if transformers
+        fails on the files.
         """
         with transformers() as package:
             try:
-                # The tokenizer's rules are those of `tokenizer.json`, as read; the rest is of `tokenizer_config.json`.
+                # The tokenizer's rules come from `tokenizer.json`, its other settings from `tokenizer_config.json`.
                 config = package.AutoConfig.from_pretrained(folder, local_files_only=True)
                 generation = package.GenerationConfig.from_pretrained(folder, local_files_only=True)
                 words = package.AutoTokenizer.from_pretrained(folder, local_files_only=True)

@@ -1,31 +1,30 @@
-"""Which layer in use today can represent a machine: one layer, a stack of layers, not at all, or unknown.
+"""Decide which layers in use today can represent a machine, as one layer or as a stack of layers.
 
 One layer: its recurrence over letters, with one vector per state, exact real arithmetic and any read-out. A stack:
 layers with finitely many reachable states and any function of the letter and of lower layers between them, as in whole
-models, which the extra "huggingface" constructs or refuses. Ranges are closed: 0 and 1 are among the exp(−x), x ≥ 0, as
-in floating point. What is used of theorems:
+models, which the extra "huggingface" constructs or refuses. Ranges are closed: exp(−x), x ≥ 0, includes 0 and 1, as in
+floating point. The decisions use these theorems:
 
-- T3, T54: the letters of a finite machine act on differences of states by matrices of finite order. For symmetric
-  positive semidefinite matrices of norm at most 1 (Mamba's diagonals, α(I − βkkᵀ) with β ≤ 1) these are commuting
-  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]". So it is for KDA,
-  GDN-2 with rates up to 1 and Mamba-3 (T57). A letter of RWKV-7 is a projection as well, and need not commute (T57).
+- T3, T54: the letters of a finite machine act on differences of states by matrices of finite order. Symmetric positive
+  semidefinite matrices of norm at most 1 (Mamba's diagonals, α(I − βkkᵀ) with β ≤ 1) of finite order are commuting
+  projections, so that one layer of each represents the same machines: those of "diagonal[0,1]". The same holds for KDA,
+  GDN-2 with rates up to 1 and Mamba-3 (T57). The letters of RWKV-7 are projections too, but need not commute (T57).
 - T55, T56: which words stacks of S4, S5 and LRU, and one layer of attention, confuse.
-- A gate α in [0, 1] on a factor I − βkkᵀ with β ≤ 2 leaves the matrix symmetric, its eigenvalues in [−1, 1]. Where
-  every letter permutes the states, α is 1, and bounds on the number of factors hold with the gate too.
+- A gate α in [0, 1] on a factor I − βkkᵀ with β ≤ 2 leaves the matrix symmetric, its eigenvalues in [−1, 1]. If every
+  letter permutes the states, α is 1, and bounds on the number of factors hold with the gate too.
 - A matrix of norm at most 1 is a product of factors I − βkkᵀ with β ≤ 2 (its polar decomposition), so that DeltaProduct
-  with enough steps contains KDA and the gated layers. It contains S4: one matrix with bounded powers has norm 1 in
-  suitable coordinates.
-- Heads of one dimension of RWKV-7 have every entry in [−0.45, 1], hence all that diagonal layers in [0, 1] have.
+  with enough steps contains KDA and the gated layers. It contains S4, because one matrix with bounded powers has norm 1
+  in suitable coordinates.
+- Heads of one dimension of RWKV-7 reach every entry in [−0.45, 1], hence all entries of diagonal layers in [0, 1].
 - Stacks of diagonal layers run exactly the machines whose groups are 2-groups, with entries in [−1, 1], or solvable,
   with complex entries (T37): on finitely many states an entry is 0 or a root of unity.
 - SLiCE adds nothing to its state after the first letter. Its dense and sparse matrices are any, its diagonal ones never
   leave zero, and Walsh–Hadamard ones are I + H D_a with one H (T59).
-- Cascades of registers run exactly the aperiodic machines (Krohn and Rhodes), and registers, exchanges and
-  transpositions all machines (docs/constructions.md), in stacks too large to be written at times.
+- Cascades of registers run exactly the aperiodic machines (Krohn and Rhodes). Registers, exchanges and transpositions
+  run all machines (docs/constructions.md), sometimes in stacks too large to be written.
 - Masked hard attention without positions recognises exactly the star-free languages (Yang, Chiang and Angluin 2024).
 
-No layer represents more than one that contains it: answers are carried along `within`, and answers that contradict it
-raise an error.
+A layer represents whatever the layers `within` it represent: answers are carried over, and contradictions raise errors.
 """
 
 from __future__ import annotations
@@ -51,15 +50,15 @@ Answer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True)
 class LayerInUse:
-    """One row of the table of layers, under the layer's common name.
+    """One row of the table of layers in use.
 
     Args:
-        title: the name in tables.
-        external: the name in the extra "huggingface", which decides stacks; None if that extra does not have the layer.
-        within: layers that represent whatever this one represents, one layer or a stack.
-        is_searched_last: whether stacks are searched only if neither the layers within it nor one layer decides: for
-            layers whose search is long and for which no argument proves impossibility.
-        theorem: the theorem by which the layers that contain it do so, "" where it is evident.
+        title: the name in the table.
+        external: the name in `fsa2lrnn.extra.huggingface.LAYERS`, by which stacks are decided; None without one.
+        within: the layers that contain this one: they represent whatever it represents, as one layer or as a stack.
+        is_searched_last: whether stacks are searched only if nothing else implies a "yes": for layers whose search is
+            long and for which no argument proves impossibility.
+        theorem: the theorem that proves the containment in the layers `within`, "" if it is evident.
     """
 
     title: str
@@ -99,11 +98,11 @@ IN_USE = {
     "slice-sparse": LayerInUse("sparse SLiCE"),
     "attention": LayerInUse("attention (masked, hard)"),
 }
-"""The layers of the table, in its order."""
+"""The layers in use by name, in the order of the table."""
 
 
 def external_name(name: str) -> str:
-    """Return the name that the extra "huggingface" has for layers of the table; other names as they are.
+    """Return the name in `fsa2lrnn.extra.huggingface.LAYERS` for a name in `IN_USE`; return other names unchanged.
 
     >>> external_name("kda"), external_name("qwen3-next")
     ('kimi-linear', 'qwen3-next')
@@ -114,14 +113,14 @@ def external_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Decision:
-    """The answers for one row of the table.
+    """The answers on whether one layer, or a stack of layers, represents a machine.
 
     Args:
-        one: for one layer.
-        stack: for a stack of layers.
-        smallest: a sentence on the smallest realisation that is known; "" for none.
-        why: the reason for a "no", or what was tried; "" where a construction says it all.
-        is_planned: whether the extra "huggingface" has the weights of a stack.
+        one: the answer for one layer.
+        stack: the answer for a stack of layers.
+        smallest: a description of the smallest realisation that is known; "" for none.
+        why: the reason for a "no" or "unknown"; "" if there is none to state.
+        is_planned: whether `fsa2lrnn.extra.huggingface` has planned the weights of a stack.
         is_out_of_time: whether the time limit passed before an answer; "unknown" then has no other reason.
         theorem: the theorems of docs/theory.md, or the paper, that a "no" uses.
     """
@@ -140,7 +139,8 @@ class Decision:
 
 
 Stacks = Callable[[MooreMachine, str], tuple[Answer, bool, str]]
-"""From a machine and an external layer: the answer on stacks, whether it is of one layer over letters, and why."""
+"""A function of a machine and an external layer that returns the answer on stacks, whether its plan is one layer
+over letters, and the reason or the construction."""
 
 
 def decide(
@@ -152,13 +152,14 @@ def decide(
     max_seconds: float | Deadline | None = None,
     stored: Mapping[str, Decision] = MappingProxyType({}),
 ) -> dict[str, Decision]:
-    """Return the decision on each layer of `IN_USE`.
+    """Return the decision on each layer of `IN_USE` for a machine.
 
     Args:
-        classification: of the machine; attention's row needs to know whether it is aperiodic.
-        stacks: decides stacks of external layers; without it they are unknown beyond what one layer does.
-        block: bounds on the least size of real blocks.
-        report: is called with the name of each layer before it is decided.
+        machine: any machine; it is minimised first.
+        classification: the classification of the machine, such as whether it is aperiodic.
+        stacks: decides stacks of external layers (`stacks.decide_stack`); None leaves most of them unknown.
+        block: bounds on the least size of real blocks; None for the bounds 1 and n − 1.
+        report: called with the title of each layer before it is decided.
         max_seconds: time limit for all layers, of which each layer may use half of what remains; None for no limit.
         stored: earlier decisions by layer, which are not repeated.
 
@@ -177,6 +178,7 @@ def decide(
         share = deadline.share(0.5)
         with limited(share):
             row = _one_layer(minimal, name, classification, block)
+        # A search of stacks is spared if one layer, or stacks of a contained layer, already represent the machine.
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )
@@ -209,7 +211,7 @@ def decide(
 
 
 def contradictions(rows: dict[str, Decision]) -> list[str]:
-    """Return a sentence for each layer that represents what another that contains it does not."""
+    """Return a sentence for each layer that represents the machine although a layer that contains it does not."""
     return [
         f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
         for inner, outer in _pairs()
@@ -256,12 +258,12 @@ def _joined(row: Decision) -> Decision:
 def _one_layer(
     minimal: MooreMachine, name: str, classification: Classification, block: tuple[int, int] | None
 ) -> Decision:
-    """Return the decision on one layer of a name."""
+    """Return the decision on one layer named `name`; its stacks remain to be decided."""
     try:
         match name:
             case "s4" | "s5":
                 return _of(represent(minimal, name, short_words=False), "T3")
-            case "mamba":  # and those that contain it and are within it
+            case "mamba":  # and the layers that are equivalent to it
                 return _of(represent(minimal, "diagonal[0,1]", short_words=False), "T3")
             case "mamba-negative" | "complex-diagonal":
                 family = "diagonal[-1,1]" if name == "mamba-negative" else "diagonal-complex"
@@ -276,12 +278,12 @@ def _one_layer(
                 if holds is None:
                     return Decision(why="some letters neither permute the states nor clash on two of them")
                 return Decision("yes") if holds else Decision("no", theorem="T59")
-            case "rwkv-7":  # T57: its letters are projections; what diagonal layers have is carried over from Mamba
+            case "rwkv-7":  # T57: its letters are projections; a "yes" is carried over from Mamba
                 verdict = represent(minimal, Family("any", "[0,1]"), short_words=False)
                 return Decision("no", theorem="T57") if verdict.answer == "no" else Decision()
             case "gated-deltanet-negative":
                 verdict = represent(minimal, HouseholderProducts(1), short_words=False)
-                # Bounds on the rank of letters do not hold where a gate may erase all at once.
+                # T36's bounds on the rank of letters do not hold if a gate may erase the whole state.
                 holds = isinstance(verdict, Impossibility) or classification.group.value
                 proof = "T3" if isinstance(verdict, Impossibility) else "T36"
                 return _of(verdict, proof) if verdict.answer != "no" or holds else Decision()
@@ -307,7 +309,7 @@ def _one_layer(
 
 
 def _stack(row: Decision, minimal: MooreMachine, name: str, classification: Classification) -> Decision:
-    """Return the row of a layer with what theorems say of its stacks."""
+    """Return a row with the answer for stacks of the layer `name`, if a theorem gives one."""
     try:
         match name, classification.aperiodic.value:
             case (("s4" | "s5"), _):
@@ -355,7 +357,7 @@ def _stack_of_signs(row: Decision, minimal: MooreMachine, classification: Classi
 
 
 def _of(verdict: Any, theorem: str) -> Decision:
-    """Return the decision that a family's verdict makes, with the size of its witness or the theorem of its "no"."""
+    """Return a family's verdict as a decision, with the size of its witness or the theorem of its "no"."""
     if verdict.answer == "no":
         return Decision("no", theorem=theorem)
     if not isinstance(verdict, CertifiedAnswer):

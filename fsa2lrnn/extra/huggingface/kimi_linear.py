@@ -1,7 +1,7 @@
-"""Kimi Delta Attention, `transformers.models.kimi_linear`: a Gated DeltaNet with a decay for each entry of the key.
+"""Write plans into Kimi Delta Attention, `transformers.models.kimi_linear`, with a decay for each entry of the key.
 
-All decays of a layer are computed from as many numbers as a head has entries, so the width of a head is the number of
-heads.
+All decays of a layer are computed from as many numbers as a head has entries, so a head is at least as wide as the
+number of heads.
 
 What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); log α = −exp(A_log)·log(1
 + exp(W_f W_e x + b)), one an entry of k; S ← diag(α)S, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d)·σ(W_g x)).
@@ -43,7 +43,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _write_heads(layer: Any, weights: Mixer) -> None:
-    """Write heads whose keys and values are filled up with zeros to one width."""
+    """Write the weights of heads into a layer, with keys and values padded by zeros to one width."""
     n, d = len(weights.q), layer.o_proj.weight.shape[1] // len(weights.q)
 
     def filled(values: np.ndarray, axis: int) -> np.ndarray:

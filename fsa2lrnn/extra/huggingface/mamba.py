@@ -1,10 +1,10 @@
-"""Mamba, `transformers.models.mamba`: each channel keeps or forgets, all gates are read after the convolution.
+"""Write plans into Mamba, `transformers.models.mamba`, whose channels each keep or forget a state.
 
 There are two differences from Mamba-2. Δ depends on convolved channels, so some channels hold the current symbols for
 it to read. And no norm follows the state: the size of a head's output is that of its input, a product of five numbers
-of the stream. So each head fills one more coordinate where it shows zero, which makes the stream's norm the same for
-all states, and a unit is the difference of two ramps, which is constant outside an interval and so does not propagate
-errors.
+of the stream. So each head writes one more coordinate if its other outputs are zero, which makes the stream's norm the
+same for all states, and a unit is the difference of two ramps, which is constant outside an interval and so does not
+propagate errors.
 
 What one step executes: x = SiLU(conv4(W_x u)); Δ = softplus(W_Δ W_r x + b), B = W_B x, C = W_C x; h ←
 exp(−Δ∘exp(A_log))∘h + Δ∘x Bᵀ; out = W_o((hC + D∘x)∘SiLU(W_z u)). Transition: diagonal, exp(−Δ∘exp(A_log)) in [0, 1],
@@ -43,14 +43,14 @@ LAYER = ExternalLayer("mamba", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace(
     "MambaForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params", continues_by_pieces=False
 )
-_HELD = SATURATED * UNIT  # h after a write: Δ·B·x with B = 1
+_HELD = SATURATED * UNIT  # the value of h after a write: Δ·B·x with B = 1
 plan = partial(construct, has_reflections=False)
 
 
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `MambaForCausalLM` with two layers per stage.
 
-    Raises `NotExpressible` for a plan whose heads do more than keep one value of 64 or write it anew.
+    Raises `NotExpressible` for a plan whose heads do more than keep or replace a state with at most one entry of 64.
     """
     plan = _completed(plan)
     channels = max(max(2 * len(stage.units), _n_channels(plan, i)) for i, stage in enumerate(plan.stages))

@@ -1,7 +1,7 @@
-"""Mamba-2, `transformers.models.mamba2`: a head keeps or forgets its whole state, and layers have no MLP.
+"""Write plans into Mamba-2, `transformers.models.mamba2`, whose heads each keep or forget their whole state.
 
-So a stage of a plan is two layers: one for the heads, and one for the units, whose state stays 0 and which passes x
-through D.
+Layers have no MLP. So a stage of a plan is two layers: one for the heads, and one for the units, whose state stays 0
+and which passes x through D.
 
 What one step executes: x, B, C = SiLU(conv4(Wu)); Δ = softplus(W_Δ u + b); h ← exp(−Δ·exp(A_log))·h + Δ·x·Bᵀ; out = W_o
 RMSNorm((hC + Dx)·SiLU(W_z u)). Transition: a number a head, exp(−Δ·exp(A_log)) in [0, 1], ends included; writing needs
@@ -43,7 +43,7 @@ plan = partial(construct, has_reflections=False)
 def build(plan: StagePlan, dtype: Any) -> Any:
     """Return `Mamba2ForCausalLM` with two layers per stage.
 
-    Raises `NotExpressible` for a plan whose heads do more than keep their state or write it anew.
+    Raises `NotExpressible` for a plan whose heads do more than keep, replace or forget their state.
     """
     width = layout(plan).width
     most = max(len(stage.units) for stage in plan.stages)
@@ -80,7 +80,7 @@ def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
 
 
 def _write_units(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Write the units of a stage as a gate before D·x, with a state of 0; the norm makes the firing unit a symbol."""
+    """Write the units of a stage as gates of D·x, with the state 0; the norm turns the firing unit into a symbol."""
     where, stage = layout(plan), plan.stages[number]
     n, d, H = mixer.num_heads, mixer.head_dim, where.width
     r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)

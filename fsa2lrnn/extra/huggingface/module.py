@@ -1,4 +1,4 @@
-"""External models as modules for `fsa2lrnn.wrap`, and hence for `falsify`, `extract_learned` and `compare`."""
+"""Adapt external models to `fsa2lrnn.wrap`, and hence to `falsify`, `extract_learned` and `compare`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ Parts = tuple[Tensor, ...]
 
 
 class SteppedModule(nn.Module):
-    """A module from letters, int64 (B, T), to one-hot outputs of the model, (B, T, |Γ|).
+    """A module that maps letters, int64 (B, T), to the one-hot outputs of an external model, float32 (B, T, |Γ|).
 
-    If the model outputs a letter instead of an output, the result is NaN. Words of a batch are read one after the
-    other, by the model's own calls. A state is the state of the model's `Code`, with a flag that is 0 before a word.
+    If the model outputs a letter or a padding token, the result is NaN. Words of a batch are read one after the other,
+    by the model's own calls. A state is the state of the model's `Code`, after a flag that is 0 before a word and 1
+    after a letter.
     """
 
     def __init__(self, exported: ExportedModel) -> None:
@@ -27,16 +28,16 @@ class SteppedModule(nn.Module):
 
     @torch.no_grad()
     def forward(self, tokens: Tensor) -> Tensor:
-        """Return the outputs of whole words: (B, T) -> (B, T, |Γ|)."""
+        """Return the outputs of whole words: int64 (B, T) -> float32 (B, T, |Γ|)."""
         return self._logits(torch.stack([run(self._exported, word)[0] for word in tokens]) if len(tokens) else tokens)
 
     def initial_state(self, batch: int) -> Parts:
-        """Return the start state: the flag and zeros, each (B, …)."""
+        """Return the state before a word: the flag 0, (B,), and zeros in the shapes of the model's state, (B, …)."""
         return torch.zeros(batch), *(torch.zeros(batch, *part.shape) for part in self._like)
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: Parts) -> tuple[Tensor, Parts]:
-        """Return the outputs of one letter: (B,) -> (B, |Γ|)."""
+        """Return the outputs and the state after one letter: int64 (B,) -> float32 (B, |Γ|)."""
         code, model = self._exported.code, self._exported.model
         logits, after = list[Tensor](), list[Parts]()
         for row, token in enumerate(tokens):
@@ -48,6 +49,6 @@ class SteppedModule(nn.Module):
 
     def _logits(self, tokens: Tensor) -> Tensor:
         n, n_outputs = len(self._exported.machine.alphabet), len(self._exported.outputs)
-        is_output = tokens >= n
+        is_output = (tokens >= n) & (tokens < n + n_outputs)
         encoded = nn.functional.one_hot((tokens - n).clamp(0, n_outputs - 1), n_outputs).float()
         return torch.where(is_output[..., None], encoded, torch.nan)

@@ -1,10 +1,9 @@
-"""Representability verdicts for named layers: S4, S4D, S5, LRU, Liquid-S4, RWKV-4, vanilla, and the paper's layer.
+"""Decide whether layers by name represent a machine: S4, S4D, S5, LRU, Liquid-S4, RWKV-4, vanilla, the paper's layer.
 
-Each layer is a special case of a family: it cannot represent what the family cannot. The reverse does not hold
-where the layer is narrower: S4's eigenvalues lie within the unit circle, and a cycle of states needs some on it. So
-a layer gets the answer "yes" only where it is the whole family.
-
-The verdicts concern one layer over letters; representation is defined in docs/theory.md §4: one vector per state.
+Each layer is a special case of a family, so it cannot represent a machine that the family cannot represent. The reverse
+does not hold if the layer is narrower: S4's eigenvalues lie within the unit circle, and a cycle of states needs
+eigenvalues on it. So a layer gets the answer "yes" only if it is the whole family. The verdicts concern one layer over
+letters, with one vector per state (docs/theory.md §4).
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ class NamedLayer:
     """A named layer and the family that contains it.
 
     Attributes:
-        family: the family of which it is a special case (`FAMILIES`); None if it is not a recurrence.
-        is_all: whether it is the whole family, so that the family's "yes" is the layer's.
-        is_shifted: whether it reads each letter together with the one before it.
-        what: a one-line description.
+        family: the name of the family that contains it (`FAMILIES`); None if it is not a recurrence.
+        what: a description in one line.
+        is_all: whether it is the whole family, so that a "yes" for the family holds for the layer.
+        is_shifted: whether it reads each letter together with the previous one.
     """
 
     family: str | None
@@ -62,10 +61,10 @@ NAMED: dict[str, NamedLayer] = {
 
 @dataclass(frozen=True, eq=False)
 class LayerVerdict(Brief):
-    """The verdict of theory on whether a named layer represents a machine.
+    """A verdict on whether a named layer represents a machine.
 
     Attributes:
-        name: of the layer (`NAMED`).
+        name: the name of the layer in `NAMED`.
         answer: `NO`, `YES`, `NOT_EXCLUDED` or `NO_RECURRENCE`.
         why: the reason, in one line.
         verdict: the verdict of the family with its certificate; None for a layer without a family.
@@ -77,15 +76,15 @@ class LayerVerdict(Brief):
     verdict: Verdict | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object; the certificate is not in it but in the JSON object of the family's verdict."""
+        """Return the verdict as a JSON object, without the certificate, which the verdict of the family holds."""
         named = NAMED[self.name]
         return {"is": named.what, "family": named.family, "answer": self.answer, "why": self.why}
 
 
 def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> LayerVerdict:
-    """Return the verdict of theory on a named layer; `verdict` is that of its family, where already computed.
+    """Return the verdict on whether a named layer represents a machine; `verdict` is that on its family, if known.
 
-    Raises `UnsupportedFormat` for a name that is not known, and `BudgetExceeded` as `represent`.
+    Raises `UnsupportedFormat` for an unknown name, and `BudgetExceeded` as `represent` does.
 
     >>> from fsa2lrnn.automata import zoo
     >>> say(zoo.sum_mod(2), "lru").answer, say(zoo.sum_mod(2), "rwkv4").why
@@ -110,10 +109,10 @@ def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Lay
 
 
 def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:
-    """Return the verdict on a layer that reads each letter together with the one before it.
+    """Return the verdict on a layer of a family that reads each letter together with the previous one.
 
-    Where every other letter is c, two steps add a vector that depends only on the letter between, and their linear part
-    is the square of one step's: the family would represent the states reached by c (T3 requires no start state).
+    If every second letter is c, two steps add a vector that depends only on the letter between, and their linear part
+    is the square of one step's. So the family would represent the states that c reaches (T3 requires no start state).
     """
     minimal = minimise(machine)
     for c in range(min(len(minimal.alphabet), _LETTERS_TRIED)):
@@ -127,7 +126,7 @@ def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:
 
 
 def every_other(delta: np.ndarray, c: int) -> np.ndarray:
-    """Return the table of "a letter, then c" on the states that c leads to, renumbered: (|Σ|, n) -> (|Σ|, m).
+    """Return the table of the words "letter, then c" on the m states that c reaches: (|Σ|, n) -> (|Σ|, m).
 
     >>> every_other(np.array([[0, 0, 0], [1, 2, 2]]), 1).tolist()
     [[0, 0], [1, 1]]

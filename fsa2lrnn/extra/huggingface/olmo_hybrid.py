@@ -1,4 +1,4 @@
-"""OLMo-Hybrid's Gated DeltaNet, `transformers.models.olmo_hybrid`: β in [0, 2], so that a letter can reflect.
+"""Write plans into OLMo-Hybrid's Gated DeltaNet, `transformers.models.olmo_hybrid`: β in [0, 2] allows reflections.
 
 What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = 2σ(W_b x); log α =
 −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_g x)). Transition: α(I

@@ -1,4 +1,4 @@
-"""Import of external packages for the CPU, with their versions."""
+"""Import the external packages so that they run on a CPU, and report their versions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.optional import is_installed, require
 
-TRIED = "5.23.0"  # of transformers
+TRIED = "5.23.0"  # the version of transformers with which the layers were tested
 
 
 @contextmanager
 def transformers() -> Iterator[Any]:
-    """Yield the package transformers without progress bars. Its warnings remain visible.
+    """Import transformers and disable its progress bars inside the block; its warnings remain visible.
 
-    Raises `MissingPackage` with the line that installs it.
+    Raises `MissingPackage` with the command that installs transformers or tokenizers.
     """
     package = require("transformers", "hf", "a layer of others")
     require("tokenizers", "hf", "a layer of others")
@@ -35,10 +35,10 @@ def transformers() -> Iterator[Any]:
 
 
 def modeling(name: str) -> Any:
-    """Import the file of a model in transformers so that it runs on a CPU.
+    """Import the module of an architecture of transformers, such as "mamba2", so that it runs on a CPU.
 
-    Where `fla` and triton are installed, transformers takes their kernels while it imports the file, and these run on
-    GPUs only. Therefore fla is hidden during the import.
+    If `fla` is installed, transformers would import its kernels, which run on GPUs only. So fla is hidden during the
+    import on a machine without a GPU. Raises `UnsupportedFormat` if the installed version has no such module.
     """
     if not is_installed(f"transformers.models.{name}"):
         raise UnsupportedFormat(f"transformers {version('transformers')} has no {name}: install transformers=={TRIED}")
@@ -48,7 +48,7 @@ def modeling(name: str) -> Any:
 
 
 def hides_fla() -> bool:
-    """Return whether fla is installed, so that models on this CPU are run without it."""
+    """Return whether fla is installed on a machine without a GPU, so that models must run without it."""
     import torch
 
     return is_installed("fla") and not torch.cuda.is_available()
@@ -66,12 +66,12 @@ def _without(package: str) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """Return the versions on which a claim about the external code depends."""
+    """Return the versions of transformers, tokenizers, torch and safetensors, on which proofs depend."""
     return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
 
 
 def pdssm() -> Any:
-    """Return IBM's module of PD-SSM; raise `MissingPackage` with its installation."""
+    """Import IBM's module of PD-SSM; raise `MissingPackage` with instructions to install it or einops."""
     require("einops", None, "the layer pd-ssm")
     if not is_installed("pdssm"):
         raise MissingPackage(

@@ -1,8 +1,8 @@
-"""PD-SSM, from IBM's repository expressive-sparse-state-space-model: rows of P are one-hot, so any machine's dual fits.
+"""Write any machine into PD-SSM, from IBM's repository expressive-sparse-state-space-model, by its dual.
 
-Its `models/pdssm.py` is a file, not a package: it is imported from the user's copy and never distributed. A model
-always starts at h = e₁ and does not return its state. So a state is read from the block's input to its dropout, and a
-word is continued by a special letter that adds the state to e₁; each such call checks that it does.
+`models/pdssm.py` is a file, not a package: it is imported from the user's copy and never distributed. A model always
+starts at h = e₁ and does not return its state. So a state is read from the input of the block's dropout, and a word is
+continued by a special letter that adds the state to e₁; each such call checks the result.
 
 What one step executes: P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) +
 B x; out = LayerNorm(W[Re h, Im h] + D x). Transition: D·P with rows of P one-hot and |D| in [0, 1]: any map of
@@ -32,16 +32,17 @@ from fsa2lrnn.extra.huggingface.stream import blank, write
 
 LAYER = ExternalLayer("pd-ssm", tried="pdssm.py of commit 8682e78 with einops 0.8")
 _SATURATED = 200.0
-_BYTES = 2**27  # of the matrices of the letters that are read together, some 40 an entry
+_BYTES = 2**27  # memory for the matrices of the letters that are read together, about 40 bytes per entry
 
 
 def plan(machine: MooreMachine) -> Dual:
-    """Return the dual; raise `BudgetExceeded` if it is too large."""
+    """Return the dual of a machine as a plan; raise `BudgetExceeded` beyond `MAX_COORDINATES` coordinates."""
     return dual(machine)
 
 
 def build(plan: Dual, dtype: Any) -> Any:
-    """Return `PD` with one block: coordinates of the dual, then one per letter, then one that loads a state."""
+    """Return a `PD` with one block that runs a dual; raise `UnsupportedFormat` for a dtype other than float32."""
+    # Coordinates of a state: those of the dual, one per letter, and one that loads a state.
     if dtype is not torch.float32:
         raise UnsupportedFormat(f"dtype {dtype}: pd-ssm computes in complex64, so that weights are float32; choose it")
     k, n_outputs = len(plan.machine.alphabet), len(plan.outputs)
@@ -75,7 +76,7 @@ def build(plan: Dual, dtype: Any) -> Any:
 
 
 class PdSsm(Code):
-    """The interface to write, load and run `PD`; a cache is h, complex64 (N,)."""
+    """The interface to write, load and run the model class `PD`; a cache is the state h, complex64 (N,)."""
 
     def load(self, folder: Path) -> Any:
         return OBSERVER.open(folder)
@@ -127,7 +128,7 @@ OBSERVER = PdSsmObserver()
 
 
 def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return logits after each letter, (T, |Γ|), and h, by the external `forward`; a state is the first letter."""
+    """Return logits (T, |Γ|) and the last state, from state h or None; raise `UnsupportedFormat` if loading h fails."""
     (block,), inputs = model.blocks, list[torch.Tensor]()
     hook = block.drop.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0][0]))
     try:
@@ -154,24 +155,24 @@ def _made(sizes: dict[str, int]) -> Any:
 
 
 MAX_COORDINATES = 512
-ONE, ZERO = 0, 1  # coordinates that always hold these
+ONE, ZERO = 0, 1  # the coordinates that always hold 1 and 0
 
 
 @dataclass(frozen=True, eq=False)
 class Dual(OneLayerPlan):
-    """A machine as copies and sums of small integers, for layers h ← P h + b with one-hot rows of P.
+    """The dual of a machine: an implementation by layers h ← P h + b with one-hot rows of P and small integers.
 
     h is e₁ at the start. A new coordinate is an old one plus a number, so coordinates are functions of the state: an
     indicator of an output, φ(q) = [ω(q) = γ], and its compositions with words, φ∘a. The entry of h for φ is φ(q) −
-    φ(q₀). There are as many coordinates as the determinised reversed machine has states: at worst 2ⁿ, for a group at
-    most its order per output.
+    φ(q₀). There are about as many coordinates as the determinised reversed machine has states: at worst 2ⁿ, for a group
+    at most its order per output.
 
     Args:
         machine: the minimal machine.
-        sources: the coordinate that each copies at a letter, int64 (|Σ|, N).
-        added: what is added to it, −1, 0 or 1, int64 (|Σ|, N).
-        shown: of each output but the first, its coordinate, int64 (|Γ| − 1,).
-        at_start: whether each of these is the machine's output at the start, 0 or 1, int64 (|Γ| − 1,).
+        sources: the coordinate that each coordinate copies at a letter, int64 (|Σ|, N).
+        added: the numbers that are added to the copies, −1, 0 or 1, int64 (|Σ|, N).
+        shown: the coordinate of each output but the first, int64 (|Γ| − 1,).
+        at_start: 1 for that of these outputs that the machine has at the start, otherwise 0, int64 (|Γ| − 1,).
     """
 
     machine: MooreMachine
@@ -186,15 +187,15 @@ class Dual(OneLayerPlan):
 
     @property
     def how(self) -> str:
-        """The construction, in one line."""
+        """The description of the construction, in one line."""
         return f"the dual: {self.n_coordinates} coordinates that copy one another"
 
     def start(self) -> np.ndarray:
-        """Return h before a word, (N,)."""
+        """Return the state h before a word, int64 (N,)."""
         return np.eye(self.n_coordinates, dtype=np.int64)[ONE]
 
     def step(self, h: np.ndarray, a: int) -> np.ndarray:
-        """Return h after letter number a."""
+        """Return the state after letter number a: int64 (N,) -> (N,)."""
         return h[self.sources[a]] + self.added[a]
 
     def output(self, h: np.ndarray) -> Hashable:
@@ -203,7 +204,7 @@ class Dual(OneLayerPlan):
 
 
 def dual(machine: MooreMachine, limit: int = MAX_COORDINATES) -> Dual:
-    """Return the dual of a machine, minimised first; raise `BudgetExceeded` beyond `limit` coordinates.
+    """Return the dual of the minimal machine; raise `BudgetExceeded` beyond `limit` coordinates.
 
     >>> from fsa2lrnn.automata import zoo
     >>> run = dual(zoo.sum_mod(5))

@@ -1,6 +1,6 @@
-"""Plans of weights for external layers, independent of the external code: heads, and the units that read them.
+"""Plan the heads and units of external layers, independently of the external code.
 
-A head is a matrix S, 0 at first, that a symbol a changes by the gated delta rule,
+A head is a matrix S, initially 0, that a symbol a changes by the gated delta rule,
 
     S ← α_a S,    S ← S + β_a k_a (v_a − Sᵀ k_a)ᵀ.
 
@@ -23,22 +23,22 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 
-MAX_STATES = 1_500  # of a head, and of all heads together: S6 has 720
-UNIT = 64.0  # what values are multiples of the half of
-_SAME = 1e-9
-# To how many decimals directions and their distances are rounded. Sums of products differ by CPU in their last bits,
-# and what is 0 but for these must not become a weight: so a machine has the same weights on every CPU.
+MAX_STATES = 1_500  # the most states of a head, and joint states of all heads: S6 has 720
+UNIT = 64.0  # values are multiples of its half
+_SAME = 1e-9  # in units of `UNIT`, the norm up to which an output counts as zero
+# Directions and their distances are rounded to this number of decimals, so that a machine has the same weights on every
+# CPU: the last bits of sums of products depend on the CPU, and must not turn a 0 into a weight.
 DECIMALS = 12
 
 
 class MachinePlan:
-    """The base class of plans, with the machine and its outputs."""
+    """The base class of plans that implement a machine."""
 
     machine: MooreMachine
 
     @property
     def outputs(self) -> tuple[Hashable, ...]:
-        """The machine's outputs, each once, in the order of its states."""
+        """The distinct outputs of the machine, in the order of its states."""
         return tuple(dict.fromkeys(self.machine.outputs))
 
 
@@ -53,15 +53,15 @@ class OneLayerPlan(MachinePlan):
 
 @dataclass(frozen=True, eq=False)
 class StageHead:
-    """One head over the symbols of its stage.
+    """The parameters of one head for the n symbols of its stage, float64.
 
     Args:
-        keys: (n, d_k), unit vectors or zero.
-        values: (n, d_v), non-negative integers.
-        alphas, betas: (n,).
-        query: (d_k,), the direction in which S is read.
-        towards: (d_v,), has a positive product with each nonzero mark.
-        lags: (d_v,), how many letters ago the letter was whose value a column takes; None for the current letter.
+        keys: k_a, unit vectors or zero, shape (n, d_k).
+        values: v_a, non-negative integers, shape (n, d_v).
+        alphas, betas: α_a and β_a, shape (n,).
+        query: q, the direction in which S is read, shape (d_k,).
+        towards: a vector with a positive product with each nonzero mark, shape (d_v,).
+        lags: for each entry of v, by how many letters it is delayed, shape (d_v,); None for no delay.
     """
 
     keys: np.ndarray
@@ -73,17 +73,17 @@ class StageHead:
     lags: np.ndarray | None = None
 
     def step(self, S: np.ndarray, a: int) -> np.ndarray:
-        """Return S after symbol a, exactly: (d_k, d_v) -> (d_k, d_v)."""
+        """Return the matrix S after symbol number a, exactly: (d_k, d_v) -> (d_k, d_v)."""
         S = self.alphas[a] * S
         k = self.keys[a]
         return S + self.betas[a] * np.outer(k, self.values[a] - S.T @ k)
 
     def writes(self) -> np.ndarray:
-        """Return which symbols replace the whole state of a head with one unit key, bool (n,)."""
+        """Return which symbols replace the whole state, bool (n,): those with β = 1 and the key 1 of size d_k = 1."""
         return self._is_unit() & (self.betas == 1)
 
     def keeps(self) -> np.ndarray:
-        """Return the identity symbols, bool (n,); raise `NotExpressible` if one neither keeps, writes nor forgets."""
+        """Return which symbols keep the state, bool (n,); raise `NotExpressible` if others only change a part of it."""
         identity = (self.alphas == 1) & (self.betas == 0)
         if not self._is_unit().any() or not (identity | self.writes() | (self.alphas == 0)).all():
             raise NotExpressible("this layer's heads keep all that they hold or forget it: give a plan of registers")
@@ -94,7 +94,7 @@ class StageHead:
         return np.full(len(self.keys), is_one) & ((self.keys == 1).all(axis=1) | (self.betas == 0))
 
     def mark(self, S: np.ndarray) -> np.ndarray:
-        """Return the direction of the output of S, (d_v,); zero if Sᵀq is zero."""
+        """Return the mark of a state: the direction of Sᵀq, shape (d_v,), or 0 if Sᵀq is 0."""
         y = S.T @ (self.query / np.linalg.norm(self.query))
         norm = float(np.linalg.norm(y))
         return np.round(y / norm, DECIMALS) + 0.0 if norm > _SAME * UNIT else np.zeros_like(y)
@@ -102,9 +102,13 @@ class StageHead:
 
 @dataclass(frozen=True, eq=False)
 class Orbit:
-    """The reachable states of a head: matrices, the table of steps (n, m), and the distinct marks.
+    """The m reachable states of a head over n symbols, and their marks.
 
-    Marks are (m, d_v), those of the matrices in order, unless several matrices show the same one.
+    Args:
+        head: the head.
+        states: the matrices S, shape (d_k, d_v) each.
+        table: the number of the next state for each symbol and state, int64 (n, m).
+        marks: the marks of the states, shape (m, d_v), or only the distinct ones.
     """
 
     head: StageHead
@@ -114,7 +118,7 @@ class Orbit:
 
     @property
     def gap(self) -> float:
-        """The least separation of two marks d, d': 1 − d·d', and towards·d if one of them is zero."""
+        """The least separation of two marks d and d': 1 − d·d' in general, towards·d if d' is zero."""
         products = self.marks @ self.marks.T
         apart = 1 - products[~np.eye(len(products), dtype=bool)]
         zero = ~self.marks.any(axis=1)
@@ -123,7 +127,7 @@ class Orbit:
 
 
 def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
-    """Return the states that a head reaches from S = 0; raise `BudgetExceeded` beyond `limit` matrices."""
+    """Enumerate the states that a head reaches from S = 0; raise `BudgetExceeded` beyond `limit` states."""
     start = np.zeros((head.keys.shape[1], head.values.shape[1]))
     numbers, states, rows = {start.tobytes(): 0}, [start], list[list[int]]()
     for S in states:
@@ -143,9 +147,9 @@ def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit that fires if the letter is `letter` (None: any) and orbit i has mark `marks[i]` (None: any).
+    """A unit that writes symbol `target` if the letter is `letter` and each orbit i has mark `marks[i]`.
 
-    Orbits are numbered over the stages up to this one; `target` is the symbol that the unit writes.
+    None means any letter or any mark. Orbits are numbered over the stages up to this one.
     """
 
     letter: int | None
@@ -155,7 +159,7 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One layer: heads, followed by units that write `n_symbols` kinds of symbols."""
+    """One layer of a plan: heads with their states, then units that write one of `n_symbols` symbols."""
 
     orbits: tuple[Orbit, ...]
     units: tuple[Unit, ...]
@@ -164,11 +168,12 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class StagePlan(MachinePlan):
-    """A machine as stages; the symbols of the last stage are positions in `outputs`.
+    """A plan that implements a machine by stages, each of which is one layer of heads and units.
 
     Args:
         machine: the minimal machine.
-        how: the construction, in a line.
+        stages: the stages; the symbols of the last one are positions in `outputs`.
+        how: a description of the construction, in one line.
     """
 
     machine: MooreMachine
@@ -182,26 +187,26 @@ class StagePlan(MachinePlan):
 
     @property
     def n_heads(self) -> int:
-        """The number of heads per layer."""
+        """The largest number of heads of a stage."""
         return max(len(stage.orbits) for stage in self.stages)
 
     @property
     def d_k(self) -> int:
-        """The size of a key."""
+        """The largest size of a key."""
         return max(orbit.head.keys.shape[1] for stage in self.stages for orbit in stage.orbits)
 
     @property
     def d_v(self) -> int:
-        """The size of a value."""
+        """The largest size of a value."""
         return max(orbit.head.values.shape[1] for stage in self.stages for orbit in stage.orbits)
 
 
 def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> StagePlan:
-    """Return one stage: heads that read the letters, and units for the machine's outputs.
+    """Return a plan of one stage: parallel heads that read the letters, and units that write the machine's outputs.
 
     Raises:
-        NotExpressible: if the marks of the heads do not determine the output.
-        BudgetExceeded: beyond `MAX_STATES` combinations.
+        NotExpressible: if the states of the heads do not determine the output.
+        BudgetExceeded: for more than `MAX_STATES` joint states of the heads and the machine.
     """
     outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
 
@@ -219,11 +224,10 @@ def outputs_of_states(
     step: Callable[[Any, int], Any],
     key: Callable[[Any], Any] = tuple,
 ) -> tuple[dict[Any, Hashable], int]:
-    """Return the machine's output in each state of the heads, by key, and the number of joint states with the machine.
+    """Return the machine's output for each state that heads reach, and the number of joint states with the machine.
 
-    Raises:
-        NotExpressible: if a state would need two different outputs.
-        BudgetExceeded: beyond `MAX_STATES` joint states.
+    `step` returns the next state, `key` the hashable name of a state under which its output is returned. Raises
+    `NotExpressible` if a state would need two outputs, `BudgetExceeded` for more than `MAX_STATES` joint states.
     """
     visited, stack, output_of = {(key(start), machine.start)}, [(start, machine.start)], dict[Any, Hashable]()
     while stack:

@@ -1,8 +1,8 @@
-"""A proof on the external code: all states that a model reaches, one token at a time, compared bit for bit.
+"""Prove an external model on its own code, by enumerating all states that it reaches one token at a time.
 
-The first letter is read by a call without a cache, every other letter by a call of one token from a state. When no new
-state appears, every computation that is possible in this way has been done, whatever the length of the word. The
-layer's `Code` checks beforehand that a state contains everything that later calls may read.
+The first letter is read by a call without a cache, every other letter by a call of one token from a state. States are
+compared bit for bit. When no new state appears, every computation that is possible in this way has been done, whatever
+the length of the word. The layer's `Code` checks first that a state determines all later outputs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fsa2lrnn.symbols import align
 from fsa2lrnn.verdicts import Counterexample, Proved, Refuted, Undecided
 from fsa2lrnn.versions import environment
 
-BUDGET = 20_000  # nodes
+BUDGET = 20_000  # joint states of the model and the machine
 
 
 @torch.no_grad()
@@ -31,16 +31,17 @@ def prove(
     budget: int = BUDGET,
     seconds: float | Deadline | None = None,
 ) -> Proved | Refuted | Undecided:
-    """Prove that the model has the machine's output after every word, with letters read one at a time.
+    """Prove that a model has the machine's output after every non-empty word, with letters read one at a time.
 
     Args:
+        exported: the model.
         machine: the target; None for the machine from which the model was written.
-        budget: the number of nodes after which to give up.
-        seconds: the time limit after which to give up; by default there is none.
+        budget: the most joint states of the model and the machine; beyond it the result is `Undecided`.
+        seconds: the time limit after which the result is `Undecided`; None for no limit.
 
     Raises:
         InvalidMachine: if the machine has other letters.
-        UnsupportedFormat: for a model whose states do not determine all later outputs.
+        UnsupportedFormat: for a model whose states do not determine all later outputs, or are not finite.
         CheckpointError: if no counterexample exists, but weights differ from those that `export` writes. The result of
             reading several letters in one call is then neither proved nor tested.
     """

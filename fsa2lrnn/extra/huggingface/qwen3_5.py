@@ -1,4 +1,4 @@
-"""Qwen3.5's Gated DeltaNet, `transformers.models.qwen3_5`: the recurrence of Qwen3-Next.
+"""Write plans into Qwen3.5's Gated DeltaNet, `transformers.models.qwen3_5`: the recurrence of Qwen3-Next.
 
 What one step executes: the step of `qwen3_next`, with one projection per input and dense units in place of experts.
 Classes: Qwen3_5GatedDeltaNet, Qwen3_5ForCausalLM.

@@ -1,4 +1,4 @@
-"""Qwen3-Next's Gated DeltaNet, `transformers.models.qwen3_next`: β in [0, 1], so that no letter reflects.
+"""Write plans into Qwen3-Next's Gated DeltaNet, `transformers.models.qwen3_next`: β in [0, 1], so no reflections.
 
 What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); log α =
 −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_z x)). Transition: α(I
@@ -47,6 +47,6 @@ def _write_heads(layer: Any, weights: Mixer) -> None:
 
 
 def _side_by_side(*parts: np.ndarray) -> np.ndarray:
-    """Return rows of several projections, (n_heads, d, H) each, head by head as the external layer splits them."""
+    """Return the rows of several projections, (n_heads, d, H) each, ordered by head as the external layer has them."""
     joined = np.concatenate(parts, axis=1)
     return joined.reshape(-1, joined.shape[-1])

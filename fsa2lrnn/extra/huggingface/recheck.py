@@ -1,26 +1,27 @@
-"""The independent checker of refusals: `python recheck.py certificate.json`. Standard library only, no search.
+"""Check certificates of refusals independently: `python recheck.py certificate.json`. Standard library only.
 
-A certificate names words u, w, v and claims that no layer of that name puts out what the machine does, in exact
-arithmetic, with states that recur. What is used:
+A certificate names words u, w, v. It claims that no layer of a given name has the outputs of a machine, in exact
+arithmetic, with states that recur. The check uses one of three arguments:
 
 *positive*  Every transition is a product of positive semidefinite matrices of norm at most 1 (αI − αβkkᵀ with α, β in
-    [0, 1], ‖k‖ ≤ 1; for mamba-2 α alone, for mamba a diagonal of such, for kimi-linear I − βkkᵀ times one),
-    chosen by the last few letters, and adds a vector chosen by these. Read w again and again: the last letters repeat
-    with w, so x ↦ Ax + c from one w to the next, with one A, a product of such matrices. A vector whose length A keeps
-    is kept in length by each factor, hence fixed by each: of eigenvalues of modulus 1 there is only 1. States that
-    recur are therefore the same after each w in the end, and so are outputs after u wⁿ v. In a stack of such layers the
-    second reads what repeats with w in the end, and so on; attention is not among them.
-*symmetric*  The same with β in [0, 2]: symmetric matrices of norm at most 1. Where w is one letter, A is one such
-    matrix in the end, with eigenvalues −1 and 1 of modulus 1, and states that recur have period 1 or 2. That is of
-    one layer: what a second one multiplies may have period 2, and the product of two such matrices can be a rotation.
+    [0, 1], ‖k‖ ≤ 1; for mamba-2 only α, for mamba a diagonal of such numbers, for kimi-linear I − βkkᵀ times such a
+    diagonal), chosen by the last few letters, and adds a vector chosen by these. If w is read repeatedly, the last
+    letters repeat with w, so one map x ↦ Ax + c leads from each w to the next, A being a product of such matrices. If A
+    keeps the length of a vector, each factor keeps it and hence fixes the vector: the only eigenvalue of modulus 1 is
+    1. States that recur are therefore eventually the same after each w, and so are outputs after u wⁿ v. In a stack of
+    such layers, without attention, the inputs of the second layer eventually repeat with w, and so on.
+*symmetric*  The same with β in [0, 2]: symmetric matrices of norm at most 1. If w is one letter, A is eventually one
+    such matrix, whose eigenvalues of modulus 1 are −1 and 1, and states that recur have period 1 or 2. This holds for
+    one layer: the matrices of a second layer may have period 2, and the product of two of them can be a rotation.
 *spectrum*  A letter's transition is diag(w) − κ(a∘κ)ᵀ with w in [exp(−0.606531), 1], a in [0, 1], ‖κ‖ ≤ 1. For a > 0
-    the diagonal matrix √a makes it diag(w) − (√a∘κ)(√a∘κ)ᵀ, symmetric, with eigenvalues between 0.545 − 1 and 1; for
-    other a these are limits of such. Where w is one letter, x ↦ Ax + c in the end with one such A. Differences of
-    states that recur span a space on which A has finite order, so its eigenvalues there are roots of unity: 1 alone.
-    Hence A fixes them, and states that recur move by the same difference each time, which is 0. The next layer then
-    reads what is the same after each w, and so on. Products of two letters are not symmetric: no claim is made on them.
+    it is similar, by the diagonal matrix √a, to diag(w) − (√a∘κ)(√a∘κ)ᵀ, which is symmetric with eigenvalues between
+    0.545 − 1 and 1; transitions for other a are limits of these. If w is one letter, the map is eventually x ↦ Ax + c
+    with one such A. Differences of states that recur span a space on which A has finite order, so its eigenvalues there
+    are roots of unity: only 1. Hence A fixes these differences, and states that recur move by the same difference each
+    time, which is 0. The inputs of the next layer are then the same after each w, and so on. Products of the
+    transitions of two letters are not symmetric: no claim is made about them.
 
-So it is enough that the outputs after u wⁿ v do not have that period in the end, which this file computes.
+So a claim is proved if the outputs after u wⁿ v do not eventually have that period, which this file computes.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import sys
 from typing import Any
 
 FORM = ("fsa2lrnn-released-certificate", 1)
-# Of each argument: the period, whether w may have more than one letter, and of how many layers it is.
+# For each argument: the period, whether w may have more than one letter, and the layers for which it holds.
 ARGUMENTS = {
     "positive": (1, True, "one layer or a stack of them without attention"),
     "symmetric": (2, False, "one layer"),
@@ -46,7 +47,7 @@ LAYERS = {
     "kimi-linear": "positive",
 }
 MOST_READ = 1 << 24
-"""The default bound on the letters that a check reads, in all words together: a few seconds."""
+"""The default bound on the number of letters that a check reads, which takes a few seconds."""
 _FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
 
 
@@ -55,10 +56,9 @@ class RejectedRefusal(ValueError):
 
 
 def recheck(certificate: Any, most_read: int = MOST_READ) -> str:
-    """Return in one line what the certificate proves; raise `RejectedRefusal` if it proves nothing.
+    """Check a certificate and return in one line the claim that it proves.
 
-    Args:
-        most_read: letters that the check may read; a certificate that asks for more is rejected.
+    Raises `RejectedRefusal` if it proves none, or if the check would read more than `most_read` letters.
     """
     try:
         return _recheck(certificate, most_read)
@@ -80,7 +80,7 @@ def _recheck(certificate: Any, most_read: int) -> str:
     before, repeated, after = (_word(certificate[name], delta) for name in ("before", "repeated", "after"))
     _require(len(repeated) >= 1, "no word is repeated")
     _require(may_be_long or len(repeated) == 1, f"for {layer} the word that is repeated is one letter")
-    place, q = dict[int, int](), _run(start, before, delta)  # of each state that is reached, its number
+    place, q = dict[int, int](), _run(start, before, delta)  # the reached states, in order
     while q not in place:
         place[q] = len(place)
         to_read = len(place) * (len(repeated) + len(after))
@@ -151,7 +151,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> str:
-    """Return what the certificate in a file proves; raise `SystemExit` with the reason if it proves nothing."""
+    """Return the claim that the certificate in a file proves; raise `SystemExit` with the reason if it proves none."""
     if len(arguments) != 1:
         sys.exit("usage: python recheck.py certificate.json")
     try:

@@ -1,11 +1,12 @@
-"""Heads whose letters are reflections: I − 2kkᵀ with dyadic, non-negative unit keys, so that nothing is rounded.
+"""Plan heads whose letters are reflections I − 2kkᵀ with dyadic, non-negative unit keys k, so that nothing is rounded.
 
-Keys are e_i, or ½ on four coordinates. Two keys have the product ½ or 0 if their supports are chosen accordingly, and
-then the product of their reflections has order 3 or 2. Letters that are involutions, whose pairwise products have order
-2 or 3, are thus reflections of a group that covers their group: all relations of a finite group of reflections with
-simple laces are of that kind. Signs are free: a root may be replaced by its negative.
+Keys are e_i, or ½ on four coordinates. The supports of two keys can be chosen so that their product is ½ or 0; the
+product of their reflections then has order 3 or 2. Letters that are involutions, whose pairwise products have order 2
+or 3, are thus reflections of a group that covers their group, because all relations of a finite simply laced reflection
+group are of this kind. Signs are free: a root may be replaced by its negative.
 
-S starts at 0 and not at a regular point, so letters act on C − S, C the identity: v_a = Cᵀk_a makes S = C − gC after g.
+S starts at 0, which is not a regular point. So letters act on C − S, where C is a multiple of the identity: with
+v_a = Cᵀk_a, S is C − gC after the group element g.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ import numpy as np
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.huggingface.plan import DECIMALS, UNIT, Orbit, StageHead, orbit
 
-_MAX_KEYS = 8  # letters that act as different reflections
-_MAX_SETS = 3_000  # supports tried
+_MAX_KEYS = 8  # the most different reflections
+_MAX_SETS = 3_000  # the most partial choices of supports that are tried
 
 
 def reflections(delta: np.ndarray, start: int) -> Orbit | None:
-    """Return a head for letters that are the identity, involutions, or resets to the start, or None.
+    """Return a head for letters that are the identity, involutions, or resets to the start; None for others.
 
-    `delta`: int64, shape (|Σ|, n), of a machine whose states are all reachable.
+    `delta` is the table, int64 (|Σ|, n), of a machine whose states are all reachable. The result is also None if the
+    product of two involutions has an order above 3, or if no keys are found.
 
     >>> swaps = np.array([[1, 0, 2], [0, 2, 1]])           # (0 1) and (1 2): two reflections of S3
     >>> len(reflections(swaps, 0).states)
@@ -66,7 +68,10 @@ def reflections(delta: np.ndarray, start: int) -> Orbit | None:
 
 
 def roots(products: np.ndarray) -> Iterator[np.ndarray]:
-    """Yield unit vectors with entries 0, ½, 1 with the given products, up to the order of coordinates."""
+    """Yield keys, unit vectors with entries 0, ½ and 1, shape (m, d), whose products are the matrix `products` (m, m).
+
+    Choices that differ only in the order of coordinates are yielded once; the search ends after `_MAX_SETS` choices.
+    """
     tried = 0
 
     def extend(chosen: list[frozenset[int]], used: int) -> Iterator[list[frozenset[int]]]:
@@ -98,10 +103,11 @@ def _product(support: frozenset[int], other: frozenset[int]) -> float:
 
 
 def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
-    """Return the head with these keys, read in the direction that separates its marks best.
+    """Return the head with these keys that is read in the direction that separates its marks best, or None.
 
-    Tried are directions at one distance of all mirrors, on each side: for S_n they lead around a permutohedron.
-    Where keys are not simple roots some of those lie on other mirrors, so distances 1, 2, 3 … are tried too.
+    The candidates are directions at equal distance from all mirrors, on each side; for S_n their images are the corners
+    of a permutohedron. If keys are not simple roots, some candidates lie on other mirrors, so directions at distances
+    1, 2, 3 … are tried too. The result is None if no direction separates the marks.
     """
     d = keys.shape[1]
     rows = np.array([keys[kind] if kind is not None and kind >= 0 else np.zeros(d) for kind in kinds])

@@ -1,4 +1,4 @@
-"""The search for refusals: words that a layer's transitions cannot follow, to be checked by `recheck.py`."""
+"""Search refusals: words after which no layer of a given name can have the outputs of a machine (`recheck`)."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
-_MAX_MAPS = 20_000  # of the transition monoid, in which words are searched
+_MAX_MAPS = 20_000  # the most elements of the transition monoid that are searched
 
 
 @dataclass(frozen=True)
 class Refusal(Brief):
-    """A certificate that no layer of a name computes the machine: outputs after u wⁿ v do not settle as the layer's do.
+    """A certificate that no layer of a given name computes a machine, whose outputs after u wⁿ v have another period.
 
     Args:
-        machine: minimal.
-        layer: its name.
-        before, repeated, after: u, w and v, as letter numbers.
+        machine: the minimal machine.
+        layer: the name of the layer in `recheck.LAYERS`.
+        before, repeated, after: the words u, w and v, as letter numbers.
     """
 
     machine: MooreMachine
@@ -36,16 +36,16 @@ class Refusal(Brief):
     after: tuple[int, ...]
 
     def check(self) -> str:
-        """Return what `recheck` proves, in one line. Raises `recheck.RejectedRefusal` if it proves nothing."""
+        """Return the claim that `recheck` proves, in one line. Raises `recheck.RejectedRefusal` if it proves none."""
         return recheck(self.to_json())
 
     @property
     def is_of_stacks(self) -> bool:
-        """Whether it applies to stacks of layers, not only to one layer."""
+        """Whether the refusal applies to stacks of layers, not only to one layer."""
         return ARGUMENTS[LAYERS[self.layer]][2] != "one layer"
 
     def explain(self) -> str:
-        """Return the contradiction, in a sentence that names the word."""
+        """Return a sentence that names the words and states the contradiction."""
         period, _, scope = ARGUMENTS[LAYERS[self.layer]]
         held = "are constant" if period == 1 else "have period 1 or 2"
         names = [self._text(word) for word in (self.before, self.repeated, self.after)]
@@ -80,7 +80,7 @@ class Refusal(Brief):
 
 
 def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
-    """Return a checked refusal, or None if none is found, which proves nothing.
+    """Return a refusal that `recheck` has accepted, or None if none is found, which proves nothing.
 
     >>> from fsa2lrnn.automata import zoo
     >>> refuse(zoo.parity(), "qwen3-next").repeated, refuse(zoo.parity(), "olmo-hybrid")
@@ -134,12 +134,13 @@ def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class LayerAnswer(Brief):
-    """The answer to the question whether a layer can represent a machine.
+    """The answer to the question whether stacks of an external layer can represent a machine.
 
     Args:
-        kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal of all stacks
-            of the layer, which was checked; "unknown".
-        why: a sentence.
+        kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a checked refusal of all
+            stacks of the layer; otherwise "unknown".
+        why: the construction or the reason, as text.
+        plan: the construction, None unless `kind` is "yes".
         refusal: for "no", the refusal of all stacks; otherwise that of a single layer, if one is found.
     """
 
@@ -149,13 +150,13 @@ class LayerAnswer(Brief):
     refusal: Refusal | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object, with the certificate of a refusal."""
+        """Return the answer as a JSON object, with the certificate of a refusal if there is one."""
         value: dict[str, Any] = {"answer": self.kind, "evidence": self.why}
         return value if self.refusal is None else {**value, "certificate": self.refusal.to_json()}
 
 
 def answer(machine: MooreMachine, layer: str) -> LayerAnswer:
-    """Return whether a stack of the layer can represent the machine; raise `UnsupportedFormat` for an unknown layer.
+    """Decide whether a stack of layers can represent a machine; raise `UnsupportedFormat` for an unknown name.
 
     >>> from fsa2lrnn.automata import zoo
     >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind

@@ -1,9 +1,9 @@
-"""Registers: heads that store the last written value, and machines that are a register behind a window of letters.
+"""Plan registers, heads that store the last written value, for machines that are a register behind a window of letters.
 
-A machine each of whose letters either leads everywhere to one state or changes nothing is one register: unit key, β =
-1. With windows, this need only hold among the states that are possible after the last letters. Example: in (ab)*, each
-letter leads to two states, but two equal letters in sequence lead to the sink, and two different letters change
-nothing.
+If each letter of a machine either is the identity or leads all states to one, the machine is one register: a head with
+a unit key and β = 1. Behind a window, this need only hold among the states that are possible after the last letters.
+For example, each letter of (ab)* leads to two states, but two equal letters in sequence lead to the sink, and two
+different letters change nothing.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, Orbit, Stage, StageHead, StagePlan, Unit, orbit
 
-MAX_WINDOW = 3  # letters before the current one that a convolution of four sees
-_MAX_HEADS = 32
+MAX_WINDOW = 3  # the number of previous letters that a convolution of width 4 reads
+_MAX_HEADS = 32  # the most values of a register behind a window, each of which takes a head
 
 Window = tuple[int, ...]
 
 
 def register(delta: np.ndarray) -> Orbit | None:
-    """Return a head for letters that are the identity or a reset, or None for others. `delta` is int64, (|Σ|, n).
+    """Return a head for letters that are the identity or a reset, None for other letters; `delta` is int64 (|Σ|, n).
 
     >>> len(register(np.array([[0, 1], [0, 0], [1, 1]])).states)    # unwritten, and two values
     3
@@ -41,13 +41,13 @@ def register(delta: np.ndarray) -> Orbit | None:
 
 @dataclass(frozen=True)
 class WindowRegister:
-    """A register behind a window of the last letters.
+    """A machine as a register behind a window of the last letters.
 
     Args:
-        length: of the windows; shorter ones occur at the beginning of a word.
-        windows: all, in order.
-        values: the register's value for each window and state that can follow it.
-        writes: for each window and letter the value that is written, None where the register keeps its value.
+        length: the length of the windows; shorter ones occur at the beginning of a word.
+        windows: all windows, shorter ones first.
+        values: the register's value for each pair of a window and a state that is possible after it.
+        writes: for each window and letter the value that is written, None if the register keeps its value.
         n_values: the number of values.
     """
 
@@ -59,9 +59,10 @@ class WindowRegister:
 
 
 def windowed(machine: MooreMachine, length: int) -> WindowRegister | None:
-    """Return the machine as a register behind windows of that many letters, or None.
+    """Return the machine as a register behind windows of `length` letters, or None if it is not one.
 
-    The result is None if the step of a window neither keeps the states apart nor merges them all.
+    It is one if each letter after each window keeps all possible states apart or merges them all, consistently. Raises
+    `BudgetExceeded` for more than `MAX_STATES` windows.
 
     >>> from fsa2lrnn.automata import zoo
     >>> windowed(zoo.ab_star(), 0) is None, windowed(zoo.ab_star(), 1).n_values
@@ -121,9 +122,9 @@ def _numbered(together: list[set[int]]) -> dict[int, int]:
 
 
 def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | None:
-    """Return two layers: the first holds the previous letters, the second the register, with one head per value.
+    """Return a plan of two layers: the first holds the previous letters, the second the register, a head per value.
 
-    Returns None if there are more values than heads that a layer should have.
+    The result is None if there are more than 32 values.
     """
     if behind.n_values > _MAX_HEADS:
         return None
@@ -151,7 +152,7 @@ def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | Non
 
 
 def letter_ago(n: int, lag: int) -> Orbit:
-    """Return a head with the symbol read `lag` letters before: mark 0 for none, mark 1 + a for symbol a."""
+    """Return a head that holds which of n symbols was read `lag` letters ago: mark 1 + a for symbol a, 0 for none."""
     head = StageHead(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
     states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
     table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))

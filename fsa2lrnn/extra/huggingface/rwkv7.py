@@ -1,4 +1,4 @@
-"""RWKV-7 of the package `rwkv`: a key can be erased completely and written anew, and no eigenvalue is below −0.455.
+"""Write plans into RWKV-7 of the package `rwkv`, whose heads can erase and rewrite a key completely.
 
 LayerNorm and GroupNorm subtract the mean, so every value is written twice, the second time with the opposite sign: the
 entries of a stream sum to 0 except for rounding. The FFN's relu(kx)² implements units, of which one fires.
@@ -30,7 +30,7 @@ from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, l
 LAYER = ExternalLayer("rwkv-7", tried="rwkv 0.8.32")
 CODE = RwkvPackage()
 OBSERVER = Rwkv7Observer()
-_HELD = 2.0**14  # an entry of S, so that GroupNorm's 64e-5 is less than half an ulp of its mean square
+_HELD = 2.0**14  # an entry of S, so large that GroupNorm's 64e-5 is less than half an ulp of the mean square
 _BRANCHES = "rwkvag"
 plan = partial(construct, has_reflections=False, longest_lag=1)
 
@@ -43,7 +43,7 @@ class _Sizes:
 
 
 def build(plan: StagePlan, dtype: Any) -> dict[str, torch.Tensor]:
-    """Return the weights of `RWKV_x070`, one layer per stage."""
+    """Return the weights of `RWKV_x070` by name, one layer per stage. Raises `NotExpressible` for unsuitable heads."""
     where, size = layout(plan), _sizes(plan)
     H, n_tokens = size.H, where.n_letters + len(plan.outputs)
     z: dict[str, np.ndarray] = {f"ln_out.{part}": np.full(H, float(part == "weight")) for part in ("weight", "bias")}
@@ -66,7 +66,7 @@ def _sizes(plan: StagePlan) -> _Sizes:
     while plan.d_v + 1 > N:
         N *= 4
     H = 2 * where.width
-    while max(plan.n_heads, 2) * N > H:  # the package squeezes: one head, or a rank of 1, is an axis less
+    while max(plan.n_heads, 2) * N > H:  # the package squeezes tensors, so that one head would remove an axis
         H *= 4
     items = 1 + sum(len(stage.orbits) + 1 for stage in plan.stages)
     return _Sizes(H, N, H - items)
@@ -91,7 +91,7 @@ def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarra
         key[i, 0, letters] = 1 / r
         written = np.where(writes[:, None], head.values, 0) / head.values.max() * _HELD / r
         value[i, :width, at] = written
-        value[i, -1, at] = -written.sum(axis=1)
+        value[i, -1, at] = -written.sum(axis=1)  # GroupNorm subtracts the mean, which this entry makes 0
         first_a[at, i] = np.where(keeps, -SATURATED, SATURATED)
         entries = np.arange(width)
         out[where.marks[first + i] + entries, i, entries] = out[size.turned + 1 + first + i, i, -1] = LETTER / np.sqrt(

@@ -1,7 +1,7 @@
-"""Whole models of the package `rwkv`: a `.pth` file, and states that each call takes and returns.
+"""Save, load and run whole models of the package `rwkv`: a `.pth` file, and states that each call takes and returns.
 
 The package reads RWKV_V7_ON on import and prints while it loads a model. The state of a layer is S and the previous
-inputs of its two halves, of which only the coordinates count that a branch mixes in.
+inputs of its two halves, restricted to the coordinates that a branch mixes in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat, 
 from fsa2lrnn.extra.huggingface.declared import Code, State
 from fsa2lrnn.optional import is_installed, require
 
-_FILE = "model"  # to which the package adds .pth
+_FILE = "model"  # the name of the weights file, to which the package adds .pth
 STRATEGIES = {torch.float32: "cpu fp32", torch.bfloat16: "cpu bf16"}
 _SQUARE = ("receptance.weight", "key.weight", "value.weight", "output.weight")
 _VECTORS = ("x_r", "x_w", "x_k", "x_v", "x_a", "x_g", "w0", "a0", "k_k", "k_a", "r_k", "ln_x.weight", "ln_x.bias")
@@ -31,7 +31,7 @@ _SWITCHES = {"RWKV_V7_ON": "1", "RWKV_CUDA_ON": "0"}
 
 
 class RwkvPackage(Code):
-    """The interface to write, load and run `RWKV_x070`; a cache is its state."""
+    """The interface to write, load and run models of the class `RWKV_x070`; a cache is the package's list of states."""
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
         torch.save(model, folder / f"{_FILE}.pth")
@@ -87,7 +87,7 @@ class RwkvPackage(Code):
 
 
 def zeros(model: Any) -> list[torch.Tensor]:
-    """Return the state before a word, in the dtype of this model (the package's own uses that of the last loaded)."""
+    """Return the state before a word, in this model's dtype (the package's function uses that of the last loaded)."""
     H, dtype = model.n_embd, model.z["emb.weight"].dtype
     heads = H // model.head_size, model.head_size, model.head_size
     sizes = [((H,), dtype), (heads, torch.float32), ((H,), dtype)] * model.n_layer
@@ -95,7 +95,7 @@ def zeros(model: Any) -> list[torch.Tensor]:
 
 
 def check_weights(path: Path, weights: Any) -> None:
-    """Raise `CheckpointError` unless all shapes are those that the step multiplies, without broadcasting."""
+    """Raise `CheckpointError` unless a file holds all weights of RWKV-7 in shapes that need no broadcasting."""
     if not isinstance(weights, dict) or not all(isinstance(part, torch.Tensor) for part in weights.values()):
         raise CheckpointError(f"{path} is not a table of tensors: give the .pth file of an RWKV-7 model")
     held = sum(part.numel() * part.element_size() for part in weights.values())
@@ -143,7 +143,7 @@ def check_weights(path: Path, weights: Any) -> None:
 
 
 def package() -> Any:
-    """Return the package with RWKV-7 enabled; raise `MissingPackage`, or `UnsupportedFormat` if imported without it."""
+    """Import `rwkv` with RWKV-7 enabled; raise `MissingPackage`, or `UnsupportedFormat` if imported without RWKV-7."""
     if "rwkv.model" not in sys.modules and not is_installed("rwkv"):
         raise MissingPackage("the layer rwkv-7 needs rwkv, which is not installed: pip install rwkv==0.8.32")
     before = {name: os.environ.get(name) for name in _SWITCHES}

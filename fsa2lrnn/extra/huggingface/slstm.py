@@ -1,6 +1,6 @@
-"""sLSTM of the package `xlstm`: its output feeds back into its gates, so that it is not a linear recurrence.
+"""Write any machine into sLSTM of the package `xlstm`, a recurrence that is not linear.
 
-Its gates forget all (f = 0), take all new input (i = 1) and output it (o = 1), so y = tanh(z), where z depends on the
+The gates forget all (f = 0), take all new input (i = 1) and output it (o = 1), so y = tanh(z), where z depends on the
 letter and on the previous y: a recurrent network of threshold units, which can represent any machine. A unit stands for
 a letter and its target state; it fires if the letter is read in a state from which it leads to this target. Two more
 units are always 1 and always −1 after a letter; at the start y is 0.
@@ -32,13 +32,13 @@ from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import LETTER, SATURATED, blank, write
 from fsa2lrnn.optional import is_installed, require
 
-_BLOCK, _KEPT = "block_0", "slstm_state"  # their names
+_BLOCK, _KEPT = "block_0", "slstm_state"  # names in the package's state
 
 
 class XlstmPackage(Code):
-    """The interface to write, load and run `xLSTMLMModel`; a cache is the state that its `step` returns.
+    """The interface to write, load and run models of the class `xLSTMLMModel`; a cache is the state of its `step`.
 
-    Its `forward` does not return a state, so words are read one token per call, by the cell that the package calls
+    `forward` does not return a state, so words are read one token per call, by the cell that the package calls
     "vanilla".
     """
 
@@ -99,7 +99,7 @@ def made(n_tokens: int, width: int) -> Any:
 
 
 def _module() -> Any:
-    """Return the package. Raises `MissingPackage` with the command that installs it."""
+    """Import the package `xlstm`; raise `MissingPackage` with the command that installs it."""
     if not is_installed("xlstm"):
         raise MissingPackage(
             "the layer slstm needs xlstm, which is not installed: pip install --no-deps xlstm==2.0.6 "
@@ -115,11 +115,9 @@ MAX_WIDTH = 2_048
 
 @dataclass(frozen=True, eq=False)
 class Thresholds(OneLayerPlan):
-    """A machine as units: unit j fires where letter `letters[j]` leads to state `targets[j]`.
+    """A plan of n threshold units: unit j fires if letter `letters[j]` leads to state `targets[j]`, int64 (n,) both.
 
-    Args:
-        machine: the minimal machine.
-        letters, targets: int64, (n,).
+    `machine` is the minimal machine.
     """
 
     machine: MooreMachine
@@ -128,7 +126,7 @@ class Thresholds(OneLayerPlan):
 
     @property
     def how(self) -> str:
-        """The construction, in one line."""
+        """The description of the construction, in one line."""
         return f"{len(self.letters)} threshold units, one a letter and a state that it leads to"
 
     @property
@@ -141,7 +139,7 @@ class Thresholds(OneLayerPlan):
 
 
 def plan(machine: MooreMachine) -> Thresholds:
-    """Return units for any machine, minimised first; raise `BudgetExceeded` beyond `MAX_WIDTH`.
+    """Return threshold units that implement the minimal machine; raise `BudgetExceeded` beyond the width `MAX_WIDTH`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> plan(zoo.flip_flop()).how
@@ -161,24 +159,24 @@ def plan(machine: MooreMachine) -> Thresholds:
 
 
 def build(plan: Thresholds, dtype: Any) -> Any:
-    """Return `xLSTMLMModel` with one sLSTM block of one head, without convolution and feed-forward part."""
+    """Return a model that runs a plan in one sLSTM block; raise `UnsupportedFormat` for a dtype other than float32."""
     if dtype is not torch.float32:
         raise UnsupportedFormat(f"dtype {dtype}: slstm adds up thousands of thresholds in float32; choose it")
     machine, D, k, n = plan.machine, plan.width, len(plan.machine.alphabet), len(plan.letters)
     model = made(k + len(plan.outputs), D)
-    blank(model)  # norms are stored less 1
+    blank(model)  # the package stores norms minus 1
     units, (always, never) = k + 1 + np.arange(n), k + 1 + n + np.arange(2)
     W, R, b = np.zeros((D, D)), np.zeros((D, D)), np.zeros(D)
-    # A unit is at ½ where its letter is read and one of the states before holds, else at −½ or less.
-    comes = machine.delta[plan.letters] == plan.targets[:, None]  # (n, |Q|): the states that unit j takes there
-    reads = comes[:, plan.targets]  # (n, n): the units that say so
+    # A unit is at ½ if its letter is read in a state from which it leads to the target, otherwise at −½ or less.
+    comes = machine.delta[plan.letters] == plan.targets[:, None]  # (n, |Q|): the states from which unit j fires
+    reads = comes[:, plan.targets]  # (n, n): the units that stand for such a state
     starts = comes[:, machine.start]
     W[units, plan.letters] = 1 / np.sqrt(D / 2)
     R[np.ix_(units, units)] = reads / 2
     R[units, always] = reads.sum(axis=1) / 2 - starts
     b[units], b[always], b[never] = starts - 1.5, 1, -1
     (block,) = model.xlstm_block_stack.blocks
-    layer, gates = block.xlstm, np.zeros((4, D))  # i, f, z, o, as their cell has them
+    layer, gates = block.xlstm, np.zeros((4, D))  # i, f, z, o, in the order of the package's cell
     gates[1], gates[2], gates[3] = -SATURATED, SATURATED * b, SATURATED
     kernel = np.zeros((1, 4 * D, D))
     kernel[0, 2 * D : 3 * D] = SATURATED * R

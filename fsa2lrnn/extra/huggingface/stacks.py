@@ -1,4 +1,4 @@
-"""The decision on stacks of an external layer, for the table of layers in use (`fsa2lrnn.extra.huggingface.in_use`)."""
+"""Decide stacks of an external layer for the table of layers in use (`fsa2lrnn.extra.huggingface.in_use`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fsa2lrnn.extra.huggingface.refuse import answer
 
 
 def decide_stack(machine: MooreMachine, layer: str) -> tuple[Answer, bool, str]:
-    """Return the answer on stacks, whether its construction is one layer without convolutions, and why.
+    """Return the answer on stacks, whether its construction is one layer without convolutions, and a reason.
 
     >>> from fsa2lrnn.automata import zoo
     >>> decide_stack(zoo.parity(), "slstm")[:2]

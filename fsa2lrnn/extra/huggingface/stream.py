@@ -1,7 +1,8 @@
-"""The stream of a whole model: the use of each coordinate, and rows of weights that recognise its content.
+"""Lay out the stream of a whole model, and write the weights that recognise its content.
 
-It has one coordinate per letter, one for each entry of a mark, and one per symbol that units write. A letter is 1,024
-in its coordinate and the width H is a power of 4, so that RMSNorm gives exactly √H: its 1e-6 is less than half an ulp.
+The stream has one coordinate per letter, one for each entry of a mark, and one per symbol that units write. A letter is
+1,024 in its coordinate and the width H is a power of 4, so that RMSNorm maps it to exactly √H: the norm's 1e-6 is less
+than half an ulp.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import Orbit, StagePlan, Unit
 from fsa2lrnn.extra.huggingface.tokens import PADDING
 
-LETTER = 1024.0  # a letter in the stream
-KEY = 64.0  # what is written for 1 where SiLU leaves it as it is
-SATURATED = 512.0  # a gate's logit
-FIRES = 2_048.0  # a unit's gate, twice over
-MAX_WIDTH = 4_096
+LETTER = 1024.0  # the size of a letter in the stream
+KEY = 64.0  # stands for 1 before a SiLU, which does not change it
+SATURATED = 512.0  # the logit of a saturated gate
+FIRES = 2_048.0  # twice the gate of a unit that fires
+MAX_WIDTH = 4_096  # the largest hidden size that is written
 
 
 @dataclass(frozen=True)
 class StreamLayout:
-    """The layout of the stream: the first coordinate of each orbit's mark and of each stage's symbols."""
+    """The layout of the stream: the first coordinates of the mark of each orbit, and of the symbols of each stage."""
 
     n_letters: int
     marks: tuple[int, ...]
@@ -37,7 +38,7 @@ class StreamLayout:
 
 
 def layout(plan: StagePlan) -> StreamLayout:
-    """Return the layout of the stream. Raises `NotExpressible` beyond `MAX_WIDTH`."""
+    """Return the layout of the stream of a plan. Raises `NotExpressible` beyond the width `MAX_WIDTH`."""
     n = used = len(plan.machine.alphabet)
     marks, symbols = list[int](), list[int]()
     for stage in plan.stages:
@@ -68,9 +69,9 @@ def length(plan: StagePlan, number: int, with_marks: bool = False) -> float:
 
 
 def gates(plan: StagePlan, number: int, r: float | None = None) -> np.ndarray:
-    """Return rows (n, H) that are above `FIRES` / 3 for the unit of a stage that fires, and as far below 0 for others.
+    """Return weights (n, H) of the gates of a stage's n units: above `FIRES`/3 if a unit fires, else below −`FIRES`/3.
 
-    `r`: a letter after RMSNorm, if that is not `length`.
+    `r` is the size of a letter after RMSNorm if it is not `length`.
     """
     where, stage = layout(plan), plan.stages[number]
     orbits = [orbit for s in plan.stages[: number + 1] for orbit in s.orbits]
@@ -79,13 +80,13 @@ def gates(plan: StagePlan, number: int, r: float | None = None) -> np.ndarray:
 
 
 def write(parameter: torch.Tensor, values: np.ndarray) -> None:
-    """Write values into the first rows and columns of a parameter."""
+    """Write an array into the first rows and columns of a parameter."""
     with torch.no_grad():
         parameter[tuple(slice(0, size) for size in values.shape)] = torch.from_numpy(values).to(parameter.dtype)
 
 
 def blank(model: Any) -> None:
-    """Set every parameter to 0, so that parameters without a later value add nothing to the stream."""
+    """Set every parameter of a model to 0."""
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.zero_()
@@ -95,14 +96,16 @@ def blank(model: Any) -> None:
 def blank_model(
     kind: str, prefix: str, plan: StagePlan, dtype: Any, symbol: float = LETTER, config: str = "Config", **settings: Any
 ) -> Any:
-    """Return a whole model of transformers whose weights are 0 but for the embedding and the head, in evaluation mode.
+    """Return a whole model of transformers, in evaluation mode, with weights in the embedding and the read-out only.
 
     Args:
-        kind: the name of its file.
-        prefix: of its classes.
+        kind: the name of the architecture's module, such as "mamba2".
+        prefix: the prefix of its class names.
+        plan: the plan, which determines the sizes of the vocabulary and the stream.
+        dtype: the dtype of the weights.
         symbol: the size of a symbol in the stream.
-        config: the class of its configuration, less the prefix.
-        settings: of the configuration, beyond the sizes of the vocabulary and the stream.
+        config: the name of the configuration class after the prefix.
+        settings: other entries of the configuration.
     """
     code, where = modeling(kind), layout(plan)
     made = getattr(code, f"{prefix}{config}")(
@@ -126,9 +129,9 @@ def mamba_model(
     write_units: Callable[[Any, StagePlan, int], None],
     **settings: Any,
 ) -> Any:
-    """Return a whole model of mixers alone, of which a stage takes one for its heads and one for its units.
+    """Return a whole model without MLPs, in which a stage takes one mixer for its heads and one for its units.
 
-    `write_heads` and `write_units` write a stage, by number, into a mixer; the other arguments are of `blank_model`.
+    `write_heads` and `write_units` write the stage of a number into a mixer; other arguments are as in `blank_model`.
     """
     model = blank_model(
         kind, prefix, plan, dtype, state_size=1, num_hidden_layers=2 * len(plan.stages), layer_norm_epsilon=1e-6,
@@ -151,7 +154,7 @@ def stage_parts(plan: StagePlan, number: int) -> tuple[np.ndarray, int]:
 
 
 def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LETTER) -> None:
-    """Write letters into the embedding, and into the head rows that read the last stage's symbols.
+    """Write the letters into an embedding, and into a read-out the rows that read the last stage's symbols.
 
     `symbol` is the size of a symbol in the stream.
     """
@@ -164,9 +167,10 @@ def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LET
 
 
 def _match(unit: Unit, orbits: list[Orbit], where: StreamLayout) -> np.ndarray:
-    """Return weights of ½ plus one term for each of the unit's letter and marks, for a stream divided by `LETTER`.
+    """Return weights (H,) whose product with the stream divided by `LETTER` is ½ if the unit fires, else at most −½.
 
-    A term is 0 if its condition is met and at most −1 otherwise.
+    The product is ½ plus one term for each condition of the unit, which is 0 if the condition holds and at most −1
+    otherwise.
     """
     row, constant = np.zeros(where.width), 0.5
     if unit.letter is not None:

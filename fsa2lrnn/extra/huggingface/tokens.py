@@ -1,6 +1,6 @@
-"""A tokenizer for automata: one token per letter, then one per output, with `=` before it, then padding.
+"""Make a tokenizer for an automaton: one token per letter, then one per output, with `=` before it, then padding.
 
-A text with another letter gives `<unk>`, whose number is outside the embedding: the model raises an error.
+A text with another letter becomes `<unk>`, whose number is outside the embedding, so that the model raises an error.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from fsa2lrnn.optional import require
 from fsa2lrnn.reading import shown
 
 PAD, UNKNOWN = "<pad>", "<unk>"
-PADDING = 1  # tokens of a model beyond letters and outputs; embedding and logit of padding are zero
+PADDING = 1  # the number of padding tokens; their embedding and logit are zero
 
 
 def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> list[str]:
-    """Return the tokens as text, letters first. Raises `UnsupportedFormat` if the text does not distinguish letters.
+    """Return the texts of all tokens, letters first.
+
+    Raises `UnsupportedFormat` for a letter whose text is empty or contains spaces, or for two equal texts.
 
     >>> vocabulary("ab", [False, True])
     ['a', 'b', '=reject', '=accept', '<pad>', '<unk>']
@@ -47,11 +49,10 @@ def is_prefix_free(letters: Sequence[str]) -> bool:
 
 
 def tokenizer(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> Any:
-    """Return a tokenizer of transformers: letters together or separated by spaces, which give the same tokens.
+    """Return a tokenizer of transformers that encodes letters as their numbers, with or without spaces between them.
 
-    If one letter is a prefix of another one, letters of several characters must be separated by spaces.
-
-    Raises `UnsupportedFormat` if it does not encode every letter as its number and decode every output as its text.
+    If a letter is a prefix of another one, and letters are not all single characters, texts need the spaces. Raises
+    `UnsupportedFormat` if the tokenizer does not encode every letter as its number and decode every token as its text.
     """
     tokenizers = require("tokenizers", "hf", "a tokenizer")
     fast = require("transformers", "hf", "a tokenizer").PreTrainedTokenizerFast

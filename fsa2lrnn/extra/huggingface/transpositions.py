@@ -1,14 +1,14 @@
-"""Components that move by transpositions between two sets of their points, as heads of a gated delta layer.
+"""Plan components that move by transpositions between two sets of their points, as heads of a gated delta layer.
 
-Point t has the coordinates 2t and 2t + 1, and the key of the transposition (i j) is ½ on those of i and those of j. Two
-such keys have the product 1, ½ or 0. The roots eᵢ − eⱼ of the group Sₙ have the same products if i is always of a first
-set and j of a second one, so these transpositions are reflections I − 2kkᵀ whose keys are dyadic and not negative: a
-point of the first set stands for the vector ½ on its coordinates, one of the second set for −½.
+Point t has the coordinates 2t and 2t + 1, and the key of the transposition (i j) is ½ on those of i and j. Two such
+keys have the product 1, ½ or 0. The roots eᵢ − eⱼ of the group Sₙ have the same products if i is always in a first set
+and j in a second one. So these transpositions are reflections I − 2kkᵀ whose keys are dyadic and not negative: a point
+of the first set is represented by the vector ½ on its coordinates, a point of the second set by −½.
 
-The first set has the start, at which S = 0. At another point S is the start's vector less the point's, times 2V. So a
-letter reads the value V if it moves the start and 0 if not. Resets have α = 0: β = 0 leads to the start, and the key of
-the transposition of the start and a point of the second set leads there. A coordinate of a point other than the start
-is 0 unless the component is there: one head a point reads it, and all heads of a component hold the same S.
+The start is in the first set and has S = 0. At another point S is the start's vector minus the point's, times 2V. So
+a letter writes the value V if it moves the start and 0 if not. Resets have α = 0: β = 0 leads to the start, and the key
+of the transposition of the start and a point of the second set leads to that point. A coordinate of a point other than
+the start is 0 unless the component is at this point; one head per point reads it, and all heads have the same S.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, StageHead
 
 
 def two_sides(n: int, start: int, pairs: list[tuple[int, int]], targets: list[int]) -> np.ndarray | None:
-    """Return for each of n points whether it is in the second set, bool (n,); None if there are no two such sets.
+    """Split n points into two sets: return whether each point is in the second set, bool (n,), or None if impossible.
 
     Args:
+        n: the number of points.
         start: a point of the first set.
-        pairs: points that must not be in one set.
-        targets: points of resets, in the second set unless they are the start.
+        pairs: pairs of points that must be in different sets.
+        targets: points of the second set, except for the start.
 
     >>> two_sides(3, 0, [(0, 1), (1, 2)], []).tolist(), two_sides(3, 0, [(0, 1), (1, 2), (2, 0)], [])
     ([False, True, False], None)
@@ -34,7 +35,7 @@ def two_sides(n: int, start: int, pairs: list[tuple[int, int]], targets: list[in
         neighbours[i].append(j)
         neighbours[j].append(i)
     side = {start: False, **{t: True for t in targets if t != start}}
-    for first in (*tuple(side), *range(n)):  # what is decided already, then what nothing decides
+    for first in (*tuple(side), *range(n)):  # first the points whose set is known
         side.setdefault(first, False)
         stack = [first]
         while stack:
@@ -49,7 +50,9 @@ def two_sides(n: int, start: int, pairs: list[tuple[int, int]], targets: list[in
 
 
 def moves_by_transpositions(maps: np.ndarray, start: int) -> np.ndarray | None:
-    """Return the two sets, as `two_sides` does, if maps int (L, n) are such transpositions, resets and the identity.
+    """Return the two sets of `two_sides` if maps, int (L, n), are transpositions between them, resets or the identity.
+
+    The result is None for other maps.
 
     >>> moves_by_transpositions(np.array([[1, 0, 2], [2, 2, 2]]), 0).tolist()
     [False, True, True]
@@ -64,9 +67,10 @@ def moves_by_transpositions(maps: np.ndarray, start: int) -> np.ndarray | None:
 
 
 def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
-    """Return one head for each point but the start; its mark is 1 if the component is at that point, otherwise 0.
+    """Return one head for each point but the start; its mark is 0 unless the component is at that point.
 
-    `maps` holds the map of each symbol, int (n_symbols, n), as `moves_by_transpositions` accepts it.
+    `maps` has the map of each symbol, int (n_symbols, n). Raises `ValueError` unless `moves_by_transpositions` accepts
+    it.
     """
     n_symbols, n = maps.shape
     side = moves_by_transpositions(maps, start)
@@ -82,6 +86,7 @@ def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
         if len(set(moved)) == 2:
             keys[a], betas[a] = 0.5 * vectors[moved].sum(axis=0), 2.0
             values[a] = UNIT * (start in moved)
+    # S at each point: the start's vector minus the point's, with the sign of the point's set.
     differences = UNIT * (vectors[start] - signs[:, None] * vectors)
     states = tuple(difference[:, None] for difference in differences)
     return tuple(

@@ -1,4 +1,4 @@
-"""Atomic writes of folders: a crash leaves the old content unchanged, or no mixture with it."""
+"""Write folders atomically, so that a crash leaves no mixture of old and new files."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask
 
 @contextmanager
 def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
-    """Yield an empty folder to write into, and move its files to `path` when the block ends without an error.
+    """Open an empty temporary folder, and move its files to `path` if the block ends without an error.
 
-    Until then `path` is unchanged; files of other names in it stay. `mark` is the file that makes `path` a folder of
-    its kind: it is removed first and written last, so that a process killed in between leaves no mixture with the old
-    files.
+    Until then `path` is unchanged; its files of other names remain. `mark` is the file by which readers recognise the
+    folder. It is removed first and written last, so that no reader accepts a mixture of old and new files.
     """
     check_folder(path)
     path = path.absolute()
-    # Inside a folder that exists, which may be the root of a disk; else in the folder where it will be made.
+    # The temporary folder is inside `path` if it exists, otherwise in its closest ancestor that exists.
     place = next(folder for folder in (path, *path.parents) if folder.exists())
     remove_leftovers(place, path.name)
     with ExitStack() as stack:
@@ -47,5 +46,5 @@ def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
 def _make_folder(**names: Any) -> tuple[int, str]:
     while True:
         folder = tempfile.mkdtemp(**names)
-        with suppress(FileNotFoundError):  # it was taken for a leftover at once
+        with suppress(FileNotFoundError):  # another process may have removed it as a leftover
             return os.open(folder, os.O_RDONLY), folder

@@ -1,4 +1,4 @@
-"""Training that ends in a proof: a layer of one-hot columns is an automaton, and usually one of its heads the machine.
+"""Training that ends in a proof: every head of a layer with one-hot columns is an automaton, so it can be verified.
 
 `methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
 `patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`

@@ -27,7 +27,7 @@ FAULTLESS = 20  # batches at full length without an error, after which a clean s
 _DECAY = 0.98  # of the running error, per step
 _FEWEST = 16  # words in a batch
 _LEAST_DURING_GROWTH = 0.1  # of the rate
-_RESTS, _GENTLE = 80, 0.3
+_RESTS, _GENTLE = 80, 0.3  # steps in which a single head's read-out is trained alone; then the factor of the rate
 _READ_OUT = 1_000  # steps in which a read-out is trained alone before its rate falls
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
@@ -39,7 +39,7 @@ _LEARNING = 0.85  # of the error of the most frequent label: below it, something
 
 @dataclass
 class StartState:
-    """The state of a start that changes from step to step, without the weights."""
+    """The state of a start that changes from step to step, except the weights."""
 
     length: int
     step: int = 0
@@ -84,14 +84,14 @@ class LearningStart:
         return alone
 
     def reading_out(self, model: LRNN) -> LearningStart:
-        """Return a start with the layer of `model` and a new read-out, which alone is trained, at full length."""
+        """Return a start at full length with the layer of `model` and a new read-out, the only part to train."""
         start = LearningStart(self.recipe, self.examples, self.number, self.block, self.n_heads)
         start.model.layers.load_state_dict(model.layers.state_dict())
         start.at.length, start.at.rests, start.at.full = self.full_length, self.recipe.steps + 1, _READ_OUT
         return start
 
     def repair(self, batch: Batch, deadline: Deadline = NEVER) -> PatchedTable:
-        """Repair the only head on these words and train its read-out anew; return what was patched."""
+        """Repair the single head on these words, and let the next steps train its read-out alone; return the repair."""
         heads = self.heads
         patched = patch_table(
             heads.next_state[:, 0], int(heads.start[0]), batch.tokens.numpy(), batch.labels.numpy(),
@@ -128,7 +128,7 @@ class LearningStart:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether words have not grown for too long, or the learning rate has fallen and errors are left."""
+        """Whether words have not grown for too long, or errors are left although the learning rate has fallen."""
         if self.is_full and not self.recipe.is_clean:
             return False
         if self.at.full is not None:
@@ -215,7 +215,7 @@ class LearningStart:
 def network(
     recipe: Recipe, heads: int, block: int, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """Return the network of a recipe: one layer from tables of logits over letters, or several stacked layers."""
+    """Return the configuration of a recipe's network: one layer with a table of logits per letter, or several ones."""
     if recipe.layers > 1:
         return deep_network((block,) * heads, recipe.layers, recipe, alphabet, outputs)
     hidden = max(recipe.hidden, len(outputs)) if recipe.suffixes else recipe.hidden
@@ -247,6 +247,7 @@ def _own_states(model: LRNN, heads: int) -> None:
 
 
 def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
+    """Return the configuration of a recipe's layer with tables of logits: `heads` blocks of `block` states."""
     if recipe.layer == "block":
         return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
     config = LAYERS[recipe.layer].Config

@@ -58,7 +58,7 @@ class CascadePlan:
     recipe: Recipe
 
     def in_words(self) -> str:
-        """Return the numbers of states of each layer's components, lowest layer first.
+        """Return the numbers of states of each layer's components as text, lowest layer first.
 
         >>> from fsa2lrnn.automata import zoo
         >>> plan_cascade(zoo.mod_arith(5)).in_words()
@@ -231,7 +231,7 @@ def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[in
 
 
 def _depths(cascade: Cascade) -> list[int]:
-    """Return how many layers each component needs: its own and those of the chain of components that read it."""
+    """Return the number of layers that each component needs: its own, and those of the components that read it."""
     depth = [1] * len(cascade.components)
     for i in reversed(range(len(depth))):
         for j in cascade.components[i].reads:
@@ -259,7 +259,7 @@ class LayerDistillation:
         self._length = examples.fit(40)
 
     def layer(self, number: int) -> int:
-        """Distil one layer; return how many batches it took. Raises `BudgetExceeded` if it fails, and `OutOfTime`."""
+        """Distil one layer and return the number of batches. Raises `BudgetExceeded` if it fails, and `OutOfTime`."""
         layer = self.model.recurrences[number]
         gate, x0 = dict(layer.gates)["transition"], layer.get_parameter("x0")
         optimiser = torch.optim.Adam([*gate.parameters(), x0], _RATE)
@@ -277,7 +277,7 @@ class LayerDistillation:
         return self._until_sure(optimiser, step, f"layer {number + 1} of {len(self.places)}")
 
     def readout(self) -> int:
-        """Train the read-out on the task's outputs; return how many batches it took."""
+        """Train the read-out on the task's outputs and return the number of batches; raises as `layer`."""
         readout = self.model.readout
         assert isinstance(readout, Gate)
         optimiser = torch.optim.Adam(readout.parameters(), _RATE)

@@ -1,8 +1,9 @@
 """Words that no number of hard diagonal entries separates, with any number of vectors per state (T51).
 
-The state of such an entry (a channel) after a word is the value of its last writing letter, with one change of sign for
-each later letter that changes signs. All channels together determine exactly: the order of the last occurrences of the
-letters, and for each letter the parities of the numbers of other letters after its last occurrence, and overall.
+The state of such an entry (a channel) after a word is the value that the last writing letter wrote, with one change of
+sign for each later letter that changes signs. All channels together determine exactly: the order of the last
+occurrences of the letters, and for each letter the parities of the numbers of other letters after its last occurrence,
+and overall.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ class IndistinguishableWords:
 def alike_to_channels(
     machine: MooreMachine, budget: int = BUDGET, ignore: Collection[Hashable] = ()
 ) -> IndistinguishableWords | bool | None:
-    """Return two words that the machine separates and no number of hard scalar channels does; the second is shortest.
+    """Return two words with different outputs that no number of hard scalar channels separates (T51).
 
-    Returns False if no such words exist, None if the budget is exhausted. Outputs in `ignore` do not count: channels
-    may have any output instead.
+    The second word is as short as possible. Returns False if no such words exist, None if the budget is exhausted.
+    Outputs in `ignore` do not count: channels may have any output instead.
 
     >>> from fsa2lrnn.automata import zoo
     >>> alike_to_channels(zoo.flip_flop()), alike_to_channels(zoo.ab_star()).words

@@ -21,7 +21,7 @@ _LEAD = 1.0  # added to the logits that a start prefers
 def deep_network(
     blocks: tuple[int, ...], layers: int, recipe: Recipe, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """Return the configuration of a network of `layers` layers of these blocks."""
+    """Return the configuration of a network of `layers` layers, each with one-hot blocks of these sizes."""
     layer = BlockLayerConfig(blocks, recipe.gate_hidden, 1, temperature=recipe.temperature)
     return LRNNConfig(
         alphabet, outputs, (layer,) * layers, embedding_dim=len(alphabet), readout_hidden=recipe.hidden,

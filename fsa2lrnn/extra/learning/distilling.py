@@ -56,7 +56,7 @@ def distil(model: LRNN, machine: MooreMachine, source: str = "", sampler: str = 
 
     `length` is a setting of the recipe. `machine` determines the block size, draws the words and is the target of the
     proof; of its outputs only that on the empty word is used for training. A counterexample joins the data with the
-    model's output, so a model that is wrong on short words does not lead to a proof.
+    model's output, so that no proof results from a model that is wrong on short words.
 
     Raises:
         InvalidMachine: if model and machine have different alphabets.

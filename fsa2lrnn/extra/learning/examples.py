@@ -24,7 +24,7 @@ from fsa2lrnn.extra.learning.recipe import check_noise
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.training.data import Batch, Sampler, TaskWords, Walks, make_sampler, words
 
-_OF_FAILURES = 8  # one row of so many begins with a counterexample
+_OF_FAILURES = 8  # one word in eight begins with a counterexample
 _AT_ONCE = 4  # counterexamples per batch
 
 
@@ -47,7 +47,7 @@ class Examples(Protocol):
         ...
 
     def many(self, length: int, generator: torch.Generator) -> Batch:
-        """Return words of all lengths for the repair of a head."""
+        """Return words of several lengths for the repair of a head."""
         ...
 
 
@@ -58,6 +58,8 @@ class FreshWords:
     state, and its letter. Two thirds of these then avoid letters that lead to settled states: uniform words alone would
     rarely be in the interior of (ab)* or of Dyck words, or at the end of a long path. Words that begin with a
     counterexample continue with the beginning of such a word (half of them) or its rest (the other half).
+
+    Raises `UnsupportedFormat` if only one output occurs.
     """
 
     def __init__(self, machine: MooreMachine, sampler: str = "task", source: str = "", noise: float = 0.0) -> None:
@@ -85,7 +87,7 @@ class FreshWords:
         return transition_cover(self.machine)
 
     def fit(self, length: int) -> int:
-        """Return the length of `TaskWords.fit`, at least one period."""
+        """Return the length that `TaskWords.fit` gives for `length`, or for the sampler's period if that is longer."""
         return self._words.fit(max(length, len(self.sampler.scored)))
 
     def add(self, word: Sequence[Hashable]) -> None:
@@ -178,7 +180,7 @@ class FreshWords:
         return Batch(tokens, self._words.labels[phase, states])
 
     def _wrong(self, labels: Tensor, generator: torch.Generator) -> Tensor:
-        """Replace a share of the labels by other labels, drawn uniformly."""
+        """Replace a share `noise` of the labels by other labels, drawn uniformly."""
         if not self._noise:
             return labels
         is_wrong = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != UNCOUNTED)

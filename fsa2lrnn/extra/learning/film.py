@@ -70,7 +70,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class HeadHistory:
-    """The head history: frames in the order of their steps, over an alphabet and outputs."""
+    """The frames of a start in the order of their steps, with the symbols that letters and outputs index."""
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]

@@ -64,7 +64,7 @@ def merge_states(
 
 @njit(cache=True)
 def _merge_next(child, counts, share, strict, states, is_state, stack, log):
-    """Fold the heaviest child that is not a state; return it if it becomes one, else `_FOLDED`, `_NONE` at the end."""
+    """Fold the heaviest child that is not a state; return its node if it becomes a state, else `_FOLDED` or `_NONE`."""
     parent, letter, heaviest = -1, -1, 0
     for state in states:
         for a in range(child.shape[1]):

@@ -22,7 +22,7 @@ from fsa2lrnn.verification.equivalence import BUDGET, prove_equivalent
 
 
 class VerifiedMachine(NamedTuple):
-    """A machine, its compiled model, the verdict of `prove_equivalent` on the model, and the words it covers."""
+    """A machine, its compiled model, the verdict of `prove_equivalent` on it, and the words that the verdict covers."""
 
     machine: MooreMachine
     model: LRNN
@@ -31,7 +31,7 @@ class VerifiedMachine(NamedTuple):
 
 
 class LearningTarget:
-    """The machine to be learned, on the counted words."""
+    """The machine to be learned, restricted to the counted words."""
 
     def __init__(self, machine: MooreMachine, sampler: Sampler, outputs: tuple[Hashable, ...]) -> None:
         self._machine, self._sampler = machine, sampler

@@ -16,7 +16,11 @@ def is_restricted(sampler: Sampler) -> bool:
 
 
 def free_output(outputs: tuple[Hashable, ...]) -> Hashable:
-    """Return a symbol for "does not count" that is not an output: None, or a tuple if None is an output."""
+    """Return a symbol for "does not count" that is not an output: None, or a tuple if None is an output.
+
+    >>> free_output((False, True)), free_output((None, 0))
+    (None, ('free', None))
+    """
     free: Hashable = None
     while free in outputs:
         free = ("free", free)

@@ -80,8 +80,8 @@ def learn(
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
         method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
             or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`). For a machine
-            also "cascade": its cascade is distilled into layers of blocks of at most `block` states (8 by default), as
-            many as it needs unless `layers` and `heads` are given, which are then trained as a whole (`cascades`).
+            also "cascade" (`cascades`): its cascade is distilled into layers of blocks of at most `block` states (8 by
+            default), which are then trained together. `layers` and `heads` are by default as many as it needs.
         teacher: the machine whose cascade is distilled, such as a learned one; by default the source.
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.

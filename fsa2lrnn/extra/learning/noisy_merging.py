@@ -109,7 +109,7 @@ def merge_within(data: Data, noise: float, strict: float, deadline: Deadline = N
 
 
 def repaired(machine: MooreMachine, data: Data, deadline: Deadline = NEVER) -> MooreMachine:
-    """Return the machine repaired by `patch_table`: columns changed, states merged, at a lower cost of the labels."""
+    """Return the machine after a repair by `patch_table`, which changes columns and merges states to lower the cost."""
     n = machine.n_states
     extended = np.broadcast_to(np.arange(n + _SPARE), (len(machine.alphabet), n + _SPARE)).copy()
     extended[:, :n] = machine.delta

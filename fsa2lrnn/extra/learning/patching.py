@@ -28,7 +28,7 @@ _SMOOTH = 0.5  # pseudo-count of each label in each state
 
 
 class PatchedTable(NamedTuple):
-    """Columns (|Σ|, b), the numbers of changed columns and merged states, and the label errors before and after."""
+    """A repaired table (|Σ|, b), counts of changed columns and merged states, and label errors before and after."""
 
     next_state: np.ndarray
     changes: int

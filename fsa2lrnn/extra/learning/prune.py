@@ -20,7 +20,7 @@ MAX_STATES = 12  # largest number of joint states to explore, per state of a hea
 
 
 class CandidateMachine(NamedTuple):
-    """The machine of a set of heads, with the most frequent labels as outputs; `faults` of `labels` labels differ."""
+    """The machine of a set of heads with the most frequent labels as outputs; `faults` of `labels` labels differ."""
 
     heads: tuple[int, ...]
     machine: MooreMachine
@@ -84,7 +84,7 @@ def candidates(observed: LabelledStates, allowed: int, most: int = MOST) -> Iter
 
 
 def fewest(observed: LabelledStates, most: int = MOST) -> CandidateMachine | None:
-    """Return the smallest set of heads whose faults are within two standard deviations of the minimum."""
+    """Return the machine of the fewest heads with faults within two standard deviations of the minimum, or None."""
     counted = {
         size: min((faults(observed, subset), subset) for subset in combinations(range(observed.states.shape[1]), size))
         for size in range(1, min(most, observed.states.shape[1]) + 1)

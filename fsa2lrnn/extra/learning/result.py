@@ -63,7 +63,7 @@ class Agreement:
         return wilson(self.right, self.words) if self.noise == 0 else wilson(self.right_labels, self.labels)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the counts, the expected share of right labels, and the interval."""
+        """Return the counts, the expected share of right labels, and the interval, as a JSON object."""
         return {**vars(self), "expected": self.expected, "interval": self.interval}
 
     def in_words(self) -> str:

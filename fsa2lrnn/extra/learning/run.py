@@ -1,4 +1,4 @@
-"""The loop of `learn`: training starts in sequence, with evaluations, until a machine holds or the budget ends.
+"""The loop of `learn`: training starts in sequence, with evaluations, until a machine is accepted or the budget ends.
 
 The seed determines the whole run. `LearningState` and the tensors hold all that persists between steps, so a resumed
 run reproduces the uninterrupted one bit for bit.
@@ -53,7 +53,7 @@ class LearningState:
 
     Args:
         failures: the counterexamples that joined the data, as tokens.
-        number, heads: of the current start.
+        number, heads: the number of the current start, and how many heads it has.
         film: the frames of the current start.
     """
 
@@ -75,7 +75,7 @@ class LearnedCandidate(NamedTuple):
 
 
 class LearningRun:
-    """A run of `learn` by training; candidates are compared with `target`, and `cascade` is distilled first."""
+    """A run of `learn` by training. Candidates are compared with the machine `target`, None for a user's words."""
 
     cascade: Cascade | None = None
 
@@ -184,7 +184,7 @@ class LearningRun:
             self._take(attempt)
         is_settled = attempt.is_settled
         if is_settled or attempt.at.step % self.recipe.look == 0:
-            # Evaluate the heads, record it, and look for a set of heads that holds or a head to repair.
+            # Evaluate the heads, record it, and search for a set of heads to accept or a head to repair.
             observed = self._observe()
             self._take(attempt, observed)
             head, wrong = best_head(observed)
@@ -225,7 +225,7 @@ class LearningRun:
         alone, examples = self.attempt.focused(head), self.examples
         length, changes = examples.fit(min(alone.full_length, 2 * self.attempt.at.length)), 0
         for _ in range(_REPAIRS):
-            # Repair on fresh words first, then ask the target for a counterexample.
+            # Repair on fresh words first, then compare the machine with the target.
             batch = examples.many(length, self.generator)
             patched = alone.repair(batch, self.deadline)
             changes += patched.changes
@@ -267,7 +267,7 @@ class LearningRun:
         return observe(self.attempt.heads, batch, self.examples.alphabet, self.examples.outputs)
 
     def _evaluate(self, observed: LabelledStates, is_settled: bool) -> LearnedCandidate | None:
-        """Return the first set of heads that holds, of those that the labels allow; None if no set does.
+        """Return the first set of heads that the labels allow and the target does not refute; None if no set is found.
 
         A counterexample to a set joins the observations: it rules the set out, or gives the output of a joint state
         that no word had reached.

@@ -86,7 +86,7 @@ class RunFolder:
         _write_json(path, asdict(replace(asked, version=VERSION)))
 
     def restore(self, run: LearningRun) -> None:
-        """Restore the state that was saved in this folder, if there is one, into a run.
+        """Restore the checkpoint in this folder, if there is one, into a run.
 
         Raises `CheckpointError` if the checkpoint does not fit the run.
         """
@@ -180,7 +180,7 @@ class FinishedRun:
     film: HeadHistory | None
 
     def target(self, machine: MooreMachine, source: str) -> LearningTarget:
-        """Return `machine`, of which the run learned `source`, on the words that counted."""
+        """Return the learning target for the machine that `source` names, on the words that counted in the run."""
         examples = FreshWords(machine, self.asked.sampler, source)
         return LearningTarget(examples.machine, examples.sampler, examples.outputs)
 
@@ -231,7 +231,7 @@ _VERDICTS = {Any: lambda value, _: value}
 
 
 def summary(found: Learned) -> dict[str, Any]:
-    """Return what was learned as a JSON object, without the model and the trail."""
+    """Return a learning result as a JSON object, without the model and the trail."""
     return {
         "verdict": verdict_json(found.verdict),
         "words": found.scope,

@@ -25,7 +25,7 @@ def foresee(
 ) -> LearnabilityPrediction | None:
     """Return the prediction of theory for a hard layer and a minimal machine, or None for layers without a theorem.
 
-    T51: `hard_channels` compute a machine if and only if it has one output on all words that are alike to them. For
+    T51: `hard_channels` compute a machine if and only if no two words with different outputs are alike to them. For
     reflections the answer assumes one vector per state (T7, T36), so "no" leaves several vectors per state open.
     Outputs in `ignore` do not count; reflections then never give "no", since T7 and T36 assume that every output does.
 

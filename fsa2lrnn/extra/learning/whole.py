@@ -48,7 +48,7 @@ def without_heads(model: LRNN, heads: Iterable[int]) -> LRNN:
 
 @torch.no_grad()
 def images(model: LRNN, machine: MooreMachine) -> tuple[tuple[int, ...], bool]:
-    """Return the heads whose state is a function of the machine's, and whether these determine the machine's output."""
+    """Return the heads whose state is a function of the machine's state, and whether they determine all outputs."""
     tables, delta, start = switched(model), torch.tensor(machine.delta), machine.start
     x, order = {start: tables.x0}, [start]
     for q in order:

@@ -69,7 +69,7 @@ class Data:
         return int((self.labels != UNCOUNTED).sum())
 
     def check_consistent(self) -> None:
-        """Raise `UnsupportedFormat` if one prefix has two outputs, with the lines."""
+        """Raise `UnsupportedFormat`, naming the lines, if one prefix has two outputs."""
         clashes: list[str] = []
         first: dict[int, tuple[int, int]] = {}  # the first label of a prefix, and its line
         number: dict[tuple[int, int], int] = {}
@@ -112,7 +112,7 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
     """Return the words of a `.jsonl` or `.csv` file, over the letters that occur or over `alphabet`.
 
     Raises:
-        UnsupportedFormat: with the invalid lines, or for a file without a non-empty word or with a single output.
+        UnsupportedFormat: naming invalid lines, or for a file without a non-empty word or with a single output.
         OSError: if the file cannot be read.
     """
     path = Path(path)
@@ -219,6 +219,7 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
 
 
 def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: Sequence[Hashable] | None) -> Data:
+    # Number the symbols in the order in which they occur, and report all faults of all lines at once.
     letters = _Symbols("letter", alphabet)
     outputs = _Symbols("output", None)
     numbers: list[tuple[list[int], list[int]]] = []

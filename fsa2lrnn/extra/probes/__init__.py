@@ -1,8 +1,8 @@
-"""Exact probes: a correctness oracle without tolerance for kernels of linear recurrences.
+"""Test kernels of linear recurrences by exact probes, without tolerance.
 
-Inputs come from finite machines, such that every operation of every chunking, packing and split is exact. So the
-correct result is one bit pattern, and one wrong bit is a fault of the kernel. The package needs only torch, which is
-imported at the first access to a name.
+Inputs come from finite machines, so that every operation of every chunking, packing and split is exact. So the correct
+result is one bit pattern, and one wrong bit is a fault of the kernel. The package needs only torch, which is imported
+at the first access to a name.
 
 >>> from fsa2lrnn.extra.probes import assert_exact, reference
 >>> coverage = assert_exact(reference("kda"), op="kda", lengths=(1, 65), gradients=False)

@@ -32,7 +32,7 @@ from .shrink import shrink
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LENGTHS = (1, 63, 64, 65, 4096, 10**6)
-BORDERS = (64,)  # chunk size whose borders the cases use, where none is named
+BORDERS = (64,)  # chunk sizes at whose borders sequences are cut by default
 _NOT_PACKED = "packed sequences are left out: the kernel does not take cu_seqlens"
 
 
@@ -40,9 +40,9 @@ class InexactKernel(AssertionError):
     """Raised for a kernel that computes a wrong bit.
 
     Attributes:
-        op: name of the operator.
-        dtype: of the inputs.
-        difference: the first wrong entry of the shrunk case; `None` where nothing could be compared.
+        op: the name of the operator.
+        dtype: the dtype of the inputs.
+        difference: the first wrong entry of the shrunk case; `None` if no result could be compared.
         case: the shrunk case.
         fault: the likely fault class.
     """
@@ -59,10 +59,10 @@ class ProbeReport:
     """The cases that were compared, and those that were left out.
 
     Args:
-        op: name of the operator.
-        cases: cases run, by kind and dtype.
-        proved: operations of the reference forms that the audit proved exact on words of the same families.
-        omitted: sentences on what was left out, and why.
+        op: the name of the operator.
+        cases: the number of cases run, by kind and dtype.
+        proved: the number of operations of the reference forms that the audit proved exact on words of these families.
+        omitted: sentences that name omitted cases, with the reason.
     """
 
     op: str
@@ -97,30 +97,30 @@ def assert_exact(
     device: str = "cpu",
     seed: int = 0,
 ) -> ProbeReport:
-    """Check that a kernel computes the one correct value of every output, state and gradient; no tolerance.
+    """Check that a kernel computes the one correct value of every output, state and gradient, without tolerance.
 
     Args:
         kernel: a function with the arguments of flash-linear-attention's operator of that name: tensors (B, T, H, K),
             then `scale`, `initial_state` and `output_final_state` by name; it returns (outputs, final state).
         op: the operator, a key of `OPERATORS`.
-        dtypes: of the tensors. Log gates and states are float32, as in flash-linear-attention.
-        lengths: of the sequences. Those above 65,536 run once, in the first dtype, with one sequence and one head.
-        chunk_sizes: passed to a kernel that takes `chunk_size`, and the borders at which sequences are cut; without
-            it the kernel's own chunk size, and borders of 64.
-        variable_lengths: also padded batches, and packed sequences where the kernel takes `cu_seqlens`.
-        initial_state: also initial states, and a state carried over several calls.
-        gradients: also the gradients of every input. A kernel without a backward pass needs `gradients=False`.
-        gates: also gates other than 0 and 1, compared within a certified bound (`bounds`).
-        device: where the kernel runs.
-        seed: of the words.
+        dtypes: the dtypes of the tensors. Log gates and states are float32, as in flash-linear-attention.
+        lengths: the numbers of tokens. Longer ones than 65,536 run in the first dtype, with one sequence and one head.
+        chunk_sizes: values for the kernel's argument `chunk_size`, and borders at which sequences are cut. By default
+            the kernel's own chunk size, and borders of 64.
+        variable_lengths: whether to test padded batches, and packed sequences if the kernel takes `cu_seqlens`.
+        initial_state: whether to test initial states, and a state carried over several calls.
+        gradients: whether to test the gradients of all inputs; False for a kernel without a backward pass.
+        gates: whether to test gates other than 0 and 1, within a certified bound (`bounds`).
+        device: the device on which the kernel runs.
+        seed: the seed of the words.
 
     Returns:
-        What was compared, and what was left out.
+        The numbers of compared cases, and the omitted ones.
 
     Raises:
         InexactKernel: an `AssertionError`, for the first wrong value.
-        InexactProbe: where the audit cannot prove the probe itself exact for a chunk size.
-        ValueError: for an unknown operator or a dtype without probes.
+        InexactProbe: if the audit cannot prove the probe itself exact for a chunk size.
+        ValueError: for an unknown operator, a dtype without probes, or a length below 1.
 
     >>> from fsa2lrnn.extra.probes import assert_exact, reference
     >>> coverage = assert_exact(reference("delta_rule"), op="delta_rule", dtypes=(torch.float32,), lengths=(1, 65))
@@ -168,7 +168,7 @@ def _cases(
     op: Operator, dtype: torch.dtype, lengths: Sequence[int], borders: Sequence[int],
     variable: bool, state: bool, gates: bool, gradients: bool, seed: int,
 ) -> Iterator[Case]:  # fmt: skip
-    """Yield the cases of a dtype, short words first."""
+    """Yield the cases of a dtype, from short to long words within each kind."""
     size = SIZES[dtype]
     for T in sorted(t for t in lengths if t <= LONG):
         batch = 2 if T <= 256 else 1
@@ -222,7 +222,7 @@ def _check(caller: Caller, case: Case, dtype: torch.dtype, borders: Sequence[int
 
     likely = fault(caller, case, dtype, first, borders)
     short = shrink(op, case, dtype, fails)
-    # A kernel that is not deterministic may pass here: then the unshrunk case is the report.
+    # A kernel that is not deterministic may pass here; then the message describes the unshrunk case.
     last = difference(op, short, caller.run(short, dtype), expected(op, short))
     short, last = (short, last) if last is not None else (case, first)
     raise InexactKernel(describe(op, dtype, case, first, short, last, likely), op.name, dtype, short, likely, last)

@@ -1,4 +1,4 @@
-"""Prove a computation exact: watch every torch operation and bound the bits of every intermediate result.
+"""Prove a computation exact, by watching every torch operation and bounding the bits of every intermediate result.
 
 Theorem (dyadic sums). Let the terms of a sum be integer multiples of u = 2^e with Σ|terms| ≤ 2^p u. Then every partial
 sum, in every order and grouping and with or without fused multiplication, is a multiple of u of at most 2^p u: a format
@@ -23,7 +23,7 @@ SUM_BITS = 24  # matrix products accumulate in float32
 # Below this argument exp is 0 in float32, after a conversion to base 2 as well.
 ZERO_BELOW = -128.0
 
-# Operations whose results hold entries of their arguments, zeros and ones.
+# Operations whose results contain only entries of their arguments, up to sign, and zeros and ones.
 _COPIES = frozenset(
     """
     _to_copy _unsafe_view alias arange as_strided bitwise_and bitwise_not cat clone constant_pad_nd copy_ detach
@@ -39,18 +39,22 @@ _ENTRYWISE = frozenset(("mul", "mul_", "exp", "exp2"))
 
 
 class InexactProbe(ValueError):
-    """Raised for inputs on which an operation may round: it names the operation and the bits that it would need."""
+    """Raised for inputs on which an operation may round; the message names the operation."""
 
 
 def significant_bits(x: Tensor) -> Tensor:
-    """Return how many significant bits each entry of a finite float64 tensor needs; 0 for zeros."""
+    """Return the number of significant bits that each entry of a finite float64 tensor needs: int, the same shape.
+
+    >>> significant_bits(torch.tensor([0.0, 1.0, 1.5, 5.0], dtype=torch.float64)).tolist()
+    [0, 1, 2, 3]
+    """
     mantissa = (torch.frexp(x).mantissa * 2.0**53).to(torch.int64)
     lowest = (mantissa & -mantissa).clamp(min=1).double()
     return torch.where(mantissa == 0, 0, 54 - torch.frexp(lowest).exponent)
 
 
 def unit(x: Tensor) -> float:
-    """Return the largest power of two of which every entry is a multiple; 1 for zeros."""
+    """Return the largest power of two of which every entry of a finite float64 tensor is a multiple; 1 for zeros."""
     mantissa, exponent = torch.frexp(x)
     whole = (mantissa * 2.0**53).to(torch.int64)
     lowest = torch.frexp((whole & -whole).clamp(min=1).double()).exponent - 1
@@ -64,12 +68,12 @@ class Audit(TorchDispatchMode):
 
     Args:
         dtype: the format in which a kernel may store any intermediate tensor.
-        sums: significant bits of accumulators; `None` for those of the dtype.
+        sums: the number of significant bits of accumulators; `None` for that of the dtype.
 
     Attributes:
-        operations: how many operations were watched.
-        bits: most significant bits that a stored entry needed.
-        sum_bits: most bits that a sum needed, over all orders.
+        operations: the number of operations that were checked.
+        bits: the largest number of significant bits that a stored entry needed.
+        sum_bits: the largest number of bits that a sum may need, over all orders.
     """
 
     def __init__(self, dtype: torch.dtype, sums: int | None = SUM_BITS) -> None:

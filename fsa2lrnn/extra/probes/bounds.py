@@ -1,8 +1,8 @@
-"""Probes with gates that no float format represents exactly, with certified bounds instead of equality.
+"""Test gates that no float format represents exactly, within certified bounds.
 
 Exact probes use only the gates 1 and 0, exp of 0 and of `RESET`. So they do not test the base of the exponential or
 the size of a gate. Here every coordinate is written once, with a unit key: no two keys overlap, the triangular inverse
-is the identity, and each output is one product q · v · exp(Σ g). The gates are multiples of 1/64: their sums are exact.
+is the identity, and each output is one product q · v · exp(Σ g). The log gates are multiples of 1/64 with exact sums.
 
 Bound. The relative error of one product is at most (1 + u)^m (1 + w)^n − 1 in every order, with m roundings of unit
 roundoff u (tensors stored in the dtype: gated q, gated k, scores, gated state, new values, output, and two to
@@ -23,8 +23,8 @@ from .cases import Case, expected
 from .operators import Operator
 from .words import KEYS, VALUES, unit
 
-STORED = 8  # roundings to the dtype on one path
-TOKENS = 70
+STORED = 8  # the most roundings to the dtype on one path
+TOKENS = 70  # the length of the word
 GATES = ("g", "w")
 KIND = "gates within certified bounds"
 
@@ -64,7 +64,7 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
 
 
 def bound(op: Operator, case: Case, dtype: torch.dtype) -> float:
-    """Return the bound on the relative error in any order of operations; the module's docstring derives it.
+    """Return the bound on the relative error for any order of operations, which the module's docstring derives.
 
     >>> from .operators import OPERATORS
     >>> op = OPERATORS["simple_gla"]
@@ -78,7 +78,7 @@ def bound(op: Operator, case: Case, dtype: torch.dtype) -> float:
 
 
 def outside(op: Operator, case: Case, computed: dict[str, Tensor], dtype: torch.dtype) -> str | None:
-    """Return a sentence on the first value outside the bound, or `None`."""
+    """Return a sentence on the first result of wrong shape or outside the bound, or `None` if all are within it."""
     limit = bound(op, case, dtype)
     for name, right in expected(op, case).items():
         mine = computed[name].to("cpu").double()

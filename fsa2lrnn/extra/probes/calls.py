@@ -16,18 +16,18 @@ Kernel = Callable[..., Any]
 
 
 class WrongResult(Exception):
-    """Raised where a kernel returns something that cannot be compared: wrong type, shape, or no gradient."""
+    """Raised for a kernel whose result cannot be compared: it has a wrong type, no final state or no gradient."""
 
 
 class Caller:
-    """A kernel with the properties of its signature.
+    """A kernel under test, called with the arguments that its signature accepts.
 
     Args:
         op: the operator.
-        kernel: a function with the operator's arguments: the tensors by name where it names them, by position where
-            it takes `*args`; `scale`, `initial_state` and `output_final_state` by name.
+        kernel: a function with the operator's tensors, passed by name if it names them all and by position otherwise;
+            `scale`, `initial_state` and `output_final_state` are passed by name.
         device: the device of the tensors.
-        chunk_size: the chunk size to pass, if any.
+        chunk_size: the chunk size to pass; None to pass none.
     """
 
     def __init__(self, op: Operator, kernel: Kernel, device: str = "cpu", chunk_size: int | None = None) -> None:
@@ -45,18 +45,18 @@ class Caller:
         self.takes_cu_seqlens = self.names_cu_seqlens or forwards
 
     def prepare(self, inputs: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
-        """Return the inputs in the dtypes of a call: `dtype`, but float32 for log gates and int64 for indices."""
+        """Return the inputs on the device, in `dtype`, or float32 for log gates and int64 for indices."""
         kinds = {n: torch.float32 if n in self.op.wide else torch.int64 if n == "p" else dtype for n in inputs}
         return {n: t.to(self.device, kinds[n]).contiguous() for n, t in inputs.items()}
 
     def state(self, S: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-        """Return an initial state in float32, of a convolution in the dtype of its inputs."""
+        """Return an initial state on the device, in float32, or in `dtype` for a convolution; None for None."""
         return None if S is None else S.to(self.device, torch.float32 if self.op.heads else dtype).contiguous()
 
     def __call__(
         self, tensors: dict[str, Tensor], S: Tensor | None, scale: float, **more: Any
     ) -> tuple[Tensor, Tensor]:
-        """Return outputs and final state of one call."""
+        """Call the kernel once and return outputs and final state; raise `WrongResult` for another result."""
         ordered = {n: tensors[n] for n in (*self.op.tensors, *self.op.static)}
         options = {**self.op.options, **more, "initial_state": S, "output_final_state": True}
         if self.names_cu_seqlens:
@@ -73,9 +73,9 @@ class Caller:
         return result[0], result[1]
 
     def run(self, case: Case, dtype: torch.dtype) -> dict[str, Tensor]:
-        """Return `o`, `state` and the gradients of a case as the kernel computes them.
+        """Return the outputs `o`, the final `state` and the gradients that the kernel computes for a case.
 
-        Raises `WrongResult` for what cannot be compared.
+        Raises `WrongResult` for a result that cannot be compared.
         """
         tensors, S = self.prepare(case.inputs, dtype), self.state(case.state, dtype)
         if case.upstream is not None:

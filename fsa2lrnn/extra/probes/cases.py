@@ -1,4 +1,4 @@
-"""Cases of a probe: the arguments of a call, and the one result that is correct."""
+"""Build the cases of a probe, and compute the one correct result of each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .audit import Audit, InexactProbe
 from .operators import Operator, sequential
 from .words import Magnitudes, draw, draw_state
 
-PERIOD = 4099  # longer words repeat one of this length, a prime; the period begins by writing every coordinate
+PERIOD = 4099  # the length of the word that longer words repeat, a prime; it begins by writing every coordinate
 LONG = 65_536  # longer words run once, with one sequence and one head
 # Words for a dtype: the audit accepts them with every intermediate tensor stored in it (verify/, p-probe-*).
 SIZES = {torch.float32: Magnitudes(4095), torch.float16: Magnitudes(127), torch.bfloat16: Magnitudes(15)}
@@ -26,17 +26,17 @@ GRADIENT_SIZES = {
 
 @dataclass(frozen=True)
 class Case:
-    """One probe: exact inputs in float64, and how they are given to the kernel.
+    """A probe: exact inputs in float64, and the way in which they are passed to the kernel.
 
     Args:
-        kind: what the case tests, for messages.
-        inputs: by name, (B, T, H, …); packed sequences lie one after the other in a batch of one.
-        state: initial state (N, H, …), or `None`.
-        scale: of the queries.
-        cuts: tokens before which the sequence is cut; each piece starts from the state that the last one returned.
-        lengths: of packed sequences.
-        upstream: gradients of the outputs and of the final state, where gradients are compared.
-        period: of a long word.
+        kind: the name of the property under test, for messages.
+        inputs: the tensors by name, (B, T, H, …); packed sequences are concatenated in a batch of one.
+        state: the initial state (N, H, …), or `None`.
+        scale: the factor of the outputs.
+        cuts: tokens before which the sequence is cut; each piece starts from the state that the previous one returned.
+        lengths: the lengths of packed sequences.
+        upstream: gradients of the outputs and of the final state; `None` if gradients are not compared.
+        period: the period of a long word.
     """
 
     kind: str
@@ -50,14 +50,14 @@ class Case:
 
 
 def zero_state(op: Operator, case: Case) -> Tensor:
-    """Return zeros in the shape of the initial states of a case."""
+    """Return zeros in the shape of the initial states of a case, float64 (N, H, …)."""
     first = case.inputs[next(iter(op.tensors))]
     heads = (first.shape[2],) if op.heads else ()
     return torch.zeros(len(case.lengths) or first.shape[0], *heads, *op.state, dtype=torch.float64)
 
 
 def expected(op: Operator, case: Case) -> dict[str, Tensor]:
-    """Return outputs `o`, `state` and the gradients of a case, in float64, computed by exact operations only."""
+    """Return the outputs `o`, the final `state` and the gradients of a case, by exact operations in float64."""
     S = zero_state(op, case) if case.state is None else case.state
     if case.upstream is not None:
         return _gradients(op, case, S)
@@ -73,7 +73,8 @@ def expected(op: Operator, case: Case) -> dict[str, Tensor]:
 
 
 def _periodic(op: Operator, case: Case, S: Tensor) -> tuple[Tensor, Tensor]:
-    """Run two periods: if both end in one state, so does each later one, with the outputs of the second."""
+    """Return outputs and final state of a periodic word; raise `InexactProbe` if its states are not periodic."""
+    # If two periods end in the same state, so does each later one, with the outputs of the second.
     T, P = op.length(case.inputs), case.period
     first, S1 = sequential(op, op.cut(case.inputs, 0, P), S)
     again, S2 = sequential(op, op.cut(case.inputs, P, 2 * P), S1)
@@ -95,7 +96,7 @@ def _gradients(op: Operator, case: Case, S: Tensor) -> dict[str, Tensor]:
 
 
 def backward(leaves: dict[str, Tensor], S: Tensor | None, o: Tensor, final: Tensor, case: Case) -> dict[str, Tensor]:
-    """Return the gradients `d<name>` of every input and `dstate` for the upstream gradients of a case."""
+    """Return the gradients of all inputs, named "d" + name, and `dstate`, for the upstream gradients of a case."""
     assert case.upstream is not None
     into = {**leaves, **({} if S is None else {"state": S})}
     do, dS = (u.to(t) for u, t in zip(case.upstream, (o, final), strict=True))
@@ -140,7 +141,7 @@ def long_word(op: Operator, seed: int, size: Magnitudes, T: int) -> Case:
 
 
 def padded(op: Operator, case: Case, before: int, after: int) -> Case:
-    """Return the case with tokens that change no state: zeros, gates of 1."""
+    """Return a case padded by tokens that change no state, `before` on the left and `after` on the right."""
     inputs = dict(case.inputs)
     for name, shape in op.tensors.items():
         fill, t, n = op.idle.get(name, torch.zeros(shape)), case.inputs[name], op.factors.get(name, 1)
@@ -150,7 +151,7 @@ def padded(op: Operator, case: Case, before: int, after: int) -> Case:
 
 
 def packed(op: Operator, seed: int, size: Magnitudes, lengths: tuple[int, ...], *, state: bool) -> Case:
-    """Return a case of several sequences in a batch of one, `cu_seqlens` of their lengths."""
+    """Return a case of several sequences, one per length, concatenated in a batch of one."""
     parts = [word(op, seed + 31 * i, size, T, batch=1, heads=2, state=state) for i, T in enumerate(lengths)]
     inputs = {
         n: t if n in op.static else torch.cat([p.inputs[n] for p in parts], 1) for n, t in parts[0].inputs.items()
@@ -160,7 +161,7 @@ def packed(op: Operator, seed: int, size: Magnitudes, lengths: tuple[int, ...], 
 
 
 def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int) -> Case:
-    """Return a case with sparse upstream gradients: few tokens, entries ±1."""
+    """Return a case of T tokens with sparse upstream gradients of entries 0 and ±1."""
     size = GRADIENT_SIZES[dtype]
     case = replace(word(op, seed, size, T, batch=1, heads=2, state=True), kind="gradients")
     assert case.state is not None
@@ -179,7 +180,7 @@ def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int) -> Case:
 
 
 def all_lengths(chunk_sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Yield cuts and length of the carried-state cases: at, before and after chunk borders, and token by token."""
+    """Yield the cuts and the lengths of cases with a carried state: near borders of chunks, and single tokens."""
     for c in chunk_sizes:
         T = 2 * c + 2
         yield (c,), T
@@ -189,9 +190,9 @@ def all_lengths(chunk_sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], i
 
 @cache
 def proved(name: str, dtype: torch.dtype, chunk_sizes: tuple[int, ...], gradients: bool) -> int:
-    """Audit a word of the family in the sequential and the chunked forms; return the number of operations proved exact.
+    """Audit a word of an operator in its sequential and chunked forms; return the number of operations proved exact.
 
-    Raises `InexactProbe` where one of them may round.
+    Raises `InexactProbe` if an operation may round.
     """
     from .operators import OPERATORS
 

@@ -1,4 +1,4 @@
-"""Comparison of a kernel's results with the one correct result, value by value, up to the first difference."""
+"""Compare a kernel's results with the one correct result, value by value, up to the first difference."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Difference:
 
     Args:
         quantity: `o`, `state`, or `dNAME` for a gradient.
-        sequence: index in the batch, or of the packed sequence.
-        token: within the sequence; `None` for states.
-        head: index of the head; `None` where the operator has none.
-        entry: index in the head's entry.
+        sequence: the index in the batch, or of the packed sequence.
+        token: the index in the sequence; `None` for states.
+        head: the index of the head; `None` if the quantity has no head axis.
+        entry: the index in the head's entry.
         expected: the correct value.
-        computed: that of the kernel.
-        expected_bits: the correct value in the dtype that the kernel returned, in hexadecimal.
-        computed_bits: that of the kernel.
-        wrong: how many entries differ.
-        entries: how many entries there are.
-        last_token: the last wrong token.
-        error: the largest error relative to the largest correct value; infinite for infinities and NaN.
+        computed: the value that the kernel computed.
+        expected_bits: the correct value in the dtype that the kernel returned, in hexadecimal; a shape if these differ.
+        computed_bits: the computed value, likewise.
+        wrong: the number of entries that differ.
+        entries: the number of entries.
+        last_token: the last wrong token; `None` for states and packed sequences.
+        error: the largest error relative to the largest correct value, or to 1; infinite for infinities and NaN.
     """
 
     quantity: str
@@ -66,9 +66,9 @@ def bits(value: float, dtype: torch.dtype) -> str:
 
 
 def difference(op: Operator, case: Case, computed: dict[str, Tensor], correct: dict[str, Tensor]) -> Difference | None:
-    """Return the first difference, outputs before states before gradients; `None` where all values are equal.
+    """Return the first difference, outputs before states before gradients; `None` if all values are equal.
 
-    Zeros of both signs are equal: −0 and +0 arise from legitimate orders of summation. NaN equals nothing.
+    −0 and +0 are equal, because both arise from legitimate orders of summation. NaN differs from every value.
     """
     for name, right in correct.items():
         if name not in computed:

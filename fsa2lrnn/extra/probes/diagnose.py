@@ -1,4 +1,4 @@
-"""Diagnosis of a kernel's fault from a failing case: comparison with the results of wrong definitions."""
+"""Diagnose a kernel's fault from a failing case, by comparison with the results of wrong definitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .cases import Case, expected
 from .compare import Difference, difference
 from .operators import Operator
 
-ROUNDING = 2.0**-5  # errors below this part of the largest value look like rounding
+ROUNDING = 2.0**-5  # errors up to this part of the largest value are attributed to rounding
 Change = Callable[[Tensor], Tensor]
 
 
@@ -23,7 +23,7 @@ def _changed(case: Case, name: str, change: Change) -> Case:
 
 
 def wrong_definitions(op: Operator, case: Case) -> Iterator[tuple[str, Case]]:
-    """Yield fault classes with the case that would make the operator compute the same as a kernel with that fault."""
+    """Yield fault classes, each with the case whose correct result equals that of a kernel with this fault."""
     for name in op.wide:
         yield f"gate sign: as if {name} were negated", _changed(case, name, lambda t: -t)
         yield f"wrong decay: as if {name} were 0", _changed(case, name, torch.zeros_like)
@@ -71,7 +71,7 @@ def _same(a: Tensor, b: Tensor) -> bool:
 
 
 def pieces(op: Operator, case: Case) -> list[Case]:
-    """Return the calls of a case with cuts as separate cases, each from the correct state, or the case itself."""
+    """Split a case at its cuts into separate cases, each from the correct state; return [case] if it has no cuts."""
     if not case.cuts:
         return [case]
     T, S, parts = op.length(case.inputs), case.state, list[Case]()
@@ -82,7 +82,7 @@ def pieces(op: Operator, case: Case) -> list[Case]:
 
 
 def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chunk_sizes: Sequence[int]) -> str:
-    """Return the likely fault class of a failing case in one sentence."""
+    """Return a sentence that names the likely fault class of a failing case, whose first difference is `first`."""
     op = caller.op
     if first.expected_bits.startswith("shape"):
         return f"{'variable lengths' if case.lengths else 'shape'}: {first.quantity} has {first.computed_bits}"
@@ -91,7 +91,7 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
         return "non-determinism: two calls with the same inputs differ"
     if first.quantity not in ("o", "state"):
         return f"backward pass: outputs and final state are correct, the gradient of {first.quantity[1:]} is not"
-    # Wrong definitions: where one explains every value that the kernel returned, it names the fault.
+    # A wrong definition that explains every value of the kernel names the fault.
     if op.length(case.inputs) <= 512:
         for part in pieces(op, case):
             mine = caller.run(part, dtype)
@@ -110,7 +110,7 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
         return "variable lengths: a packed sequence differs from the sequence alone"
     if "padding" in case.kind:
         return "padding: tokens that leave the state unchanged change the result"
-    # Simpler inputs: what is correct without a part of them names the part.
+    # If the result is correct without a part of the inputs, this part names the fault.
     for name in op.wide:
         if _passes(caller, replace(_changed(case, name, torch.zeros_like), period=0), dtype):
             return f"wrong decay: correct where {name} is 0"

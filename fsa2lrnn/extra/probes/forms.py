@@ -1,7 +1,8 @@
-"""Reference forms of the operators in plain torch: sequential, chunked (WY/UT transform) and parallel prefix.
+"""Compute the operators in plain torch, in three forms: sequential, chunked (WY/UT transform) and parallel prefix.
 
-The oracle runs the sequential step in float64; the audit proves that every operation of every form is exact. Token
-slices are `Slices`: `x["q"]` has shape (B, H, K); states have shape (B, H, K, V), or (B, H, K) for scans.
+The correct results come from the sequential step in float64; the audit proves that every operation of every form is
+exact. A step takes `Slices` of one token, in which `x["q"]` has shape (B, H, K), and a state (B, H, K, V), or (B, H, K)
+for scans; it returns the next state and the output.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ def delta_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 
 def gated_delta_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return the delta rule's step on exp(g) S, with one gate per head."""
+    """Return the next state and output of the delta rule on exp(g) S, with one gate per head (Gated DeltaNet)."""
     return delta_step(S * x["g"].exp()[..., None, None], x)
 
 
 def kda_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return the delta rule's step on diag(exp(g)) S, with one gate per key channel (Kimi Delta Attention)."""
+    """Return the next state and output of the delta rule on diag(exp(g)) S, one gate per key channel (KDA)."""
     return delta_step(S * x["g"].exp()[..., None], x)
 
 
 def delta_product_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return one gate and n erase-and-write steps; `k`, `v`, `beta` carry an axis of length n after the batch."""
+    """Return the next state and output of one gate and n delta steps; `k`, `v`, `beta` have shapes (B, n, H, …)."""
     S = S * x["g"].exp()[..., None, None]
     for i in range(x["k"].shape[1]):
         S = _erase_and_write(S, x["k"][:, i], x["v"][:, i], x["beta"][:, i])
@@ -65,19 +66,19 @@ def rwkv7_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 
 def diagonal_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return S ← a ⊙ S + v, as state and as output."""
+    """Return S ← a ⊙ S + v as the next state and as the output."""
     S = x["a"] * S + x["v"]
     return S, S
 
 
 def block_diagonal_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return S ← A S + v, as state and as output; A has shape (B, H, b, b)."""
+    """Return S ← A S + v as the next state and as the output; A has shape (B, H, b, b)."""
     S = (x["A"] * S[..., None, :]).sum(-1) + x["v"]
     return S, S
 
 
 def pd_ssm_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return S ← P diag(d) S + v, as state and as output; column j of P has its single one in row p_j (PD-SSM)."""
+    """Return S ← P diag(d) S + v as next state and output; column j of P has its single one in row p_j (PD-SSM)."""
     S = torch.zeros_like(S).scatter_add(-1, x["p"].long(), x["d"] * S) + x["v"]
     return S, S
 
@@ -89,7 +90,7 @@ def conv_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 
 def state_passing_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
-    """Return h ← exp(g) h + s, and the state *before* it, from which a chunk of Mamba-2 starts."""
+    """Return h ← exp(g) h + s and, as the output, the state *before* it, from which a chunk of Mamba-2 starts."""
     return S * x["g"].exp()[..., None] + x["states"], S
 
 
@@ -97,7 +98,7 @@ def state_passing_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 
 def invert_by_rows(A: Tensor) -> Tensor:
-    """Return (I + A)⁻¹ for strictly lower A (..., C, C) by forward substitution."""
+    """Return (I + A)⁻¹ for strictly lower triangular A (…, C, C), by forward substitution."""
     eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
     rows = [eye[..., :1, :]]
     for i in range(1, A.shape[-1]):
@@ -107,7 +108,7 @@ def invert_by_rows(A: Tensor) -> Tensor:
 
 
 def invert_by_blocks(A: Tensor) -> Tensor:
-    """Return (I + A)⁻¹ for strictly lower A by merging the inverses of its diagonal halves, down to 16 rows."""
+    """Return (I + A)⁻¹ for strictly lower triangular A (…, C, C), from the inverses of its two diagonal blocks."""
     C = A.shape[-1]
     if C <= 16:
         return invert_by_rows(A)
@@ -118,7 +119,7 @@ def invert_by_blocks(A: Tensor) -> Tensor:
 
 
 def _blocks(t: Tensor, chunk: int) -> Tensor:
-    """Return a (B, T, H, ·) tensor as (B, H, N, C, ·), padded with zeros at the end."""
+    """Split a tensor (B, T, H, ·) into N chunks of C tokens, padded with zeros at the end: (B, H, N, C, ·)."""
     t = pad(t, (0, 0, 0, 0, 0, -t.shape[1] % chunk))
     return t.reshape(t.shape[0], -1, chunk, *t.shape[2:]).movedim(3, 1)
 
@@ -137,7 +138,7 @@ def _pairs(x: Tensor, D: Tensor, y: Tensor) -> Tensor:
 
 
 def _outputs(chunks: list[Tensor], T: int) -> Tensor:
-    """Return chunk outputs (B, H, C, V) as (B, T, H, V)."""
+    """Join the outputs of chunks, (B, H, C, V) each, and drop the padding: (B, T, H, V)."""
     return torch.cat(chunks, 2)[:, :, :T].transpose(1, 2)
 
 
@@ -166,7 +167,7 @@ def chunked_delta(
 def chunked_dplr(
     q: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, S: Tensor, chunk: int, invert: Inverse
 ) -> tuple[Tensor, Tensor]:
-    """Return outputs and final state of S ← diag(exp(w)) S + b aᵀS + k vᵀ in chunks; `w` (B, T, H, K or 1)."""
+    """Return outputs and final state of S ← diag(exp(w)) S + b aᵀS + k vᵀ in chunks; `w` is (B, T, H, K) or (…, 1)."""
     T = q.shape[1]
     q, w, k, v, a, b = (_blocks(t, chunk) for t in (q, w, k, v, a, b))
     G = w.cumsum(-2)
@@ -186,7 +187,7 @@ def chunked_dplr(
 
 
 def prefix(A: Tensor, v: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
-    """Return all states and the last one of x ← A x + v by parallel prefix products; A (B, T, H, n, n)."""
+    """Return all states (B, T, H, n) of x ← A x + v and the last one, by parallel prefix products of A and v."""
     A, z, span = A, v[..., None], 1
     while span < A.shape[1]:
         later, shifted = A[:, span:], slice(None, -span)

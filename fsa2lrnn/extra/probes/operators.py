@@ -1,4 +1,4 @@
-"""The operators: their tensors (in the order of flash-linear-attention), the step, the other forms, the words."""
+"""Declare the operators that have probes: their tensors, as in flash-linear-attention, their forms and their words."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ BLOCK = 4  # size of the blocks of the block-diagonal probes
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator with everything that its probes need.
+    """The declaration of an operator for its probes.
 
     Args:
-        name: what `assert_exact(op=…)` takes.
-        tensors: per-token tensors in the order of a call, each with the shape of a head's entry.
-        state: shape of a head's state.
-        step: one token on float64 tensors, the definition that the oracle runs.
-        forms: other ways to compute it, which the audit runs.
-        letters: the words.
-        wide: tensors in float32 whatever the dtype: log gates, whose partial sums kernels form in float32.
-        idle: what a padding token holds where that is not zeros, by tensor.
-        factors: entries of a tensor per token, where there are several.
+        name: the name that `assert_exact(op=…)` takes.
+        tensors: the per-token tensors in the order of a call, each with the shape of one head's entry.
+        state: the shape of one head's state.
+        step: the computation of one token, which defines the correct result.
+        forms: other computations of the operator by name, which the audit checks.
+        letters: the generator of the letters of random words.
+        wide: the log gates, which are float32 for every dtype, because kernels sum them in float32.
+        idle: the entries of a padding token by tensor, if they are not zeros.
+        factors: the number of entries per token by tensor, if there are several.
         heads: whether the tensors have a head axis.
         scaled: whether a kernel takes `scale`.
-        static: tensors without a time axis, by name.
+        static: the shapes of tensors without a time axis, by name.
         options: further keyword arguments of every call.
     """
 
@@ -64,18 +64,18 @@ class Operator:
         return not self.static
 
     def length(self, inputs: Inputs) -> int:
-        """Return the number of tokens."""
+        """Return the number of tokens of the inputs."""
         name = next(iter(self.tensors))
         return inputs[name].shape[1] // self.factors.get(name, 1)
 
     def cut(self, inputs: Inputs, start: int, stop: int) -> dict[str, Tensor]:
-        """Return the tokens from `start` up to `stop`."""
+        """Return the inputs restricted to the tokens from `start` up to `stop`, exclusive."""
         n = {name: self.factors.get(name, 1) for name in self.tensors}
         return {m: t if m in self.static else t[:, start * n[m] : stop * n[m]] for m, t in inputs.items()}
 
 
 def sequential(op: Operator, inputs: Inputs, S: Tensor) -> tuple[Tensor, Tensor]:
-    """Return outputs (B, T, …) and final state by one step per token, without the scale."""
+    """Return the outputs (B, T, …) and the final state (B, …) by one step per token, without the scale."""
     outputs = list[Tensor]()
     split = {
         name: t.reshape(t.shape[0], -1, op.factors[name], *t.shape[2:]) if name in op.factors else t
@@ -93,7 +93,7 @@ def _delta(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Ten
 
 
 def _delta_product(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Tensor, Tensor]:
-    """Run the delta rule on n steps per token: the gate in the first of them, the query in the last."""
+    """Run DeltaProduct as the delta rule on `FACTORS` steps per token: the gate in the first, the query in the last."""
     g, q = torch.zeros_like(x["beta"]), torch.zeros_like(x["k"])
     g[:, ::FACTORS], q[:, FACTORS - 1 :: FACTORS] = x["g"], x["q"]
     o, S = _delta({**x, "g": g, "q": q}, S, chunk, invert)
@@ -186,7 +186,7 @@ ALIASES = {
 
 
 def operator(name: str) -> Operator:
-    """Return the operator of a name. Raises `ValueError` with the known names for another name."""
+    """Return the operator of a name or an alias. Raises `ValueError` for another name."""
     try:
         return OPERATORS[ALIASES.get(name, name)]
     except KeyError:

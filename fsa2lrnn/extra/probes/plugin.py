@@ -1,4 +1,4 @@
-"""A pytest plugin with the fixture `assert_exact`.
+"""Provide the pytest fixture `assert_exact` as a plugin.
 
 Write `pytest_plugins = ["fsa2lrnn.extra.probes.plugin"]` in a conftest.py. The plugin is not an entry point, because
 pytest would load that in every run of every project, and fail if this extra is deleted.

@@ -1,4 +1,4 @@
-"""Kernels to compare with: the sequential and the chunked forms with the operators' signatures, in any dtype."""
+"""Provide reference kernels: the sequential and the chunked forms of the operators, with the operators' signatures."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .operators import operator, sequential
 
 
 def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..., tuple[Tensor, Tensor | None]]:
-    """Return a kernel that computes an operator in float32 and returns outputs in the dtype of its first tensor.
+    """Return a kernel that computes an operator in float32 and returns outputs in the dtype of its inputs.
 
     Args:
-        op: the operator, a key of `OPERATORS`.
+        op: the operator, a key of `OPERATORS`. Another name raises `ValueError`.
         form: "sequential", or a key of the operator's `forms`.
         chunk: the chunk size of a chunked form.
     """
@@ -39,6 +39,7 @@ def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..
             batch = B if cu_seqlens is None else len(ends) - 1
             initial_state = torch.zeros(batch, *heads, *operation.state, device=inputs[names[0]].device)
         outputs, states = list[Tensor](), list[Tensor]()
+        # Packed sequences run one after the other, each from its own state.
         for i, (start, stop) in enumerate(pairwise(ends)):
             S = initial_state.float() if cu_seqlens is None else initial_state[i : i + 1].float()
             part = operation.cut(inputs, start, stop)

@@ -1,4 +1,4 @@
-"""Text that describes a wrong result: the first wrong bit and the shortest word."""
+"""Describe a wrong result as text: the first wrong value, its bits, and the shortest word found."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from .cases import Case
 from .compare import Difference
 from .operators import Operator
 
-_LINES = 12  # tokens of the word that a message shows
+_LINES = 12  # the most tokens of a word that a message shows
 
 
 def describe(
     op: Operator, dtype: torch.dtype, case: Case, first: Difference, short: Case, last: Difference, likely: str
 ) -> str:
-    """Return the message of `InexactKernel`."""
+    """Return the message of `InexactKernel` for a case, its first difference, and the same for the shrunk case."""
     T = op.length(case.inputs)
     share = f"{first.wrong} of {first.entries} entries of {first.quantity} are wrong"
     share += "" if first.last_token is None else f", tokens {first.token} to {first.last_token} of {T}"
@@ -35,7 +35,7 @@ def describe(
 def letters(op: Operator, case: Case) -> list[str]:
     """Return lines that describe a case: its scale and cuts, its initial state, and the inputs at each token.
 
-    They show nonzero entries of the first sequence and head, for at most `_LINES` tokens.
+    The lines contain the nonzero entries of the first sequence and head, for at most 12 tokens.
     """
     lines = [f"scale {case.scale}" + (f", cut before tokens {list(case.cuts)}" if case.cuts else "")]
     if case.lengths:

@@ -13,19 +13,17 @@ from .audit import Audit, InexactProbe
 from .cases import Case, expected
 from .operators import Operator
 
-CALLS, SECONDS = 1000, 8.0
+CALLS, SECONDS = 1000, 8.0  # limits of the search
 
 
 def shrink(op: Operator, case: Case, dtype: torch.dtype, fails: Callable[[Case], bool]) -> Case:
-    """Return a case that still fails and from which no single simplification tried can be taken away.
+    """Return a simpler case that fails, found by accepting simplifications until none fails or a limit is reached.
 
     Args:
         op: the operator.
         case: a case that fails.
-        dtype: the format in which a smaller case must be exact as well.
-        fails: whether the kernel computes a wrong value on a case.
-
-    It stops after `CALLS` cases or `SECONDS`.
+        dtype: the format in which the result must be exact as well; if it is not, `case` is returned.
+        fails: a function that returns whether the kernel computes a wrong value on a case.
     """
     deadline, calls, improved, first = time.monotonic() + SECONDS, 0, True, case
     while improved:
@@ -41,12 +39,12 @@ def shrink(op: Operator, case: Case, dtype: torch.dtype, fails: Callable[[Case],
 
 
 def _fits(op: Operator, case: Case, dtype: torch.dtype) -> bool:
-    """Return whether the dtype holds outputs and states: a quick test, before the audit of the last case."""
+    """Return whether a dtype represents all correct results of a case: a quick test before the audit."""
     return all(torch.equal(x, x.to(dtype).double()) for x in expected(op, case).values())
 
 
 def is_exact(op: Operator, case: Case, dtype: torch.dtype) -> bool:
-    """Return whether the sequential form is exact on a case; longer words are prefixes of exact ones."""
+    """Return whether the audit proves a case exact; True without an audit if it is packed or above 300 tokens."""
     if op.length(case.inputs) > 300 or case.lengths:
         return True
     try:
@@ -100,7 +98,7 @@ def simpler(op: Operator, case: Case) -> Iterator[Case]:
 
 
 def _zeroed(op: Operator, case: Case, least: int) -> Iterator[Case]:
-    """Yield the case with intervals of at least `least` tokens set to zero, if zeros are padding."""
+    """Yield the case with intervals of more than `least` tokens of one tensor set to 0, if 0 is its padding."""
     for name, x in case.inputs.items():
         if name in op.idle or name in op.wide or name in op.static:
             continue

@@ -1,4 +1,4 @@
-"""Words of machines as operator inputs: letters whose products stay in a finite set of dyadic matrices.
+"""Draw random words as inputs of operators, with letters whose products stay in a finite set of dyadic matrices.
 
 Key coordinates 0–7 carry the Weyl group of E8: a key is a root and β = 1, so I − β k kᵀ is a reflection. The inner
 product of two roots is 0, ±1 or ±2, hence every entry of the triangular inverse of a chunk is too. The other
@@ -14,21 +14,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-ROOTS = 8  # coordinates of the root system E8
+ROOTS = 8  # the number of coordinates of the root system E8
 KEYS = VALUES = 16
 RESET = -1024.0  # exp(RESET) is 0 in every float format, and sums of resets stay exact
-HALVINGS = 2  # of a register between two writes
+HALVINGS = 2  # the most halvings of a register between two writes
 Letter = dict[str, list[float]]
 
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """Bounds of the integers that a word writes and reads.
+    """Bounds on the integers that a word writes and reads.
 
     Args:
-        value: largest absolute value written into a register; the root coordinates hold half of it.
-        query: largest absolute factor of a query.
-        columns: value columns that are not zero.
+        value: the largest absolute value written into a register; half of it for root coordinates.
+        query: the largest absolute entry of a query.
+        columns: the number of value columns that may differ from 0.
     """
 
     value: int
@@ -37,12 +37,12 @@ class Magnitudes:
 
 
 class Source:
-    """A seeded source of letters, which counts the halvings of each register.
+    """A seeded source of random letters, which counts the halvings of each register.
 
     Args:
-        seed: of the random generator.
-        size: bounds of the integers.
-        state: rows of the initial state; without one the word begins with a write to every coordinate.
+        seed: the seed of the random generator.
+        size: the bounds on the integers.
+        state: the rows of the initial state; if None, the word begins with a write to every coordinate.
     """
 
     def __init__(self, seed: int, size: Magnitudes, state: list[list[float]] | None = None) -> None:
@@ -74,7 +74,7 @@ class Source:
         return [s / 2 for s in signs] + [0.0] * (KEYS - ROOTS)
 
     def query(self) -> list[float]:
-        """Return a query of one entry, or of two registers."""
+        """Return a query with one nonzero entry, or with two at registers."""
         row = unit(self.rng.randrange(KEYS), self.integer(self.size.query))
         if self.rng.random() < 0.3:
             i, j = self.registers()
@@ -111,13 +111,13 @@ class Source:
         return letter(unit(i), [0.0] * VALUES, 0.5 if kind == "half" else 1.5)
 
     def reset_here(self) -> bool:
-        """Return whether the next token resets, which is more likely at borders of chunks of 64 tokens and of 16."""
+        """Return whether the next token resets, which is more likely at borders of chunks of 16 and 64 tokens."""
         self.tokens += 1
         at_border = [self.tokens % c in (0, 1) for c in (64, 16)]
         return self.rng.random() < (0.3 if at_border[0] else 0.06 if at_border[1] else 0.015)
 
     def reset_now(self) -> bool:
-        """Return whether the next letter clears the state, after which every coordinate is written anew."""
+        """Return whether the next letter clears the state, and if so, plan a write to every coordinate after it."""
         if not self.reset_here() or self.queue:
             return False
         self.halvings = [0] * KEYS
@@ -150,7 +150,7 @@ def gated_delta_letters(source: Source) -> Iterator[Letter]:
 
 
 def kda_letters(source: Source) -> Iterator[Letter]:
-    """Yield letters that also clear single registers through their own channel of the gate."""
+    """Yield letters of KDA, which also clear single registers through their own channel of the gate."""
     while True:
         g = [RESET if source.reset_now() else 0.0] * KEYS
         if source.rng.random() < 0.05:
@@ -167,7 +167,7 @@ def delta_product_letters(source: Source, factors: int) -> Iterator[Letter]:
 
 
 def simple_gla_letters(source: Source) -> Iterator[Letter]:
-    """Yield writes of differences: k = ±e_i and v = ±(new − old), so that row i holds `new` afterwards."""
+    """Yield letters that write differences: k = ±e_i and v = ±(new − old), so that row i holds `new` afterwards."""
     rows = source.state or [[0.0] * VALUES for _ in range(KEYS)]
     while True:
         if reset := source.reset_here():
@@ -183,10 +183,10 @@ def simple_gla_letters(source: Source) -> Iterator[Letter]:
 
 
 def rwkv7_letters(source: Source) -> Iterator[Letter]:
-    """Yield the letters of the delta rule as a = −k, b = βk, and copies between registers.
+    """Yield letters of RWKV-7: those of the delta rule as a = −k, b = βk, and copies between registers.
 
     A copy is a = e_j − e_i, b = e_i, or a reset of channel i with a = e_j. A reset of channel i with a = −e_i negates
-    row i: what a reads is the state before the decay.
+    row i, because a reads the state before the decay.
     """
     while True:
         reset = source.reset_now()
@@ -211,7 +211,7 @@ def rwkv7_letters(source: Source) -> Iterator[Letter]:
 
 
 def diagonal_letters(source: Source) -> Iterator[Letter]:
-    """Yield per channel: keep, change of sign, write (a = 0), halving, and the doubling that undoes it."""
+    """Yield letters that, per channel, keep, negate, write (a = 0), halve, or double after a halving."""
     scale, first = [0] * KEYS, source.state is None
     while True:
         a, v = [1.0] * KEYS, [0.0] * KEYS
@@ -234,10 +234,10 @@ def diagonal_letters(source: Source) -> Iterator[Letter]:
 
 
 def block_diagonal_letters(source: Source, size: int = 4) -> Iterator[Letter]:
-    """Yield signed maps of the coordinates with writes where nothing arrives, or reflections of the root system F4.
+    """Yield signed maps of coordinates, with writes to rows without an entry, or reflections of the root system F4.
 
-    The first kind is closed: rows of a product have at most one ±1. So is the second: entries 0, ±½, ±1. A word
-    takes one kind, by its seed.
+    Both kinds are closed under products: rows have at most one ±1, or entries are 0, ±½ and ±1. A word has letters of
+    one kind, chosen by its seed.
     """
     maps, first = source.rng.random() < 0.5, source.state is None
     while True:
@@ -261,7 +261,7 @@ def block_diagonal_letters(source: Source, size: int = 4) -> Iterator[Letter]:
 
 
 def pd_ssm_letters(source: Source) -> Iterator[Letter]:
-    """Yield maps p with signs d, of which one per image is not zero, and writes where nothing arrives."""
+    """Yield maps p with signs d, one of which is nonzero per image, and writes to rows that are no images."""
     first = source.state is None
     while True:
         merge = source.rng.random() < 0.4
@@ -281,7 +281,7 @@ def conv_letters(source: Source) -> Iterator[Letter]:
 
 
 def state_passing_letters(source: Source) -> Iterator[Letter]:
-    """Yield differences of chunk states with resets, as `simple_gla_letters` does."""
+    """Yield letters with resets, and with the differences between successive states as `states`."""
     row = source.state[0] if source.state else [0.0] * VALUES
     while True:
         reset = source.rng.random() < 0.1
@@ -293,14 +293,14 @@ def state_passing_letters(source: Source) -> Iterator[Letter]:
 def draw(
     letters: Callable[[Source], Iterator[Letter]], seed: int, size: Magnitudes, T: int, state: Tensor | None
 ) -> dict[str, Tensor]:
-    """Return one word of `T` letters as float64 tensors (T, ·), to be read from the state (rows, ·)."""
+    """Return one word of T letters as float64 tensors (T, ·), for the initial state `state` (rows, ·) or None."""
     source = letters(Source(seed, size, None if state is None else state.reshape(-1, state.shape[-1]).tolist()))
     rows = [next(source) for _ in range(T)]
     return {name: torch.tensor([row[name] for row in rows], dtype=torch.float64) for name in rows[0]}
 
 
 def draw_state(shape: tuple[int, ...], seed: int, size: Magnitudes) -> Tensor:
-    """Return an initial state: integers, in the root coordinates of (KEYS, VALUES) at most half of the bound."""
+    """Return a random initial state of integers, float64, within half of the bound in the first `ROOTS` rows."""
     source = Source(seed, size)
     rows = [
         [source.integer(max(1, size.value // 2) if i < ROOTS else size.value) for _ in range(shape[-1])]

@@ -1,8 +1,8 @@
 """Least change with columns of a p-norm of at most 1: a convex problem for fixed U, and iterations over U.
 
 For fixed U, the columns x of A_a nearest to the learned ones must satisfy U x = (B_a U)_j and ‖x‖_p ≤ 1; for some U no
-such x exists. So U is moved together with A first: the equation U A_a = B_a U is linearised at the current U and A, and
-the problem is solved for both, repeatedly.
+such x exists. So U is changed together with A first: the equation U A_a = B_a U is linearised at the current U and A,
+and the problem is solved for both, repeatedly.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def project(
 ) -> tuple[np.ndarray, ReadoutProbe]:
     """Return tables A (|Σ|, b, b) near the learned ones with U A_a = B_a U and columns of p-norm ≤ 1, and their probe.
 
-    If all learned columns have sum zero, as the `paper` column rule makes them, the new ones do too.
+    If all learned columns have sum zero, as under the column rule "paper", the new ones do too.
 
     Raises:
         NotExpressible: naming the least norm that the last U tried allows.
@@ -109,6 +109,7 @@ class _Problem:
         A = self._apart(X)
         rows = np.vstack([U, np.ones(U.shape[1])]) if self._is_centred else U
         back = np.linalg.pinv(rows, rcond=1e-9)
+        # Remove the solver's residual of the linear constraints, down to machine precision.
         for _ in range(2):
             missed = self._B @ U - U @ A
             A = A + back @ (np.concatenate([missed, -A.sum(-2, keepdims=True)], 1) if self._is_centred else missed)

@@ -19,7 +19,7 @@ from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.extra.repairing.rational import RationalImage, rational_image
 from fsa2lrnn.extra.repairing.representation import Representation
 
-_OF_INITIAL = 1e-4  # weight of x₀ in the mean: it matters only where states after letters leave the mean open
+_OF_INITIAL = 1e-4  # weight of x₀ in the mean, so small that it matters only if other states do not determine the mean
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, observed
 
 
 def forget(block: Block, observed: BlockObservations) -> Block:
-    """Return a block without an image, whose state depends only on the last letter."""
+    """Return a block without an image, whose state depends only on the last letter: A is 0."""
     return Block(np.zeros_like(block.A), block.v + block.A @ observed.mean, block.x0)
 
 
@@ -75,7 +75,7 @@ _TRIES = 32
 
 @dataclass(frozen=True)
 class Places:
-    """Binary places of U, of W, w and x₀, and of the free parameters of an image."""
+    """The numbers of binary places of U, of W, w and x₀, and of the free parameters of an image."""
 
     U: int
     W: int
@@ -109,7 +109,7 @@ class DyadicBlock:
 
 
 def round_block(beat: DeadbeatBlock, image: Representation, places: Places, amplitude: float) -> DyadicBlock:
-    """Return a dead-beat block in dyadic numbers near a given one.
+    """Return a dead-beat block in dyadic numbers near a given one, with these numbers of binary places.
 
     Raises `NotExpressible` if the image is rational only in more dimensions than the block has, or no rounding of U was
     found for which the equations have solutions.
@@ -157,6 +157,7 @@ def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray,
 
 
 def ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """Return the affine fit (b + 1, r) of phi (N, r) by x (N, b), damped least squares; the constant is last."""
     wide = np.hstack([x, np.ones((len(x), 1))])
     gram = wide.T @ wide
     damping = np.append(np.full(x.shape[1], 1e-4 * np.trace(gram) / len(gram)), 0)
@@ -164,6 +165,7 @@ def ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
 
 
 def round_near(target: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
+    """Return a dyadic block near `target` that implements a dyadic image; raise `NotExpressible` as `round_block`."""
     rng = np.random.default_rng(0)
     unit = 2.0**places.U
     for attempt in range(_TRIES):
@@ -219,6 +221,7 @@ class Coset:
 
     def __init__(self, U: np.ndarray, coarse: int, grid: int) -> None:
         r, b = U.shape
+        # LLL reduces the rows [e_i | heavy · U e_i]: short rows are a basis of the kernel, the others lift the images.
         whole = np.round(U * 2.0**coarse).astype(np.int64)
         wide = np.hstack([np.eye(b, dtype=np.int64), _HEAVY * whole.T])
         reduced = np.array([[int(entry) for entry in row] for row in fmpz_mat(wide.tolist()).lll().tolist()], object)
@@ -239,6 +242,7 @@ class Coset:
         rest = near * fine - particular
         target = self._q.T @ rest
         steps = np.zeros(len(target))
+        # Babai's nearest-plane method: round one coordinate of the reduced kernel basis after the other.
         for i in reversed(range(len(steps))):
             steps[i] = np.round((target[i] - self._r[i, i + 1 :] @ steps[i + 1 :]) / self._r[i, i])
         return (particular + steps @ self._kernel) / fine

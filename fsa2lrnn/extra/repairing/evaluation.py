@@ -37,7 +37,7 @@ class EvaluatedRepair(Brief):
 
     Args:
         columns, mode: the options of `repair`.
-        refused: the reason if the model cannot be repaired; the rest is then None.
+        refused: the reason if the model cannot be repaired; all further fields are then None.
         repaired: the repaired model and its change.
         dtype: the dtype of the repaired model: the trained model's, or float64 if a dyadic one needs more digits.
         accuracy: the share of right outputs along one random word of `LETTERS` letters.

@@ -1,4 +1,4 @@
-"""Gates that look tables up for finitely many inputs: each lies alone beyond the hyperplane of one hidden unit."""
+"""Gates that look tables up for finitely many inputs: one hidden unit per input separates it from all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STEPS = 300
 
 
 class LookUp(NamedTuple):
-    """Hidden units relu(W1 u + b1), of which unit i is `units[i]`, a power of two, at point i and 0 at all others.
+    """Hidden units relu(W1 u + b1) for N points: unit i is `units[i]`, a power of two, at point i and 0 at all others.
 
     Products with W2 are then exact; for points of few binary places the sums are exact as well.
     """
@@ -26,7 +26,7 @@ class LookUp(NamedTuple):
 
     @classmethod
     def of(cls, points: np.ndarray) -> LookUp:
-        """Return the look-up of points (N, d); raise `NotExpressible` if one lies among the others, or nearly.
+        """Return the units for points (N, d); raise `NotExpressible` if one lies in the hull of others, or nearly.
 
         >>> at = LookUp.of(np.array([[0.0, 0.5], [1.0, 0.0]])).gate(np.array([[3.0], [5.0]]), torch.float64)
         >>> ((torch.tensor([0.0, 0.5]).double() @ at["W1"].T + at["b1"]).relu() @ at["W2"].T).tolist()
@@ -43,7 +43,7 @@ class LookUp(NamedTuple):
 
 
 def _directions(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return integer directions (N, d) in which each point lies beyond all others, and by how much, (N,)."""
+    """Return integer directions (N, d) in which each point lies beyond all others, and the distances (N,)."""
     centred = points - points.mean(0)
     spread = centred.T @ centred / len(points)
     ridge = max(float(np.trace(spread)) / len(spread), 1e-300) * 1e-3

@@ -1,4 +1,4 @@
-"""Observations of a model while it is right: its states along words, with the machine's states."""
+"""Observations of a model up to its mistakes: its states along words, with the machine's states."""
 
 from __future__ import annotations
 
@@ -124,11 +124,11 @@ class StateObservations:
 
 
 def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> StateObservations:
-    """Run a model in float64 along words to all states and return the states before its mistakes.
+    """Run a model in float64 along words to all states and return its states before the first mistake in each word.
 
     A third of the words have uniformly random letters, a third avoid settled states, and a third begin with a shortest
-    word to one of the states in turn, so that states that few words reach are observed as well. Raises `NotExact`
-    naming the states that no word reaches without a mistake before it.
+    word to one of the states in turn, so that states that few words reach are observed as well. Raises `NotExact`,
+    naming a state, if no word reaches it without a mistake before it.
     """
     tokens = _words(states, np.random.default_rng(seed))
     x = tables.run(torch.from_numpy(tokens))
@@ -140,7 +140,7 @@ def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> Stat
 
 
 def times_met(states: RepairStates, met: np.ndarray, is_needed: np.ndarray | None = None) -> np.ndarray:
-    """Return how often each state that letters reach occurs in `met`; raise `NotExact` if a needed one never does."""
+    """Return how often each state that letters reach occurs in `met`; raise `NotExact` if a needed one is missing."""
     times = np.bincount(met, minlength=states.initial)
     needed = np.ones(states.initial, bool) if is_needed is None else is_needed[: states.initial]
     if len(missing := np.flatnonzero((times == 0) & needed)):

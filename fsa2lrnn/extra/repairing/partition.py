@@ -1,4 +1,4 @@
-"""The states of a machine that a block tells apart, as a partition that the inputs of its layer map to itself."""
+"""The states of a machine that a block separates, as a partition that the inputs of its layer map to itself."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def held_partitions(
         x: (N, b), the block's vectors.
         state: int64 (N,), the machine's states; those that never occur, which no input leads to, get class 0.
         delta: as in `close`.
-        sizes: falling.
+        sizes: the largest numbers of classes, in falling order.
     """
     met, state = np.unique(state, return_inverse=True)
     place = np.full(delta.shape[1] + 1, -1)
@@ -82,8 +82,7 @@ def held_partitions(
         merged = [close(_merge(labels, *pair), delta) for pair in pairs]
         lost = np.array([((means - _centres(means, labels)[labels]) ** 2).sum() for labels in merged])
         if are_apart:
-            # As in the colouring of graphs: classes that exclude the same others are merged first, so that the rest
-            # can be distributed over them.
+            # As in graph colouring, first merge classes that exclude the same others: more mergers remain possible.
             excludes = np.zeros((k, k))
             excludes[tuple(pairs.T)] = lost > total / 2
             excludes += excludes.T

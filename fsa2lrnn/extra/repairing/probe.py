@@ -38,7 +38,7 @@ class ReadoutProbe:
 
 
 def fit(block: Block, image: Representation, observed: BlockObservations, stiffness: float) -> ReadoutProbe:
-    """Return the least-squares probe of U x + c = φ(q) at the observed states and of the equations of L6.
+    """Return the probe with the least sum of squares of U x + c − φ(q) at observed states and of L6's residuals.
 
     `stiffness`: the weight of the equations relative to the observations.
     """

@@ -63,7 +63,7 @@ def repair(
         UnsupportedFormat: for several layers with a mode other than "dyadic", an unknown option, or "p<=1" with a mode
             other than "least".
         NotExpressible: if no block holds an image of the machine, if no image satisfies the options, if several layers
-            lead two words with unlike outputs to one state, or if the model lacks an output that counts.
+            map two words with different outputs to one state, or if the model lacks an output that counts.
         NotExact: if the repaired model still makes mistakes.
         OutOfTime: if the time limit passes first.
         MissingPackage: for "p<=1" without cvxpy.
@@ -111,7 +111,7 @@ def repair(
 
 
 def snap(model: LRNN, machine: MooreMachine) -> LRNN:
-    """Return the compiled model of `machine`, exact and of the dtype of `model`, as a replacement for it.
+    """Return the compiled model of `machine` in the dtype of `model`, which it replaces.
 
     >>> from fsa2lrnn.automata import zoo
     >>> snap(compile_machine(zoo.parity()).double(), zoo.parity()).dtype

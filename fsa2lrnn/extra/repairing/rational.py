@@ -98,6 +98,7 @@ def _solve_chart(
     J, leaving = leaving_equations(delta, basis, rest)
     chart, moves = _chart(basis, rest, *places)
     goal = np.round(chart.ravel()[order] * 2.0**bits) / 2.0**bits
+    # Newton steps: the space stays invariant under all letters, and the chosen coordinates become dyadic.
     for _ in range(_NEWTON):
         missed = np.concatenate([-leaving.ravel(), goal - chart.ravel()[order]])
         if np.abs(missed).max() < 1e-14:

@@ -204,6 +204,7 @@ def _with_initial(phi: np.ndarray, observed: BlockObservations, x0: np.ndarray, 
     missed = targets - u - B @ z  # (|Σ|, r)
     if np.abs(missed).max() < _INVARIANT * max(1.0, np.abs(phi).max()):
         return Representation(np.vstack([phi, z]), B, u, states.delta)
+    # No value at the start fits all letters: a further function marks the start and corrects the first step.
     flag = np.eye(n + 1)[:, -1:]
     wider = np.zeros((len(B), r + 1, r + 1))
     wider[:, :r, :r], wider[:, :r, r] = B, missed

@@ -1,10 +1,10 @@
 """Repair of several layers, from the lowest up: finitely many exact states in each, near those that it has learned.
 
 Above exact layers, a layer reads finitely many inputs. Each of its blocks separates some states of the machine
-(`partition`); it becomes a dead-beat block that carries these classes exactly, and whose state, for each input and each
-class before it, is near the mean of what the trained model has there. Its gates look up the tables of each input
+(`partition`). It becomes a dead-beat block that stores these classes exactly; its state, for each input and each class
+before it, is near the mean state of the trained model in this case. Its gates look up the tables of each input
 (`lookups`). The state of the stack is then a function of the last input and the classes, and the read-out changes as
-little as it takes to read the machine's output from it (docs/theory.md, §8).
+little as necessary to give the machine's output (docs/theory.md, §8).
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ _READOUT_STEPS, _READOUT_DAMPING = 2_000, 1e-3
 
 @dataclass(frozen=True, eq=False)
 class ExactLayer:
-    """A repaired layer.
+    """A repaired layer with finitely many inputs.
 
     Args:
-        inputs: its inputs; A (|S|, H, b, b) and v (|S|, H, b): the tables of each; x0: (H, b).
+        inputs: the look-up of its inputs; A (|S|, H, b, b) and v (|S|, H, b): the tables per input; x0: (H, b).
         classes: for each block the class of every state of the machine.
         learned: A, v and x0 of the trained model, at the mean of what it reads at the positions of each input.
     """
@@ -96,7 +96,7 @@ def repair_stack(
 
 
 class BlockChoice(NamedTuple):
-    """Classes that a block may carry, the block with them, and how far its states move for that."""
+    """Classes of states that a block can store, the block that stores them, and its distance (`MovedBlock.moved`)."""
 
     head: int
     labels: np.ndarray
@@ -105,7 +105,7 @@ class BlockChoice(NamedTuple):
 
 
 class StackRepair:
-    """A repair of several layers in progress: `layers` are repaired, those above them not yet."""
+    """A repair of several layers in progress; `layers` holds the lower layers, which are repaired already."""
 
     def __init__(
         self, model: LRNN, states: RepairStates, separation: float, tolerance: float, deadline: Deadline = NEVER
@@ -239,7 +239,7 @@ class StackRepair:
         return replace(exact, classes=tuple(classes))
 
     def _needed(self, choices: list[BlockChoice], nothing: np.ndarray) -> list[BlockChoice]:
-        """Return choices for few blocks that together separate all that any choice does and lower layers do not."""
+        """Return choices for few blocks that separate all states that any choice does and lower layers do not."""
         carried = _meet([nothing, *(labels for layer in self.layers for labels in layer.classes)])
         chosen: list[BlockChoice] = []
         while choices:
@@ -272,7 +272,7 @@ class StackRepair:
         gate.set({**weights._asdict(), "W2": torch.from_numpy(W), "b2": torch.from_numpy(b)})
 
     def _lacking(self, first: np.ndarray, second: np.ndarray, q: int, other: int) -> str:
-        """Return what is missing: two words that lead all layers to one state, but the machine to two."""
+        """Return a message with two words that lead all layers to one state, but the machine to two."""
         words = [tuple(self._model.alphabet[a] for a in word.tolist()) for word in (first, second)]
         states = [int(self._states.numbers[state]) for state in (q, other)]
         outputs = [self._states.outputs[self._states.wanted[state]] for state in (q, other)]
@@ -285,7 +285,7 @@ class StackRepair:
     def _reached(
         self, model: LRNN, at: int
     ) -> Iterator[tuple[JointWalk[np.ndarray, np.ndarray], FrontierSuccessors, np.ndarray, np.ndarray, np.ndarray]]:
-        """Yield the joint states one letter further, the machine's before and after it, and what layer `at` reads."""
+        """Yield for each length the walk, its successors, the machine states before and after, and layer inputs."""
         system = ModelSystem(model, deadline=self._deadline)
         walk = JointWalk(system, self._states)
         while len(walk):
@@ -301,9 +301,9 @@ class StackRepair:
 
 
 def lead(hidden: np.ndarray, wanted: np.ndarray, W: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return W and b near the given ones for which the wanted logit leads at every point, or the last ones tried.
+    """Return W and b near the given ones with which the expected logit leads at every point, or the last ones tried.
 
-    Each step adds a damped least-squares change that gives wanted logits the lead that they lack.
+    Each step adds a damped least-squares change that gives the expected logits the lead that they lack.
     """
     wide, joint, at = np.hstack([hidden, np.ones((len(hidden), 1))]), np.hstack([W, b[:, None]]), np.arange(len(wanted))
     gram = wide.T @ wide

@@ -1,4 +1,4 @@
-"""Exact blocks near what a trained block has learned, for the repair of several layers."""
+"""Exact blocks near the learned ones, for the repair of several layers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from fsa2lrnn.extra.repairing.representation import Representation
 from fsa2lrnn.extra.repairing.stack_observed import LayerInputs, means_of
 
 DETAILS = ("input and class before", "input and class after", "class after")
-"""What the state of a block depends on, most first."""
+"""The arguments on which a block's state may depend, from the most to the least detailed."""
 UNIT = 2.0**-6
-"""Of the embedding, and of blocks without classes."""
+"""The grid on which the embedding, and the states of blocks without classes, are rounded."""
 _AMPLITUDE = 0.3  # of classes that a block does not write itself, relative to the largest that it does
 
 
@@ -38,7 +38,7 @@ class MovedBlock(NamedTuple):
 
 @dataclass(frozen=True)
 class BlockBounds:
-    """What exact blocks may have: at most this many digits, and states that have moved by at most the tolerance."""
+    """The limits of exact blocks: the number of binary digits, and how far states may move (`MovedBlock.moved`)."""
 
     digits: int
     tolerance: float
@@ -54,13 +54,13 @@ def deadbeat_block(
     detail: str,
     bounds: BlockBounds,
 ) -> MovedBlock | None:
-    """Return a dead-beat block that carries classes of states without rounding, or None if none is within bounds.
+    """Return a dead-beat block that stores classes of states without rounding, or None if none is within `bounds`.
 
     Args:
         x: the learned vectors at the observed positions, (N, b); x0: the initial one, (b,).
         at: the machine's state at each position, before or after its letter as `detail` says, (N,).
         labels: the class of each state; `initial` that of the initial one.
-        inputs: what the layer reads.
+        inputs: the inputs of the layer.
         detail: one of `DETAILS`.
     """
     k = int(labels.max()) + 1
@@ -108,7 +108,7 @@ def _probe(x: np.ndarray, classes: np.ndarray, codes: np.ndarray) -> ReadoutProb
 
 
 def _in_scale(codes: np.ndarray, probe: ReadoutProbe) -> tuple[np.ndarray, ReadoutProbe]:
-    """Return codes times a power of two, with which the entries of U are about 1, and U and c for them."""
+    """Return the codes times a power of two that makes the entries of U about 1, and the probe for these codes."""
     unit = 2.0 ** -np.round(np.log2(np.abs(probe.U).max()))
     return codes * unit, ReadoutProbe(probe.U * unit, probe.c * unit)
 
@@ -128,7 +128,7 @@ def _channel(x: np.ndarray, delta: np.ndarray, targets: np.ndarray, initial: int
 
 
 def _widen(X: np.ndarray, delta: np.ndarray, is_met: np.ndarray) -> np.ndarray:
-    """Return vectors whose classes are affinely independent: what they lack is written where they vary least."""
+    """Return vectors with affinely independent class means; missing directions are added where vectors vary least."""
     k, met, targets = X.shape[1], X[is_met], delta[is_met]
     centres = _centres(met, targets, k)
     left, sizes, right = np.linalg.svd(centres - centres.mean(0))

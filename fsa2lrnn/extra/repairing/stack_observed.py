@@ -1,4 +1,4 @@
-"""What the repair of several layers observes of a trained model: what each layer reads and its state, along words."""
+"""Observations of a trained model for the repair of several layers: each layer's inputs and states along words."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WORDS, _LETTERS, AT_ONCE = 2_000, 32, 128
 
 
 class StackObservations(NamedTuple):
-    """A trained model along words, up to its first mistake in each.
+    """Observations of a trained model along words, up to its first mistake in each.
 
     Args:
         tokens: int64 (B, T).
         states: int64 (B, T + 1), the machine's, from the initial one.
-        u, x: for each layer what it reads (B, T, d) and its state (B, T, width), float64.
+        u, x: for each layer its inputs (B, T, d) and its states (B, T, width), float64.
         right: bool (B, T), the positions before the model's first mistake.
     """
 
@@ -35,10 +35,10 @@ class StackObservations(NamedTuple):
 
 
 class LayerInputs(NamedTuple):
-    """The inputs of a layer above exact layers.
+    """The distinct inputs S of a layer above exact layers.
 
     Args:
-        look_up: of the numbers that it reads.
+        look_up: the look-up of these inputs.
         delta: int64 (|S|, n + 1), the machine's state after an input that follows a state, −1 where it never does.
         numbers: int64 (N,), the input at each observed position before the model's first mistake.
     """
@@ -49,9 +49,10 @@ class LayerInputs(NamedTuple):
 
 
 def observe_stack(model: LRNN, states: RepairStates, seed: int = 0) -> StackObservations:
-    """Run a model in float64 along random words of letters that lead on to outputs that count.
+    """Run a model in float64 along random words of letters after which some output still counts.
 
-    Raises `NotExact` naming the states that no word reaches without a mistake before it.
+    Raises `UnsupportedFormat` for layers without tables and for other ends than an embedding and a gate, and
+    `NotExact`, naming a state, if no word reaches it without a mistake before it.
     """
     if not (model.has_plain_ends and all(layer.has_tables for layer in model.recurrences)):
         raise UnsupportedFormat("only layers with tables, between an embedding and a gate as read-out, are repaired")
@@ -78,7 +79,7 @@ def in_float64(model: LRNN) -> LRNN:
 
 
 def like(model: LRNN, config: LRNNConfig, dtype: torch.dtype) -> LRNN:
-    """Return a new model of the class of another one."""
+    """Return a new model of the class of `model`, with another configuration and dtype."""
     return type(model)(config).to(dtype)
 
 
@@ -92,7 +93,7 @@ def means_of(x: np.ndarray, numbers: np.ndarray, classes: np.ndarray, shape: tup
 
 
 def input_means(x: np.ndarray, inputs: LayerInputs, states: np.ndarray) -> np.ndarray:
-    """Return for each vector the mean of those after the same input, every state after it counting equally."""
+    """Return for each vector the mean of those after the same input, in which each state after it has equal weight."""
     n = inputs.delta.shape[1]
     _, cell, count = np.unique(inputs.numbers * n + states, return_inverse=True, return_counts=True)
     weights = 1 / count[cell.ravel()]

@@ -36,8 +36,8 @@ class RepairAttempt(NamedTuple):
     Args:
         least_share: the least share of a function's variance that a block must explain to represent the function.
         stiffness: the weight of L6's equations relative to the observations, when the read-out of an image is fitted.
-        marks_start: whether a dead-beat block without an image still represents that no letter was read yet, since its
-            state after the first letter may matter.
+        marks_start: whether a dead-beat block without an image distinguishes the start from all other positions,
+            because its state after the first letter may matter.
     """
 
     least_share: float
@@ -81,6 +81,7 @@ class RepairWork:
         }
 
     def finish(self, columns: Columns) -> Repaired:
+        """Return the repaired model. Raises `NotExact` or `NotExpressible` if this attempt fails."""
         if self._mode == "dyadic":
             return self._dyadic()
         blocks = self._least(columns)
@@ -179,6 +180,7 @@ class RepairWork:
     ) -> Repaired:
         after = switched(model).to(torch.float64)
         A, v, x0 = (t.numpy() for t in (after.A, after.v, after.x0))
+        # Residuals before the repair are those of the learned images, afterwards those of the images now implemented.
         heads = tuple(
             RepairedHead(
                 h,

@@ -1,1 +1,1 @@
-"""Reports on models of one machine, the explorer, charts, and drawings of automata."""
+"""Write reports on models of one machine, the explorer, charts, and drawings of automata."""

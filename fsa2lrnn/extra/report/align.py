@@ -1,13 +1,13 @@
-"""Alignment of a learned layer with a machine, computed from its states along random words: `align(model, machine)`.
+"""Align a learned layer with a machine: find which functions of the machine's state each head represents.
 
 The method follows T23 and T24 of docs/theory.md. A head carries a function φ of the machine's state if φ(q) = U x + c
-for the head's states x. Such functions are computed per head as canonical variates (Hotelling 1936) of x and the
-machine's state. The letters act on them, φ(δ(q, a)) = B_a φ(q) + u_a, and an exact head satisfies U A_a = B_a U on the
-states that it reaches.
+for the head's states x along random words. Such functions are computed per head as canonical variates (Hotelling 1936)
+of x and the machine's state. The letters act on them, φ(δ(q, a)) = B_a φ(q) + u_a, and an exact head satisfies U A_a =
+B_a U on the states that it reaches.
 
-Before the first letter the machine counts as being in an extra state, to which no letter returns: a learned x₀ need not
-agree with the later states of q₀. A function that only separates this extra state from the others does not count as
-carried, because it is not a function of the machine's state; but it helps where the first letter sets a register.
+Before the first letter the machine is treated as being in an extra state, to which no letter returns, because a learned
+x₀ need not agree with the later states of q₀. A function that only separates this extra state from the others does not
+count as carried, because it is not a function of the machine's state; it helps if the first letter sets a register.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 WORDS, LENGTH = 600, 40
-CARRIED = 0.8  # of the variance of a function of the state, from which a head counts as carrying it
-_OWN = 0.5  # of a function's variance from the first letter on; below, it separates the time before from the time after
-_CYCLIC = 0.9  # of the power of the centres at one frequency, from which a function is called cyclic
-_NEGLIGIBLE = 1e-9  # of the largest singular value: directions that no state has
-_WEIGHT = 0.3  # of the intertwining equations against the fit of φ, when U is sought
+CARRIED = 0.8  # the least share of a function's variance that a head must explain to carry it
+_OWN = 0.5  # the least variance after the first letter of a function of the machine's state
+_CYCLIC = 0.9  # the least share of the power of the centres at one frequency of a cyclic head
+_NEGLIGIBLE = 1e-9  # singular values below this part of the largest count as zero
+_WEIGHT = 0.3  # the weight of the intertwining equations relative to the fit of φ in the least squares for U
 
 
 @dataclass(frozen=True)
 class AffineProbe:
-    """The best affine map from states to one-hot machine states: share of variance, largest error, argmax accuracy."""
+    """The best affine map from network states to one-hot machine states: R², largest error, accuracy of the argmax."""
 
     r2: float
     worst_error: float
@@ -45,9 +45,9 @@ class AffineProbe:
 
 @dataclass(frozen=True)
 class Cycle:
-    """The frequency of a head's centres along the cycles of `length` states of letter number `letter`.
+    """A frequency of a head along the cycles of `length` states that letter number `letter` has.
 
-    The centres have `share` of their power at `frequency` rotations per cycle.
+    The means of the head's states per machine state have `share` of their power at `frequency` rotations per cycle.
     """
 
     letter: int
@@ -62,18 +62,18 @@ class AlignedHead:
 
     Args:
         r2: for each carried function, the share of its variance that the head explains.
-        functions: a carried function's value in each state of the minimal machine, variance 1, rows by falling r2.
+        functions: the value of each carried function in each state of the minimal machine, variance 1, by falling r2.
         kind: "unused"; "cyclic", its centres rotate at one frequency along a letter's cycles; "register", each letter
             either leaves its functions unchanged or sets them; "full", it carries all functions; else "mixed".
-        cycle: the clearest frequency along any letter's cycles, None if no letter has cycles or nothing is carried.
-        closure: the size of the part of the letters' images outside the carried functions, relative to these.
+        cycle: the frequency with the largest share, None if no letter has cycles or the head carries no function.
+        closure: the size of the part of the functions' images under letters outside their span, relative to them.
         residual: the largest ‖U A_a − B_a U‖ / ‖U‖ over letters, spectral norms, on the directions of reached states.
         step_error: the error of φ after one step, relative to φ, weighted by the distribution of the states.
-        variance: share of the variance of all states.
-        changed: share of outputs that change when the head is held at its mean.
-        eigenvalues: of A_a, [real, imaginary], for each letter, by falling modulus.
+        variance: the head's share of the variance of all states.
+        changed: the share of outputs that change if the head's state is replaced by its mean.
+        eigenvalues: the eigenvalues [real, imaginary] of A_a for each letter, by falling modulus.
         beyond_circle: the largest |λ| − 1; negative if all eigenvalues lie inside the unit circle.
-        columns: the p-norms of all columns: smallest, quartiles, largest.
+        columns: the smallest p-norm of a column, the quartiles, and the largest.
     """
 
     r2: list[float]
@@ -99,7 +99,8 @@ class Alignment:
         probe: the affine probe on the states of all heads together.
         heads: the alignment of each block.
         p: the order of the column norms.
-        changed_without_rest: share of outputs that change when all heads that carry nothing are held at their means.
+        changed_without_rest: the share of outputs that change if all heads that carry nothing are replaced by their
+            means.
     """
 
     n_states: int
@@ -110,12 +111,12 @@ class Alignment:
 
     @property
     def carrying(self) -> list[int]:
-        """The heads that carry a function of the state."""
+        """The numbers of the heads that carry a function of the machine's state."""
         return [h for h, head in enumerate(self.heads) if head.r2]
 
     @property
     def needed(self) -> list[int]:
-        """The heads that the others cannot replace: held at its mean, each changes at least 1 % of the outputs."""
+        """The numbers of the heads whose replacement by their mean changes at least 1 % of the outputs."""
         return [h for h, head in enumerate(self.heads) if head.changed >= 0.01]
 
     def to_json(self) -> dict[str, Any]:
@@ -128,8 +129,10 @@ class Alignment:
 class _Walks:
     """States along words; position 0 is before the first letter.
 
-    x: (B, T+1, H, b); q: (B, T+1), where the number n stands for the time before the first letter; given: (B, T), the
-    numbers of the model's outputs after the letters.
+    Args:
+        x: the states of the heads, (B, T+1, H, b).
+        q: the states of the machine, (B, T+1), the number n before the first letter.
+        given: the numbers of the model's outputs after the letters, (B, T).
     """
 
     x: np.ndarray
@@ -145,10 +148,10 @@ def align(
     seed: int = 0,
     ignore: Ignore = (),
 ) -> Alignment:
-    """Return the alignment of a model of one layer over letters with a machine, whose minimal machine is used.
+    """Return the alignment of a model of one layer over letters with the minimal machine of `machine`.
 
-    Words have `length` uniformly random letters. All is computed in float64 from the model's parameters. Outputs of the
-    machine that `ignore` names do not count in the shares of outputs that change.
+    It is computed in float64 along `n_words` words of `length` uniformly random letters. Outputs of the machine that
+    `ignore` names do not count in the shares of outputs that change.
 
     Raises:
         UnsupportedFormat: for a model that is not a switched affine system (`switched`).
@@ -235,7 +238,7 @@ def _head(
 def _carried(x: np.ndarray, q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Return the functions of the state that a head carries, with their r²: x (N, b), q (N,) -> (r, n), (r,).
 
-    They are the canonical variates of x with the indicators of the states: directions of x whose variance is mostly
+    They are the canonical variates of x with the indicators of the n states: directions of x whose variance is mostly
     between states. The functions have mean 0 and variance 1 over the words.
     """
     centred = x - x.mean(0)
@@ -258,10 +261,10 @@ def _carried(x: np.ndarray, q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarr
 def _intertwined(
     A: np.ndarray, v: np.ndarray, x: np.ndarray, q: np.ndarray, phi: np.ndarray, own: np.ndarray, moves: np.ndarray
 ) -> dict[str, float]:
-    """Return the closure of φ under the letters, and the errors of U A_a = B_a U and U v_a + c = B_a c + u_a.
+    """Return the fields `closure`, `residual` and `step_error` of a head: the errors of the equations of T24.
 
-    With x̄ = (x, 1), Ū = (U, c), Ā_a = [[A_a, v_a], [0, 1]] and B̄_a likewise, both equations are Ū Ā_a = B̄_a Ū, for
-    reached x. `own` are the measured rows of φ.
+    The equations are U A_a = B_a U and U v_a + c = B_a c + u_a. With x̄ = (x, 1), Ū = (U, c), Ā_a = [[A_a, v_a], [0, 1]]
+    and B̄_a likewise, both are Ū Ā_a = B̄_a Ū, for reached x. `own` (r,) selects the rows of φ (r, n) to measure.
     """
     if not own.any():
         return {"closure": 0.0, "residual": 0.0, "step_error": 0.0}
@@ -292,7 +295,7 @@ def _probe_of(
 ) -> np.ndarray:
     r, k = targets.shape[1], basis.shape[1]
     gram = np.linalg.qr(np.concatenate([reached @ basis, targets], 1), mode="r") / np.sqrt(len(reached))
-    fit, goal = gram[:, :k], gram[:, k:]  # the same least squares in few rows
+    fit, goal = gram[:, :k], gram[:, k:]  # the QR factor has the same least-squares solution in few rows
     rows = [np.kron(np.eye(r), fit)]
     sides = [goal.T.ravel()]
     inner = basis.T @ lifted @ basis  # (|Σ|, k, k): reached states stay in their span
@@ -317,7 +320,7 @@ def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle 
         for cycle in cycles(move):
             spectrum = (np.abs(np.fft.rfft(centres[cycle], axis=0)) ** 2).sum(1) / len(cycle)
             for k in range(1, len(spectrum) if counts[cycle].all() else 1):
-                both = 1 if 2 * k == len(cycle) else 2  # k and its mirror image
+                both = 1 if 2 * k == len(cycle) else 2  # for the frequencies k and −k
                 power[len(cycle), k] = power.get((len(cycle), k), 0.0) + both * float(spectrum[k])
         ranked += [Cycle(letter, length, k, min(amount / total, 1.0)) for (length, k), amount in power.items() if total]
     # Among letters with the same share, the longest cycles are most informative.
@@ -325,7 +328,7 @@ def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle 
 
 
 def cycles(move: np.ndarray) -> list[list[int]]:
-    """Return the cycles of at least two states of a map of states, each from its smallest state.
+    """Return the cycles of at least two states of a map of states, int (n,), each from its smallest state.
 
     >>> cycles(np.array([1, 2, 0, 3, 0]))
     [[0, 1, 2]]
@@ -343,7 +346,7 @@ def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Specification) -> st
         return "unused"
     if cycle is not None and cycle.share >= _CYCLIC:
         return "cyclic"
-    later = np.unique(goal.delta)  # where the first letter sets a register, the start has no value yet
+    later = np.unique(goal.delta)  # without the start, in which a register may have no value yet
     near = np.ptp(functions[:, later], axis=1).max() / 4
     moved = functions[:, goal.delta[:, later]]  # (r, |Σ|, states)
     is_fixed = np.abs(moved - functions[:, None, later]).max(-1) < near

@@ -1,4 +1,4 @@
-"""The facts of a report: assess and repair each model, and compare all with the constructed one on the same words."""
+"""Assemble the facts of a report: assess and repair each model, and compare all with the constructed one."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def assemble(
 ) -> ReportFacts:
     """Return all facts on learned models of `source`, their repairs and the constructed model.
 
-    `evaluated` holds the arguments of `training.compare.compare` except the models. `provenance` is the origin of each
-    learned model. `say` is called with the name of each step. `ignore` and `seconds`, a time limit per model, are as in
-    `judge`.
+    `evaluated` holds the arguments of `fsa2lrnn.extra.report.compare.compare` except `source` and `models`.
+    `provenance` is the origin of each learned model, by name. `say` is called with the name of each step. `ignore` and
+    `seconds`, a time limit per model, are as in `judge`, whose errors the function raises.
     """
     machine = MooreMachine.from_source(source)
     assessments: dict[str, ModelAssessment] = {}
@@ -64,7 +64,7 @@ def of_judgements(
     evaluated: dict[str, Any],
     provenance: Mapping[str, dict[str, str]] | None = None,
 ) -> ReportFacts:
-    """Return the facts of a report from assessments, as `assemble` does."""
+    """Return the facts that `assemble` returns, from assessments of the models by name."""
     machine = MooreMachine.from_source(source)
     repairs = {
         name: [(repair, repair.repaired) for repair in assessment.repairs if repair.repaired is not None]
@@ -78,7 +78,7 @@ def of_judgements(
         measured = measure(name, model, machine, document, None, assessment.alignment, assessment.scope.ignored)
         reported.append(_learned(name, model, assessment, measured, (provenance or {}).get(name, {})))
         like = measured["inside"]
-        for repair, new in repairs[name]:  # an `EvaluatedRepair` and its model's `Repaired`
+        for repair, new in repairs[name]:  # an `EvaluatedRepair` and its `Repaired` model
             of = _name(name, repair)
             measured = measure(of, new.model, machine, document, like, ignore=new.scope.ignored)
             reported.append(_repaired(name, repair, new, measured))
@@ -164,7 +164,7 @@ def measure(
     alignment: Alignment | None = None,
     ignore: Ignore = (),
 ) -> dict[str, Any]:
-    """Return the parameters and accuracies of a model in a comparison, and of one layer its internals and alignment."""
+    """Return fields of `Model`: parameters and accuracies from a comparison, and for one layer also the internals."""
     facts = {"parameters": document["models"][name]["parameters"], "accuracy": accuracy_of(document, name)}
     if not model.is_switched:
         return {**facts, "inside": None, "alignment": None}

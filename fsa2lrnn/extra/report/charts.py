@@ -1,6 +1,6 @@
-"""What the charts of a report show: bars of proofs, accuracies, eigenvalues, planes, and blocks of weights as SVG.
+"""Compute the charts of a report: bars of proofs, accuracies, eigenvalues, planes of states, and blocks of weights.
 
-The templates of `pages/charts.html` draw all but the blocks.
+Blocks are drawn here as SVG, the other charts by the templates of `pages/charts.html`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from fsa2lrnn.display.svg import cut, picture, text
 from fsa2lrnn.extra.report.facts import NEAR, Model, ReportFacts
 
 PROTOCOLS = {"whole_word": "every output of the word right", "last_position": "last output right"}
-LEVELS = 8  # of opacity, for each sign
-LETTERS = 6  # whose blocks are drawn, of more the first
+LEVELS = 8  # levels of opacity per sign
+LETTERS = 6  # the most letters whose blocks are drawn
 _WIDTH, _LABEL, _GAP, _HEAD, _LARGEST = 320, 34, 4, 14, 8.0
-_DECADES = 5  # of a symmetric logarithm, below 1
-_FOR_EVER = 12  # % of the width of a bar that stands for all longer words
+_DECADES = 5  # decades of the symmetric logarithm below 1
+_FOR_EVER = 12  # the part of a bar's width, in %, that represents all longer words
 
 
 class Bar(NamedTuple):
-    """A part of a model's bar, from `begin` to `end` in % of its width; `said` is shown by hovering."""
+    """A part of a model's bar, from `begin` to `end` in % of its width; `said` is its tooltip."""
 
     kind: str
     begin: float
@@ -36,7 +36,7 @@ class Bar(NamedTuple):
 
 
 def horizon(facts: ReportFacts) -> tuple[list[tuple[str, float]], dict[str, list[Bar]]]:
-    """Return the ticks of an axis of lengths, text and place in %, and the bar of each model by name."""
+    """Return the ticks of a logarithmic axis of lengths (text and place in %), and the bar of each model by name."""
     lengths = [n for model in facts.models for n in (model.proved, _failure(model)) if n]
     decades = max(3, math.ceil(math.log10(max(lengths, default=1)) + 0.25))
 
@@ -78,7 +78,7 @@ def short(n: int) -> str:
 
 
 def places_of(facts: ReportFacts) -> dict[int, float]:
-    """Return the lengths at which some model was evaluated, with their places from 0 to 1 on a logarithmic scale."""
+    """Return the place, from 0 to 1 on a logarithmic scale, of each length at which some model was evaluated."""
     lengths = sorted({row["length"] for model in facts.models for row in model.accuracy})
     if len(lengths) < 2:
         return dict.fromkeys(lengths, 0.5)
@@ -86,7 +86,7 @@ def places_of(facts: ReportFacts) -> dict[int, float]:
 
 
 class Eigenvalue(NamedTuple):
-    """An eigenvalue of the block of a letter and a head, by number; `is_carrying` is of the head."""
+    """An eigenvalue of a block, with the numbers of its letter and head, and whether the head carries a function."""
 
     is_carrying: bool
     letter: int
@@ -100,7 +100,7 @@ class Eigenvalue(NamedTuple):
 
 
 def eigenvalues(model: Model) -> tuple[float, list[Eigenvalue]]:
-    """Return how far a drawing of the eigenvalues reaches, and these, those of heads that carry nothing first."""
+    """Return the radius that a drawing of the eigenvalues needs, and the eigenvalues, of carrying heads last."""
     numbers = [
         Eigenvalue(h in model.within.carrying, a, h, *pair)
         for a, heads in enumerate(model.within.eigenvalues)
@@ -121,7 +121,7 @@ def strip(modulus: float) -> float:
 
 
 def plane(model: Model) -> tuple[float, dict[int, list[float]]]:
-    """Return the largest coordinate in the plane of states, and the centre of each state's points near the start."""
+    """Return the largest coordinate in the plane of states, and the centre [x, y] of each state's NEAR points."""
     points = model.within.points
     reach = max((abs(x) for point in points for x in point[:2]), default=1.0) or 1.0
     near: dict[int, list[list[float]]] = {}
@@ -132,10 +132,10 @@ def plane(model: Model) -> tuple[float, dict[int, list[float]]]:
 
 
 def blocks(model: Model, letters: list[str], full: float | None = None) -> Markup:
-    """Draw the blocks as heat maps, blue below zero and red above.
+    """Draw the transition blocks of a model as heat maps, blue below zero and red above.
 
     `full` is the absolute value with the full colour, by default that of the largest entry. Letters are drawn below
-    each other, and where the width allows also next to each other.
+    each other, and also next to each other if the width allows it.
     """
     tables = model.within.blocks[:LETTERS]
     sizes = [len(head) for head in tables[0]]
@@ -143,6 +143,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
     full = full or largest(model)
     wide = _LABEL + cell * sum(sizes) + _GAP * len(sizes)
     high = cell * max(sizes) + _GAP
+    # Entries of one shade are collected in one path, which keeps the page small.
     abreast = max(1, min(len(tables), int(_WIDTH / wide)))
     drawn: list[Markup] = []
     shades: dict[str, list[str]] = defaultdict(list)
@@ -175,7 +176,7 @@ def change(before: Model, after: Model) -> Model | None:
 
 
 def largest(model: Model) -> float:
-    """Return the largest absolute value of an entry of the blocks, or 1 if all are zero."""
+    """Return the largest absolute value of an entry of a model's blocks, or 1 if all are zero."""
     return max(abs(x) for heads in model.within.blocks for block in heads for row in block for x in row) or 1.0
 
 

@@ -1,4 +1,4 @@
-"""Comparison of learned models of one machine with each other and with the compiled ("constructed") model.
+"""Compare learned models of one machine with each other and with the compiled ("constructed") model.
 
 All models are evaluated on the same fresh words.
 """
@@ -27,9 +27,9 @@ from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
 from fsa2lrnn.verdicts import Refuted, Undecided
 
-_TICKS_APART = 1.8  # the least factor between two lengths that are both labelled
-_APART = 1.03  # by what factor of the length neighbouring curves are shifted in a plot
-_SHOWN_WORD = 72  # characters of a counterexample in a row
+_TICKS_APART = 1.8  # the least factor between two labelled lengths
+_APART = 1.03  # the factor of the length by which neighbouring curves are shifted in a plot
+_SHOWN_WORD = 72  # the most characters of a counterexample in a row
 _MARKS = "osD^vPX*<>"
 CONSTRUCTED = "constructed"
 
@@ -44,9 +44,10 @@ def compare(
     seed: int = 0,
     machine: MooreMachine | None = None,
 ) -> dict[str, Any]:
-    """Return the accuracies of models, the constructed model and the best constant answer, per length.
+    """Return the accuracies of models, the constructed model and the best constant answer per length, as a JSON object.
 
-    The result is a JSON object. `machine` is the target; by default it is read from `source`.
+    The words come from `sampler` with `seed`: `n_words` per length, at most `letters` letters. `machine` is the target,
+    by default read from `source`.
 
     Raises:
         UnsupportedFormat: for a model with other letters or outputs or the name "constructed", or too many words.
@@ -76,7 +77,7 @@ def compare(
 
 
 def table(document: dict[str, Any]) -> Table:
-    """Return a table of accuracies: a row with the name of each model, then one row per length."""
+    """Format the result of `compare` as a table: a row with the name of each model, then one row per length."""
     rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
     rows.add_column("model, length", overflow="fold")
     for name in ("last output right", "whole word right"):
@@ -93,7 +94,7 @@ def table(document: dict[str, Any]) -> Table:
 
 
 def _apart(lengths: Sequence[int]) -> list[int]:
-    """Return the lengths whose labels do not overlap on a logarithmic axis: the smallest and largest, and some between.
+    """Return lengths whose labels do not overlap on a logarithmic axis, including the smallest and the largest.
 
     >>> _apart([40, 60, 100, 500, 600])
     [40, 100, 600]
@@ -106,14 +107,14 @@ def _apart(lengths: Sequence[int]) -> list[int]:
 
 
 def matplotlib() -> ModuleType:
-    """Return the module `matplotlib`. Raises `MissingPackage` if it is not installed."""
+    """Import `matplotlib`; raise `MissingPackage` if it is not installed."""
     return require("matplotlib", "plot", "a plot of accuracy over length")
 
 
 def plot(document: dict[str, Any], path: Path) -> None:
-    """Write a plot of accuracy over length with 95 % intervals, one line per model, in the format of the path's suffix.
+    """Write a plot of accuracy over length, one line per model with 95 % intervals, in the format of the path's suffix.
 
-    Raises `MissingPackage` if matplotlib is not installed.
+    `document` is the result of `compare`. Raises `MissingPackage` if matplotlib is not installed.
     """
     mpl = matplotlib()
     from matplotlib.figure import Figure
@@ -147,7 +148,7 @@ def plot(document: dict[str, Any], path: Path) -> None:
 
 
 def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
-    """Return an assessment as names and values."""
+    """Return the rows of a table, names and values, that describe an assessment."""
     rows: list[tuple[str, str]] = []
     if judgement.falsified is not None:
         rows += failure_rows(judgement.falsified)
@@ -171,7 +172,7 @@ def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
 
 
 def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """Return the result of a counterexample search as one row of a table."""
+    """Return the result of a counterexample search as one row of a table, a name and a value."""
     if not isinstance(result, Refuted):
         searched = "; ".join(search.what for search in result.searches)
         return [("counterexample", f"none found among {searched}")]
@@ -181,7 +182,7 @@ def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) 
 
 
 def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return the summary of the heads of a model, from the JSON of an alignment."""
+    """Return rows of a table that summarise the heads of a model, from the JSON object of an alignment."""
     if aligned is None:
         return []
     heads = aligned["heads"]

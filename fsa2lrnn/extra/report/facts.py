@@ -1,4 +1,4 @@
-"""The content of a report as plain data, to JSON and back, independent of the classes of verifiers and networks."""
+"""Define the content of a report as plain data, independent of the classes of verifiers and networks."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ REPAIRED = {
     "in the models tried, and proved on words of every length.",
 }
 NOWHERE = "·"  # the output of an unreached state of a head in the history
-NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
+NEAR, FAR = 0, 1  # kinds of points: after the first letters of a word, and after letters far beyond those trained on
 
 
 @dataclass(frozen=True)
 class HeadAutomaton:
-    """A head that is an automaton: its number from 0, and the machine of its reachable states."""
+    """A head that is an automaton: the number of the head, and the machine of its reachable states."""
 
     head: int
     machine: DrawnMachine
@@ -36,11 +36,11 @@ class HistoryHead:
     """A head at one step of training.
 
     Args:
-        head: its number from 0.
-        states: the number of its reachable states; `minimal`, of these after merging states with the same outputs on
-            all continuations, where a state's output is the majority of the outputs in it.
+        head: the number of the head, from 0.
+        states: the number of its reachable states.
+        minimal: the number of states of its minimal machine, in which the output of a state is the majority there.
         faults: the share of outputs, on the evaluated words, that differ from the majority in their state.
-        machine: the merged one; None where its states are too many to draw.
+        machine: the minimal machine; None if it has too many states to draw.
     """
 
     head: int
@@ -52,7 +52,7 @@ class HistoryHead:
 
 @dataclass(frozen=True)
 class HistorySnapshot:
-    """The heads at one step of training, with the `event` of that step; words have `length` letters."""
+    """The heads at one step of training on words of `length` letters, with the `event` of that step."""
 
     step: int
     length: int
@@ -65,12 +65,13 @@ class LayerHead:
     """A head of a network of several layers, along the words that count.
 
     Args:
-        layer, head: its numbers from 0; layers are counted from below.
-        block, states: the size of its block, and the number of its reached states.
-        reads: the heads below, by place in the list of all, on whose states its transitions depend in addition to the
-            letter; `reads_last`, whether they depend on the previous letter too.
-        machine: its states, with −1 for a letter that does not occur; a letter that may lead to several states has a
-            row for each. None if it stays in one state, or has too many to draw.
+        layer, head: the numbers of the layer, from the lowest, and of the head, from 0.
+        block: the size of its block.
+        states: the number of its reached states.
+        reads: the heads of lower layers, by number among all heads, on whose states its transitions depend.
+        reads_last: whether its transitions depend on the previous letter.
+        machine: the machine of its states, in which a letter that may lead to several states has a row for each. None
+            if it has one state, or too many to draw.
     """
 
     layer: int
@@ -87,13 +88,15 @@ class Learning:
     """The record of how heads that are automata learned a machine.
 
     Args:
-        known: a sentence on the result.
-        kept: the heads from which the machine was read, by number from 0, out of `of`.
-        steps, starts: the numbers of training steps and starts; seconds: the time.
-        outputs: of the machines in the film, in the order of their colours.
+        known: a sentence that states the result.
+        kept: the numbers of the heads from which the machine was read, from 0.
+        of: the number of all heads.
+        steps, starts: the numbers of training steps and of starts.
+        seconds: the training time.
+        outputs: the outputs of the machines in the history, in the order of their colours.
         film: the history of the heads in the last start.
         is_whole: whether the verdict is on the whole network, with all heads and its read-out.
-        layers: the heads of a network of several layers, from below.
+        layers: the heads of a network of several layers, from the lowest layer.
     """
 
     known: str
@@ -110,13 +113,13 @@ class Learning:
 
 @dataclass(frozen=True)
 class LayerInternals:
-    """The internals of a layer over letters.
+    """The internals of a model of one layer over letters.
 
     Args:
-        eigenvalues: [letter][head], pairs [real, imaginary].
-        blocks: [letter][head], rows of numbers.
-        points: [x, y, state, NEAR or FAR]: states of the network in the plane that separates states of the machine.
-        carrying: heads that carry a function of the machine's state.
+        eigenvalues: the eigenvalues [real, imaginary] of each block, by [letter][head].
+        blocks: the transition blocks, as rows of numbers, by [letter][head].
+        points: states of the network in the plane that separates states of the machine: [x, y, state, NEAR or FAR].
+        carrying: the numbers of the heads that carry a function of the machine's state.
         automata: the heads that are automata over the letters with few states.
     """
 
@@ -129,26 +132,26 @@ class LayerInternals:
 
 @dataclass(frozen=True)
 class Model:
-    """One model of a report with the facts on it.
+    """One model of a report with its facts.
 
     Args:
         name: a unique name.
         kind: one of `KINDS`.
-        of: of a repaired model, the name of the learned one.
+        of: for a repaired model, the name of the learned model.
         parameters: the number of its parameters.
         proved: the certified length; None without a certificate.
-        proof: the method of a proof on all words, as text: "closed: 240 joint states".
+        proof: the method of a proof on all words, as text.
         failure: the shortest counterexample found.
         scope: the outputs that do not count, as text; None if only that of the empty word does not.
         searched: the searches for counterexamples, as text.
         wrong: the frequency of errors of a model without a counterexample, as text.
         accuracy: one row per length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with
             its "interval", as `fsa2lrnn.extra.report.compare` writes them.
-        evidence: the evidence on a model that is compared with no machine, as text.
-        inside: of a model of one layer over letters.
-        learning: of a model that `learn` made.
-        alignment: as `fsa2lrnn.extra.report.align` writes it.
-        notes: further facts, name and value.
+        evidence: the evidence on a model that is not compared with a machine, as text.
+        inside: the internals of a model of one layer over letters.
+        learning: the training record of a model that `learn` made.
+        alignment: the JSON object of an `Alignment`.
+        notes: further facts by name.
         provenance: the origin of the model: command, seed, versions, hash.
     """
 
@@ -172,7 +175,7 @@ class Model:
 
     @property
     def within(self) -> LayerInternals:
-        """The internals of the model; raises `UnsupportedFormat` if they are missing."""
+        """The internals of the model. Raises `UnsupportedFormat` for a model without them."""
         if self.inside is None:
             raise UnsupportedFormat(f"{self.name!r} is not known from within: give its Inside, or draw another model")
         return self.inside
@@ -183,15 +186,15 @@ class ReportFacts:
     """The whole content of a report.
 
     Args:
-        title: "Sum(5): learned against constructed".
-        source: of the machine, "task:sum_mod(5)".
-        date: as the caller writes it.
-        machine: minimal.
-        models: learned, repaired, constructed, in the order of display.
-        provenance: of the report: command, versions.
+        title: the title, such as "Sum(5): learned against constructed".
+        source: the source of the machine, such as "task:sum_mod(5)".
+        date: the date, as text.
+        machine: the minimal machine.
+        models: the models in the order of display.
+        provenance: the origin of the report: command, versions.
 
     Raises:
-        UnsupportedFormat: naming all contradictions.
+        UnsupportedFormat: with all contradictions between the facts.
     """
 
     title: str
@@ -229,7 +232,7 @@ def repairs_of(facts: ReportFacts, learned: Model) -> list[Model]:
 
 
 def verdict(model: Model) -> str:
-    """Return one sentence on the words for which a model is correct."""
+    """Return a sentence that states on which words a model is correct."""
     text = _how_long(model)
     scope = f"; {model.scope}" if model.scope else ""
     return f"{text[0].upper()}{text[1:]}{scope}."

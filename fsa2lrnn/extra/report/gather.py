@@ -1,4 +1,4 @@
-"""Conversion of models and machines to the plain facts that a report shows."""
+"""Convert models and machines to the plain facts of a report."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from fsa2lrnn.verification.specification import Specification, specification_of
 
 _NEAR_WORDS, _NEAR_LENGTH = 12, 24
 _FAR_WORDS, _FAR_LENGTH, _FAR_SHOWN = 12, 500, 8
-_HEAD_STATES = 12  # of automata of heads that are drawn
-_RIDGE = 1e-3  # of the variance within states: no direction counts as without any
+_HEAD_STATES = 12  # the most states of a head that is drawn as an automaton
+_RIDGE = 1e-3  # the part of the variance within states that is added to each direction, so that none has zero variance
 
 
 def machine_facts(machine: MooreMachine) -> DrawnMachine:
-    """Return the minimal machine as text; states without labels are labelled by their outputs."""
+    """Return the minimal machine as data for drawings; states without labels are named by their numbers."""
     minimal = machine.minimise()
     return DrawnMachine.of(minimal.delta.tolist(), minimal.outputs, minimal.start, minimal.alphabet, minimal.labels)
 
@@ -34,9 +34,8 @@ def machine_facts(machine: MooreMachine) -> DrawnMachine:
 def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: LayerInternals | None = None) -> LayerInternals:
     """Return the internals of a model of one layer over letters; `found` is its alignment with the machine.
 
-    With `like`, the states are drawn in the plane in which the machine's states lie as nearly as possible as in `like`.
-
-    Raises `UnsupportedFormat` for another model.
+    With `like`, the plane is the one in which the machine's states lie most similarly to those in `like`. Raises
+    `UnsupportedFormat` for another model.
     """
     tables = switched(model).to(torch.float64)
     eigenvalues = [list(letter) for letter in zip(*(head.eigenvalues for head in found.heads), strict=True)]
@@ -50,9 +49,8 @@ def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: LayerInte
 def plane(tables: SwitchedAffine, goal: Specification, like: list[list[float]] | None = None) -> list[list[float]]:
     """Return states of the network along random words in a plane, [x, y, state, NEAR or FAR].
 
-    The plane is Fisher's (1936): its two directions separate the machine's states most, relative to the variance within
-    states over the first letters. With `like`, points of another network, it is the plane in which the centres of the
-    machine's states come nearest to the centres in `like`. FAR points are those after the last of 500 letters.
+    The plane is that of `fisher`, computed on the first 24 letters of words. FAR points are the states after the last
+    letters of words of 500 letters.
     """
     rng = np.random.default_rng(0)
     n_letters = len(tables.alphabet)
@@ -73,7 +71,11 @@ def _walk(tables: SwitchedAffine, goal: Specification, tokens: np.ndarray) -> tu
 
 
 def fisher(x: np.ndarray, q: np.ndarray, like: list[list[float]] | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the mean (d,), and two directions (d, 2) scaled so that the centres' largest coordinate is 1."""
+    """Return the origin (d,) and two directions (d, 2) of the plane that separates classes most: x (N, d), q (N,).
+
+    It is Fisher's discriminant plane (1936), or with `like` that in which the centres of classes are closest to those
+    of the points `like`. The largest coordinate of a centre is scaled to 1.
+    """
     seen = np.unique(q)
     centres = np.stack([x[q == state].mean(0) for state in seen])
     rest = x - centres[np.searchsorted(seen, q)]
@@ -99,14 +101,14 @@ def _centre(points: list[list[float]], state: int) -> np.ndarray:
 
 
 def accuracy_of(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Return the lines of one model in a document of `fsa2lrnn.extra.report.compare`, converted to JSON values."""
+    """Return the accuracies of one model per length, from a result of `fsa2lrnn.extra.report.compare.compare`."""
     return json.loads(json.dumps(document["models"][name]["lengths"]))
 
 
 class ReachableHead(NamedTuple):
-    """The reachable part of a head: the numbers of the states in the block, and the machine of these states.
+    """The reachable part of a head that is an automaton: its states' numbers in the block, and their machine.
 
-    The outputs of the machine are the states themselves.
+    The outputs of the machine are the numbers of the states.
     """
 
     states: list[int]
@@ -141,7 +143,11 @@ def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
 
 
 def reachable(delta: Sequence[Sequence[int]], start: int) -> list[int]:
-    """Return the states that letters lead to from the start, in order; `delta` is [letter][state]."""
+    """Return the states that are reachable from the start, in ascending order; `delta` is [letter][state].
+
+    >>> reachable([[1, 0, 2]], 0)
+    [0, 1]
+    """
     graph = nx.DiGraph((q, then) for row in delta for q, then in enumerate(row))
     return sorted({start} | nx.descendants(graph, start))
 

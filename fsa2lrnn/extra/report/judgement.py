@@ -1,9 +1,8 @@
-"""The assessment of one learned model and its repairs, for the table, the report and the demonstration.
+"""Assess one learned model and its repairs, for the report and the demonstration.
 
-The steps on a learned model are the search for a counterexample, certification, extraction and alignment. Then it is
-repaired, with unchanged columns, with bounded columns, and with exact arithmetic; each repaired model is run on half a
-million letters and certified or proved. A model that can be proved correct on all words is proved first, and needs
-none of the search, the certificate and the repairs.
+The steps are extraction, the search for a counterexample, certification and alignment. Then the model is repaired, with
+unchanged columns, with bounded columns, and with exact arithmetic; each repaired model is run on half a million letters
+and certified or proved. A model that is proved correct on all words is neither searched nor certified nor repaired.
 """
 
 from __future__ import annotations
@@ -34,21 +33,21 @@ from fsa2lrnn.verification.exactness import may_close
 from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.specification import Specification, specification_of
 
-PAIRS = 100_000  # of states, the bound of a proof
-REPAIRS = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))  # columns and mode of each
-_SHARES = {"extract": 0.2, "prove": 0.4, "falsify": 0.4, "certify": 0.4}  # of the remaining time
-_LEAST = 0.01  # seconds per search
+PAIRS = 100_000  # the most joint states of a proof
+REPAIRS = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))  # columns and mode of each repair
+_SHARES = {"extract": 0.2, "prove": 0.4, "falsify": 0.4, "certify": 0.4}  # shares of the remaining time
+_LEAST = 0.01  # the least time in seconds of a search
 
 
 @dataclass(frozen=True, eq=False)
 class ModelAssessment(Brief):
-    """One learned model and its repairs.
+    """The assessment of one learned model and of its repairs.
 
     Args:
         falsified: the shortest counterexample found, or the searches; None for a proved model.
         certificate: the certified length and the sets; None for a proved model.
-        extraction: the extracted machine, or the reason why there is none.
-        isomorphic: whether that machine is equivalent to the target, where outputs count.
+        extraction: the extracted machine, or the reason why none was extracted.
+        isomorphic: whether the extracted machine is equivalent to the target on the outputs that count.
         alignment: the alignment of a model of one layer over letters.
         repairs: the repairs of a model of one layer over letters, if the extra "repairing" is installed: each is an
             `EvaluatedRepair` of that extra.
@@ -69,7 +68,7 @@ class ModelAssessment(Brief):
 
     @property
     def failure(self) -> int | None:
-        """The length of the shortest counterexample found."""
+        """The length of the shortest counterexample found; None if none was found."""
         return self.falsified.position if isinstance(self.falsified, Refuted) else None
 
     def to_json(self) -> dict[str, Any]:
@@ -103,12 +102,14 @@ def judge(
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
 ) -> ModelAssessment:
-    """Return the assessment of a model. `work` bounds each certificate's search; `say` receives the name of each step.
+    """Return the assessment of a model against a machine.
 
-    `seconds` is a time limit for all steps except the alignment, in place of the budget's; a step that reaches it
-    results in a refusal or an incomplete search. By default only the counterexample search depends on the clock.
-
-    `ignore` names the outputs of the machine that do not count: none; "lacked" (by the model); or a collection of them.
+    Args:
+        budget: the limits of the counterexample search.
+        work: the bound on the search of each certificate.
+        ignore: the outputs of the machine that do not count: (), "lacked" (by the model), or a collection of them.
+        seconds: a time limit for all steps except the alignment, in place of the budget's; a step that reaches it
+            results in a refusal or an incomplete search. By default only the counterexample search depends on time.
 
     Raises:
         InvalidMachine: if model and machine have different alphabets.

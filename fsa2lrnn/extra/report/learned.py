@@ -1,4 +1,4 @@
-"""The facts of a report on a run of `learn`: the verdict on the learned model, and the history of its heads."""
+"""Assemble the facts of a report on a run of `learn`: a verdict on the learned model, and the history of its heads."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 
 _LEARNING = registry.require("learning.public", "a page on a run of `fsa2lrnn learn`")
-_PAIRS = 20_000  # states of network and machine together, after which the walk ends
-_UNSURE = "?"  # after a letter that leads elsewhere too, by what is below
+_PAIRS = 20_000  # the most joint states of network and machine that are enumerated
+_UNSURE = "?"  # marks a letter that leads to several states, depending on lower layers
 
 
 class _Steps(NamedTuple):
@@ -42,10 +42,10 @@ class _Steps(NamedTuple):
 
 
 def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most: int = 24) -> list[LayerHead]:
-    """Return the heads of all layers from below; none for a single layer, or where a state is not one-hot.
+    """Return the heads of all layers from the lowest; none for a single layer or states that are not one-hot.
 
-    Heads with more than `most` states have no drawing. The states are those reached on the words that count in
-    `machine`, enumerated until no new state appears or their number exceeds a bound.
+    Heads with more than `most` states have no machine. The states are those reached on the words that count in
+    `machine`, enumerated until no new state appears or there are more than 20,000 joint states.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> network = compile_machine(zoo.mod_arith(5), form="cascade", max_block=5)
@@ -71,7 +71,7 @@ def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most
 
 
 def _steps(model: LRNN, machine: MooreMachine, ignore: Ignore) -> _Steps | None:
-    """Return all steps from the reached states, or None where a state is not one-hot."""
+    """Return all steps from the reached states, or None if a state is not one-hot."""
     walk = JointWalk(ModelSystem(model), specification_of(model, machine, ignore))
     parts, letters_before = list[_Steps](), Interner()
     while len(walk) and walk.seen <= _PAIRS:
@@ -87,7 +87,7 @@ def _steps(model: LRNN, machine: MooreMachine, ignore: Ignore) -> _Steps | None:
 
 
 def _hot_heads(model: LRNN, rows: np.ndarray) -> np.ndarray | None:
-    """Return the position of the 1 in each head, layer by layer: uint8 (N, D) -> (N, H); None if one is not one-hot."""
+    """Return the position of the 1 in each head, by layer: uint8 (N, D) -> int (N, H); None if not all are one-hot."""
     found = []
     for part in ModelSystem(model).state_of(rows):
         x = part.x  # (N, H, b)
@@ -98,7 +98,7 @@ def _hot_heads(model: LRNN, rows: np.ndarray) -> np.ndarray | None:
 
 
 def _last(model: LRNN, rows: np.ndarray, known: Interner) -> np.ndarray:
-    """Return a number for the previous letter as the lowest layer stores it: (N,), zeros if it stores none."""
+    """Return a number for the previous letter that the lowest layer stores, int (N,), or zeros if it stores none."""
     kept = ModelSystem(model).state_of(rows)[0].u
     if kept is None:
         return np.zeros(len(rows), np.int64)
@@ -106,10 +106,10 @@ def _last(model: LRNN, rows: np.ndarray, known: Interner) -> np.ndarray:
 
 
 def _reads(steps: _Steps, i: int, n_below: int) -> tuple[list[int], bool]:
-    """Return heads below that, with head `i` and the letter, determine the next state of head `i`.
+    """Return heads of lower layers that, with head `i` and the letter, determine the next state of head `i`.
 
-    The second result is whether the previous letter is needed too. Heads are removed one by one while the rest
-    determines the next state.
+    The second result is whether the previous letter is needed too. The set is found by removing candidates one by one
+    while the others determine the next state.
     """
     own = [steps.before[:, i], steps.letters]
     needed: list[int | None] = [None, *reversed(range(n_below))]  # None is the letter before
@@ -143,7 +143,7 @@ def _machine_of_head(steps: _Steps, i: int, states: list[int], start: int, alpha
     return DrawnMachine(names, letters, names, [rows[key] for key in ordered], number[start])
 
 
-DRAWN = 24  # states of a machine that is drawn
+DRAWN = 24  # the most states of a machine that is drawn
 _EVENTS = {
     "focused": "from here only the best head is trained",
     "repaired": "the best head is repaired by a search, and trained alone from here",
@@ -160,17 +160,19 @@ def assemble_learned(
     say: Callable[[str], None] | None = None,
     seconds: float | None = None,
 ) -> ReportFacts:
-    """Return all facts on the model that a run of `learn` has learned.
+    """Return the facts of a report on the model that a run of `learn` has learned.
 
     The model is compared anew with a machine, the run's source or `against`; the verdict in the folder is not used. For
     a model learned from words the page shows the extracted machine and the accuracy on held-out words.
 
     Args:
-        evaluated: the arguments of `training.compare.compare` except the models.
-        ignore: outputs that do not count, if `against` names the machine.
-        seconds: the time limit of the proof; by default there is none.
+        run: the finished run, as `learning.public.read_finished` returns it.
+        evaluated: the arguments of `fsa2lrnn.extra.report.compare.compare` except `source` and `models`.
+        against: the source of the machine to compare with; None for that of the run.
+        ignore: the outputs that do not count, if `against` is given.
+        seconds: the time limit of the proof; None for no limit.
 
-    Raises `UnsupportedFormat` for a run from a machine that had no name, unless `against` names it.
+    Raises `UnsupportedFormat` for a run from a machine without a source, unless `against` is given.
     """
     name = run.folder.resolve().name
     recorded, say = run.recorded, say or (lambda _: None)
@@ -190,6 +192,7 @@ def assemble_learned(
             provenance=provenance,
         )  # fmt: skip
         return report_facts(f"{source}: learned from words", source, machine, [model])
+    # The verdict is computed anew, because the folder may be from another version or an untrusted source.
     machine = _machine(source, run.model)
     say(f"{name}: prove")
     verdict, scope, target, ignored = _compared(run, machine, source, None if against is None else ignore, seconds)

@@ -1,4 +1,4 @@
-"""The report as a page: `build(facts)` returns one self-contained HTML text."""
+"""Build the page of a report, a self-contained HTML text."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from fsa2lrnn.extra.report.facts import (
 )
 from fsa2lrnn.extra.report.render import render
 
-MOST = 24  # steps of a history that are shown
-_BYTES = 3_000_000  # of drawings in a history
+MOST = 24  # the most steps of a history that are shown
+_BYTES = 3_000_000  # the largest size of all drawings of a history
 _SECTIONS = {
     "verdicts": "In one sentence each",
     "horizon": "Length up to which each is correct",
@@ -38,7 +38,7 @@ _SECTIONS = {
 
 
 def build(facts: ReportFacts, data: str | None = None) -> str:
-    """Return the page as HTML; `data` is the name of the JSON file in the same folder."""
+    """Return the page of a report as HTML; `data` is the name of the JSON file of the facts in the same folder."""
     is_shown = {
         "horizon": not all(model.evidence for model in facts.models),
         "accuracy": any(model.accuracy for model in facts.models),
@@ -89,7 +89,7 @@ def _groups(facts: ReportFacts) -> list[tuple[Model, list[Model]]]:
 
 
 def _block_drawings(models: list[Model], alphabet: list[str]) -> Iterator[tuple[Model, Markup, Any]]:
-    """Yield models with their blocks, and those of repaired ones with a drawing of the change and its caption."""
+    """Yield each model with a drawing of its blocks and, if repaired, a drawing of the change with its caption."""
     full = charts.largest(models[0])
     for model in models:
         changed = charts.change(models[0], model) if model.kind == "repaired" else None
@@ -130,7 +130,7 @@ def _story(learning: Learning) -> str:
 
 
 def _affordable(learning: Learning) -> list[HistorySnapshot]:
-    """Return the last steps of a history, of many or large drawings every second one, and so on."""
+    """Return the last steps of a history, thinned by half until the drawings are small enough."""
     shots = learning.film[-MOST:]
     while len(shots) > 2 and sum(map(_size, shots)) > _BYTES:
         shots = shots[::-2][::-1]

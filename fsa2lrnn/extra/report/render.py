@@ -1,4 +1,4 @@
-"""Pages from the templates of `pages/`."""
+"""Render the templates of `pages/` to pages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsa2lrnn.display.markup import Markup, visible
 
 
 def render(template: str, **values: Any) -> str:
-    """Return a page from a template; what is not markup already is escaped, also invisible characters."""
+    """Return a template filled with values; all values but markup are escaped, also invisible characters."""
     return _environment().get_template(template).render(values)
 
 
@@ -32,7 +32,7 @@ def _environment() -> jinja2.Environment:
 
 
 def source(name: str) -> markupsafe.Markup:
-    """Return a style sheet or a program of `pages/` as it is."""
+    """Return the text of a style sheet or a program of `pages/`, unescaped."""
     return markupsafe.Markup(files("fsa2lrnn.extra.report").joinpath("pages", name).read_text(encoding="utf-8"))
 
 

@@ -1,29 +1,28 @@
-"""The independent checker of certificates. Standard library only, no search.
+"""Check certificates of families independently of the search, with the standard library alone.
 
     python -m fsa2lrnn.families.recheck certificate.json
-    python recheck certificate.json                        # the folder alone, wherever it lies
+    python recheck certificate.json                        # the folder alone, in any place
 
-It shares no code with the search for certificates, so that a third party can read this one folder and trust the answer.
-It relies on docs/theory.md §4, T31 to T36, T55, T56 and T58; each file is one kind of argument:
+This package shares no code with the search for certificates, so that a third party can read this one folder and trust
+the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Each file checks one kind of argument:
 
 `forced` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
-    (`must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and the same after any further word w.
-    The certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word
-    separates.
+    (`_must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and also after any further word. The
+    certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word separates.
 `witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one per channel, or
     vectors x_q with x_{δ(q,a)} = A x_q + v(a); together they separate all states. χ(a) is 0 or a root of unity, a
     power of ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
 
-    Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
-    their factors I − k kᵀ, integers, applied in order to unit vectors.
+    Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the integer keys
+    k of their factors I − β k kᵀ, and the vectors of states.
 `alike` (*impossible*)   Words that every stack of input-independent layers, or every layer of attention, confuses.
 `blocks`, `factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of products of
     boundedly many Householder factors. Representable: the functions of each block, closed under letters, in a number
-    field where need be (`polynomials`). Impossible: the functions of the state modulo constants (`modules`) in copies
-    of irreducible modules, each proved to be one (`kinds`), and a count of all further copies (`chains`).
+    field if necessary (`polynomials`). Impossible: the functions of the state modulo constants (`modules`) as copies of
+    modules that are proved to be irreducible (`kinds`), and a count of all further copies (`chains`).
 
-All concern a minimal machine with all states reachable (§4), which `machine` checks. Words are lists of [letter
-number, repetitions]; a certificate has the fields that are read here, and no others.
+All certificates concern a minimal machine with all states reachable (§4), which `machine` checks. Words are lists of
+[letter number, repetitions]. A certificate has the fields that are read here, and no others.
 """
 
 from __future__ import annotations
@@ -46,16 +45,18 @@ __all__ = ["RejectedCertificate", "recheck"]
 
 BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
-# The second is that of older files, from before certificates of lengths had a separate format.
+# Older files have the second format, from before certificates of lengths had a separate one.
 FORMS = (("fsa2lrnn-family-certificate", 1), ("fsa2lrnn-certificate", 1))
 
 
 def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
-    """Return in one line what the certificate proves; raise `RejectedCertificate` if it proves nothing.
+    """Check a certificate and return the claim that it proves, as one line of text.
 
     Args:
-        work: steps that the check may take, about a tenth of a microsecond each. A certificate that needs more is
-            rejected.
+        certificate: a JSON object, as `to_json` of the answers of `families.represent` returns.
+        work: the largest number of steps of the check, about a tenth of a microsecond each.
+
+    Raises `RejectedCertificate` if the certificate is wrong, malformed, or needs more steps.
     """
     try:
         with allowing(work):
@@ -104,7 +105,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> str:
-    """Return what the certificate in a file proves; raise `SystemExit` with the reason if it proves nothing."""
+    """Return the claim that the certificate in a file proves; raise `SystemExit` with the reason if it is rejected."""
     if len(arguments) != 1:
         sys.exit("usage: python -m fsa2lrnn.families.recheck certificate.json")
     try:

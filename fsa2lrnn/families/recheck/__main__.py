@@ -1,4 +1,4 @@
-"""`python -m fsa2lrnn.families.recheck certificate.json`, or `python recheck certificate.json` of the folder alone."""
+"""Run the checker as `python -m fsa2lrnn.families.recheck FILE`, or as `python recheck FILE` on the folder alone."""
 
 import sys
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""The checker of words that every network of a kind confuses (T55, T56)."""
+"""Check words that every network of a kind confuses (T55, T56)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention")
 
 
 def check_confused(words: Any, separator: Any, machine: CheckedMachine, start: int, kind: str) -> None:
+    """Raise `RejectedCertificate` unless all networks of a kind confuse two words after which outputs differ."""
     words, separator = [read_word(word, machine) for word in as_list(words)], read_word(separator, machine)
     if kind == "lti-stack":
         u, loop, detour = words
@@ -44,7 +45,7 @@ def _last(word: Word) -> int:
 
 def _profile(word: Word) -> tuple[list[int], list[int], int]:
     """Return the letters by first and by last occurrence before the last letter, and the last letter."""
-    letters = [a for a, repetitions in word for _ in range(min(repetitions, 2))]  # no profile tells more of them apart
+    letters = [a for a, repetitions in word for _ in range(min(repetitions, 2))]  # more repetitions change no profile
     spend(4 * len(letters))
     last = _last(word)
     earlier = letters[:-1]

@@ -1,4 +1,4 @@
-"""The checker for `blocks`: layers of blocks of bounded size over the rational, real or complex numbers."""
+"""Check certificates on layers of blocks of bounded size over the rational, real or complex numbers (T30 to T33)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
 
 
 def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: int) -> str:
+    """Check a certificate on blocks of at most `size` states, and return the claim that it proves."""
     field, verdict = certificate["field"], certificate["verdict"]
     require(field in FIELDS, f"{str(field)[:80]!r} is not a field: rational, real and complex are Q, R and C")
     name = f"layer of {FIELDS[field]} blocks of size {size}"
@@ -26,7 +27,7 @@ def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: in
 
 
 def check_smaller(certificate: dict[str, Any], machine: CheckedMachine, field: str, size: int) -> str:
-    """Check that blocks of this size map two states to one vector; return a sentence that names them."""
+    """Check that blocks of at most `size` states map two states to one vector; return the reason as a clause."""
     if "function" in certificate:
         element, f, u = fields(certificate, *HEADER, "field", "element", "function", "covector")[6:]
         letters, d = state_functions(machine), machine.n - 1
@@ -38,7 +39,7 @@ def check_smaller(certificate: dict[str, Any], machine: CheckedMachine, field: s
 
 
 def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> list[int]:
-    """Return the sizes of the blocks, checking that the functions follow the matrices and separate all states."""
+    """Check that functions of the state follow the blocks' matrices and separate all states; return the block sizes."""
     blocks = as_list(fields(certificate, *HEADER, "field", "blocks")[-1])
     codes: list[tuple[Any, ...]] = [()] * machine.n
     sizes = []

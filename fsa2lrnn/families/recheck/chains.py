@@ -1,4 +1,4 @@
-"""The checker of chains: V as copies of irreducible modules, and a count of all further copies (T31 to T33)."""
+"""Check chains: V, the functions of the state, as copies of irreducible modules, and no further copies (T31 to T33)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from .reading import HEADER, as_list, fields, require, spend, whole
 
 
 class CheckedCopy(NamedTuple):
-    """Functions on which letters act as on a kind's rows, modulo the first `base` rows; they begin at row `start`."""
+    """A copy of a kind: functions on which letters act as on the kind, modulo the first `base` rows of the chain.
+
+    Its rows in the chain begin at `start`; `late` is the reason for a level that is not the least possible, or None.
+    """
 
     kind: int
     base: int
@@ -23,7 +26,7 @@ class CheckedCopy(NamedTuple):
 
 
 class CheckedChain(NamedTuple):
-    """A basis of V in copies of kinds; a function's coordinate i is its product with column i, up to a factor."""
+    """A basis of V in copies of kinds; coordinate i of a function is its product with `columns[i]`, up to a factor."""
 
     kinds: list[CheckedKind]
     copies: list[CheckedCopy]
@@ -72,7 +75,7 @@ def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str
 
 
 def read_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> CheckedChain:
-    """Return the chain, checking that its kinds are irreducible and its copies a basis of V closed under letters."""
+    """Check that a chain's kinds are irreducible and its copies a basis of V closed under letters; return the chain."""
     d, module = machine.n - 1, state_functions(machine)
     kinds = [check_kind(kind, machine, field) for kind in as_list(certificate["kinds"])]
     columns = list(zip(*(whole(row, d) for row in as_list(certificate["inverse"])), strict=True))
@@ -104,10 +107,10 @@ def read_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str)
 
 
 def _least_above(chain: CheckedChain, copy: CheckedCopy, machine: CheckedMachine) -> int:
-    """Return a lower bound on the dimension over the field of a submodule whose head is this copy.
+    """Return a lower bound on the dimension over the field of a submodule whose head is this copy (T31).
 
     The element determines a function f of each such submodule up to parameters, functions in U_base. Without parameters
-    the submodule contains all that f generates; else the images of f under moves that kill the parameters (T31).
+    the submodule contains the module that f generates; else it contains the images of f under moves that kill them.
     """
     element, function, parameters, moves = fields(copy.late, "element", "function", "parameters", "moves")
     element, kind, module = read_element(element, machine), chain.kinds[copy.kind], state_functions(machine)

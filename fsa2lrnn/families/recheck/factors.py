@@ -1,4 +1,4 @@
-"""The checker for layers of products of a bounded number of Householder factors per letter (T36)."""
+"""Check certificates on layers of products of a bounded number of Householder factors per letter (T36)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .reading import HEADER, as_list, fields, rationals, require, spend, steps_o
 
 
 def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int | None) -> str:
-    """Check a certificate on products of m Householder factors per letter and head; None for any number (T36)."""
+    """Check a certificate on at most m Householder factors per letter and head (None: any number); return its claim."""
     name = f"layer of products of {'Householder' if m is None else f'{m} Householder'} factors per letter"
     if certificate["verdict"] == "representable":
         n, m = machine.n, m or 0

@@ -1,4 +1,4 @@
-"""The checker of impossibility by words whose linear parts agree in every layer of a family (docs/theory.md §4)."""
+"""Check impossibility by words whose linear parts agree in every layer of a family (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ from .reading import as_list, fields, integers, require, spend
 class MatrixHypotheses(NamedTuple):
     """The hypotheses on the matrices of a family on differences of states.
 
-    letters: how those of different letters relate; eigenvalues: their range if the matrices are diagonalisable; beta:
-    the largest in factors I - beta k k^T with |k| = 1, None if products of such are not witnesses; factors: the most
-    per letter and head, None for any number.
+    Args:
+        letters: the relation between the matrices of different letters.
+        eigenvalues: their range, if the matrices are diagonalisable.
+        beta: the largest in factors I - beta k k^T with |k| = 1; None if products of such factors are not witnesses.
+        factors: the largest number of factors per letter and head; None for any number.
     """
 
     letters: str
@@ -44,6 +46,7 @@ PRODUCTS = re.compile(r"householder\((?:([1-9][0-9]{0,8}),)?\[0,([0-9]{1,9}(?:/[
 
 
 def read_family(name: str) -> MatrixHypotheses:
+    """Return the hypotheses of a family by name; raise `RejectedCertificate` for an unknown one."""
     if parts := MATRICES.fullmatch(name):
         return MatrixHypotheses(parts[1], None if parts[2] == "any" else parts[2])
     if parts := PRODUCTS.fullmatch(name):
@@ -63,6 +66,7 @@ def read_family(name: str) -> MatrixHypotheses:
 
 
 def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> None:
+    """Raise `RejectedCertificate` unless the certificate's equations add up to x_p = x_q for two separated states."""
     p, q = read_states(certificate["states"], machine)
     separator = read_word(certificate["separator"], machine)
     is_separated = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
@@ -119,7 +123,7 @@ def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypot
 
 
 def _is_projection(word: Word, N: int) -> bool:
-    """Return whether T54 applies: N pieces that contain all letters of the word, or all letters to powers >= N."""
+    """Return whether T54 applies: the word has N pieces, each with all its letters, or all letters have powers >= N."""
     runs = [(a, repetitions) for a, repetitions in word if repetitions]
     content, piece, pieces = {a for a, _ in runs}, set[int](), 0
     if all(repetitions >= N for _, repetitions in runs):

@@ -1,4 +1,4 @@
-"""The checker of irreducible modules and their endomorphism rings (T31, T32)."""
+"""Check that modules are irreducible, and their endomorphism rings (T31, T32)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from .reading import as_list, fields, rationals, require
 
 
 class CheckedKind(NamedTuple):
-    """An irreducible module, with the origin of each basis vector except the first: (earlier one, letter)."""
+    """An irreducible module; `path` has the origin of each basis vector except the first, (earlier vector, letter)."""
 
     letters: list[Letter]
     path: list[tuple[int, int]]
-    commutant: int  # dimension of the maps that commute with the letters
-    splits: bool  # whether over the field it splits in one way: its constituents are finitely many conjugates
+    commutant: int  # the dimension of the ring of maps that commute with the letters
+    splits: bool  # whether it splits over the field in a single way, into finitely many conjugate constituents
     weight: int  # the least dimension of a constituent over the field
 
 
 def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
+    """Return a module and its data; raise `RejectedCertificate` unless it is proved to be irreducible."""
     names = ("letters", "path", "element", "covector", "commutant")
     tables, steps, element, covector, commutant = fields(value, *names)
     d, n_letters = len(as_list(steps)) + 1, len(machine.delta)
@@ -111,7 +112,7 @@ def _endomorphism(row: Any, kind: CheckedKind) -> Letter:
 
 
 def rank_on(kind: CheckedKind, element: list[Any], exponent: int) -> int:
-    """Return the rank modulo the prime of a power of an element on a kind."""
+    """Return the rank, modulo the prime, of a power of an element of the algebra on a kind."""
     d = len(kind.path) + 1
     letters = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]
     images = [[int(i == j) for j in range(d)] for i in range(d)]

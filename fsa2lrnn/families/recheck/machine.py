@@ -1,4 +1,4 @@
-"""The machine of a certificate, minimal with all states reachable, and its runs on words (docs/theory.md §4)."""
+"""Read the machine of a certificate, minimal with all states reachable, and run it on words (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Word = list[list[int]]
 
 
 class CheckedMachine(NamedTuple):
-    """A minimal machine: delta[a][q], outputs[q]."""
+    """A minimal machine: letter a leads state q to `delta[a][q]`, and `outputs[q]` is the output of q."""
 
     delta: list[list[int]]
     outputs: list[Hashable]
@@ -22,7 +22,7 @@ class CheckedMachine(NamedTuple):
 
 
 def read_machine(value: Any) -> CheckedMachine:
-    """Return a machine, checked to be complete, deterministic, minimal and with all states reachable."""
+    """Return a machine; raise `RejectedCertificate` unless it is complete, minimal, and has all states reachable."""
     alphabet, delta, outputs, start = fields(value, "alphabet", "delta", "outputs", "start")
     require(all(type(part) is list for part in (alphabet, delta, outputs)), "alphabet, delta, outputs are lists")
     n = len(outputs)
@@ -105,7 +105,7 @@ def read_word(value: Any, machine: CheckedMachine) -> Word:
 
 
 def power(step: list[int], exponent: int) -> list[int]:
-    """Return the power of a map of states, by repeated squaring."""
+    """Return the power of a map of states by an exponent, by repeated squaring."""
     spend(2 * len(step) * (exponent.bit_length() + 1))
     total = list(range(len(step)))
     while exponent:
@@ -116,7 +116,7 @@ def power(step: list[int], exponent: int) -> list[int]:
 
 
 def after(q: int, word: Word, machine: CheckedMachine) -> int:
-    """Return the state that a word leads to from q; cycles are cut short, as repetitions can be astronomical."""
+    """Return the state to which a word leads q, in time independent of the number of repetitions of a letter."""
     for a, repetitions in word:
         row, path, place = machine.delta[a], list[int](), dict[int, int]()
         while len(path) < repetitions and q not in place:

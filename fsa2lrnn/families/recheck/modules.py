@@ -1,7 +1,7 @@
-"""Linear algebra of modules, exact or modulo a prime.
+"""Linear algebra on modules, exact or modulo a prime.
 
-A module is a list of letters, a letter the list of its rows, a row {column: number}; letters act on rows from the
-right. V has the functions of the state modulo constants; row i is 1 at state i + 1 alone.
+A module is a list of letters, a letter is a list of rows, and a row is {column: number}; letters act on rows from the
+right. V is the module of the functions of the state modulo constants; its basis function i is 1 at state i + 1 alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Letter = list[Row]
 
 
 def state_functions(machine: CheckedMachine) -> list[Letter]:
-    """Return V: f ↦ f ∘ δ_a, in the values f(q) − f(0), q = 1 … n−1."""
+    """Return V, on which a letter a acts as f ↦ f ∘ δ_a, in the coordinates f(q) − f(0), q = 1 … n−1."""
     letters = []
     for step in machine.delta:
         rows: Letter = [{} for _ in range(machine.n)]
@@ -30,9 +30,10 @@ def state_functions(machine: CheckedMachine) -> list[Letter]:
 
 
 def check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: list[Any], nullity: int) -> None:
-    """Check that the element kills v, u and at most `nullity` dimensions, and that v and u generate all.
+    """Raise `RejectedCertificate` unless Norton's criterion (T32) holds for an element of the algebra.
 
-    Then any submodule meets its kernel or lies in its image, over every field that contains the rationals (T32).
+    The element has to kill v, the covector u and at most `nullity` dimensions, and v and u have to generate the module
+    and its dual. Then over every field that contains the rationals, a submodule meets its kernel or lies in its image.
     """
     d = len(v)
     transposed = [_transposed(letter) for letter in letters]
@@ -47,13 +48,13 @@ def check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: lis
 
 
 class Span:
-    """Reduced independent vectors modulo the prime, each with its pivot column."""
+    """A set of independent vectors modulo the prime, reduced, each with its pivot column."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, list[int]]] = []
 
     def add(self, vector: list[int]) -> bool:
-        """Store a vector of residues if it is independent of those before; return whether it is."""
+        """Store a vector of residues if it is independent of the stored ones; return whether it is."""
         spend(len(vector) + len(self.rows))
         for place, row in self.rows:
             if c := vector[place]:
@@ -77,7 +78,7 @@ def rank_of(vectors: Iterable[list[Any]], enough: int) -> int:
 
 
 def spun(start: list[list[Any]], letters: list[Letter]) -> int:
-    """Return the dimension modulo the prime of the submodule that rows generate."""
+    """Return the dimension, modulo the prime, of the submodule that rows generate."""
     span, queue = Span(), [[residue(x) for x in row] for row in start]
     for vector in queue:
         if span.add(vector):
@@ -108,7 +109,7 @@ def _transposed(letter: Letter) -> Letter:
 
 
 def applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[Any]:
-    """Return the image of a row under Σ coefficient × word, the letters of a word acting in order."""
+    """Return the image of a row under an element, Σ coefficient × word; the letters of a word act in order."""
     total = [0] * len(row)
     for c, word in element:
         image = row

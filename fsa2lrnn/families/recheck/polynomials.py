@@ -1,4 +1,4 @@
-"""Number fields: polynomials modulo an irreducible one, why it is irreducible, and signs at its real roots."""
+"""Compute in number fields: polynomials modulo an irreducible one, proofs of irreducibility, signs at real roots."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Any
 
 from .reading import as_list, require, spend, steps_of
 
-MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and this file is quick
+MAX_ORDER = 5_000  # of a root of unity: the limit of the search for certificates
 
 
 def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: list[int]) -> list[Any]:
-    """Return a polynomial plus products of two, all of degree less than that of h, modulo h."""
+    """Return the sum of a polynomial and products of pairs, modulo the monic h; coefficients begin with the constant.
+
+    The list `total` is changed.
+    """
     k = len(h) - 1
     spend(sum(len(x) * len(y) for x, y in products) + len(h) * (len(total) - k + 1))
     for x, y in products:
@@ -30,7 +33,10 @@ def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: lis
 
 
 def check_irreducible(polynomial: list[int], reason: Any) -> None:
-    """Check that a polynomial is irreducible: degree <= 3 without integer roots, cyclotomic, or prime at a large m."""
+    """Raise `RejectedCertificate` unless a monic polynomial is irreducible for a reason [kind, m].
+
+    The reasons are a degree of at most 3 without integer roots, the m-th cyclotomic polynomial, or a prime value at m.
+    """
     kind, m = as_list(reason)
     largest = max(map(abs, polynomial[:-1]))
     k = len(polynomial) - 1
@@ -102,7 +108,7 @@ def is_prime(number: int) -> bool:
 
 
 def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
-    """Return Σ sign(value) over the real roots of an irreducible polynomial, by the Sturm–Tarski sequence."""
+    """Return Σ sign(value(r)) over the real roots r of an irreducible polynomial, by the Sturm–Tarski sequence."""
     derivative = [i * Fraction(c) for i, c in enumerate(polynomial)][1:]
     chain = [[Fraction(c) for c in polynomial], _remainder(_polynomial_product(derivative, value), polynomial)]
     while len(chain[-1]) > 1:

@@ -1,4 +1,4 @@
-"""Readers of the fields, lists and exact numbers of a certificate, which raise `RejectedCertificate` for bad input."""
+"""Read the fields, lists and exact numbers of a certificate, and raise `RejectedCertificate` for bad ones."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ HEADER = ("format", "version", "family", "verdict", "machine")
 
 
 class RejectedCertificate(ValueError):
-    """Raised for a certificate that does not prove its claim; the message names the first fault."""
+    """The error that a certificate does not prove its claim; the message names the first fault."""
 
 
 @contextmanager
 def allowing(work: int) -> Iterator[None]:
-    """Limit the checks inside to `work` steps, after which `spend` raises `RejectedCertificate`."""
+    """Limit the checks inside this block to `work` steps, beyond which `spend` raises `RejectedCertificate`."""
     token = _left.set([work, work])
     try:
         yield
@@ -31,7 +31,7 @@ def allowing(work: int) -> Iterator[None]:
 
 
 def spend(steps: int) -> None:
-    """Count steps before they are taken; raise `RejectedCertificate` if the check would exceed its bound."""
+    """Count steps that are about to be taken; raise `RejectedCertificate` beyond the bound of `allowing`."""
     budget = _left.get(None)
     if budget is not None:
         budget[0] -= steps
@@ -42,10 +42,9 @@ def spend(steps: int) -> None:
 
 
 def steps_of(numbers: Iterable[Any]) -> int:
-    """Return the steps of multiplying each of these numbers by a small one.
+    """Return the number of steps that it takes to multiply each of these numbers by a small one.
 
-    Products of integers take time in proportion to their length; those of fractions, which are reduced by their
-    greatest common divisor, to its square.
+    It is linear in the length of an integer, and quadratic in that of a fraction, which is reduced by a common divisor.
     """
     steps = 0
     for x in numbers:
@@ -57,7 +56,7 @@ def steps_of(numbers: Iterable[Any]) -> int:
 
 
 def fields(value: Any, *names: str) -> list[Any]:
-    """Return the values of an object, checking that it has these fields and no others."""
+    """Return the values of an object's fields by name; raise `RejectedCertificate` if some are missing or unknown."""
     require(type(value) is dict, f"the value with {', '.join(names)} is not an object")
     odd = min(map(str, set(names) ^ set(value)), default=None)
     require(odd is None, f"{str(odd)[:80]!r} is missing or too many: expected are {', '.join(names)}")
@@ -75,7 +74,7 @@ def require(condition: bool, fault: str) -> None:
 
 
 def integers(texts: list[Any]) -> tuple[int, list[int]]:
-    """Return the least common denominator of rationals, and the rationals as integers over it."""
+    """Return the least common denominator of rationals, and the numerators over it; raise if it is too long."""
     require(all(type(text) in (int, str) for text in texts), "a number is neither an integer nor a text such as 2/3")
     spend(sum(len(text) // 8 for text in texts if type(text) is str))
     numbers = [Fraction(text) if "/" in str(text) else int(text) for text in texts]
@@ -88,7 +87,7 @@ def integers(texts: list[Any]) -> tuple[int, list[int]]:
 
 
 def rationals(value: Any, length: int) -> list[Any]:
-    """Return a row of rationals, as `int` if all are integers."""
+    """Return a row of rationals of this length, as `int` if all are integers."""
     require(len(as_list(value)) == length, f"a row has not {length} numbers")
     scale, numbers = integers(value)
     return numbers if scale == 1 else [Fraction(x, scale) for x in numbers]

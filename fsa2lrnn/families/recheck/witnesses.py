@@ -1,4 +1,4 @@
-"""The checker of witnesses: channels, a matrix, or the keys of Householder factors (docs/theory.md §4)."""
+"""Check witnesses: channels, a matrix, or the keys of Householder factors (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ ORDERS = {"[0,1]": 1, "[-1,1]": 2}  # the largest order of an eigenvalue
 
 
 def check_representable(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> int:
+    """Return the dimension of a layer; raise `RejectedCertificate` unless it represents the machine in the family."""
     if certificate["family"] in LIQUID or "matrix" in certificate:
         return _check_affine(certificate, machine, certificate["family"])
     if "keys" in certificate:
@@ -54,9 +55,10 @@ def _check_channel(channel: Any, machine: CheckedMachine, form: MatrixHypotheses
 
 
 def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[int]) -> bool:
-    """Return whether a signed sum of polynomials vanishes at ζ: times ∏ (1 − x^(m/p)), p prime, it is 0 mod x^m − 1.
+    """Return whether a signed sum of polynomials vanishes at ζ.
 
-    The roots of the product are the m-th roots of unity that are not primitive, and ζ's conjugates are the others.
+    It does if and only if its product with ∏ (1 − x^(m/p)), for the primes p that divide m, is 0 modulo x^m − 1: the
+    roots of ∏ are the m-th roots of unity that are not primitive, and the others are the conjugates of ζ.
     """
     total: dict[int, int] = {}
     spend(2 ** len(primes) * sum(len(polynomial) + 1 for polynomial, _ in terms))

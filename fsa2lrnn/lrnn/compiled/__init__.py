@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-DTYPES = (torch.float32, torch.float64)  # that kernels compute in as they are
+DTYPES = (torch.float32, torch.float64)  # which kernels compute in without conversion
 
 
 LARGE = 1 << 17  # bytes; below, the allocator keeps the pages itself
@@ -46,9 +46,9 @@ _lock = Lock()
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes; large ones reuse memory.
 
-    glibc returns more than 32 MiB to the system as soon as it is freed, and the first touch of a fresh page costs more
-    than the scan of what fits in it: forward and backward of the block scan on 8 words of 4,096 letters would take
-    three times as long. A weak reference tells when no tensor lies in a block; the size of all blocks is bounded.
+    glibc returns an allocation above 32 MiB to the system as soon as it is freed, and the first access to each new
+    page is expensive: forward and backward of the block scan on 8 words of 4,096 letters would take three times as
+    long. A weak reference shows when no tensor uses a block; the size of all blocks is bounded.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
@@ -74,7 +74,7 @@ Job = Callable[[], None]
 
 
 def thread_count(multiplications: int) -> int:
-    """Return the number of torch's threads, at least 1, for which this many multiplications are enough work."""
+    """Return how many of torch's threads, at least 1, have enough work with this many multiplications."""
     return max(1, min(torch.get_num_threads(), multiplications // WORTH_A_THREAD))
 
 
@@ -90,15 +90,15 @@ def cuts(total: int, n_parts: int) -> list[tuple[int, int]]:
 
 
 def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> None:
-    """Run kernel(*arguments, part) for each part, in as many threads at once as torch uses.
+    """Run kernel(*arguments, part) for each part, in up to `torch.get_num_threads()` threads at once.
 
-    Contiguous tensors are passed as flat arrays.
+    Contiguous tensors are passed as flat NumPy arrays.
     """
     at_once([job(kernel, arguments, part) for part in parts], min(len(parts), torch.get_num_threads()))
 
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
-    """Return the call that `share` makes for one part."""
+    """Return a function without parameters that calls kernel(*arguments, part), with tensors as flat NumPy arrays."""
     return partial(kernel, *(_numbers(each) if isinstance(each, Tensor) else each for each in arguments), part)
 
 
@@ -108,7 +108,7 @@ def _numbers(tensor: Tensor) -> np.ndarray:
 
 
 def at_once(jobs: Sequence[Job], n_threads: int) -> None:
-    """Run all jobs in `n_threads` threads and raise the first failure; kernels release Python's lock."""
+    """Run all jobs in `n_threads` threads and raise the first exception; kernels release Python's global lock."""
     if n_threads == 1 or len(jobs) == 1:
         for each in jobs:
             each()
@@ -129,5 +129,5 @@ Backward = Callable[..., tuple[Tensor | None, ...]]
 
 
 def typed_once_differentiable(backward: Backward) -> Backward:
-    """Return torch's `once_differentiable` of a `Function`'s backward, with parameter names for type checkers."""
+    """Return torch's `once_differentiable` of a `Function`'s backward, with its type kept for type checkers."""
     return once_differentiable(backward)

@@ -1,11 +1,11 @@
 """Vector instructions for kernels that numba compiles: rows of an array as LLVM's vectors, and a fence.
 
 numba's own vectoriser leaves loops over few numbers scalar, which is several times slower. A kernel calls an
-`instruction` with a constant width and with arrays and offsets; what the instruction does is written in Python, as
+`instruction` with a constant width and with arrays and offsets; a Python function defines the instruction by
 operations on `Rows`.
 
-numba keeps a kernel's machine code on disk for as long as the kernel's own file stays the same, and knows nothing of
-operations written elsewhere, such as those here. `kernel` makes the sources of both count.
+numba reuses a kernel's machine code from disk until the kernel's own file changes; it ignores changes of operations in
+other files, such as this one. `kernel` adds a digest of these sources to the name of the cached file.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WIDEST = 16  # entries of a row; wider ones take long to compile
 
 
 class Rows:
-    """Operations on vectors of `n` entries that lie one after the other in flat arrays, all of one type."""
+    """Operations on vectors of `n` consecutive entries of flat arrays, all of one type."""
 
     def __init__(self, context: Any, builder: Any, array: Any, width: Any) -> None:
         self._context, self._builder, self._array = context, builder, array
@@ -40,7 +40,7 @@ class Rows:
         return self._builder.load(self._address(array, offset, row), align=self._size)
 
     def store(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        """Store a vector at the place that `load` reads."""
+        """Write a vector to the n entries of `array` from offset + row·n on."""
         self._builder.store(vector, self._address(array, offset, row), align=self._size)
 
     def stream(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
@@ -77,7 +77,7 @@ class Rows:
         return self._pick(x, x, [i] * self.n)
 
     def sums(self, rows: list[Any]) -> Any:
-        """Return the vector of the sums of n rows, added as a tree of neighbours."""
+        """Return the vector whose entry i is the sum of the n entries of rows[i]; the order of addition is a tree."""
         places = 1 << (self.n - 1).bit_length()
         padding = ir.Constant(ir.VectorType(self._number, places), None)
         zero = ir.Constant(self._vector, None)

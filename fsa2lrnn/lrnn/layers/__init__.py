@@ -23,13 +23,13 @@ from fsa2lrnn.reading import shown
 OURS: set[type[Layer]] = {
     BlockLayer, HouseholderLayer, HardChannelsLayer, HardReflectionsLayer, IndexLayer,
 }  # fmt: skip
-"""The layers that the verifiers model. Declarations of other layers are tested on random inputs (`layer_checks`)."""
+"""The library's own layers. Declarations of all other layers are tested on random inputs (`layer_checks`)."""
 
 
 class LayerTable(Mapping[str, type[Layer]]):
-    """Layers by name: those of the core, registered ones, and those that installed packages declare.
+    """A mapping from names to layer classes: those of the core, registered ones, and those of installed packages.
 
-    The last are imported when first looked up; `loaded` holds the layers that are imported.
+    A package's layer is imported when its name is first looked up; `loaded` holds the layers that are imported.
     """
 
     def __init__(self, layers: Mapping[str, type[Layer]]) -> None:
@@ -64,7 +64,7 @@ LAYERS = LayerTable(
         "index": IndexLayer,
     }
 )
-"""The layers by name."""
+"""All layers by name."""
 EARLIER_NAMES = {"hard_lanes": "hard_channels"}
 """Earlier names of layers, in files and programs of version 0.1."""
 _REQUIRED = ("forward", "initial_state", "emit")
@@ -74,7 +74,11 @@ def layer_named(name: str) -> type[Layer]:
     """Return the layer class of a name; "my_module:MyLayer" imports the module and registers the layer.
 
     Raises:
+        MissingPackage: for the name of a deleted extra's layer.
         UnsupportedFormat: for an unknown name, a module that cannot be imported, or a class that is not a layer.
+
+    >>> layer_named("block").__name__
+    'BlockLayer'
     """
     name = EARLIER_NAMES.get(name, name)
     if name not in LAYERS and ":" in name:
@@ -88,9 +92,10 @@ def layer_named(name: str) -> type[Layer]:
 
 
 def layer_in_file(name: object) -> type[Layer]:
-    """Return the layer class that a file names, if it is registered already: a file never causes an import.
+    """Return the layer class that a file names, if it is registered or an installed package declares it.
 
-    Raises `UnsupportedFormat` for any other name, with how to register a user-defined layer.
+    A file cannot cause any other import. Raises `UnsupportedFormat` for other names, and `MissingPackage` as
+    `layer_named`.
     """
     name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in LAYERS:
@@ -102,13 +107,13 @@ def layer_in_file(name: object) -> type[Layer]:
 
 
 def register(name: str, layer: type[Layer]) -> None:
-    """Register a layer under a name, for configurations and files of models; raises as `check_layer`."""
+    """Register a layer under a name, for configurations and files; raise `UnsupportedFormat` as `check_layer`."""
     check_layer(name, layer, LAYERS.loaded)
     LAYERS.loaded[name] = layer
 
 
 def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]) -> None:
-    """Raise `UnsupportedFormat` for a class that is not a layer, lacks a required method, or shares its Config."""
+    """Raise `UnsupportedFormat` if a class is not a layer, lacks a method, or has a `Config` of `others`."""
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
         raise UnsupportedFormat(f"{name} is not a layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")

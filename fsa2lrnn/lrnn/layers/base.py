@@ -1,4 +1,4 @@
-"""The base classes of layers and their declarations, which other code uses instead of their types.
+"""The base classes of layers, and the declarations on which other code relies instead of on types.
 
 A layer is one file: a frozen configuration (`LayerConfig`) and a module (`Layer`). It reads inputs u_1 … u_T, passes
 one tensor from step to step and outputs one row of `width` numbers per step. All other members have defaults that claim
@@ -22,14 +22,14 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 class Hint(NamedTuple):
-    """A learning rate and a weight decay that replace the run's, where not None; `factor` multiplies the rate."""
+    """A learning rate and a weight decay of one parameter; None means the run's, and `factor` multiplies the rate."""
 
     rate: float | None = None
     decay: float | None = None
     factor: float = 1.0
 
     def rate_for(self, rate: float) -> float:
-        """Return the learning rate of these parameters in a run with learning rate `rate`.
+        """Return the parameter's learning rate in a run with learning rate `rate`.
 
         >>> Hint(factor=0.5).rate_for(1e-3), Hint(1e-3).rate_for(4e-3)
         (0.0005, 0.001)
@@ -41,7 +41,7 @@ MAX_WIDTH = 1 << 16  # numbers in the state of a layer of blocks, to bound what 
 
 
 class Columns(NamedTuple):
-    """The column rule of a model (`normalise.normalise`): for layers whose blocks a gate writes out."""
+    """The column rule of a model and its exponent p (`normalise`), for blocks whose entries a gate outputs."""
 
     rule: str
     p: float
@@ -49,7 +49,10 @@ class Columns(NamedTuple):
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of a layer in the settings of a training run, for all kinds: `heads` blocks of `block` numbers each."""
+    """The state that a training run requests of any layer: `heads` blocks of `block` numbers each.
+
+    Raises `UnsupportedFormat` for more than `MAX_WIDTH` numbers.
+    """
 
     heads: int
     block: int
@@ -74,7 +77,7 @@ def check_width(width: int) -> None:
 
 
 def check_positive(config: object, *names: str) -> None:
-    """Raise `UnsupportedFormat` unless these fields are positive whole numbers."""
+    """Raise `UnsupportedFormat` unless the named fields of a configuration are positive whole numbers."""
     for name in names:
         value = getattr(config, name)
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
@@ -94,16 +97,16 @@ class LayerConfig:
 
         @property
         def width(self) -> int:
-            """The numbers that the layer outputs per step."""
+            """The number of outputs of the layer per step."""
             ...
 
     @property
     def entries(self) -> int:
-        """The numbers that the widest part of a step materialises, without its input, for planning memory."""
+        """How many numbers the widest part of a step stores per token, without its input; used to plan memory."""
         return self.width
 
     def at(self, place: int, depth: int) -> Self:
-        """Return the configuration of layer number `place`, from 0, of `depth` such layers; by default the same."""
+        """Return the configuration for the layer at index `place` of `depth` such layers; by default, this one."""
         return self
 
     def check_columns(self, columns: Columns) -> None:
@@ -111,7 +114,7 @@ class LayerConfig:
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """Return the options of a training run next to `Shape`: by default the fields that are not the shape's."""
+        """Return the names of the options of a training run: by default the fields that are not among `Shape.NAMES`."""
         return tuple(field.name for field in fields(cls) if field.name not in Shape.NAMES)
 
     @classmethod
@@ -130,7 +133,7 @@ class LayerConfig:
 
     @classmethod
     def refuse_unknown(cls, options: Mapping[str, Any]) -> None:
-        """Raise `UnsupportedFormat` with the names that are not in `options`."""
+        """Raise `UnsupportedFormat` with the names in `options` that are not options of this layer."""
         if unknown := sorted(set(options) - set(cls.options())):
             hint = f"it takes {', '.join(cls.options())}" if cls.options() else "it takes none"
             raise UnsupportedFormat(f"{', '.join(unknown)}: no such option of {cls.__name__}, {hint}")
@@ -155,17 +158,17 @@ class Layer(nn.Module):
 
     @classmethod
     def build(cls, width_in: int, config: Any, columns: Columns) -> Self:
-        """Return a new layer that reads rows of `width_in` numbers, with random weights."""
+        """Return a new layer with random weights that reads rows of `width_in` numbers."""
         return cls(width_in, config)
 
     @classmethod
     def embedding(cls, config: Any, n_letters: int, dim: int) -> nn.Module:
-        """Return the embedding of a model with this first layer: (B, T) -> (B, T, dim)."""
+        """Return the embedding of a model whose first layer is of this kind: tokens (B, T) -> (B, T, dim)."""
         return nn.Embedding(n_letters, dim)
 
     @classmethod
     def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
-        """Return the read-out of a model with this last layer."""
+        """Return the read-out of a model whose last layer is of this kind: (…, width) -> (…, n_outputs)."""
         return Gate(width, hidden, n_outputs)
 
     @classmethod
@@ -183,7 +186,7 @@ class Layer(nn.Module):
         raise NotImplementedError
 
     def emit(self, state: Tensor) -> Tensor:
-        """Return the output of the layer in a state without an input: (B, …) -> (B, width)."""
+        """Return the output that `forward` gives for a step that ends in this state: (B, …) -> (B, width)."""
         raise NotImplementedError
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
@@ -196,12 +199,12 @@ class Layer(nn.Module):
         return y[:, 0], after
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """Return the optimiser hints of parameters, by name."""
+        """Return the optimiser settings of parameters, by name."""
         return {}
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of the blocks; empty without blocks."""
+        """The sizes of the blocks; empty if the layer has none."""
         return ()
 
     @property
@@ -235,11 +238,17 @@ class Layer(nn.Module):
         return False
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """Return A(u) and v(u): (…, d) -> (…, H, b, b), (…, H, b). `method` is that of the column rule."""
+        """Return A(u) and v(u), (…, H, b, b) and (…, H, b), of inputs (…, d), by a `method` of the column rule.
+
+        Raises `UnsupportedFormat` if the layer has no tables.
+        """
         raise UnsupportedFormat(f"{type(self).__name__} has no tables A(u), v(u) of numbers")
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Return bounds of `tables` for all input shapes, orders of sums, thread counts and column rule methods."""
+        """Return bounds of `tables` for all input shapes, orders of sums, thread counts and column rule methods.
+
+        Raises `UnsupportedFormat` if the layer declares no bounds.
+        """
         raise UnsupportedFormat(
             f"{type(self).__name__} declares no bound on how its tables may round (`rounded_tables`): declare one, or "
             "let LRNN.from_affine(switched(model)) look its tables up"
@@ -247,15 +256,15 @@ class Layer(nn.Module):
 
     @property
     def written_by(self) -> Columns | None:
-        """The column rule with which another program can compute A(u) and v(u) from the gates, or None.
+        """The column rule that turns the output of the gate `transition` into A(u), block by block, or None.
 
-        It is a rule if A(u) is the output of the gate `transition` under it, per block, and v(u) that of `value`.
+        A rule also declares that v(u) is the output of the gate `value`, so another program can compute both.
         """
         return None
 
     @property
     def has_maps(self) -> bool:
-        """Whether every state is one-hot in each block and every transition a map of indices, in each dtype."""
+        """Whether every state is one-hot in each block and every transition maps indices to indices, in each dtype."""
         return False
 
     def maps(self, u: Tensor) -> Tensor:
@@ -263,7 +272,7 @@ class Layer(nn.Module):
         raise self._lacks("one-hot columns by rule")
 
     def is_lookup(self, u: Tensor) -> bool:
-        """Return whether `tables` of these inputs (N, d) are lookups, without sums whose order could matter."""
+        """Return whether `tables` reads the tables of these inputs (N, d), without sums whose order could matter."""
         return False
 
     def starts_exact(self) -> bool:
@@ -271,9 +280,9 @@ class Layer(nn.Module):
         return False
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Return whether scans of inputs u (N, d) are exact for every order of sums, on the states of `starts_exact`.
+        """Return whether scans of inputs u (N, d) round nothing, in any order of sums, on the states of `starts_exact`.
 
-        `limit`: the dtype holds all integers up to it.
+        `limit` is a number up to which the dtype represents all integers.
         """
         return False
 
@@ -284,11 +293,11 @@ class Layer(nn.Module):
         raise self._lacks("one-hot maps by letter")
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Replace the columns of a block by one-hot columns with their 1 in these rows."""
+        """Replace the columns of a block by one-hot columns with their 1 in these rows, int64 (b,)."""
         raise self._lacks("one-hot maps by letter")
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Transpose the map of a block, which the mutation tests use."""
+        """Transpose the map of a block, to make a broken model for tests."""
         raise self._lacks("blocks written out, that could be transposed")
 
     def swap_heads(self, first: int, second: int) -> None:

@@ -30,11 +30,11 @@ from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
 
 @dataclass(frozen=True)
 class BlockLayerConfig(LayerConfig):
-    """A layer of H = len(block_sizes) dense blocks whose transitions come from gates.
+    """The configuration of H = len(block_sizes) dense blocks whose transitions come from gates.
 
     `transition_hidden` and `value_hidden` are the hidden widths of gates Linear–ReLU–Linear (`gate` "relu"). With
     `gate` "table" the transitions are free numbers for each unit vector that is read: in a first layer for each letter,
-    embedded one-hot. `temperature` is that of the column rule "onehot", backward.
+    embedded one-hot. `temperature` is that of the softmax in the backward pass of the column rule "onehot".
     """
 
     block_sizes: tuple[int, ...]
@@ -79,12 +79,12 @@ class BlockLayerConfig(LayerConfig):
 def scan_states(
     layer: Layer, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Return the states of any layer that has tables: x_1 … x_T, flattened, and the last.
+    """Return the states x_1 … x_T, flattened, and the last state of a layer that has tables.
 
     Shapes: u (B, T, d), or rows (N, d) with `index` (B, T); state (B, H, b) -> (B, T, H·b), (B, H, b).
     """
     check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
-    # Scans that are twice differentiable and need no compiler get A and v from a column rule with both properties.
+    # Scans in plain torch are twice differentiable: use the method of the column rule that is so, too.
     A, v = layer.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
     if index is None:
         x = scan(A, v, state, "sequential" if method == "letters" else method)
@@ -96,7 +96,7 @@ def scan_states(
 
 
 class AffineLayer(Layer):
-    """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks with A and v from gates: the base class of block and product layers.
+    """The base class of layers x_k = A(u_k) x_{k-1} + v(u_k) in H blocks, where gates compute A and v.
 
     Parameters: the gates `transition`, whose outputs become A, and `value`, those of v, None for v = 0; `x0` (H, b),
     the initial state. Blocks smaller than the largest are padded; their padding is masked, so it has no effect and no
@@ -161,7 +161,7 @@ class AffineLayer(Layer):
 
 
 class BlockLayer(AffineLayer):
-    """x_k = A(u_k) x_{k-1} + v(u_k), with A(u), H blocks of size b, and v(u) from gates Linear–ReLU–Linear.
+    """The paper's layer x_k = A(u_k) x_{k-1} + v(u_k), with H blocks of size b and A, v from gates (Eqs. 5, 6).
 
     The model's column rule applies to the output of the gate `transition`. Under "onehot" that output holds the logits
     of one-hot columns, x₀ is one-hot at the largest entry of `x0` in each block, and v = 0: each block is an automaton
@@ -205,7 +205,7 @@ class BlockLayer(AffineLayer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Return outputs and last state as in `AffineLayer`; one-hot columns by letter use `hard_scan` on logits."""
+        """Return outputs and last state as in `AffineLayer`; under "onehot", by `hard_scan` where possible."""
         if self.has_maps and index is not None and method in ("auto", "fused"):
             logits = self._written(u)[0]
             if takes(index, logits, state):
@@ -222,7 +222,7 @@ class BlockLayer(AffineLayer):
         return self.rule == "onehot" and self.value is None
 
     def maps(self, u: Tensor) -> Tensor:
-        """Return the row of the 1 of each column: (N, d) -> int64 (N, H, b)."""
+        """Return the row of the 1 in each column: (N, d) -> int64 (N, H, b)."""
         if not self.has_maps:
             return super().maps(u)
         with torch.no_grad():
@@ -258,10 +258,10 @@ class BlockLayer(AffineLayer):
         return self.rule in ("none", "onehot") and all(gate.is_lookup(u) for _, gate in self.gates)
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Return whether all steps with inputs u (N, d) are exact: integer gates, maps and resets, unchanged columns.
+        """Return whether scans of inputs u (N, d) round nothing: integer gates, maps, resets, unchanged columns.
 
-        That is: each gate adds integers, each block is a map or a reset (x, 1 − x, 0 or 1 for size 1), and the column
-        rule leaves it unchanged by any method. Under "onehot" it suffices that rounding changes no column.
+        In detail: each gate adds integers, each block is a map or a reset (x, 1 − x, 0 or 1 for size 1), and no method
+        of the column rule changes it. Under "onehot" it suffices that rounding changes no column.
         """
         if self.rule == "onehot":
             A, v = self.rounded_tables(RoundedNumbers.exact(u))

@@ -1,9 +1,9 @@
-"""Layers whose largest logit chooses one of finitely many transitions, with the gradient of a softmax (T51).
+"""Layers in which logits select one of finitely many transitions, with the gradient of a softmax (T51).
 
-The rule is that of one-hot columns (`normalise.one_hot_rows`): forward the numbers of the largest logit, in training as
-in evaluation; backward those that softmax(logits/τ) gives on average. Hard scalar channels are what diagonal layers can
-represent; hard reflections are products of factors I − k kᵀ, where k = e_i − e_j exchanges two numbers, k = e_i erases
-one and k = 0 does nothing. An erased number can be written.
+The selection is that of one-hot columns (`normalise.one_hot_rows`): the forward pass uses the transition of the largest
+logit, in training as in evaluation; the backward pass differentiates the average under softmax(logits/τ). Hard scalar
+channels are what diagonal layers can represent. Hard reflections are products of factors I − k kᵀ: k = e_i − e_j
+exchanges two numbers, k = e_i erases one and k = 0 has no effect. An erased number can be replaced by −1 or 1.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 @dataclass(frozen=True)
 class HardConfig(LayerConfig):
-    """`heads` blocks of `size` numbers, whose logits come from a gate.
+    """The configuration of `heads` blocks of one size, whose logits come from a gate.
 
     With `gate` "relu" the gate is Linear–ReLU–Linear with `hidden` units. With "table" the logits are free numbers for
     each unit vector that is read, in a first layer for each letter. `temperature` is that of the softmax in the
-    backward pass.
+    backward pass. Raises `UnsupportedFormat` for an invalid value.
     """
 
     heads: int
@@ -65,7 +65,7 @@ class HardConfig(LayerConfig):
 
 @dataclass(frozen=True)
 class SizedHardConfig(HardConfig):
-    """`heads` blocks of `size` numbers; a run's shape sets both."""
+    """The configuration of a hard layer of `heads` blocks of `size` numbers; a run's `Shape` sets both."""
 
     size: int = 2
 
@@ -88,7 +88,7 @@ class SizedHardConfig(HardConfig):
 
 
 class HardLayer(AffineLayer):
-    """A layer whose logits choose transitions that permute and write the numbers −1, 0 and 1 (T51); see `chosen`."""
+    """The base class of layers whose logits select transitions that permute and write −1, 0 and 1 (T51)."""
 
     def __init__(self, width_in: int, config: Any) -> None:
         self.temperature = config.temperature
@@ -112,7 +112,7 @@ class HardLayer(AffineLayer):
         return self.chosen(self.transition(u).unflatten(-1, (self.n_heads, -1)))
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Return A(u) and v(u) with error bounds: 0, or 2 in all of a block whose choice rounding can change."""
+        """Return A(u) and v(u) with error bounds: 2 in blocks whose selection rounding can change, else 0."""
         logits = self.transition.rounded(u).unflatten((self.n_heads, -1))
         A, v = self.chosen(logits.mid)
         off = 2 * self._is_open(logits).to(v.dtype).unsqueeze(-1)  # (…, H, 1)
@@ -122,7 +122,7 @@ class HardLayer(AffineLayer):
         )
 
     def _is_open(self, logits: RoundedNumbers) -> Tensor:
-        """Return whether another logit may be the largest in some evaluation: (…, H, n) -> bool (…, H)."""
+        """Return whether rounding can change which logit is the largest: (…, H, n) -> bool (…, H)."""
         is_open = torch.zeros(logits.mid.shape[:-1], dtype=torch.bool)
         for mid, off in zip(self.options(logits.mid), self.options(logits.off), strict=True):
             columns = RoundedNumbers(mid.unsqueeze(-1), off.unsqueeze(-1), logits.kind)
@@ -142,13 +142,13 @@ class HardLayer(AffineLayer):
 
 
 MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
-"""a and v of the maps that a channel chooses from: keep, change sign, write −1, 0 or 1."""
+"""The pairs (a, v) of the maps x ↦ a·x + v that a channel selects: keep, change the sign, write −1, 0 or 1."""
 STARTS = (-1, 0, 1)
 
 
 @dataclass(frozen=True)
 class HardChannelsConfig(HardConfig):
-    """`heads` blocks of size 1. The model's column rule does not apply, because no gate outputs the entries of A."""
+    """The configuration of `heads` blocks of size 1. The column rule does not apply: no gate outputs A."""
 
     @property
     def logits(self) -> int:
@@ -157,7 +157,7 @@ class HardChannelsConfig(HardConfig):
 
 
 class HardChannelsLayer(HardLayer):
-    """Blocks of size 1: the largest of five logits chooses one of `MAPS`, the largest of three, `x0` (H, 3), x₀."""
+    """Blocks of size 1, in which the largest of five logits selects one of `MAPS`, and `x0` (H, 3) selects x₀."""
 
     Config = HardChannelsConfig
 
@@ -185,7 +185,7 @@ class HardChannelsLayer(HardLayer):
 
 @dataclass(frozen=True)
 class HardReflectionsConfig(SizedHardConfig):
-    """`heads` blocks of `size` numbers with `factors` factors per letter; the model's column rule does not apply."""
+    """The configuration of `heads` blocks of `size` numbers and `factors` factors per letter, without column rule."""
 
     factors: int = 1
 
@@ -193,12 +193,12 @@ class HardReflectionsConfig(SizedHardConfig):
 
     @property
     def logits(self) -> int:
-        """The number of logits per block: for both ends of each key, and for the number written to each coordinate."""
+        """The number of logits per block: for the indices of each key, and for the number written per coordinate."""
         return self.factors * 2 * (self.size + 1) + len(STARTS) * self.size
 
 
 class HardReflectionsLayer(HardLayer):
-    """A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), each k = e_i − e_j with i and j chosen by logits.
+    """Blocks A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), where logits select i and j of each key k = e_i − e_j.
 
     Each of i and j is the largest of n + 1 logits, of which the last stands for no coordinate. v is −1, 0 or 1 in the
     rows of A that are zero, and 0 in others. x₀ is one-hot at the largest entry of `x0` (H, n).

@@ -19,11 +19,11 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 @dataclass(frozen=True)
 class HouseholderLayerConfig(LayerConfig):
-    """A layer of `n_heads` blocks of size `size`, each transition a product of `n_factors` factors I − β k kᵀ.
+    """The configuration of `n_heads` blocks of size `size`, with products of `n_factors` factors I − β k kᵀ.
 
-    With `unit_keys` each k is divided by its norm and 0 < β < 2, so that no factor makes a state longer: what training
-    needs. Without, both are what the gates give, and integers make exact products. The column rule of the model
-    (`normalisation`, `p`) is for blocks that a gate writes out, not for products.
+    With `unit_keys` each k is divided by its norm and 0 < β < 2, so that no factor lengthens a state; training needs
+    this. Without, k and β are the outputs of the gates, and integers give exact products. The model's column rule
+    does not apply to products. Raises `UnsupportedFormat` for a size that is not a positive whole number.
     """
 
     size: int
@@ -63,11 +63,11 @@ class HouseholderLayerConfig(LayerConfig):
 
 
 class HouseholderLayer(AffineLayer):
-    """x_k = (I − β_m k_m k_mᵀ) ⋯ (I − β_1 k_1 k_1ᵀ) x_{k−1} + v(u_k) in each of H blocks of size n, m = n_factors.
+    """The layer x_k = (I − β_m k_m k_mᵀ) ⋯ (I − β_1 k_1 k_1ᵀ) x_{k−1} + v(u_k), in H blocks of size n, m = n_factors.
 
-    The gate `transition` makes the keys, `rate` the β, `value` the additive term. A key of norm √2 with β = 1 reflects
-    and one of norm 1 erases its direction, so integer keys give exact products. With `unit_keys` the keys are divided
-    by their norms and β = 2σ(rate), so no product is longer than 1, however many letters there are.
+    The gate `transition` computes the keys, `rate` the β, `value` the additive term. A key of norm √2 with β = 1
+    reflects and one of norm 1 erases its direction, so integer keys give exact products. With `unit_keys` the keys are
+    divided by their norms and β = 2σ(rate), so every product has a spectral norm of at most 1.
     """
 
     Config = HouseholderLayerConfig
@@ -83,7 +83,7 @@ class HouseholderLayer(AffineLayer):
         return "householder"
 
     def factors(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the keys and β, first factor first: (…, d) -> (…, H, m, n) and (…, H, m)."""
+        """Return the keys and the β, in the order of application: (…, d) -> (…, H, m, n) and (…, H, m)."""
         keys = self.transition(u).unflatten(-1, (self.n_heads, self._n_factors, -1))
         rates = self.rate(u).unflatten(-1, (self.n_heads, self._n_factors))
         return (normalize(keys, dim=-1), 2 * rates.sigmoid()) if self.unit_keys else (keys, rates)

@@ -21,7 +21,7 @@ from fsa2lrnn.multi_step import FEW_STATES, IN_FLIGHT, LONG, MultiStepTable
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """Return q_k = next_state[cell_k, q_{k-1}], step by step: (C, n), (B, T), (B,) -> (B, T)."""
+    """Return q_k = next_state[cell_k, q_{k-1}], step by step, all int64: (C, n), (B, T), (B,) -> (B, T)."""
     states = []
     for cell in cells.unbind(1):
         q = next_state[cell, q]
@@ -47,7 +47,7 @@ def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def compose(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """Return the states of `sequential`, by a table of multi-steps on the CPU.
+    """Return the states of `sequential`, by a `MultiStepTable` on the CPU.
 
     The table gives the start states of the pieces of each word; the pieces are then run interleaved in torch's threads.
     """
@@ -79,7 +79,7 @@ def choose_method(next_state: Tensor, cells: Tensor) -> str:
 
 @dataclass(frozen=True)
 class IndexLayerConfig(LayerConfig):
-    """A layer of one one-hot block of `n_states`, stored as a table of `n_maps` maps, without parameters."""
+    """The configuration of one one-hot block of `n_states`, stored as a table of `n_maps` maps, without parameters."""
 
     n_states: int
     n_maps: int
@@ -100,15 +100,15 @@ class IndexLayerConfig(LayerConfig):
 
 
 class Numbers(nn.Module):
-    """A module whose buffers are indices, which compiled loops use without checking.
+    """A module whose buffers hold indices, which compiled loops use without checking.
 
-    `below` bounds the entries of each buffer. Loading refuses state dicts that exceed it, and verifiers refuse models.
+    `below` is the exclusive upper bound of each buffer's entries. Loading refuses state dicts that exceed it.
     """
 
     below: Mapping[str, int]
 
     def out_of_range(self, tensors: Mapping[str, Tensor], prefix: str = "") -> Iterator[str]:
-        """Yield a message for each of these tensors with an entry out of range, with the first such entry."""
+        """Yield a message for each of these tensors that has an entry out of range, with the first such entry."""
         for name in [prefix + name for name in self.below if prefix + name in tensors]:
             entries, limit = tensors[name], self.below[name.removeprefix(prefix)]
             if not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
@@ -133,7 +133,7 @@ class Numbers(nn.Module):
 
 
 class IndexLayer(Numbers, Layer):
-    """The recurrence x_k = A(u_k) x_{k-1} as a table of indices: states are indices (B,), inputs cells (B, T)."""
+    """The recurrence x_k = A(u_k) x_{k-1} on one-hot states as a table: states are int64 (B,), inputs (B, T)."""
 
     Config = IndexLayerConfig
     holds_maps: ClassVar[bool] = True
@@ -195,7 +195,7 @@ class IndexLayer(Numbers, Layer):
 
 
 class IndexEmbedding(Numbers):
-    """An embedding of letters by the index of their cell, in place of a one-hot vector."""
+    """An embedding of letters by the index of their cell, instead of a one-hot vector."""
 
     cell: Tensor
 
@@ -210,7 +210,7 @@ class IndexEmbedding(Numbers):
 
 
 class IndexReadout(Numbers):
-    """One-hot logits of the output of each state: `output` is the table, `unit` sets the dtype of the logits."""
+    """A read-out with one-hot logits: `output` is the output of each state, `unit` sets the dtype of the logits."""
 
     output: Tensor
     unit: Tensor
@@ -228,5 +228,5 @@ class IndexReadout(Numbers):
         return logits.scatter_(-1, self.numbers(states).unsqueeze(-1), 1)
 
     def numbers(self, states: Tensor) -> Tensor:
-        """Return the number of the output with the largest logit: (…) -> (…)."""
+        """Return the index of the output with the largest logit: int64 (…) -> (…)."""
         return self.output[states]

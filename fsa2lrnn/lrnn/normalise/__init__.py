@@ -1,4 +1,4 @@
-"""Column normalisation of transition blocks, by name (the paper's Eq. 6, and the different rule of the paper's code).
+"""Column normalisation of transition blocks: the paper's Eq. 6, and the different rule of the paper's code.
 
 `reference` is the definition; `fused` is tested against it, forward and backward.
 """
@@ -19,9 +19,9 @@ RULES = ("clip", "paper", "none", "onehot")
 EARLIER_RULES = {"released": "paper"}
 """Earlier names, in files and programs of version 0.1."""
 METHODS = {"reference": reference, "fused": fused}
-"""The ways to compute them: plain torch, and compiled kernels."""
+"""The implementations of "clip", "paper" and "none" by name: plain torch, and compiled kernels."""
 
-_WORTH_COMPILING = 1 << 11  # numbers; for fewer, no number of calls outweighs one second of compilation
+_WORTH_COMPILING = 1 << 11  # entries; for fewer, no number of calls outweighs the time of compilation
 
 
 def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature: float = TEMPERATURE) -> Tensor:
@@ -91,7 +91,7 @@ def choose_method(A: Tensor) -> str:
 
 
 def paper_rule_scale(b: int, p: float) -> float:
-    """Return the factor per step of a one-hot permutation of size b under the rule "paper", on zero-sum vectors.
+    """Return the factor by which a permutation of size b scales zero-sum vectors under the rule "paper"; NaN for b = 1.
 
     A centred one-hot column has one entry 1 − 1/b and b − 1 entries −1/b; the block is divided by its p-norm.
 

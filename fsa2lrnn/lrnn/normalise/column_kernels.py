@@ -1,9 +1,8 @@
 """Compiled CPU kernels of the column rules and of their gradients, on flat arrays, and their use on tensors.
 
-With c the columns before the division (centred under "paper") and d what they are divided by, y = c / d results.
-Where d is the norm n of a column, ∂n/∂c_i = sgn(c_i)|c_i|^(p−1) / n^(p−1) = sgn(y_i)|y_i|^(p−1). So the gradient needs
-y and n, not c; and of all powers only |·|^(p−1), since |c|^p = |c|·|c|^(p−1). Numbers below the least normal one count
-as 0 in norms.
+Let c be the columns before the division (centred under "paper"), d their divisors and y = c / d the result. Where d is
+the norm n of a column, ∂n/∂c_i = sgn(c_i)|c_i|^(p−1) / n^(p−1) = sgn(y_i)|y_i|^(p−1). So the gradient needs y and n,
+not c, and |·|^(p−1) is the only power to compute, since |c|^p = |c|·|c|^(p−1). Subnormal numbers count as 0 in norms.
 
 A block's result depends on the block alone: neither on the number of threads nor on its place.
 """
@@ -43,10 +42,10 @@ _FORMATS = {4: _SeriesFormat(32, 23, 5, 9), 8: _SeriesFormat(64, 52, 11, 15)}  #
 
 
 class Powers(Rows):
-    """Vector instructions on rows of numbers, among them `power`: one call per number would cost more than all else.
+    """Vector instructions on rows with powers, because a function call per number would dominate the time.
 
     |x|^q = 2^(q·log₂|x|). With |x| = 2^e·m, m in [√½, √2) and s = (m−1)/(m+1), log₂ m = (2/ln 2)(s + s³/3 + s⁵/5 + …),
-    and 2^f is the exponential series in f·ln 2 for |f| ≤ ½, both as far as the number type can tell.
+    and 2^f is the exponential series in f·ln 2 for |f| ≤ ½, both to the precision of the number type.
     """
 
     def __init__(self, context: Any, builder: Any, array: Any, width: Any) -> None:
@@ -290,9 +289,9 @@ def takes(A: Tensor) -> bool:
 
 
 def fused(A: Tensor, rule: str, p: float) -> Tensor:
-    """Return `normalise` on the CPU, in one pass over A each way: (…, b, b) -> (…, b, b). Differentiable once.
+    """Apply "clip", "paper" or "none" by kernels, in one pass over A each way: (…, b, b) -> (…, b, b).
 
-    Raises `UnsupportedFormat` for a device, dtype or size of blocks that the kernels do not take.
+    Differentiable once. Raises `UnsupportedFormat` for a device, dtype or block size that the kernels do not take.
     """
     if not takes(A):
         raise UnsupportedFormat(

@@ -1,6 +1,6 @@
 """The column rules in plain torch: the definition, on any device.
 
-One-hot columns are the value in training as in evaluation; only the gradient is that of a softmax (straight-through).
+The forward pass of "onehot" is the same in training and in evaluation; its gradient is that of a softmax.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _STEEPEST = 2.0**100
 def bounded(p: float) -> float:
     """Return the exponent that the norms are computed with: p, or 2¹⁰⁰ if p is larger.
 
-    In float64 and below, |x|^p is 1 for |x| = 1, and for any other x beyond the format's range from p = 2⁶⁵ on. So 2¹⁰⁰
-    gives what larger p would, were they within the range of float32, in which p − 1 and 1/p are computed with too.
+    |x|^p is 1 for |x| = 1; for any other float64 x it overflows or underflows from p = 2⁶⁵ on. So 2¹⁰⁰ gives the same
+    as a larger p, and p − 1 and 1/p stay within the range of float32, in which the kernels hold them.
 
     >>> bounded(1.2), bounded(1e308) == bounded(1e39)
     (1.2, True)
@@ -30,7 +30,7 @@ def bounded(p: float) -> float:
 
 
 def reference(A: Tensor, rule: str, p: float) -> Tensor:
-    """Compute `normalise` directly from its definition: (…, b, b) -> (…, b, b)."""
+    """Apply the column rule "clip", "paper" or "none" as `normalise` defines it: (…, b, b) -> (…, b, b)."""
     p = bounded(p)
     if rule == "clip":
         return A / vector_norm(A, ord=p, dim=-2, keepdim=True).clamp(min=1)
@@ -41,11 +41,11 @@ def reference(A: Tensor, rule: str, p: float) -> Tensor:
 
 
 TEMPERATURE = 0.4
-"""Of the softmax whose gradient the rule "onehot" takes."""
+"""The default temperature of the softmax that gives the rule "onehot" its gradient."""
 
 
 def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """Return e_i in column j, where row i is the first with the largest entry: (…, b, b) -> (…, b, b).
+    """Return blocks with one-hot columns, 1 at the first largest entry of each column: (…, b, b) -> (…, b, b).
 
     The gradient is that of softmax(logits / temperature) at the same logits. NaN counts as the largest entry, so that
     the result is always one-hot.
@@ -57,7 +57,7 @@ def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
 
 
 def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """Return e_i per vector, i its first largest entry, with the gradient of `one_hot_columns`: (…, b) -> (…, b)."""
+    """Return one-hot vectors, 1 at the first largest entry, (…, b) -> (…, b); gradient as in `one_hot_columns`."""
     return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
 
 
@@ -75,7 +75,7 @@ def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tens
 
 
 def straight_through(value: Tensor, carrier: Tensor) -> Tensor:
-    """Return the value, with the gradient of the carrier."""
+    """Return `value`; the backward pass sends its gradient to `carrier` instead."""
     return _ValueOf.apply(value, carrier)  # type: ignore[no-any-return]
 
 

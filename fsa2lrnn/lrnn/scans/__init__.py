@@ -1,6 +1,6 @@
-"""Scans: x_k = A_k x_{k-1} + v_k for k = 1 … T, behind one signature, and with A and v from a table behind another.
+"""Scans x_k = A_k x_{k-1} + v_k for k = 1 … T: `scan` for given A and v, `scan_tokens` for tables by token.
 
-`sequential` is the reference of each; every other method is tested against it, forward and backward.
+`sequential` is the reference of both; every other method is tested against it, forward and backward.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def _triton_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 METHODS = {"sequential": sequential, "pscan": pscan, "chunked": chunked, "fused": fused}
-"""The scans of tables that every machine runs, by name."""
+"""The methods of `scan` that every machine runs, by name."""
 TOKEN_METHODS = {"sequential": sequential_tokens, "letters": letters, "fused": fused_tokens}
-"""The scans of tables looked up by letter, by name."""
+"""The methods of `scan_tokens` that every machine runs, by name."""
 GPU_METHODS = {"triton": _triton}
-"""Scans of tables that need a GPU."""
+"""The methods of `scan` that need a GPU."""
 GPU_TOKEN_METHODS = {"triton": _triton_tokens}
-"""Scans by letter that need a GPU."""
+"""The methods of `scan_tokens` that need a GPU."""
 
 _WORTH_COMPILING = 1 << 13  # multiplications; below, no number of calls makes up for a second of compilation
-_LONG = 64  # letters from which 3√T steps are fewer launches than T, by far
+_LONG = 64  # letters from which 3√T steps are far fewer kernel launches than T
 _FEW_LETTERS = 32
 
 
@@ -80,7 +80,7 @@ def scan(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
 
 
 def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
-    """Return `scan(A_table[tokens], v_table[tokens], x0)` without writing A_table[tokens] out, nor its gradient.
+    """Return `scan(A_table[tokens], v_table[tokens], x0)` without storing A_table[tokens] or its gradient.
 
     Args:
         tokens: rows of the tables, int64, shape (B, T); A_table (N, H, b, b), v_table (N, H, b), x0 as for `scan`.
@@ -89,7 +89,7 @@ def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, me
 
     Raises:
         ValueError, UnsupportedFormat: as `scan`.
-        InvalidWord: for a token that is not a row of the tables.
+        InvalidWord: for tokens of another dtype and, on the CPU, for a token that is not a row of the tables.
 
     >>> import torch
     >>> A_table, v_table = torch.tensor([2.0, 0.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 5.0]).reshape(2, 1, 1)
@@ -116,7 +116,7 @@ def _widened(*tensors: Tensor) -> list[Tensor]:
 def choose_method(v: Tensor) -> str:
     """Return the method that "auto" denotes for the device, dtype and shape (B, T, H, b) of v.
 
-    "fused" on the CPU if its kernels support the dtype without conversion and the work is worth compiling them;
+    It is "fused" on the CPU if its kernels support the dtype without conversion and the work is worth compiling them;
     "triton" on a GPU if Triton is installed and the blocks are not too wide (`extra.gpu`); "chunked" for other long
     words on devices other than the CPU, where the number of kernel launches dominates; else "sequential".
 
@@ -200,9 +200,9 @@ def _check_table_shapes(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Non
 def _check_tokens(tokens: Tensor, n_rows: int) -> None:
     if tokens.dtype != torch.int64:
         raise InvalidWord(f"tokens of type {tokens.dtype}: give int64")
-    # On a GPU this look at the data would stall the queue; the look-up itself objects there.
+    # On a GPU, reading the data would stall the queue; there the table lookup raises the error.
     if tokens.device.type == "cpu" and tokens.numel():
-        # Under vmap, all words of all models are looked at.
+        # Under vmap, this checks all words of all models.
         low, high = (int(end) for end in debug_unwrap(tokens).aminmax())
         if low < 0 or high >= n_rows:
             raise InvalidWord(f"token {low if low < 0 else high} is not a row of the tables: they run 0..{n_rows - 1}")

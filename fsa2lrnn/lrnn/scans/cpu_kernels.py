@@ -1,13 +1,13 @@
-"""Compiled CPU kernels of the scan x_k = A_k x_{k-1} + v_k and of its gradient, on flat arrays: no torch.
+"""Compiled CPU kernels of the scan x_k = A_k x_{k-1} + v_k and of its gradient, on flat arrays, without torch.
 
 The gradient runs the recurrence backwards: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ, dv_k = g_k
-and dx_0 = A_1ᵀ g_1. So a step takes two products with a block and an outer product.
+and dx_0 = A_1ᵀ g_1. So a backward step takes one product with a block and one outer product.
 
 For blocks of size up to `WIDEST` these are vector instructions with one vector per row. Larger blocks use plain loops.
 A sum's order is fixed by b, so that results depend neither on the number of threads nor on the run.
 
-Arrays are C-contiguous and one-dimensional; callers have checked their sizes and the tokens, the kernels don't. numba
-compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file.
+Arrays are C-contiguous and one-dimensional; the callers check their sizes and the tokens, the kernels do not. numba
+compiles each kernel at its first use, in about half a second, and stores the machine code on disk next to this file.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _write_product(rows, A, a, x, i, v, j, out, k):
 
 
 def _transposed(rows, A, a, g, v):
-    sums = [v, rows.times(rows.repeat(g, 0), rows.load(A, a))]  # two, which need not wait for one another
+    sums = [v, rows.times(rows.repeat(g, 0), rows.load(A, a))]  # two independent sums, computed in parallel
     for row in range(1, rows.n):
         term = rows.times(rows.repeat(g, row), rows.load(A, a, row))
         sums = [sums[1], rows.plus(sums[0], term)]
@@ -40,8 +40,8 @@ def _write_transposed(rows, A, a, g, i, v, j, out, k):
     rows.store(_transposed(rows, A, a, rows.load(g, i), rows.load(v, j)), out, k)
 
 
-# The steps back load all they need before they store: a load from where A has what was just stored in dA, a multiple of
-# a page apart, would have to wait.
+# The backward steps load before they store: a load from A would wait for a store to dA whose address differs by a
+# multiple of the page size.
 def _write_back(rows, A, a, g, i, v, j, out, k, x, m, dA):
     left, right = rows.load(g, i), rows.load(x, m)
     rows.store(_transposed(rows, A, a, left, rows.load(v, j)), out, k)
@@ -97,15 +97,14 @@ def _add_loop(b, g, i, x, j, dA, a, dv, k):
 
 
 class BlockScanKernels(NamedTuple):
-    """The kernels for blocks of one size. `sizes` is (T, H, b), `part` the words and heads to do (n0, n1, h0, h1).
+    """The kernels for blocks of one size. `sizes` is (T, H, b), `part` the range of words and heads (n0, n1, h0, h1).
 
     For T = 0 they write nothing, not even dx0.
 
     - forward(A, v, x0, x, sizes, part): writes x (B,T,H,b) from A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b).
-    - backward(A, x0, x, dx, dA, dv, dx0, with_A, sizes, part): writes dv and dx0, and dA if `with_A`; dA lies at a
-      multiple of 64 bytes.
+    - backward(A, x0, x, dx, dA, dv, dx0, with_A, sizes, part): writes dv, dx0 and, if `with_A`, dA (64-byte aligned).
     - forward_tokens(tokens, AT, v, x0, x, sizes, part): blocks (N,H,b,b), *transposed*, and v (N,H,b) by token (B,T).
-    - backward_tokens(tokens, A, x0, x, dx, dA, dv, dx0, sizes, part): writes dx0 and adds to dA and dv, zeros at first.
+    - backward_tokens(tokens, A, x0, x, dx, dA, dv, dx0, sizes, part): writes dx0 and adds to dA and dv.
     """
 
     forward: Callable[..., None]

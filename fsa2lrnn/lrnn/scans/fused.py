@@ -1,6 +1,6 @@
-"""The scans in compiled loops on the CPU, forward and backward: one pass over A each way, no step of autograd between.
+"""The scans in compiled loops on the CPU: one pass over A forward and one backward, without autograd between steps.
 
-Words and heads are shared out among torch's threads (`compiled.share`).
+Words and heads are distributed over torch's threads (`compiled.share`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end
 
-_ADDED = 4  # heads, or else shares of the batch, whose gradients of tables are added up independently
+_ADDED = 4  # heads, or otherwise shares of the batch, whose gradients of tables are summed independently
 
 Part = tuple[int, int, int, int]  # words n0 … n1 − 1, heads h0 … h1 − 1
 
@@ -25,10 +25,8 @@ Part = tuple[int, int, int, int]  # words n0 … n1 − 1, heads h0 … h1 − 1
 def fused(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """Compute x_k = A_k x_{k-1} + v_k on the CPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    Differentiable once. For bfloat16 and float16 the states are float32.
-
-    Raises:
-        UnsupportedFormat: for a device or dtype that the kernels do not support.
+    Differentiable once. For bfloat16 and float16 the states are computed in float32 and rounded at the end. Raises
+    `UnsupportedFormat` for a device or dtype that the kernels do not support.
     """
     check_fused(A, v, x0)
     if A.dtype in HALVES:
@@ -97,7 +95,7 @@ class _FusedTokenScan(Function):
         tokens, A, x0, x = ctx.saved_tensors
         _, with_A, with_v, with_x0 = ctx.needs_input_grad
         batch, length, heads, b = x.shape
-        # What is added up in one place depends on the shapes alone, so that the sums don't depend on the threads.
+        # The order of each sum depends on the shapes alone, not on the number of threads.
         n_shares = 1 if heads >= _ADDED else max(1, min(batch, _ADDED))
         dA, dv = torch.zeros(n_shares, *A.shape, dtype=A.dtype), torch.zeros(n_shares, *A.shape[:-1], dtype=A.dtype)
         dx0, dx = torch.zeros_like(x0), dx.contiguous()

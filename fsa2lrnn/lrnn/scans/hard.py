@@ -1,12 +1,13 @@
 """The scan of one-hot transitions by letter, computed from their logits: states are indices, and no matrix is formed.
 
-Forward x_k = e_{f(a_k, q_{k−1})} is a look-up. Backward, with e_k the loss's gradient at x_k, the adjoint recursion is
+The forward pass is a lookup, x_k = e_{f(a_k, q_{k−1})}. The backward pass is one, too: with e_k the gradient of the
+loss with respect to x_k,
 
-    g_k = e_k + A_{k+1}ᵀ g_{k+1},    (A_{k+1}ᵀ g)[j] = g[f(a_{k+1}, j)],
+    g_k = e_k + A_{k+1}ᵀ g_{k+1},    (A_{k+1}ᵀ g)[j] = g[f(a_{k+1}, j)].
 
-again look-ups, and the gradient of A(a) gets g_k in the column q_{k−1}, for every k with a_k = a. The softmax of the
-straight-through rule is applied to these sums, once a table. So a letter of a word costs H·b, not H·b², and the result
-is that of `scan_tokens` with `normalise(logits, "onehot")`.
+The gradient of A(a) is the sum of g_k in the column q_{k−1}, over every k with a_k = a. The softmax of the
+straight-through rule is applied once to these sums. So each token costs H·b operations, not H·b², and the result is
+that of `scan_tokens` with `normalise(logits, "onehot")`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PASSES = 4  # multiplications that an entry of a state is worth, about
 
 
 def takes(index: Tensor, logits: Tensor, state: Tensor) -> bool:
-    """Return whether the kernels support device and dtype, and the states are one-hot: (B,T), (N,H,b,b), (B,H,b)."""
+    """Return whether the kernels support device and dtype, and states are one-hot: (B,T), (N,H,b,b), (B,H,b)."""
     if any(tensor.device.type != "cpu" for tensor in (index, logits, state)):
         return False
     return logits.dtype in DTYPES and state.dtype == logits.dtype and _is_one_hot(state)

@@ -25,10 +25,7 @@ def sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def sequential_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    """Compute x_k = A[token_k] x_{k-1} + v[token_k]: (B,T), (N,H,b,b), (N,H,b), x0 (B,H,b) -> (B,T,H,b).
-
-    This step-by-step loop defines the result of all token scans.
-    """
+    """Compute x_k = A[token_k] x_{k-1} + v[token_k] in order: (B,T), (N,H,b,b), (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
     x, states = x0, []
     for token in tokens.unbind(1):
         x = (A[token] @ x.unsqueeze(-1)).squeeze(-1) + v[token]
@@ -39,8 +36,8 @@ def sequential_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tenso
 def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """Compute `sequential_tokens` by applying every row of the table to every state and selecting the result.
 
-    This takes N times the multiplications, but as one matrix product per head, so it is faster for few rows, above all
-    in the backward pass: the gradient of the table is a matrix product too, instead of a sum of B·T blocks.
+    This takes N times the multiplications, but as one matrix product per head, so it is faster for few rows, mainly in
+    the backward pass: the gradient of the table is a matrix product too, instead of a sum of B·T blocks.
     """
     (batch, length), (n_rows, heads, b) = tokens.shape, v.shape
     columns = A.permute(1, 3, 0, 2).reshape(heads, b, n_rows * b)  # (H, j, (n, i))
@@ -59,9 +56,9 @@ def letters(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 def chunked(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """Compute `sequential` in about 3√T dependent steps: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    About √T chunks compose their letters into one affine map each, a state is carried from chunk to chunk, and every
-    chunk runs from its start: T·H·b²·(b + 3) multiplications. As in `pscan`, an infinite product times a zero state is
-    NaN.
+    The letters of each of about √T chunks are composed into one affine map, a state is carried from chunk to chunk, and
+    every chunk runs from its start: about B·T·H·b²·(b + 2) multiplications. As in `pscan`, an infinite product times a
+    zero state is NaN.
     """
     batch, length, heads, b = v.shape
     size = max(1, math.isqrt(length))
@@ -91,10 +88,10 @@ def _composed(A: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """Compute `sequential` in ⌈log₂(T+1)⌉ rounds: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
 
-    x_0, v_1, … v_T stand in L = 2^k places, k = ⌈log₂(T+1)⌉. In round r the places are taken in groups of 2^(r+1); the
-    last state of each left half, times the products of transitions in between (`spt`), is added to each place of its
-    right half. About (T/2)·log₂T·H·b³ multiplications. An infinite product times a zero state is NaN here, where the
-    sequential scan stays 0: the order of multiplication differs.
+    x_0, v_1, … v_T occupy L = 2^k places, k = ⌈log₂(T+1)⌉. Round r forms groups of 2^(r+1) places; the last state of
+    each left half, times the products of transitions in between (`spt`), is added to each place of its right half.
+    About B·(T/2)·log₂T·H·b³ multiplications. An infinite product times a zero state is NaN here, where the sequential
+    scan stays 0: the order of multiplication differs.
     """
     batch, length = v.shape[:2]
     rounds = length.bit_length()  # ⌈log₂(T+1)⌉
@@ -110,9 +107,9 @@ def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def spt(products: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (products used in this round, products for the next round) of the schedule of `pscan`.
+    """Return the products for this round of `pscan` and those for the next round, by the paper's schedule.
 
-    `products` has shape (B, 2m−1, c, H, b, b): group g holds the c products A_{s+j} ⋯ A_{s+1} of its stretch. Even
+    `products` has shape (B, 2m−1, c, H, b, b): group g holds the c products A_{s+j} ⋯ A_{s+1} of its segment. Even
     groups are used now, shape (B, m, c, …); each odd group, extended by the next even one, makes a group of 2c.
     """
     used, kept = products[:, ::2], products[:, 1::2]

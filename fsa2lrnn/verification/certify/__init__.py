@@ -25,7 +25,7 @@ from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 
-_STEPS = 20_000  # steps of an enumeration that any amount of work allows
+_STEPS = 20_000  # steps of an enumeration that cost no work
 _CLAIMED = 1 - 1e-6  # the share of a margin that is claimed, so that other CPUs' float64 rounding does not matter
 
 
@@ -49,9 +49,9 @@ def certify(
         memory: the number of last letters that a set remembers, or "auto" for as many as increase the length.
         slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
             summation, is always included: it is bounded from their weights (`verification.plain`), and usually limits
-            models with wide gates. `as_tables(model)` stores its tables, and needs none.
+            models with wide gates. A model that `as_tables` returns looks its tables up, and needs no tolerance.
         work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
-            One step of an enumeration costs as many as the model has numbers, and 20,000 steps are always made.
+            One step of an enumeration costs as many as the model has numbers; the first 20,000 steps cost none.
         seconds: an additional time limit. If it ends the search, the certificate states the length proved so far, a
             `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a

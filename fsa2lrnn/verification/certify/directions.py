@@ -1,4 +1,4 @@
-"""Directions to bound in addition to the coordinates: those in which a wrong output is closest."""
+"""Directions in which sets are bounded in addition to the coordinates: gradients of margins, and fans in planes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _FAN = 8  # directions per half-turn: with twice as many, sets are hardly smalle
 
 
 def gradients(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube) -> np.ndarray:
-    """Return the margins' gradients for each part, in slow coordinates: (parts, D, H, b), padded with zeros."""
+    """Return the gradients of the margins in slow coordinates, float64 (parts, D, H, b), padded with zeros.
+
+    They are those of (expected − wrong logit) · σ, without LayerNorm's σ, at the mean states of random words.
+    """
     _, H, b = tube.slow.shape
     weights = tables.weights
     readout = ScaledReadout(weights, tables.format())
@@ -41,7 +44,7 @@ def gradients(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube
 
 
 def fans(tube: Tube) -> np.ndarray:
-    """Return evenly spaced directions in the plane of each head's first two coordinates: (parts, D, H, b).
+    """Return evenly spaced directions in the plane of each head's first two coordinates, float64 (parts, D, H, b).
 
     Both coordinates must be slow. A letter rotates and stretches such a plane, and intervals grow at every rotation.
     """

@@ -45,11 +45,12 @@ def components(target: CountedAutomaton) -> np.ndarray:
 
 
 class Frames:
-    """Coordinates for the nodes of one model and target.
+    """Coordinates that separate slow from contracting parts, for the nodes of one model and target.
 
     Args:
         A: float64 (|Σ|, H, b, b).
-        deadline: the time limit of the semidefinite programs, without which norms are somewhat worse.
+        target: the machine that the model should compute.
+        deadline: the time limit of the semidefinite programs; without them, norms are somewhat worse.
     """
 
     def __init__(self, A: np.ndarray, target: CountedAutomaton, deadline: Deadline = NEVER) -> None:
@@ -167,6 +168,7 @@ def _dual_vectors(A: np.ndarray, of_nodes: Nodes, head: _Head) -> np.ndarray:
     eye = np.eye(b)
     in_rank = np.tril(np.ones((b + 1, b), bool), -1)[rank]  # the first `rank` of b
     duals = np.linalg.pinv(G)
+    # Iterate R ↦ the sum over letters of A_a R, with G R = 1 restored: R converges to the slow directions.
     for _ in range(_ROUNDS):
         moved = np.zeros_like(duals)
         for a, to in enumerate(of_nodes.delta):
@@ -242,7 +244,7 @@ def _summed_norms(maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.
 def _extremal_norms(
     maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray], worst: float, deadline: Deadline
 ) -> dict[int, np.ndarray] | None:
-    """Return W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter and the least γ of a bisection, or None without one."""
+    """Return W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, with the least γ that is found, or None."""
     if deadline.left() < _COMPILED:
         return None
     cp = require("cvxpy", "repair", "a certificate of a model that forgets slowly")
@@ -256,6 +258,7 @@ def _extremal_norms(
     ]
     problem = cp.Problem(cp.Minimize(longest), constraints)
     best, low, high = None, worst / 4, worst
+    # For a fixed γ the constraints are linear in W, so that the least γ is found by bisection.
     for _ in range(_BISECTIONS):
         if deadline.left() <= 0:
             break

@@ -40,7 +40,7 @@ class TubeWalk:
         tube: the tube, with the stored sets and the tail.
         horizon: the certified length, None for all lengths.
         margins: as in `Certificate`.
-        work: the multiplications that the walk took.
+        work: the number of multiplications of the walk.
     """
 
     tube: Tube
@@ -64,10 +64,10 @@ class TubeSearch:
             components(target),
             Frames(self._weights["A"], target, work.deadline.share(_FRAMES_SHARE)),
         )
-        self._longest = 0.0  # seconds of the longest walk: storing its sets takes as long again
+        self._longest = 0.0  # seconds of the longest walk, which is repeated to store its sets
 
     def best(self, memory: int | str) -> TubeWalk:
-        """Return the furthest walk with this memory, or any memory for "auto"; raise `UnsupportedFormat` otherwise."""
+        """Return the longest walk with this memory, or with any for "auto"; raise `UnsupportedFormat` for others."""
         if memory == "auto":
             return self._growing()
         if not isinstance(memory, int) or not 1 <= memory <= LONGEST_START or self._count(memory) > _NODES:
@@ -108,7 +108,7 @@ class TubeSearch:
         return self._target.delta.shape[1] * len(self._target.delta) ** memory
 
     def tube(self, memory: int, threshold: float | None) -> Tube:
-        """Return the tube with coordinates and directions for sets that remember `memory` letters."""
+        """Return the tube for sets that remember `memory` letters; raise `UnsupportedFormat` if no position counts."""
         n_letters, n_states = self._target.delta.shape
         frame_memory = 1
         while frame_memory < memory and n_states * n_letters ** (frame_memory + 1) <= _FRAMES:
@@ -131,7 +131,10 @@ class TubeSearch:
         return replace(plain, directions=directions)
 
     def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> TubeWalk:
-        """Follow a tube as far as the outputs are right. A walk that stores sets repeats an earlier one for free."""
+        """Return the walk of a tube as far as its margins are positive, with the sets stored at the lengths in `store`.
+
+        A walk with `store` repeats an earlier one, so it costs no work.
+        """
         step, spent = self._cost(tube), 0.0
         replay = TubeReplay(self._tables, self._target, tube, self._slack)
         margins: list[float] = []
@@ -177,7 +180,7 @@ class TubeSearch:
         return TubeWalk(tube, horizon, margins, spent)
 
     def _cost(self, tube: Tube) -> float:
-        """Return the approximate multiplications per letter: for the sets, their directions and the margins."""
+        """Return the approximate multiplications per letter, of the sets, their directions and the margins."""
         F, H, b = tube.slow.shape
         n_sets = F * len(self._target.delta) ** (tube.memory - tube.frame_memory)
         extent = tube.directions.any((0, 3)).sum()  # the number of heads, summed over directions
@@ -185,7 +188,7 @@ class TubeSearch:
         return float(n_sets * (per_step + self._weights["W1"].size))
 
     def settled(self, walk: TubeWalk) -> TubeWalk:
-        """Return the walk with sets stored at some lengths and at the last one; walks with a tail are unchanged."""
+        """Return the walk with sets stored at some lengths and at the last; unchanged if it has a tail or no sets."""
         length = len(walk.margins)
         if length <= walk.tube.start or walk.tube.tail:
             return walk

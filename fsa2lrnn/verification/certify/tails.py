@@ -43,7 +43,7 @@ def find_tail(replay: TubeReplay, sets: Sets, deadline: Deadline = NEVER) -> tup
 
 
 def _all_nodes(steps: Steps, sets: Sets) -> Sets:
-    """Return the sets extended by empty ones, about a plausible centre, for nodes that only longer words reach."""
+    """Return the sets extended to the nodes that only longer words reach, there with the sets of those words."""
     after = sets
     for _ in range(_PERIOD):
         after = steps.after(after)
@@ -61,7 +61,7 @@ def _all_nodes(steps: Steps, sets: Sets) -> Sets:
 
 
 def _joined(a: Sets, b: Sets) -> Sets:
-    """Return sets that contain both, about their common centres, with the length of the first."""
+    """Return sets that contain both, around the centres and with the length of the first."""
     return replace(a, alive=a.alive | b.alive, radius=np.maximum(a.radius, b.radius), ball=np.maximum(a.ball, b.ball))
 
 
@@ -85,7 +85,7 @@ def _wider(x: np.ndarray) -> np.ndarray:
 
 
 def rounded(sets: Sets) -> Sets:
-    """Return slightly larger sets with float32 entries: half the memory, and robust to other rounding."""
+    """Return slightly larger sets with float32 entries, which need half the memory and tolerate other rounding."""
     centre = sets.centre.astype(np.float32).astype(np.float64)
     shift = np.abs(sets.centre - centre) + 8 * EPS * np.abs(centre)
     away = np.linalg.norm(shift, axis=2)
@@ -101,12 +101,12 @@ def rounded(sets: Sets) -> Sets:
 
 
 def _float32_above(x: np.ndarray) -> np.ndarray:
-    """Return the least float32 numbers above x, as float64."""
+    """Return float32 numbers just above x, as float64; zero stays zero."""
     return np.nextafter(x.astype(np.float32), np.float32(np.inf)).astype(np.float64) * (x != 0)
 
 
 def _ramps(replay: TubeReplay, steps: Steps, start: Sets, deadline: Deadline) -> tuple[Tail, ...]:
-    """Return consecutive ramps, doubling or halving their lengths, until one shorter than `_LEAST` fails."""
+    """Return consecutive ramps, doubling or halving their lengths, until a length would be below `_LEAST`."""
     ramps: list[Tail] = []
     start, count = rounded(start), _FIRST
     while count >= _LEAST and len(ramps) < _MOST_RAMPS and start.length < _LONGEST and deadline.left() > 0:
@@ -121,7 +121,7 @@ def _ramps(replay: TubeReplay, steps: Steps, start: Sets, deadline: Deadline) ->
 
 
 def _ramp(replay: TubeReplay, steps: Steps, start: Sets, count: int) -> Tail | None:
-    """Return a ramp, sets with a growth per letter that encloses `count` letters, or None after `_PERIOD` attempts.
+    """Return a ramp, sets with a growth per letter that hold for `count` letters, or None after `_PERIOD` attempts.
 
     Intervals grow equally at all nodes: if one grew more than its successor, that would have to grow `count` times
     faster. Balls contract, and grow only with the intervals.
@@ -144,5 +144,5 @@ def _ramp(replay: TubeReplay, steps: Steps, start: Sets, count: int) -> Tail | N
 
 
 def _alike(growth: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """Return the largest growth of any node's interval at each coordinate: (F, H, b, J)."""
+    """Return the largest growth of an interval over all nodes, for each coordinate: (F, H, b, J)."""
     return np.where(slow, np.maximum(growth, 0).max((0, 3), keepdims=True), np.zeros_like(growth))

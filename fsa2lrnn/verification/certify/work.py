@@ -13,11 +13,11 @@ WORK = 5e9
 
 
 class SearchCutShort(UserWarning):
-    """A time limit ended a search before its work was done: the result depends on the load of the CPU."""
+    """The warning that a time limit ended a search before its budget, so its result depends on the load of the CPU."""
 
 
 class WorkBudget:
-    """A budget of multiplications with an optional time limit.
+    """A budget of multiplications with an optional time limit in seconds.
 
     Raises:
         UnsupportedFormat: for a budget or a time limit that is not a positive number.
@@ -45,11 +45,11 @@ class WorkBudget:
 
     @property
     def is_cut_short(self) -> bool:
-        """Whether the time limit ended it."""
+        """Whether the time limit ended the search."""
         return self._is_cut_short or self.deadline.left() <= 0
 
     def warn_if_cut_short(self, horizon: int | None) -> None:
-        """Warn with `SearchCutShort` if the time limit ended it."""
+        """Warn with `SearchCutShort` if the time limit ended the search, at the certified length `horizon`."""
         if self.is_cut_short:
             warnings.warn(
                 f"the search was cut short after {self.deadline.seconds:.3g} s, with N = {horizon}: without a time "

@@ -62,8 +62,8 @@ def falsify(
         known: a presumed counterexample. It is run first; if the model fails on it, only shorter words are searched.
 
     Raises:
-        InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
+        InvalidMachine: if model and machine have different alphabets.
+        UnsupportedFormat: if no output counts, or `ignore` is invalid.
         InvalidWord: if `known` has a letter that is not in the model's alphabet.
 
     >>> from fsa2lrnn import compile_machine
@@ -122,7 +122,7 @@ class _Record:
         self._searches.append(SearchRecord(name, what, length, words, letters, turn.passed(), found_length, finished))
 
     def shorten(self, comparison: ModelComparison, turn: Deadline) -> None:
-        """Search for a shorter counterexample by cutting out or replacing letters of the best one."""
+        """Search for a shorter counterexample by deleting or replacing letters of the best one."""
         if self.best is not None and not self.is_settled:
             self.add("shorten", turn, shorten(comparison, self.best, turn))
 

@@ -1,4 +1,4 @@
-"""Beam search over the states with the least margins or the largest deviations, a few for each machine state."""
+"""Beam search that keeps, for each machine state, a few states with the least margins or the largest deviations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsa2lrnn.verification.falsify.exhaustive import Frontier
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _MOST = 20_000  # the most states that a beam keeps in all, for any number of machine states
-_LARGEST = 1e100  # in place of infinity, so that means and products of states stay numbers
+_LARGEST = 1e100  # replaces infinity, so that means and products of states stay finite
 _DIRECTIONS = 4
 _ROUNDS = 2  # of the power iteration, warm from the last letter's directions
 
@@ -33,12 +33,12 @@ def beam(comparison: ModelComparison, budget: Budget, below: int, clock: Deadlin
 
 
 def width_for(comparison: ModelComparison, width: int) -> int:
-    """Return the number of states that a beam keeps for each machine state, at most `width` of them."""
+    """Return the number of states that a beam keeps for each machine state: at least 2, else at most `width`."""
     return max(2, min(width, _MOST // int(comparison.goal.coaccessible.sum())))
 
 
 class GrowthResult(NamedTuple):
-    """The result of `grow`: a failure if there is one, the length reached, the number of words and of letters read."""
+    """The result of `grow`: a failure or None, the length reached, the words of that length, and the letters read."""
 
     failure: Failure | None
     length: int
@@ -48,7 +48,7 @@ class GrowthResult(NamedTuple):
 
 
 def grow(comparison: ModelComparison, chooser: Chooser, longest: int, clock: Deadline) -> GrowthResult:
-    """Extend words letter by letter, keeping those that the chooser picks, until the first failure."""
+    """Extend words letter by letter, keeping those that the chooser selects, until a failure or a limit."""
     words, debt = Frontier(comparison), np.array([np.inf])
     while words.length < longest and len(words):
         if clock.left() <= 0:

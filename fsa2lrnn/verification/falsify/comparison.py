@@ -20,7 +20,7 @@ CONFIRMED_BY = ("sequential", "auto")
 
 
 class OutputMarks(NamedTuple):
-    """Where logits (…,) are wrong, and the margins of the expected outputs (+∞ where no output counts)."""
+    """Which entries (…,) are wrong, bool, and the margins of the expected outputs, +∞ where no output counts."""
 
     wrong: np.ndarray
     margin: np.ndarray
@@ -32,7 +32,7 @@ class OutputMarks(NamedTuple):
 
 
 class ModelComparison:
-    """A model and its specification, both stepped by letter numbers."""
+    """A model and its specification, both run on letter numbers."""
 
     def __init__(self, model: Network, machine: MooreMachine, ignore: Ignore = ()) -> None:
         self.model = model

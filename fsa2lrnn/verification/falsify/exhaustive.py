@@ -17,7 +17,7 @@ from fsa2lrnn.verification.walk import JointWalk
 
 
 class ScoredFrontier(NamedTuple):
-    """A frontier extended by its live letters: M words with their margins, words of one parent adjacent."""
+    """The M one-letter extensions of a frontier's words, with margins; extensions of one word are adjacent."""
 
     ahead: FrontierSuccessors[States, Tensor]
     q: np.ndarray  # of the machine, int64 (M,)
@@ -33,7 +33,7 @@ class Frontier(JointWalk[States, Tensor]):
         self._comparison = comparison
 
     def scored(self) -> ScoredFrontier:
-        """Return the frontier one letter further, without letters after which no word can fail."""
+        """Return the frontier's words extended by one letter, without letters after which no word can fail."""
         ahead, q = self.look()
         marks = self._comparison.marks(ahead.read, q)
         words = [self.word(ahead, int(place)) for place in marks.worst(8)]

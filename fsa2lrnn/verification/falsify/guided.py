@@ -2,7 +2,7 @@
 
 For a switched affine model, functionals give the value of a state with a given number of letters left (`pulled`). A
 beam that keeps the states of the largest values ends closer to a failure than one that uses margins and spread alone.
-The next round takes the functionals at the states where the beam ended and selects them by the states that it passed.
+The next round computes the functionals at the final states of the beam and selects them by the states on its way.
 Every failure found is shorter than the one before.
 """
 
@@ -19,7 +19,7 @@ from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullba
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _NUMBERS = 1 << 24  # the most numbers that points and functionals of all lengths hold
-_PATIENCE = 8  # rounds, each with the last one's gain, within which a target must be reached
+_PATIENCE = 8  # rounds within which the last round's gain, repeated, must reach the target
 
 
 class _Guided(Chooser):
@@ -44,7 +44,7 @@ class _Guided(Chooser):
         return chosen
 
     def pick(self, length: int, q: int, x: np.ndarray) -> np.ndarray:
-        """Return the indices picked among states (N, d) of one machine state: an eighth by margin, half by value."""
+        """Return the indices picked among states (N, d): an eighth of `width` by margin, the others by value."""
         if self._pulled is None or length >= len(self._pulled):
             return super().pick(length, q, x)
         if q not in self._pulled[length]:  # the target is not reachable from here
@@ -131,7 +131,7 @@ class _Rounds:
                 return
 
     def _forward(self, pulled: list[Pulled] | None) -> list[Points]:
-        """Grow one beam forward and return the points that it passed, one entry per length."""
+        """Grow one beam forward and return the states that it recorded, one entry per length."""
         chooser = _Guided(self._width, self._most, pulled)
         growth = grow(self._comparison, chooser, self._length, self._clock)
         self._words, self._letters = max(self._words, growth.words), self._letters + growth.letters
@@ -155,7 +155,7 @@ class _Rounds:
         return pulled[::-1]
 
     def _along(self, best: Failure | None) -> dict[int, list[tuple[int, np.ndarray]]]:
-        """Return a counterexample's states by length, aligned with a shorter word at its start and at its end."""
+        """Return a counterexample's states by length, aligned at the start and at the end of a shorter word."""
         if best is None:
             return {}
         tokens = best.tokens

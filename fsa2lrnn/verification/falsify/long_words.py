@@ -12,7 +12,7 @@ from fsa2lrnn.extraction.runner import pick
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
-_PIECE, _FIRST_PIECE = 64, 8  # letters; of the failures in one piece the shortest is taken
+_PIECE, _FIRST_PIECE = 64, 8  # letters that are read at once; the shortest failure in them is returned
 _CANDIDATES = 1 << 13
 _LONGEST_CUT = 16
 _LETTERS = 1 << 20  # letters of all variants of one word: long words get fewer variants
@@ -20,7 +20,7 @@ _Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def read_side_by_side(comparison: ModelComparison, tokens: np.ndarray, clock: Deadline, what: str) -> SearchOutcome:
-    """Search words int64 (N, T) for the shortest failing prefix, dropping words that cannot fail any more."""
+    """Search words, int64 (N, T), in parallel for a shortest failing prefix; drop words that can no longer fail."""
     n, longest = tokens.shape
     states, q = comparison.runner.start(n), np.full(n, comparison.goal.start)
     alive = np.array(range(n), np.int64)
@@ -102,9 +102,9 @@ def random(comparison: ModelComparison, budget: Budget, below: int, clock: Deadl
 
 
 def shorten(comparison: ModelComparison, failure: Failure, clock: Deadline) -> SearchOutcome:
-    """Replace a counterexample by its shortest failing variant, until no variant is shorter.
+    """Search for the shortest failing variant of a counterexample, and repeat from it until no variant is shorter.
 
-    In a variant a few letters are cut out, or one is replaced.
+    In a variant a few letters are deleted, or one is replaced.
     """
     best, letters, tried = failure, 0, 0
     what = f"cuts of up to {_LONGEST_CUT} letters and replaced letters"
@@ -120,7 +120,7 @@ def shorten(comparison: ModelComparison, failure: Failure, clock: Deadline) -> S
 def variants(word: np.ndarray, n_letters: int) -> np.ndarray:
     """Return the variants of a word (T,), all of T − 1 letters: int64 (N, T − 1).
 
-    A word from which letters were cut out is padded with its last letter. A word with a replaced letter loses its last
+    A word from which letters were deleted is padded with its last letter. A word with a replaced letter loses its last
     letter, so it counts only if it fails before the end.
 
     >>> variants(np.array([0, 1, 0]), 2).tolist()

@@ -18,11 +18,11 @@ from fsa2lrnn.verification.specification import Specification
 
 _TANGENTS = 4
 Points = dict[int, np.ndarray]
-"""Some of the model's states (N, d) for each machine state that words of one length reach."""
+"""Some of the model's states, float32 (N, d), for each machine state that words of one length reach."""
 
 
 class FailureTarget(NamedTuple):
-    """A target of the search: an output number in a machine state q whose expected output is another."""
+    """A kind of failure to search for: a wrong output, by number, in the machine state q."""
 
     q: int
     output: int
@@ -40,7 +40,7 @@ class Functionals(NamedTuple):
 
 
 Pulled = dict[int, Functionals]
-"""The functionals of each machine state, one for each of a few words to come."""
+"""Functionals by machine state, each for one of a few words that remain to be read."""
 
 
 class FunctionalPullback:
@@ -51,7 +51,7 @@ class FunctionalPullback:
         self._A, self._v = self._tables.A.cpu().numpy(), self._tables.v.cpu().numpy()
 
     def targets(self, points: Points) -> list[FailureTarget]:
-        """Return all possible failures at these points, sorted by decreasing lead of the wrong output."""
+        """Return all possible failures at these points, by decreasing lead of the wrong output."""
         answerable = self._goal.answerable
         targets = [
             FailureTarget(q, output)
@@ -85,7 +85,8 @@ class FunctionalPullback:
     def back(self, ahead: Pulled, points: Points, most: int) -> Pulled:
         """Return the functionals before one more letter, at most `most` per machine state.
 
-        Those that are largest at one of the state's points come first, then those with the largest values."""
+        The functionals that are largest at one of the state's points come first, then those with the largest values.
+        """
         letters = {q: self._before(functionals) for q, functionals in ahead.items()}
         pulled: Pulled = {}
         for q, x in points.items():

@@ -58,7 +58,7 @@ class Failure(NamedTuple):
 
 
 class SearchOutcome(NamedTuple):
-    """The outcome of one search: a failure or None, and what was searched."""
+    """The outcome of a search; `finished` is False if time ran out, `closed` True if all joint states were read."""
 
     failure: Failure | None
     what: str

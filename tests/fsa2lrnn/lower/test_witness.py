@@ -1,5 +1,7 @@
 """Witnesses as running modules: exact ones proved, rotating ones right within the stated bound."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import torch
@@ -10,6 +12,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
 from fsa2lrnn.families.channels import Affine
+from fsa2lrnn.families.liquid import LiquidWitness
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Proved, prove_equivalent
@@ -46,6 +49,15 @@ def test_one_matrix_whatever_the_weights_and_no_integers_beyond_float64():
     machine = MooreMachine([[1, 0]], "xy")
     with pytest.raises(NotExact, match=r"more than float64 holds exactly \(2\^53\)"):
         lower_witness(Witness(machine, "lti", huge, (0, 1)))
+
+
+@pytest.mark.parametrize(("numerator", "is_exact"), [(1, True), (2**60, False)])
+def test_dyadic_weights_are_exact_only_if_sums_fit_53_bits(numerator, is_exact):
+    x = Fraction(numerator, 2**10)
+    witness = LiquidWitness(
+        MooreMachine([[1, 0]], "xy"), "liquid-s4", ((Fraction(-1),),), ((x,),), ((Fraction(0),), (x,))
+    )
+    assert witness.is_exact == is_exact
 
 
 def test_the_bound_on_rotations_covers_the_error_that_is_seen():

@@ -1,8 +1,8 @@
-"""Channels that each run their own state-space system: x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k.
+"""State-space systems, one per channel, by three methods: x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k.
 
-`sequential` is the definition, step by step. `chunked` is faster: within a piece of a word, outputs are products of
-the inputs with Toeplitz matrices of the impulse response, and only states are passed from piece to piece. `fft` is one
-long convolution.
+`sequential` computes one step after the other and is the reference. `chunked` is faster: within a piece of a word it
+multiplies the inputs with Toeplitz matrices of the impulse response, and passes only states from piece to piece. `fft`
+computes one long convolution.
 
 States are real and stored as `planes`: (B, H, 2n). Impulse responses are computed from powers of Ā in double precision
 and rounded once.
@@ -21,11 +21,11 @@ from torch.nn.functional import pad
 from fsa2lrnn.extra.baselines.kernels.response import Response, respond
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading, twice_real
 
-WHOLE, PIECE = 512, 128  # letters of the longest word that is one piece, and of the pieces of longer words, at most
+WHOLE, PIECE = 512, 128  # in letters: the longest word computed as one piece, and the longest piece of longer words
 
 
 class System(NamedTuple):
-    """The discretised system of H channels with n stored states, in double precision: B, C (H, n) complex, D (H)."""
+    """The discretised systems of H channels with n stored states each: B, C complex128 (H, n), D float64 (H,)."""
 
     transition: Transition
     B: Tensor
@@ -39,11 +39,11 @@ class System(NamedTuple):
         return y.to(u.dtype), planes(x).to(state.dtype)
 
     def read(self, state: Tensor) -> Tensor:
-        """Return the outputs of a state without the skip connection: (B, H, 2n) -> (B, H)."""
+        """Return 2 Re Σ C x, the outputs of a state without the skip connection: (B, H, 2n) -> (B, H)."""
         return (reading(self.C) * state).sum(-1).to(state.dtype)
 
     def respond(self, length: int, dtype: torch.dtype, with_states: bool = False) -> Response:
-        """Return K_l = 2 Re Σ C Ā^l B̄, with D added to K_0, and the states Ā^l B̄ for l < length, in `dtype`."""
+        """Return K_l = 2 Re Σ C Ā^l B̄, with D added to K_0, for l < length, and if requested the states Ā^l B̄."""
         K, states = respond(self.transition, self.B, self.C, length, least(dtype), with_states)
         return Response(self.with_skip(K).to(dtype), states.to(dtype))
 
@@ -52,21 +52,21 @@ class System(NamedTuple):
         return K + pad(self.D.unsqueeze(0), (0, 0, 0, len(K) - 1))
 
     def fading(self, length: int, dtype: torch.dtype) -> Tensor:
-        """Return matrices of the outputs that follow a state, 2 Re Σ C Ā^l x for 1 ≤ l ≤ length: (H, length, 2n)."""
+        """Return matrices that map a state x to the later outputs 2 Re Σ C Ā^l x, 1 ≤ l ≤ length: (H, length, 2n)."""
         _, powers = respond(self.transition.transposed, self.C, self.C, length + 1, least(dtype), with_states=True)
         real, imaginary = powers[:, 1:].chunk(2, -1)
         return 2 * torch.cat([real, -imaginary], -1).to(dtype)
 
 
 def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Return all outputs and the last state, letter by letter: u (B, T, H), state (B, H, 2n)."""
+    """Return all outputs and the last state, letter by letter: u (B, T, H), state (B, H, 2n) -> the same shapes."""
     return by_steps(system.step, u, state)
 
 
 def by_steps(
     step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]], u: Tensor, state: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Return what a step computes for all letters in turn, with the state in double precision between them."""
+    """Apply a step to all letters in turn, with the state in double precision: u (B, T, H) -> outputs, last state."""
     outputs, x = [], state.double()
     for u_k in u.unbind(1):
         y, x = step(u_k, x)
@@ -154,7 +154,7 @@ def matrices(K: Tensor) -> Tensor:
     """
     channels, length = K.shape
     rows = pad(K, (0, length)).unsqueeze(1).expand(-1, length, -1)  # (H, T, 2T)
-    # Read in rows that are shorter by one, each is moved by one against the row above.
+    # Read in rows of 2T − 1 instead of 2T numbers, each row is shifted right by one against the row above.
     return rows.reshape(channels, -1)[:, : length * (2 * length - 1)].view(channels, length, max(2 * length - 1, 0))[
         ..., :length
     ]
@@ -192,9 +192,9 @@ def long_convolution(u: Tensor, K: Tensor) -> Tensor:
 
 
 def least(dtype: torch.dtype) -> float:
-    """Return the size below which entries of powers are set to 0, so that no product is denormal.
+    """Return the size below which entries of powers are set to 0, about 5e-31 for float32.
 
-    It is about 1e-30 in single precision.
+    Products of smaller numbers with inputs would often be denormal, which is slow.
     """
     return torch.finfo(dtype).tiny ** 0.8
 
@@ -212,9 +212,9 @@ def _zero(device: torch.device, dtype: torch.dtype) -> Tensor:
 
 
 def matters(state: Tensor) -> bool:
-    """Return whether a state (B, …) may differ from 0: False only for an expanded number 0, as `no_state` makes it.
+    """Return whether a state (B, …) may differ from 0: False only if it is empty or an expanded 0, as of `no_state`.
 
-    On a GPU that number is recognised by its address, because reading its value would synchronise the device.
+    On a GPU the 0 is recognised by its address, because reading its value would synchronise the device.
     """
     if state.requires_grad or any(state.stride()):
         return True

@@ -16,23 +16,20 @@ from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes,
 
 
 def truncated(transition: Transition, C: Tensor, length: int) -> Tensor:
-    """Return C̃ᵀ = Cᵀ(I − Ā^L), which ends the generating function after L terms: C (H, n) -> (H, n)."""
+    """Return C̃ᵀ = Cᵀ(I − Ā^L), which ends the generating function after L terms: complex C (H, n) -> (H, n)."""
     M = torch.linalg.matrix_power(transition.transposed.matrix(), length)
     return C - from_planes((planes(C).unsqueeze(-2) @ M).squeeze(-2))
 
 
 def untruncated(transition: Transition, C: Tensor, length: int) -> Tensor:
-    """Return C from C̃, the inverse of `truncated`, for kernels of `length` terms: (H, n) -> (H, n).
-
-    The published S4 code stores C̃.
-    """
+    """Return C from the C̃ that the published S4 code stores, the inverse of `truncated`: complex (H, n) -> (H, n)."""
     M = torch.linalg.matrix_power(transition.transposed.matrix(), length)
     eye = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
     return from_planes(torch.linalg.solve(eye - M, planes(C).unsqueeze(-2), left=False).squeeze(-2))
 
 
 def cauchy_taps(poles: Tensor, P: Tensor, B: Tensor, C: Tensor, dt: Tensor, length: int) -> Tensor:
-    """Return K_l for l < length: poles, P, B and C̃ (H, n) complex, dt (H, 1) -> (H, length).
+    """Return the impulse response K_l, l < length: poles, P, B and C̃ complex128 (H, n), dt (H, 1) -> (H, length).
 
     With ω = e^{−2πij/L}, the factor 1 + ω stays in the numerators, so that all terms are finite at ω = −1.
     """

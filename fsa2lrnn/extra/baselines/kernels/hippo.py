@@ -1,7 +1,7 @@
 """Initial systems of state-space layers: HiPPO-LegS (Gu et al. 2020) and its diagonal approximations (S4D).
 
-A system of N real states is represented in a basis in which all entries come in conjugate pairs; the N/2 entries with
-negative imaginary parts are stored. A sum over all N states is twice the real part of the sum over the stored half.
+A system of N real states is diagonalised: its poles come in conjugate pairs, of which only the N/2 with non-positive
+imaginary parts are stored. A sum over all N states is twice the real part of the sum over the stored half.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 Real, Complex = NDArray[np.floating[Any]], NDArray[np.complexfloating[Any, Any]]
 
-MOST_STATES = 1024  # a small file can request any number
-LARGEST_INPUT = 2.0  # |Im B| to which the released S4 cuts B of LegS
+MOST_STATES = 1024  # a limit, because a small file can request any number of states
+LARGEST_INPUT = 2.0  # the bound to which the published S4 code clips |Im B| of LegS
 
 
 class Start(NamedTuple):
-    """The stored half of A = diag(poles) − P P*, and B: n = N/2 entries each. P is None where A is diagonal."""
+    """The stored half of a system A = diag(poles) − P P*, B: complex (N/2,) each; P is None if A is diagonal."""
 
     poles: Complex
     B: Complex
@@ -51,7 +51,7 @@ def basis(N: int) -> tuple[Complex, Complex]:
 
 
 def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
-    """Return LegS as a diagonal matrix minus P P*.
+    """Return HiPPO-LegS as a diagonal matrix minus P P*, for N states.
 
     With `clipped`, Im B is clipped to ±2, as in the published S4 code; then A and B together differ from LegS.
     """
@@ -65,19 +65,19 @@ def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
 
 
 def diagonal_lin(N: int) -> Start:
-    """Return S4D-Lin: frequencies 0, π, 2π, …, and B = 1."""
+    """Return the initial system S4D-Lin: poles −½ − iπk for k < N/2, and B = 1."""
     n = N // 2
     return Start(-0.5 - 1j * np.pi * np.arange(n), np.ones(n, np.complex128))
 
 
 def diagonal_inv(N: int) -> Start:
-    """Return S4D-Inv: frequencies (N/π)(N/(2k + 1) − 1), and B = 1."""
+    """Return the initial system S4D-Inv: poles −½ − i(N/π)(N/(2k + 1) − 1) for k < N/2, and B = 1."""
     n = N // 2
     return Start(-0.5 - 1j * N / np.pi * (N / (2 * np.arange(n) + 1) - 1), np.ones(n, np.complex128))
 
 
 def diagonal_legs(N: int) -> Start:
-    """Return S4D-LegS: LegS without its rank-one part."""
+    """Return the initial system S4D-LegS: LegS without its rank-one part, with Im B clipped to ±2."""
     return normal_plus_low_rank(N)._replace(P=None)
 
 

@@ -1,7 +1,7 @@
 """The liquid recurrence of every channel: x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k.
 
-The transition depends on the input, so an impulse response does not exist. `sequential` is the definition; `fused` is
-compiled for the CPU (`recurrence`).
+The transition depends on the input, so an impulse response does not exist. `sequential` is the reference; `fused` runs
+the compiled loops of `recurrence` on the CPU.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tu
     `method` is one of `METHODS`, or "auto" or "letters" for the fastest one.
 
     Raises:
-        UnsupportedFormat: for an unknown method.
+        UnsupportedFormat: for an unknown method, or a device or dtype that "fused" does not support.
     """
     check_method(method, {**METHODS, "letters": None})
     if method in ("auto", "letters"):
@@ -35,7 +35,7 @@ def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tu
 
 
 def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute `liquid` letter by letter, with autograd and a state in double precision."""
+    """Compute the recurrence of `liquid` letter by letter, with autograd and a state in double precision."""
     return by_steps(partial(step, system), u, state)
 
 
@@ -47,7 +47,10 @@ def step(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def fused(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute `liquid` in compiled loops on the CPU; differentiable once."""
+    """Compute the recurrence of `liquid` in compiled loops on the CPU, differentiable once.
+
+    Raises `UnsupportedFormat` unless u and the state are both float32 or both float64, on the CPU.
+    """
     if not _takes(u, state):
         kinds = (f"{name} {str(x.dtype)[6:]} on {x.device}" for name, x in (("u", u), ("state", state)))
         raise UnsupportedFormat(

@@ -18,16 +18,16 @@ KINDS = ("none", "gelu", "glu", "half_glu1", "half_glu2")
 
 
 def check_mixing(kind: str) -> None:
-    """Raise `UnsupportedFormat` for an unknown kind."""
+    """Raise `UnsupportedFormat` unless `kind` is one of `KINDS`."""
     if kind not in KINDS:
         raise UnsupportedFormat(f"mixing {kind!r} is not known: choose one of {', '.join(KINDS)}")
 
 
 class Mixing(nn.Module):
-    """The function `kind`, applied at each position: (…, H) -> (…, H).
+    """The gates named `kind`, applied at each position, with their linear maps: (…, H) -> (…, H).
 
     `approximate` is the option of GELU: "none" for the error function, "tanh" for the approximation that JAX uses.
-    Dropout is left out: a verifier would then examine another model than the one that runs.
+    The gates have no dropout, so that a verifier examines the model that runs.
     """
 
     def __init__(self, width: int, kind: str, approximate: str = "none") -> None:

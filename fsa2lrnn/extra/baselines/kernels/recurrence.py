@@ -1,7 +1,7 @@
 """The recurrence of every channel, compiled for the CPU: x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k.
 
-Without inputs it is an impulse response. States are complex numbers of the inputs' precision. The backward pass
-computes the states of each word again and stores those of one word at a time.
+From the state B̄ and inputs 0 it computes an impulse response. States are complex numbers of the inputs' precision. The
+backward pass computes the states of each word again and stores those of one word at a time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from torch.autograd.function import once_differentiable
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes
 from fsa2lrnn.lrnn.compiled import at_once, cuts, thread_count
 
-WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
-_COST = 1 << 9  # multiplications for a number of the states, roughly
-_SHARES = 4  # of the words, whose gradients of coefficients are added up independently of the number of threads
+WORTH_COMPILING = 1 << 13  # numbers; for fewer, no number of calls makes up for the seconds of compilation
+_COST = 1 << 9  # multiplications per entry of the outputs or states, roughly
+_SHARES = 4  # groups of words; the order in which their gradients are added does not depend on the number of threads
 
 
 def recur(transition: Transition, B: Tensor, C: Tensor, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Return all outputs and the last state: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+    """Return all outputs without D u, and the last state: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
 
-    Differentiable once; u and the state are float32 or float64, on the CPU.
+    The result is differentiable once; u and the state are both float32 or both float64, on the CPU.
     """
     (a, q, r), none = transition, torch.zeros_like(B)
     coefficients = torch.stack([a, none if q is None else q, none if r is None else r, B, C], 1)  # (H, 5, n)
@@ -51,7 +51,7 @@ class _Recur(Function):
     @once_differentiable
     def backward(ctx: Any, dy: Tensor, dlast: Tensor) -> tuple[Tensor, ...]:
         k, u, state = ctx.saved_tensors
-        # What is added up in one place depends on the shapes alone, so that the sums do not depend on the threads.
+        # The groups of words depend on the shapes alone, so that the sums do not depend on the number of threads.
         shares = cuts(len(u), _SHARES)
         dk, du, dstate = k.new_zeros(len(shares), *k.shape), torch.empty_like(u), torch.empty_like(state)
         arrays = [x.contiguous().resolve_conj().numpy() for x in (k, u, state, dy, dlast)]
@@ -66,9 +66,9 @@ class _Recur(Function):
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc"})
 def _forward(k, u, state, y, last, first_word, last_word):  # type: ignore[no-untyped-def]
     """Write y (B, T, H) and the last state (B, H, n) from k (H, 5, n), which holds a, q, r, B and C."""
-    zero, two = u.dtype.type(0), u.dtype.type(2)  # of the inputs' precision, as all numbers here
+    zero, two = u.dtype.type(0), u.dtype.type(2)  # all numbers have the inputs' precision
     for h in range(len(k)):
-        a, q, r, B, C = k[h].copy()  # the compiler knows that it overlaps no other array
+        a, q, r, B, C = k[h].copy()  # the compiler knows that the copy overlaps no other array
         for w in range(first_word, last_word):
             x = state[w, h].copy()
             mixed = two * (r * x).sum().real
@@ -103,6 +103,7 @@ def _backward(k, u, state, dy, dlast, dk, du, dstate, first_word, last_word):  #
                     x[t + 1, i] = (a[i] + inflow * B[i]) * x[t, i] - now * q[i] + inflow * B[i]
                     later += (r[i] * x[t + 1, i]).real
                 mixed[t + 1] = two * later
+            # Backward in time: g is the gradient of x[t + 1], of_mixed that of the rank-one product 2 Re Σ r x[t].
             g = dlast[w, h].copy()
             for t in range(length - 1, -1, -1):
                 inflow, now, of_read = u[w, t, h], mixed[t], two * dy[w, t, h]

@@ -1,8 +1,8 @@
 """Impulse responses: the states Ā^l B̄ of every channel, and K_l = 2 Re Σ C ⊙ Ā^l B̄.
 
-Without states, they are computed on the CPU by the compiled recurrence without inputs, from the state B̄. `doubled`, in
-⌈log₂ length⌉ rounds, is for states, for GPUs, where each operation is a launch, and for small inputs. All compute in
-double precision, whatever the dtype of the layer: the inputs are small, and powers accumulate errors.
+`compiled` runs the compiled recurrence from the state B̄ with inputs 0, on the CPU, and returns no states. `doubled`
+takes ⌈log₂ length⌉ rounds and serves all other cases: states, GPUs, where each operation costs a launch, and small
+inputs. Both compute in double precision, because powers accumulate errors.
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ class Response(NamedTuple):
 def respond(
     transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0, with_states: bool = False
 ) -> Response:
-    """Return the response for l < length: complex128 B, C (H, n) -> float64 results, differentiable in all inputs.
+    """Return the impulse response K_l for l < length, by the faster method: B, C complex128 (H, n) -> float64.
 
-    Entries smaller than `least` become 0: where a layer computes in single precision, products with them
-    would be denormal, which is slow.
+    The result is differentiable in all inputs. Entries smaller than `least` become 0 (`channels.least`).
 
     >>> half = Transition(torch.full((1, 1), 0.5 + 0j))
     >>> respond(half, torch.ones(1, 1) + 0j, torch.ones(1, 1) + 0j, 4).K.flatten().tolist()
@@ -41,7 +40,7 @@ def respond(
 
 
 def compiled(transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0) -> Tensor:
-    """Return K of `respond` for length > 0, by the recurrence without inputs; differentiable once."""
+    """Return the impulse response (length, H), length > 0, by the compiled recurrence; differentiable once."""
     first = twice_real(C * B).unsqueeze(0)
     later, _ = recur(transition, B, C, first.new_zeros(1, length - 1, len(B)), planes(B).unsqueeze(0))
     K = torch.cat([first, later[0]])
@@ -51,7 +50,7 @@ def compiled(transition: Transition, B: Tensor, C: Tensor, length: int, least: f
 def doubled(
     transition: Transition, B: Tensor, C: Tensor, length: int, least: float = 0.0, with_states: bool = False
 ) -> Response:
-    """Compute `respond` in rounds: each multiplies all known states by a power of Ā and so doubles their number."""
+    """Return the impulse response in rounds, each of which doubles the number of states by a product with Ā^known."""
     x, (a, q, _) = planes(B).unsqueeze(1), transition  # (H, known, 2n)
     M = None if q is None else transition.matrix()
     while x.shape[1] < length:

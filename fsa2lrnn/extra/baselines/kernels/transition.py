@@ -1,7 +1,7 @@
-"""One step of a state-space system with one input and one output per channel, discretised: x ↦ Ā x, and B̄.
+"""Discretised state-space systems x ↦ Ā x + B̄ u, one with one input per channel, and the layout of their states.
 
 H channels have n stored complex states each (`hippo`). Ā is diagonal, or diagonal minus a matrix of rank one that mixes
-the stored half with its conjugates: Ā x = a ⊙ x − q · 2 Re Σ r ⊙ x. A step takes O(n) time, whatever the length.
+the stored half with its conjugates: Ā x = a ⊙ x − q · 2 Re Σ r ⊙ x. A step takes O(n) time per channel.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ DISCRETISATIONS = ("zoh", "bilinear")
 
 
 class Transition(NamedTuple):
-    """The matrix Ā of every channel, complex: a (H, n), and q, r (H, n) or None where Ā is diagonal."""
+    """The matrices Ā of H channels: complex a, q, r (H, n) with q and r None if Ā is diagonal."""
 
     a: Tensor
     q: Tensor | None = None
     r: Tensor | None = None
 
     def times(self, x: Tensor) -> Tensor:
-        """Return Ā x: (…, H, n) -> (…, H, n)."""
+        """Return the product Ā x: complex (…, H, n) -> (…, H, n)."""
         moved = self.a * x
         if self.q is None or self.r is None:
             return moved
@@ -30,7 +30,7 @@ class Transition(NamedTuple):
 
     @property
     def transposed(self) -> Transition:
-        """The transpose Āᵀ, not conjugated."""
+        """The transposed matrices Āᵀ, not conjugated."""
         return Transition(self.a, self.r, self.q)
 
     def matrix(self) -> Tensor:
@@ -81,21 +81,25 @@ def low_rank(poles: Tensor, P: Tensor, B: Tensor, dt: Tensor) -> tuple[Transitio
 
 
 def twice_real(x: Tensor) -> Tensor:
-    """Return the sum over all states from the stored half of them: (…, n) complex -> (…) real."""
+    """Return 2 Re Σ x, the sum over all states from the stored half of them: complex (…, n) -> real (…)."""
     return 2 * x.real.sum(-1)
 
 
 def planes(x: Tensor) -> Tensor:
-    """Return the real parts, followed by the imaginary parts: (…, n) complex -> (…, 2n)."""
+    """Return the real parts, followed by the imaginary parts: complex (…, n) -> (…, 2n).
+
+    >>> planes(torch.tensor([1 + 2j, 3 + 4j])).tolist()
+    [1.0, 3.0, 2.0, 4.0]
+    """
     return torch.cat([x.real, x.imag], -1)
 
 
 def from_planes(x: Tensor) -> Tensor:
-    """Return the complex numbers of planes, the inverse of `planes`: (…, 2n) -> (…, n) complex."""
+    """Return the complex numbers with these real and imaginary parts, the inverse of `planes`: (…, 2n) -> (…, n)."""
     real, imaginary = x.chunk(2, -1)
     return torch.complex(real, imaginary)
 
 
 def reading(c: Tensor) -> Tensor:
-    """Return the weights r with r · planes(x) = 2 Re Σ c ⊙ x: (…, n) complex -> (…, 2n)."""
+    """Return the real weights r with r · planes(x) = 2 Re Σ c ⊙ x: complex (…, n) -> (…, 2n)."""
     return 2 * torch.cat([c.real, -c.imag], -1)

@@ -1,8 +1,8 @@
 """RWKV-4's weighted average: y_t = (Σ_{i<t} e^{(t−1−i)w + k_i} v_i + e^{u + k_t} v_t) / (the same sum with v = 1).
 
 Numerator and denominator are states of a diagonal linear recurrence with the input-independent rates e^w. They are
-stored as p e^o and q e^o, where o is the largest exponent so far, so that no exponential overflows. `reference` is the
-definition, letter by letter; `scanned` computes all exponents o first, and then the recurrences of p and q by a scan.
+stored as p e^o and q e^o, where o is the largest exponent so far, so that no exponential overflows. `reference`
+computes letter by letter; `scanned` computes all exponents o first, and then the recurrences of p and q by a scan.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ METHODS = tuple(scans.METHODS)
 def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
     """Return the averages and the last state: w < 0, u (C,), k, v (B, T, C), state (B, 3, C) -> (B, T, C), (B, 3, C).
 
-    A state is p, q and o; that of the empty word is 0, 0 and `NOTHING`. `method` is "sequential" for `reference`,
+    A state holds p, q and o; the initial state is 0, 0 and `NOTHING`. `method` is "sequential" for `reference`,
     another one of `scan`, or "auto" or "letters" for the fastest one.
 
     Raises:
@@ -38,7 +38,7 @@ def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str =
 
 
 def reference(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute `wkv` letter by letter, with autograd."""
+    """Compute the averages of `wkv` letter by letter, with autograd, for T > 0."""
     averages = []
     for k_t, v_t in zip(k.unbind(1), v.unbind(1), strict=True):
         y, state = step(w, u, k_t, v_t, state)
@@ -58,9 +58,9 @@ def step(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Ten
 
 
 def scanned(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-    """Compute `wkv` by one scan of p and q.
+    """Compute the averages of `wkv` by one scan of p and q, for T > 0.
 
-    Exponents are constants of the backward pass, because all results depend on the products p e^o and q e^o only.
+    The backward pass treats exponents as constants, because all results depend on the products p e^o and q e^o only.
     """
     p, q, o = state.unbind(1)
     with torch.no_grad():

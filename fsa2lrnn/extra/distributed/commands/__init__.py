@@ -1,1 +1,1 @@
-"""The commands of the distributed extra."""
+"""The command-line verbs of the distributed extra: `sweep`."""

@@ -73,7 +73,7 @@ def sweep(
 
 
 def _named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """Return NAME:KEY=VALUE,… texts as a dictionary of dictionaries; raise `UnsupportedFormat` for other texts.
+    """Parse NAME:KEY=VALUE,… texts to a dictionary of dictionaries; raise `UnsupportedFormat` for other texts.
 
     >>> _named_assignments(["fast:learning_rate=0.01,optimiser=adamw"])
     {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}

@@ -1,1 +1,1 @@
-"""The commands of the Hugging Face extra."""
+"""The command-line verbs of the extra "huggingface": `export`, `gates`, and parts of `explain`, `run`, `verify`."""

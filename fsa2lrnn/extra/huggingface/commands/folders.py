@@ -1,4 +1,4 @@
-"""Folders of external models on the command line: written, run, verified and observed."""
+"""Write, run, verify and observe folders of external models, for the command line."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from fsa2lrnn.extra.huggingface.observed.values import Spread
     from fsa2lrnn.lrnn.wrapped import Wrapped
 
-_HEADS = 64  # of which a terminal shows each
+_HEADS = 64  # the most heads of which a terminal shows each
 
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
-    """Export a machine and print what was written and proved, or why it was not exported."""
+    """Export a machine and print the model and its proof, or as JSON the reason why it was not exported."""
     from fsa2lrnn.extra.huggingface.export import export
 
     try:
@@ -86,10 +86,7 @@ def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, a
 
 
 def as_network(folder: Path) -> Wrapped:
-    """Return the model of a folder as a network of letters and outputs, which `falsify` and `extract_learned` take.
-
-    The package's own code reads each letter, and logits are one-hot.
-    """
+    """Load the model of a folder as a network that `falsify` and `extract_learned` accept, with one-hot logits."""
     from fsa2lrnn.extra.huggingface import folder as folders
     from fsa2lrnn.extra.huggingface.module import SteppedModule
     from fsa2lrnn.lrnn.wrapped import wrap
@@ -99,9 +96,10 @@ def as_network(folder: Path) -> Wrapped:
 
 
 def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:
-    """Run a folder's model on a word, piece by piece with its own cache.
+    """Run the model of a folder on a word ("-" for standard input), piece by piece, and print the output.
 
-    `given` names the options on the command line that have no effect here.
+    Raises `UnsupportedFormat` for options in `given`, which have no effect here, and for outputs that are letters;
+    `InvalidWord` for the empty word.
     """
     import torch
 
@@ -143,9 +141,9 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
 def verify(
     folder: Path, machine: MooreMachine, budget: int, seconds: float | None, as_json: bool, given: list[str]
 ) -> None:
-    """Prove a folder's model on its own code, one token per call, or print a counterexample.
+    """Prove the model of a folder on its own code, one token per call, and print the verdict.
 
-    `given` names the options on the command line that have no effect here.
+    Raises `UnsupportedFormat` for options in `given`, which have no effect here.
     """
     from fsa2lrnn.extra.huggingface.folder import load
     from fsa2lrnn.extra.huggingface.proof import prove
@@ -166,7 +164,7 @@ def _refuse(given: list[str], folder: Path) -> None:
 
 
 def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
-    """Print the values of the gates, one row per head, or per layer if there are many; write a picture into a file."""
+    """Print the values of gates, one row per head, or per layer if there are many; write histograms into `output`."""
     from fsa2lrnn.extra.huggingface.observed.report import merged, svg
 
     if output is not None:

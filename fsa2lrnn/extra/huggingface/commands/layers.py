@@ -1,4 +1,4 @@
-"""Layers in the answers of `explain`: the table of layers in use, and verdicts on layers by name."""
+"""Print the answers of `explain` on layers: the table of layers in use, and verdicts on layers by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fsa2lrnn.families import FAMILIES, Verdict
 
 
 def check(family: str) -> None:
-    """Raise `UnsupportedFormat` if the name of a family is that of an external layer alone."""
+    """Raise `UnsupportedFormat` if the name of a family is only the name of an external layer."""
     if (layer := IN_USE.get(family)) is not None and layer.external and not (family in NAMED or family in FAMILIES):
         raise UnsupportedFormat(f"{family} names no family: write --layer {family}")
 
@@ -27,7 +27,7 @@ def check(family: str) -> None:
 def in_use(
     machine: MooreMachine, classification: Classification, blocks: Any, deadline: Deadline
 ) -> dict[str, Decision]:
-    """Return the decision on each layer in use, with block sizes where their extra is installed."""
+    """Return the decision on each layer in use; `blocks` are the block sizes if their extra computed them."""
     real = None if blocks is None or isinstance(blocks, str) else blocks.blocks["R"]
     bounds = None if real is None else (real.lower, real.upper)
     return decide(
@@ -36,9 +36,9 @@ def in_use(
 
 
 def print_table(rows: dict[str, Decision]) -> bool:
-    """Print the table of layers in use, and below it the reasons for "no" and "unknown", each once.
+    """Print the table of layers in use and the reasons for "no" and "unknown"; return whether a time limit left some.
 
-    Return whether the time limit left something undecided.
+    The result is True if a row is "unknown" because of a limit.
     """
     table = table_of("which layer should I use?", "layer", "one layer", "a stack", "smallest that is known")
     reasons: dict[str, list[str]] = {}
@@ -65,7 +65,7 @@ def print_table(rows: dict[str, Decision]) -> bool:
 
 
 def _reason(row: Decision) -> str:
-    """Return the reason for the "no" of a row with its theorem, or what was tried; "" for none."""
+    """Return the reason for the "no" or "unknown" of a row, with the theorem of a "no"; "" for none."""
     why = "" if row.is_out_of_time else without_limits(row.why).rstrip(".")
     if not row.theorem:
         return why
@@ -75,7 +75,7 @@ def _reason(row: Decision) -> str:
 
 
 def _evidence() -> str:
-    """Return which options show the evidence for the layers of the table, by the names that they take."""
+    """Return a sentence that states which options show the evidence for the layers of the table."""
     families = ", ".join(name for name in IN_USE if name in NAMED or name in FAMILIES)
     layers = ", ".join(
         name if name == layer.external else f"{layer.external} ({layer.title})"
@@ -96,7 +96,7 @@ def print_verdicts(verdicts: dict[str, LayerVerdict]) -> None:
 
 
 def verdict_on(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | OutOfBudget]) -> LayerVerdict:
-    """Return the verdict on the layer of this name, from that on its family if it is among the verdicts."""
+    """Return the verdict on the layer named `layer`, from the verdict on its family if `verdicts` has it."""
     verdict = verdicts.get(NAMED[layer].family or "")
     if isinstance(verdict, OutOfBudget):
         return LayerVerdict(layer, verdict.answer, verdict.explain())

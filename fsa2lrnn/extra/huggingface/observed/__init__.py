@@ -1,5 +1,4 @@
-"""Observation of external models with any weights: the values of their gates, as their own code computes them.
+"""Observe the gates of external models with any weights, as their own code computes them.
 
-`read.observe` runs a model over a text or its vocabulary; `OBSERVER` in a layer's file defines where the gates are
-read.
+`read.observe` runs a model over a text or its vocabulary; `OBSERVER` in a layer's file defines how gates are read.
 """

@@ -1,7 +1,7 @@
-"""Loading of transformers models with any weights, with memory bounded by what the files contain.
+"""Load transformers models with any weights, with memory bounded by the size of their files.
 
-A model is loaded by the class of its architecture, without code of its own, from safetensors only. Before that it is
-built on the meta device, and must not have more numbers than its weights.
+A model is loaded by the class of its architecture, without code from its folder, from safetensors only. Before that it
+is built on the meta device, and must not have more numbers than its weights.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from fsa2lrnn.reading import parse_json, read_text, shown
 
 _INDEX = "model.safetensors.index.json"
 _EAGER = {"attn_implementation": "eager"}
-_MOST_LAYERS = 512  # of a model; making each takes some milliseconds, before its sizes are known
-_COMPUTED = 2**16  # numbers that a small model may have beside its weights
+_MOST_LAYERS = 512  # the most layers of a model; each takes some milliseconds to build, before its sizes are known
+_COMPUTED = 2**16  # the most numbers other than weights that a small model may have
 
 
 def configuration(path: Path) -> dict[str, Any]:
@@ -33,18 +33,18 @@ def configuration(path: Path) -> dict[str, Any]:
 
 
 def of_folder(folder: Path, kind: str, body: str) -> Any:
-    """Return the model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
+    """Load the model of class `body` in a folder, in evaluation mode; raise `CheckpointError` for unsuitable files."""
     return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, body), folder, _EAGER)
 
 
 def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, body: str) -> Any:
-    """Return the model of a configuration and weights, headless and in evaluation mode. Raises `CheckpointError`."""
+    """Return the model of a configuration and weights, as `of_folder` does; raise `CheckpointError` on a mismatch."""
     numbers, given = (sum(part.numel() for part in weights.values()), len(weights)), {"state_dict": dict(weights)}
     return _made("the weights", dict(config), numbers, _body(kind, body), None, _EAGER | given)
 
 
 def held(folder: Path) -> tuple[int, int]:
-    """Return the numbers of entries and tensors in a folder's weights, by their headers. Raises `CheckpointError`."""
+    """Return the numbers of entries and of tensors in a folder's weights; raise `CheckpointError` for damaged files."""
     names = ["model.safetensors"]
     if (index := folder / _INDEX).is_file():
         table = parse_json(read_text(index), str(index))
@@ -80,7 +80,7 @@ def tensors(path: Path) -> dict[str, torch.Tensor]:
 
 
 def check_like(origin: str, kind: str, empty: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
-    """Raise `CheckpointError` unless the weights have the names and shapes of a model on the meta device."""
+    """Raise `CheckpointError` unless weights have the names and shapes of `empty`, a `kind` on the meta device."""
     wanted = empty.state_dict()
     if wrong := [
         name
@@ -152,5 +152,5 @@ def _made(
 
 
 def said(fault: Exception) -> str:
-    """Return the message of an external exception, shortened to a line, because some repeat a whole configuration."""
+    """Return the message of an external exception, shortened to one line."""
     return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)

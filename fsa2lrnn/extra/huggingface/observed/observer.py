@@ -1,4 +1,4 @@
-"""The interface through which external models are read: recognised, loaded, run, with the values of their gates."""
+"""Define the interface by which external models are recognised, loaded and run to observe their gates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 
 from fsa2lrnn.extra.huggingface.observed.values import Measure
 
-Take = Callable[[int, Mapping[str, np.ndarray]], None]  # a layer's number, and by measure (n, heads)
+Take = Callable[[int, Mapping[str, np.ndarray]], None]  # takes a layer's number and the values (n, heads) by measure
 
 
 class Observer(Protocol):
@@ -29,7 +29,7 @@ class Observer(Protocol):
         ...
 
     def owns(self, model: Any) -> bool:
-        """Return whether a model that was loaded elsewhere is of this architecture."""
+        """Return whether a loaded model has this architecture."""
         ...
 
     def describe(self, model: Any) -> dict[str, str]:
@@ -45,11 +45,11 @@ class Observer(Protocol):
         ...
 
     def reach(self, model: Any) -> tuple[float, float]:
-        """Return the least and the largest eigenvalue that a transition of the layer can have."""
+        """Return the least and the largest eigenvalue that a transition of the model's layers can have."""
         ...
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
-        """Return how many one-token words are read together, and how many tokens of a text, at most `longest`."""
+        """Return how many words of one token, and how many tokens of a text (at most `longest`), fit in one call."""
         ...
 
     def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
@@ -59,7 +59,7 @@ class Observer(Protocol):
 
 @contextmanager
 def replaced(namespace: Any, **functions: Any) -> Iterator[None]:
-    """Replace functions of a module within the context."""
+    """Replace functions of a module by others inside the block."""
     before = {name: getattr(namespace, name) for name in functions}
     try:
         for name, function in functions.items():

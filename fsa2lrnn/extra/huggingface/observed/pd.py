@@ -1,4 +1,4 @@
-"""PD-SSM as in IBM's file: which coordinate copies which, with which factor, and the eigenvalues along the cycles."""
+"""Observe PD-SSM of IBM's file: factors of coordinates, and the lengths and eigenvalues of the cycles of the map."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE
 from fsa2lrnn.extra.huggingface.observed.values import Measure
 from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
 
-_BYTES = 2**27  # of the matrices of letters that are read together, some 40 an entry
+_BYTES = 2**27  # memory for the matrices of the letters that are read together, about 40 bytes per entry
 _FILE = "model.safetensors"
 
 
 class PdSsmObserver:
-    """The observer of D·P, where coordinate m takes D_m times coordinate f(m).
+    """The observer of PD-SSM's transitions D·P, by which coordinate m becomes D_m times coordinate f(m).
 
     The eigenvalues of a cycle of f of length L are the L-th roots of the product of its factors.
     """
@@ -80,7 +80,7 @@ class PdSsmObserver:
         return dict.fromkeys(range(len(model.blocks)), 1)
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
-        """Return the range of the real parts; phases reach every angle."""
+        """Return −1 and 1, the range of the real parts of eigenvalues, whose phases reach every angle."""
         return -1.0, 1.0
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
@@ -110,12 +110,14 @@ def _measured(seen: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
 
 
 def longest_and_least(sources: np.ndarray, factors: np.ndarray) -> tuple[float, float]:
-    """Return the length of the longest cycle of a map, and the least real part of its eigenvalues.
+    """Return the longest cycle and the least real part of an eigenvalue of the map h_m ← factors_m · h_sources(m).
 
-    The eigenvalues are those of h_m ← factors_m · h_sources(m). Off cycles the map is nilpotent, so that 0 is an
-    eigenvalue if any coordinate is on no cycle.
+    `sources` is int (N,), `factors` complex (N,). If any coordinate is on no cycle, 0 is an eigenvalue.
+
+    >>> longest_and_least(np.array([1, 0]), np.array([1.0, 1.0]))
+    (2.0, -1.0)
     """
-    seen = np.zeros(len(sources), np.int64)  # 0 for a coordinate that no walk has reached, else that walk's number
+    seen = np.zeros(len(sources), np.int64)  # for each coordinate the number of the walk that reached it, 0 for none
     longest, least, n_on = 0, np.inf, 0
     for start in range(len(sources)):
         m, walk = start, start + 1
@@ -137,7 +139,7 @@ def longest_and_least(sources: np.ndarray, factors: np.ndarray) -> tuple[float, 
 
 @contextmanager
 def _watched(namespace: Any, block: Any) -> Iterator[dict[str, torch.Tensor]]:
-    """Record the intermediate values of a block: M, magnitudes and phases in turns, (B, T, …)."""
+    """Record the intermediate values of a block inside the context: M, magnitudes, and phases in turns, (B, T, …)."""
     seen = dict[str, torch.Tensor]()
     product = namespace.einsum
 

@@ -1,4 +1,4 @@
-"""The gates of an external model, over a text or over each token of its vocabulary."""
+"""Observe the gates of an external model over a text, or over each token of its vocabulary."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fsa2lrnn.extra.huggingface.observed.transformers_models import Architecture
 from fsa2lrnn.extra.huggingface.observed.values import HeadValues
 from fsa2lrnn.optional import require
 
-WINDOW = 1_024  # tokens of a text that are read from one start
+WINDOW = 1_024  # the most tokens of a text that are read from one start
 MAX_HEADS = 10_000
 
 
@@ -29,12 +29,13 @@ def observe(
     """Return the values of a model's gates, layer by layer and head by head, as its own code computes them.
 
     Args:
-        model: a folder that `save_pretrained` or `fsa2lrnn export` wrote, or a model that was loaded.
-        tokens: a text, read in pieces of at most `window` tokens, each from the start; None for every token of the
-            vocabulary, or every letter of an exported folder, each as a word of one token.
+        model: a folder that `save_pretrained` or `fsa2lrnn export` wrote, or a loaded model.
+        tokens: the tokens of a text, read in pieces of at most `window` tokens, each from the start state; None for
+            every token of the vocabulary, or every letter of an exported folder, each as a word of one token.
+        window: the most tokens per piece.
 
     Raises:
-        UnsupportedFormat: for another architecture, or gates that are not finite.
+        UnsupportedFormat: for another architecture, a window below 1, or gates that are not finite.
         CheckpointError: for a folder that holds no such model.
         InvalidWord: for a token outside the model's vocabulary, or no tokens at all.
         BudgetExceeded: for more than 10,000 heads.
@@ -114,10 +115,9 @@ def _found(model: Path | str | Any) -> tuple[str, Observer, Any, int]:
 
 
 def model_of(layer: str, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
-    """Return the model of a configuration, as in config.json, and a state dict, for `observe`.
+    """Return the model of a layer with a configuration (as in config.json) and a state dict, for `observe`.
 
-    Raises `UnsupportedFormat` for a layer whose models have no configuration, `CheckpointError` if the two do not
-    match.
+    Raises `UnsupportedFormat` for a layer whose models have no configuration, `CheckpointError` for a mismatch.
     """
     observer = layer_file(layer).OBSERVER
     if not isinstance(observer, Architecture):
@@ -126,7 +126,7 @@ def model_of(layer: str, config: Mapping[str, Any], weights: Mapping[str, torch.
 
 
 def letters(folder: Path) -> tuple[Hashable, ...] | None:
-    """Return the letters of a folder that `fsa2lrnn export` wrote, which are its first tokens; None otherwise."""
+    """Return the letters of a folder that `fsa2lrnn export` wrote, which are its first tokens; None for others."""
     return described(folder)[0].alphabet if (folder / FILE).is_file() else None
 
 
@@ -143,7 +143,7 @@ _FILE = "tokenizer.json"
 
 
 def encode(folder: Path, text: str) -> np.ndarray:
-    """Return the tokens of a text, int64 (T,).
+    """Return the tokens of a text, int64 (T,), by the tokenizer or the alphabet of a folder.
 
     Raises:
         InvalidWord: for a text without tokens, or a letter outside an exported model's alphabet.

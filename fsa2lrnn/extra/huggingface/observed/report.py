@@ -1,4 +1,4 @@
-"""The observed gates of a model, head by head, as text, JSON and a picture."""
+"""Report the observed gates of a model, head by head, as text, JSON and a picture."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fsa2lrnn.display.markup import Markup, tag
 from fsa2lrnn.display.svg import picture, standing_alone, text
 from fsa2lrnn.extra.huggingface.observed.values import BINS, Measure, Spread
 
-EIGENVALUE = "eigenvalue"  # the measure that every layer has: the least eigenvalue of what multiplies the state
+EIGENVALUE = "eigenvalue"  # the measure that every layer has: the least eigenvalue of the transition
 
 
 @dataclass(frozen=True, eq=False)
 class ObservedHead(Brief):
-    """One head of one layer.
+    """The observed values of one head of one layer.
 
     Args:
-        layer, head: numbers from 0; layers are counted as in the model.
-        negative: the number of tokens at which its transition has a negative eigenvalue.
+        layer, head: numbers from 0; layers are counted as in the model. The head is −1 for all heads of one layer.
+        negative: the number of observations in which the transition has a negative eigenvalue.
         spreads: the distribution of each measure of the layer, by name.
     """
 
@@ -34,11 +34,11 @@ class ObservedHead(Brief):
 
     @property
     def n(self) -> int:
-        """The number of tokens that were read."""
+        """The number of observations, which is the number of tokens for a single head."""
         return self.spreads[EIGENVALUE].n
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object."""
+        """Return a JSON object, with `negative` as a share of the observations."""
         spreads = {name: spread.to_json() for name, spread in self.spreads.items()}
         return {"layer": self.layer, "head": self.head, "negative": self.negative / self.n, **spreads}
 
@@ -48,13 +48,13 @@ class GateObservations(Brief):
     """The observed values of a model's gates.
 
     Args:
-        layer: its name in `released.LAYERS`.
-        model: its class, dtype, versions of packages.
-        read: a description of the tokens that it read.
+        layer: the name of the layer in `fsa2lrnn.extra.huggingface.LAYERS`.
+        model: the class, dtype and package versions of the model.
+        read: a description of the tokens that were read.
         n_tokens: the number of tokens.
         reach: the least and the largest eigenvalue that the layer can have, with the model's configuration.
-        measures: in the order of display.
-        heads: of all layers that have a state.
+        measures: the measures in the order of display.
+        heads: the heads of all layers that have a state.
     """
 
     layer: str
@@ -67,12 +67,12 @@ class GateObservations(Brief):
 
     @property
     def negative(self) -> float:
-        """The share of tokens and heads with a negative eigenvalue."""
+        """The share of pairs of a token and a head at which an eigenvalue is negative."""
         return sum(head.negative for head in self.heads) / sum(head.n for head in self.heads)
 
     @property
     def least(self) -> float:
-        """The least eigenvalue."""
+        """The least observed eigenvalue."""
         return min(head.spreads[EIGENVALUE].least for head in self.heads)
 
     def by_layer(self) -> dict[int, Sequence[ObservedHead]]:
@@ -80,7 +80,7 @@ class GateObservations(Brief):
         return {number: tuple(heads) for number, heads in groupby(self.heads, key=lambda head: head.layer)}
 
     def explain(self) -> str:
-        """Return a sentence on whether negative eigenvalues are used."""
+        """Return a sentence that states whether and how often eigenvalues are negative."""
         if self.reach[0] >= 0:
             return f"no eigenvalue can be negative: this layer reaches {_range(self.reach)}"
         using = [head for head in self.heads if head.negative]
@@ -111,7 +111,7 @@ class GateObservations(Brief):
 
 
 def merged(heads: Sequence[ObservedHead], measures: Sequence[Measure]) -> ObservedHead:
-    """Return several heads as one, with the range and the quantiles of all their values together."""
+    """Merge several heads into one, with the distributions of all their values together."""
     spreads = dict[str, Spread]()
     for measure in measures:
         parts = [head.spreads[measure.name] for head in heads]
@@ -134,9 +134,10 @@ _BELOW, _ABOVE = "#c8472f", "#2c63b8"
 
 
 def svg(found: GateObservations) -> str:
-    """Return an SVG file with a histogram of the least eigenvalue for each head, from the least reached value to 1.
+    """Return an SVG file with a histogram of the least eigenvalue of each head, over the range of its measure.
 
-    The height of a bar is the square root of its share, so that rare values are visible.
+    With more than 1,024 heads there is one histogram per layer. The height of a bar is the square root of its share, so
+    that rare values are visible.
     """
     rows = {number: tuple(heads) for number, heads in found.by_layer().items()}
     if len(found.heads) > _MOST:

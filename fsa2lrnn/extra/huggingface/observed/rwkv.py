@@ -1,4 +1,4 @@
-"""RWKV-7 of the package rwkv: w, a and the key of each layer, computed from the layer's input and its weights.
+"""Observe RWKV-7 of the package `rwkv`: w, a and the key of each layer, computed from its inputs and its weights.
 
 The package's step is compiled, so its intermediate values cannot be read. But the state contains the last input of
 each layer, and the gates follow from two of these inputs and the weights by the same operations, bit for bit.
@@ -25,10 +25,7 @@ _LEAST_W = math.exp(-0.606531)
 
 
 class Rwkv7Observer:
-    """The observer of diag(w) − κ(a∘κ)ᵀ, similar to diag(w) − uuᵀ with u = √a∘κ.
-
-    Its least eigenvalue is computed by bisection.
-    """
+    """The observer of RWKV-7's transitions diag(w) − κ(a∘κ)ᵀ, similar to diag(w) − uuᵀ with u = √a∘κ for a > 0."""
 
     measures: ClassVar = (
         Measure("w", low=_LEAST_W, marks=(1.0,)),
@@ -70,7 +67,7 @@ class Rwkv7Observer:
         return dict.fromkeys(range(model.n_layer), int(model.n_head))
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
-        """Return the least and the largest eigenvalue; the least is reached with the least w and a = 1."""
+        """Return the least eigenvalue exp(−0.606531) − 1, reached with the least w and a = 1, and the largest, 1."""
         return _LEAST_W - 1, 1.0
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
@@ -114,9 +111,9 @@ def gates(
 
 
 def least_eigenvalue(w: np.ndarray, a: np.ndarray, key: np.ndarray) -> np.ndarray:
-    """Return the least eigenvalue of diag(w) − κ(a∘κ)ᵀ, (…, N) each -> (…).
+    """Return the least eigenvalue of diag(w) − κ(a∘κ)ᵀ by bisection: w, a and key κ (…, N) -> (…).
 
-    It is the λ below the least w with Σ u²/(w − λ) = 1, or the least w if no such λ exists.
+    It is the λ below the least w with Σ a κ²/(w − λ) = 1, or the least w if no such λ exists.
 
     >>> float(least_eigenvalue(np.array([0.75, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 0.0])))
     -0.25

@@ -1,4 +1,4 @@
-"""Observation of transformers models with any weights: the arguments of their recurrences at run time."""
+"""Observe the gates of transformers models with any weights, from the arguments of their recurrences at run time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE
 from fsa2lrnn.extra.huggingface.observed.values import Measure
 from fsa2lrnn.extra.huggingface.packages import transformers, versions
 
-FLOATS = 2**26  # that one call may need beside the weights, as counted here: 256 MiB
+FLOATS = 2**26  # the most numbers that one call may need in addition to the weights: 256 MiB
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Architecture(ABC):
         return loading.of_folder(folder, self.kind, f"{self.prefix}{self.body}")
 
     def made(self, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
-        """Return the model of a configuration and weights. Raises `CheckpointError`."""
+        """Return the model of a configuration and weights; raise `CheckpointError` if they do not match."""
         return loading.of_weights(config, weights, self.kind, f"{self.prefix}{self.body}")
 
     def owns(self, model: Any) -> bool:
@@ -97,7 +97,7 @@ class Architecture(ABC):
                     body.eval()(input_ids=tokens, use_cache=False)
                 except Fsa2LrnnError:
                     raise
-                except Exception as fault:  # a configuration is looked at by nobody before its values are used
+                except Exception as fault:  # the package does not validate a configuration before using it
                     raise CheckpointError(
                         f"the code of {type(body).__name__} does not run as its configuration says "
                         f"({type(fault).__name__}: {loading.said(fault)}): correct the configuration"
@@ -127,7 +127,7 @@ class Architecture(ABC):
 
     @abstractmethod
     def reach(self, model: Any) -> tuple[float, float]:
-        """Return the least and the largest eigenvalue."""
+        """Return the least and the largest eigenvalue that a transition of the model's layers can have."""
 
     @abstractmethod
     def _n_heads(self, mixer: Any) -> int: ...
@@ -141,12 +141,12 @@ class Architecture(ABC):
         """Replace the recurrence in `file` by one that also passes measures, each (B, T, heads), to `taken`."""
 
 
-_CHUNK = 64  # letters that their prefill multiplies together
+_CHUNK = 64  # tokens per chunk of the package's recurrence
 
 
 @dataclass(frozen=True)
 class GatedDeltaObserver(Architecture):
-    """The observer of α(I − βkkᵀ), with the eigenvalues α (d − 1 times) and α(1 − β‖k‖²), the least one."""
+    """The observer of gated delta layers, whose transition α(I − βkkᵀ) has the least eigenvalue α(1 − β‖k‖²)."""
 
     measures: ClassVar = (
         Measure("alpha"),
@@ -176,7 +176,7 @@ class GatedDeltaObserver(Architecture):
         def watched(query: Any, key: Any, value: Any, *, g: torch.Tensor, beta: torch.Tensor, **more: Any) -> Any:
             units.clear()
             if key.shape[1] == 1:
-                more["chunk_size"] = 1  # else 63 letters of zeros come along
+                more["chunk_size"] = 1  # otherwise the package pads with 63 tokens of zeros
             found = recurrence(query, key, value, g=g, beta=beta, **more)
             if len(units) != 2 or units[1].shape[:3] != (g.shape[0], g.shape[2], g.shape[1]):
                 raise UnsupportedFormat(
@@ -193,17 +193,17 @@ class GatedDeltaObserver(Architecture):
             yield
 
 
-_MAMBA_CHUNK = 256  # letters that their prefill multiplies together at most here
+_MAMBA_CHUNK = 256  # the most tokens per chunk of the package's recurrence
 
 
 @dataclass(frozen=True)
 class Mamba2Observer(Architecture):
-    """The observer of exp(−Δ·exp(A_log)), the multiple of the identity that is the transition of a head."""
+    """The observer of Mamba-2, where the transition of a head is exp(−Δ·exp(A_log)) times the identity."""
 
     measures: ClassVar = (Measure("delta", high=math.inf, marks=(0.0,)), Measure(EIGENVALUE))
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
-        """Return 0 and 1, whatever the weights."""
+        """Return 0 and 1, the least and the largest eigenvalue for all weights."""
         return 0.0, 1.0
 
     def _n_heads(self, mixer: Any) -> int:

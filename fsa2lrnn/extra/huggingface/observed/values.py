@@ -1,4 +1,4 @@
-"""Running statistics of the values of gates: kept as counts, so that memory does not grow with a text."""
+"""Collect statistics of the values of gates as counts, so that memory does not grow with the length of a text."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity of a layer, one number per head and token.
+    """A quantity that is observed in layers, one number per head and token.
 
     Args:
-        name: "beta".
-        low, high: the range in which its values are counted in bins; infinity as `high` for bins of x/(1 + x).
+        name: its name, such as "beta".
+        low, high: the range that the bins divide; with `high` infinite, bins divide the range of x/(1 + x).
         marks: values at which a gate is exact, counted separately.
     """
 
@@ -53,10 +53,10 @@ class Spread:
     """The distribution of the values of one head.
 
     Args:
-        least, most, mean: of all values.
-        quantiles: at `QUANTILES`; accurate to the width of a bin.
-        counts: of values in each of `BINS` bins, int64; values outside are in the first and last.
-        exactly: for each mark, how many values equal it.
+        least, most, mean: the least, largest and mean value.
+        quantiles: the values at `QUANTILES`, accurate to the width of a bin.
+        counts: the number of values in each of `BINS` bins, int64; values outside the range are in the first and last.
+        exactly: for each mark, the number of values that equal it.
         n: the number of values.
     """
 
@@ -80,7 +80,7 @@ class Spread:
 
 
 class HeadValues:
-    """The values of one measure, for all heads of a layer.
+    """The collected values of one measure for all heads of one layer.
 
     >>> beta = HeadValues(Measure("beta", high=2, marks=(0, 2)), heads=1)
     >>> beta.add(np.array([[0.0], [0.5], [2.0]]))
@@ -98,7 +98,7 @@ class HeadValues:
         self._below = np.zeros(heads, np.int64)
 
     def add(self, values: np.ndarray) -> None:
-        """Add the values of some tokens, (n, heads). Raises `UnsupportedFormat` for values that are not finite."""
+        """Add the values of n tokens, shape (n, heads). Raises `UnsupportedFormat` for values that are not finite."""
         heads = len(self._counts)
         values = np.asarray(values, np.float64).reshape(-1, heads)
         if not np.isfinite(values).all():
@@ -120,7 +120,7 @@ class HeadValues:
             self._exactly[:, j] += (values == mark).sum(axis=0)
 
     def below_zero(self, head: int) -> int:
-        """Return how many values of a head are negative."""
+        """Return the number of negative values of a head."""
         return int(self._below[head])
 
     def spread(self, head: int) -> Spread:

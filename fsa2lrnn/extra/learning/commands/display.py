@@ -46,9 +46,9 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
 
 
 def doubts(learned: Learned, noise: float | None) -> Iterator[str]:
-    """Yield a sentence each if a machine learned from words has more errors than `noise` explains, or few words.
+    """Yield a warning if a machine learned from words has more errors than `noise` explains, and one for few words.
 
-    Few are those whose labels hold fewer bits than it takes to write the machine down: other machines fit as well.
+    Few are words whose labels hold fewer bits than a description of the machine: other machines then fit as well.
     """
     if not (learned.verdict is None or isinstance(learned.verdict, Agreement)):
         return
@@ -67,7 +67,7 @@ def doubts(learned: Learned, noise: float | None) -> Iterator[str]:
 
 
 def check_provable(settings: Settings) -> None:
-    """Raise `UnsupportedFormat` unless these settings train a layer that is an automaton."""
+    """Raise `UnsupportedFormat` unless these settings train a layer that is an automaton for all weights."""
     if not layer_named(settings.layer).is_finite(settings.normalisation):
         raise UnsupportedFormat(
             f"--then-prove with layer = {settings.layer!r}, normalisation = {settings.normalisation!r}: only layers "

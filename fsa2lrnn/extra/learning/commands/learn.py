@@ -84,7 +84,7 @@ def learn(
 
 
 def _noise(text: str | None) -> float | None:
-    """Return a share, or None for "unknown" and for no text; raise `UnsupportedFormat` for other texts.
+    """Return the share that a text states, None for "unknown" and for None; raise `UnsupportedFormat` for other texts.
 
     >>> _noise("0.1"), _noise("unknown")
     (0.1, None)

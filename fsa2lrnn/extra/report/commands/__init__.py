@@ -1,1 +1,1 @@
-"""Commands of this extra."""
+"""The command-line verbs of the extra "report": `compare`, `demo`, `draw` and `report`."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DrawFormat = Literal["html", "svg", "png", "dot"]
 
-_STATES = 5_000  # of a model alone, from which its automaton is sought by what it puts out
+_STATES = 5_000  # the most states to enumerate; the automaton of a larger model is extracted from its outputs
 _WHAT = (
     f"a source (regex:…, task:…, a file), whose network is compiled, and models ({MODEL_SUFFIX}) of the same automaton"
 )
@@ -110,9 +110,10 @@ def draw(
 
 
 def _drawing_format(path: Path | None, requested: DrawFormat | None) -> DrawFormat:
-    """Return the format to write, as requested or by the path's ending.
+    """Return the format to write: the requested one, or that of the path's ending.
 
-    Raises `UnsupportedFormat` if the two differ or a page or PNG has no file, `OSError` for an unwritable path.
+    Raises `UnsupportedFormat` if the two differ or are missing, or if a page or PNG has no path; `OSError` for an
+    unwritable path.
     """
     by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
     if path is None:

@@ -1,4 +1,4 @@
-"""The arguments MODEL… SOURCE: several trained models, then the automaton that they should compute."""
+"""Read the arguments MODEL… SOURCE: several trained models, then the automaton that they should compute."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ModelsAndSource = Annotated[
 
 
 def models_then_source(arguments: list[str]) -> tuple[list[str], str]:
-    """Return the models and the source of MODEL… SOURCE; raise `UnsupportedFormat` if one is missing."""
+    """Split the arguments MODEL… SOURCE into models and source; raise `UnsupportedFormat` if one is missing."""
     *models, source = arguments
     if not models or is_model(source):
         raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
@@ -34,7 +34,7 @@ def models_then_source(arguments: list[str]) -> tuple[list[str], str]:
 
 
 def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
-    """Return the models in files by the ends of their paths, or by their whole paths if these are ambiguous."""
+    """Load models, named by the unambiguous ends of their paths; raise `UnsupportedFormat` if a path occurs twice."""
     if len(set(paths)) < len(paths):
         raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
     names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
@@ -46,7 +46,7 @@ def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
 def models_and_machine(
     paths: Sequence[str], source: str, layers: list[str] | None
 ) -> tuple[dict[str, LRNN], MooreMachine]:
-    """Return the models in files by name, and their common target automaton."""
+    """Load models from files by name, as `learned_models` does, and their common target automaton."""
     machine = read_machine(source)
     know_layers(layers)
     networks = learned_models(paths)

@@ -1,1 +1,1 @@
-"""The steps of `fsa2lrnn demo`: first with a compiled machine, then with a learned model."""
+"""Run the steps of `fsa2lrnn demo`: first on a compiled machine, then on a learned model."""

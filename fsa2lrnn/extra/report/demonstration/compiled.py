@@ -1,5 +1,4 @@
-"""The demonstration: compile ModArith(5), prove it for all lengths and run it; then in three layers of small blocks;
-then verify a learned model of Sum(5)."""
+"""Run the demonstration: compile ModArith(5), prove it for all lengths and run it, as one block and as a cascade."""
 
 from __future__ import annotations
 
@@ -33,9 +32,7 @@ from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
 def by_fields(machine: MooreMachine) -> Cascade:
     """Return the cascade without token shift that has one component per field of a minimal machine's labels.
 
-    Each component is in the lowest possible layer. The start of the cascade is state 0.
-
-    Raises `NotExpressible` if the fields of the labels cannot be arranged in layers.
+    Each component is in the lowest possible layer. Raises `NotExpressible` if the fields cannot be arranged in layers.
 
     >>> from fsa2lrnn.automata import zoo
     >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes
@@ -63,10 +60,10 @@ class DemonstrationCascade:
     """The cascade of the demonstration with its proofs.
 
     Args:
-        cascade: of the 75-state machine whose labels are (operator, term, accumulator).
+        cascade: the cascade of the machine whose labels are (operator, term, accumulator).
         model: the network, in float32.
-        verdicts: a verdict for each arithmetic.
-        given: the value of SHORT that the network computes.
+        verdicts: the verdict of a proof for each dtype.
+        given: the value of the expression `SHORT` that the network computes.
     """
 
     cascade: Cascade
@@ -76,7 +73,7 @@ class DemonstrationCascade:
 
 
 def main(out: Path | None, as_json: bool) -> None:
-    """Run the demonstration and print each step; `out` is the folder of the learned model, None to skip it."""
+    """Run the demonstration and print each step; raise `SystemExit` if one fails. `out` None skips the learned part."""
     if out is not None:
         require("cvxpy", "repair", "the second half, on a learned model,", "--no-learned")
         registry.require("repairing.evaluation", "the second half, on a learned model (--no-learned leaves it out),")
@@ -92,7 +89,7 @@ def main(out: Path | None, as_json: bool) -> None:
 
 
 def _steps(folder: Path | None) -> tuple[dict[str, Any], bool]:
-    """Print each step; return the facts as JSON, and whether all went as it should."""
+    """Print each step; return the facts as JSON, and whether all proofs succeeded and all outputs are correct."""
     out, machine = console.out, zoo.mod_arith(MODULUS)
     out.rule("[bold]fsa2lrnn: an automaton as an exact linear recurrent network")
     out.print(
@@ -142,10 +139,7 @@ def _steps(folder: Path | None) -> tuple[dict[str, Any], bool]:
 
 
 def build_rooms() -> DemonstrationCascade:
-    """Return the proved cascade of ModArith(5), one component per field of its labels, with the operator stored.
-
-    The operator is stored until its digit is read.
-    """
+    """Build the cascade of ModArith(5) that stores an operator until its digit is read, and prove it."""
     machine = zoo.mod_arith(MODULUS, "eager").minimise()
     cascade = by_fields(machine)
     recurrence = stack_recurrence(cascade)

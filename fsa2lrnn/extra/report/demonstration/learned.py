@@ -1,4 +1,4 @@
-"""The second half of the demonstration: train, refute and repair a network on Sum(5), and prove another one.
+"""Run the learned part of the demonstration: train, refute and repair a network on Sum(5), and prove another one.
 
 The page that it writes describes the first network. The second network has one-hot columns.
 """
@@ -20,14 +20,14 @@ from fsa2lrnn.training.train import Progress, train
 from fsa2lrnn.verification import Budget, Proved, Refuted, Undecided
 
 TASK = "task:sum_mod(5)"
-SETTINGS = {"steps": 6_000}  # at most: training stops at accuracy 1.0 on words of 500 letters
+SETTINGS = {"steps": 6_000}  # a maximum: training stops at accuracy 1.0 on words of 500 letters
 SEARCH = Budget(seconds=10)
-WORK = 3e8  # for the search of each certificate
+WORK = 3e8  # the bound on the work of each certificate
 SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
 
 
 def show(out: Path) -> dict[str, Any]:
-    """Train, assess and repair a model, and write the page into `out`; return the facts, with the success as "ok"."""
+    """Train, assess and repair a model, write a page into `out`, and return the facts; "ok" states the success."""
     settings = preset("paper", TASK, **SETTINGS)
     console.out.print(
         f"\n[bold]7. A learned one.[/] The same class, eight blocks of 8, learns {TASK.removeprefix('task:')} from "

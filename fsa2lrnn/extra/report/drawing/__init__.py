@@ -1,1 +1,1 @@
-"""Automata as drawings, and helpers that build HTML and SVG: from plain data to text, independent of networks."""
+"""Draw automata as SVG and PNG, from plain data and independently of networks."""

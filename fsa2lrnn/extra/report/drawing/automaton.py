@@ -1,4 +1,4 @@
-"""The automaton as SVG: one circle per state, and one arrow for all letters that lead from one state to another."""
+"""Draw an automaton as SVG, with a circle per state and one arrow for all letters from one state to another."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.render import render
 
-_CROWDED = 200  # letters that what hovering says names
+_CROWDED = 200  # the most letters that a tooltip lists
 
 
 def hue(state: int, n: int) -> str:
-    """Return a CSS style with the hue of state number `state` of `n`; the page sets the lightness."""
+    """Return a CSS style with the hue of state number `state` of `n`; the style sheet sets the lightness."""
     return f"--h:{360 * state / max(n, 1) + 20:.0f}"
 
 
 def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
-    """Return the drawing for a page with the style sheet `pages/look.css`, or None for more than `DRAWN` states.
+    """Return an SVG element for a page with the style sheet `pages/look.css`, or None for more than `DRAWN` states.
 
     Each state has its own colour, or that of its output among `kinds`. Arrows are groups of class "arrow" whose
-    data-edge is a pair of state numbers, as "0-2"; states are groups of class "place" with the attribute data-state.
+    attribute data-edge is a pair of state numbers such as "0-2"; states are groups of class "place" with data-state.
     """
     layout = lay_out(machine)
     if layout is None:
@@ -46,7 +46,7 @@ def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | No
 
 
 def notes(machine: DrawnMachine) -> list[str]:
-    """Return sentences for the reader of the drawing: which sink is folded, and how many arrows have no label."""
+    """Return sentences that explain a drawing: which sink is folded, how many arrows have no label, or its absence."""
     layout = lay_out(machine)
     if layout is None:
         return [f"It has {len(machine.states)} states; up to {DRAWN} are drawn."]
@@ -58,7 +58,7 @@ def notes(machine: DrawnMachine) -> list[str]:
 
 
 def fold(machine: DrawnMachine) -> str | None:
-    """Return a sentence on the folded sink, or None if no sink is folded."""
+    """Return a sentence that names the sink whose arrows are not drawn, or None if all arrows are drawn."""
     layout = lay_out(machine)
     if layout is None or layout.folded is None:
         return None
@@ -66,6 +66,6 @@ def fold(machine: DrawnMachine) -> str | None:
 
 
 def alone(machine: DrawnMachine) -> str | None:
-    """Return an SVG file that needs no style sheet, or None for more than `DRAWN` states."""
+    """Return a drawing as the text of an SVG file that needs no style sheet, or None for more than `DRAWN` states."""
     drawn, layout = automaton(machine), lay_out(machine)
     return None if drawn is None or layout is None else standing_alone(drawn, layout.size)

@@ -1,4 +1,4 @@
-"""Boxes in rows, the first row at the bottom, with arrows from row to row: which part reads which."""
+"""Draw boxes in rows, the first row at the bottom, with arrows between rows, as for a cascade of components."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0
 def boxes(
     title: str, lines: Sequence[Sequence[str]], rows: Sequence[int], arrows: Collection[Edge], marked: Collection[int]
 ) -> str:
-    """Return an SVG file of boxes and arrows.
+    """Return the text of an SVG file with boxes and arrows.
 
     Args:
         title: the text for screen readers.
-        lines: the text of each box.
-        rows: the row of each box, from 0; arrows lead to higher ones.
-        arrows: pairs of boxes.
-        marked: the highlighted boxes.
+        lines: the lines of text in each box.
+        rows: the row of each box, from 0; arrows lead to higher rows.
+        arrows: the pairs of box numbers between which arrows lead.
+        marked: the numbers of the highlighted boxes.
     """
     wide = max(max(map(width, box)) for box in lines) + 2 * _PAD
     high = max(map(len, lines)) * _LINE + 2 * _PAD - 4
-    # An arrow that passes a row takes a place in it, as a node that has no box.
+    # An arrow that passes a row gets a place in this row, as a node without a box.
     graph, row_of = nx.DiGraph(), dict(enumerate(rows))
     graph.add_nodes_from(row_of)
     routes = list[list[int]]()
@@ -60,7 +60,7 @@ def boxes(
 
 
 def _curve(points: np.ndarray, high: float) -> np.ndarray:
-    """Return a chain of curves from the top of a box to the bottom of another, upright along the boxes in between."""
+    """Return the points of curves from the top of the first box to the bottom of the last, upright in between."""
     half = np.array([0, high / 2])
     stops = [points[0] - half]
     for passed in points[1:-1]:

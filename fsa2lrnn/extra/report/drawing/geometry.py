@@ -1,4 +1,4 @@
-"""Curves and labels of a drawing, y downwards: a curve is a cubic Bézier curve, float (4, 2)."""
+"""Compute curves and places of labels, in pixels with y downwards; a curve is a cubic Bézier curve, float (4, 2)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 Edge = tuple[int, int]
 
-_HEAD = 5.0  # that an arrow ends before its circle, for the head
+_HEAD = 5.0  # the distance between the end of an arrow and its circle, for the arrowhead
 _T = np.linspace(0, 1, 41)[:, None]
 _BERNSTEIN = np.hstack([(1 - _T) ** 3, 3 * (1 - _T) ** 2 * _T, 3 * (1 - _T) * _T**2, _T**3])
-_BENDS = (0.0, 0.12, 0.25, 0.4, 0.55, 0.7)  # shares of its length that an arrow may be bent, the first by preference
-_APART = 16.0  # pixels that an arrow is bent at the least, where another one leads back
+_BENDS = (0.0, 0.12, 0.25, 0.4, 0.55, 0.7)  # bends of an arrow as shares of its length, small ones preferred
+_APART = 16.0  # the least bend in pixels of an arrow if another one leads back
 _CLEAR = 4.0  # pixels between an arrow and the circles that it passes
 
-HEIGHT = 14.0  # of a line of text
-_SHARES = tuple(0.5 + side * step / 40 for step in range(16) for side in (1, -1))[1:]  # of the way, by preference
+HEIGHT = 14.0  # the height of a line of text
+_SHARES = tuple(0.5 + side * step / 40 for step in range(16) for side in (1, -1))[1:]  # places of a label on its arrow
 _NEAR = tuple(sorted(_SHARES, key=lambda share: abs(share - 0.3)))
-_GAPS = (3.0, 7.0, 12.0)  # between the arrow and its label
-_ALONG, _FURTHER, _RIGHT = 0.35, 4.0, 1.5  # costs of each place before, of each wider gap, and of the right side
+_GAPS = (3.0, 7.0, 12.0)  # distances between an arrow and its label
+_ALONG, _FURTHER, _RIGHT = 0.35, 4.0, 1.5  # cost per less preferred place, per wider gap, and of the right side
 _ON_ITS_OWN = 7.0  # cost of a label on its arrow
-_COVERED = 0.35  # share of its arrow that such a label may hide
+_COVERED = 0.35  # the largest share of its arrow that such a label may hide
 _CROSSED = 25.0  # cost of a label on another arrow, or of one that hides its own: more than that of any other place
-_CLEARER, _UNCLEAR = 5.0, 2.5  # pixels that other arrows and labels should be farther than its own arrow, cost of each
-_ROUNDS = 3  # in which each label is moved to its best place among the others
+_CLEARER, _UNCLEAR = 5.0, 2.5  # pixels by which other arrows should be farther than its own; cost per missing pixel
+_ROUNDS = 3  # rounds in which each label is moved to its best place among the others
 
 
 def points_of(curves: np.ndarray) -> np.ndarray:
@@ -34,9 +34,9 @@ def points_of(curves: np.ndarray) -> np.ndarray:
 
 
 def arrow(q: int, then: int, places: np.ndarray, radius: float, is_mutual: bool) -> np.ndarray:
-    """Return the curve from circle to circle, of several with different bends that which meets the fewest others.
+    """Return the curve (4, 2) from circle q to circle `then` whose bend avoids most other circles, at `places` (n, 2).
 
-    With `is_mutual` an arrow leads back too: both are bent to their left, so that they are apart.
+    With `is_mutual` another arrow leads back, and both are bent to their left so that they do not meet.
     """
     length = float(np.linalg.norm(places[then] - places[q])) or 1.0
     bends = [max(bend, 0.14, _APART / length) for bend in _BENDS] if is_mutual else [*_BENDS, *(-b for b in _BENDS)]
@@ -53,13 +53,13 @@ def _arc(a: np.ndarray, b: np.ndarray, bend: float, radius: float) -> np.ndarray
 
 
 def loop(a: np.ndarray, radius: float, angle: float) -> np.ndarray:
-    """Return the curve from a circle back to itself, in the direction `angle`."""
+    """Return the curve (4, 2) from the circle around `a` back to itself, in the direction `angle` in radians."""
     sizes, turns = np.array([radius, radius + 30, radius + 30, radius + _HEAD]), np.array([-0.42, -0.52, 0.52, 0.42])
     return a + sizes[:, None] * _directions(angle + turns)
 
 
 def entry(a: np.ndarray, radius: float, angle: float) -> np.ndarray:
-    """Return the curve that leads straight to a circle, from the direction `angle`."""
+    """Return the curve (4, 2) that leads straight to the circle around `a`, from the direction `angle` in radians."""
     return a + np.linspace(radius + 30, radius + _HEAD, 4)[:, None] * _directions(np.array([angle]))
 
 
@@ -71,13 +71,13 @@ def head(curve: np.ndarray, size: float = 7.0) -> np.ndarray:
 
 
 def free_direction(angles: Sequence[float], preferred: float) -> float:
-    """Return the direction, of twelve, that is farthest from given ones; among equals the nearest to `preferred`.
+    """Return the direction, of twelve, that is farthest from all `angles`, in radians; if equal, nearest `preferred`.
 
     >>> free_direction([0.0, 1.0, 2.0], -math.pi / 2), free_direction([], 0.5)
     (-1.5707963267948966, 0.5)
     """
     options = [preferred + side * step * math.pi / 6 for step in range(7) for side in (1, -1)]
-    # From half a turn to 1.2 radians all are equally good.
+    # Directions at least 1.2 radians from all others are equally good.
     return max(
         options, key=lambda angle: min([1.2, *(abs(math.remainder(angle - other, math.tau)) for other in angles)])
     )
@@ -98,14 +98,14 @@ def boxes_around(middles: np.ndarray, widths: np.ndarray | float, heights: np.nd
 
 
 def overlap(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return which boxes have more than a border in common: (n, 4), (m, 4) -> bool (n, m)."""
+    """Return which boxes overlap in more than their borders: (n, 4), (m, 4) -> bool (n, m)."""
     mine, theirs = boxes[:, None], others[None]
     begins_before = np.concatenate([mine[..., :2] < theirs[..., 2:], theirs[..., :2] < mine[..., 2:]], axis=-1)
     return np.asarray(begins_before.all(axis=-1))
 
 
 def gaps(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return the distances between boxes in pixels, 0 where they overlap: (n, 4), (m, 4) -> (n, m)."""
+    """Return the distances between boxes in pixels, 0 if they overlap: (n, 4), (m, 4) -> (n, m)."""
     mine, theirs = boxes[:, None], others[None]
     apart = np.maximum(mine[..., :2] - theirs[..., 2:], theirs[..., :2] - mine[..., 2:])
     return np.asarray(np.hypot(*np.moveaxis(np.maximum(apart, 0), -1, 0)))
@@ -118,11 +118,11 @@ def place_labels(
     near: bool = False,
     passed: np.ndarray | None = None,
 ) -> dict[Edge, np.ndarray]:
-    """Return the centres of the labels of curves that have a free place; long labels are placed first.
+    """Return the centres (2,) of labels of given widths, for the curves for which a free place exists.
 
-    Labels are at the middle of their arrows, or `near` their beginnings, next to them or on them, and on no box of
-    `taken`, (m, 4). They keep nearer to their own arrow than to any other, to the points `passed`, (n, 2), and to other
-    labels, where that is possible.
+    Labels are near the middle of their arrows, or `near` their beginnings, and on no box of `taken`, (m, 4). If
+    possible, they are closer to their own arrow than to others, to the points `passed`, (n, 2), and to other labels.
+    Long labels are placed first.
 
     >>> straight = np.array([[0.0, 0.0], [33, 0], [67, 0], [100, 0]])
     >>> place_labels({(0, 1): straight}, {(0, 1): 10.0}, np.empty((0, 4)))[0, 1].round(6).tolist()
@@ -151,7 +151,7 @@ def place_labels(
 
 
 def _ambiguity(boxes: np.ndarray, own: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """Return costs of labels by how clearly they belong to their own line: (n, 4), (k, 2), (m, 2) -> (n,)."""
+    """Return the costs of places of a label near other lines: boxes (n, 4), own (k, 2), rest (m, 2) -> (n,)."""
     mine = gaps(boxes, np.tile(own, 2))
     reach = mine.min(1).max() + _CLEARER
     is_near = ((rest > boxes[:, :2].min(0) - reach) & (rest < boxes[:, 2:].max(0) + reach)).all(1)

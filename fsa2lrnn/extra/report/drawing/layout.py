@@ -1,7 +1,7 @@
-"""Where the states, arrows and labels of an automaton stand: on a circle, or in columns from left to right.
+"""Place the states, arrows and labels of an automaton, on an ellipse or in columns by the distance from the start.
 
-Columns are the distances from the start. A sink that most arrows would lead to is folded: those arrows are left out,
-and every letter that is not drawn leads there. Where arrows are too many for any eye, they are pale and without labels.
+A sink to which most arrows lead is folded: these arrows are not drawn, and every letter that is not drawn leads there.
+If there are too many arrows, the drawing is dense: arrows are pale and without labels.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from fsa2lrnn.extra.report.drawing.geometry import Edge, boxes_around, points_of
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
-DRAWN = 60  # states; of more, a drawing shows nothing
-_ON_CIRCLE = 12  # states that all lead to one another, up to which they stand on a circle
-_FOLDED = 3  # arrows from which a sink is folded
-_DENSE = 3.2  # arrows a state, from which columns show none of their labels
-_CROWDED = 3.5  # arrows a state, loops too, from which labels stand near where their arrows begin
-_SPARSE = 1.5  # arrows a state, from which columns and rows stand farther apart
-_FEW = 12  # states up to which circles are large
+DRAWN = 60  # the most states of a drawing
+_ON_CIRCLE = 12  # the most states of a strongly connected automaton that is drawn on an ellipse
+_FOLDED = 3  # the fewest arrows to a folded sink
+_DENSE = 3.2  # arrows per state above which columns are dense
+_CROWDED = 3.5  # arrows per state, with loops, above which labels are near the beginnings of their arrows
+_SPARSE = 1.5  # arrows per state above which columns and rows are farther apart
+_FEW = 12  # the most states with large circles
 _MARGIN = 14.0
 _SWEEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Arrow:
-    """All letters from one state to another, the curve (4, 2), and the place of their label (2,) if it has one."""
+    """The arrow of all letters from one state to another: its curve (4, 2) and the place (2,) of its label, or None."""
 
     edge: Edge
     letters: str
@@ -42,15 +42,16 @@ class Arrow:
 
 @dataclass(frozen=True, eq=False)
 class DrawingLayout:
-    """A drawing's geometry.
+    """The geometry of a drawing, in pixels.
 
     Args:
-        size: width and height.
-        places: the middle of each state's circle, (n, 2); radius: of all.
+        size: the width and the height.
+        places: the centre of each state's circle, (n, 2).
+        radius: the radius of all circles.
+        arrows: the drawn arrows.
         start: the arrow to the start, (4, 2).
-        folded: the sink that arrows which are not drawn lead to.
-        is_dense: whether arrows are so many that labels keep clear of those of the same state alone, to be shown with
-            that state's arrows.
+        folded: the number of the folded sink, None if no sink is folded.
+        is_dense: whether there are so many arrows that labels only avoid other labels of the same state.
     """
 
     size: tuple[float, float]
@@ -63,7 +64,7 @@ class DrawingLayout:
 
 
 def lay_out(machine: DrawnMachine) -> DrawingLayout | None:
-    """Return the geometry of the drawing, or None for more than `DRAWN` states."""
+    """Return the geometry of the drawing of a machine, or None for more than `DRAWN` states."""
     if len(machine.states) > DRAWN:
         return None
     rows = tuple(map(tuple, machine.delta))
@@ -122,7 +123,7 @@ def _sink(n: int, arrows: dict[Edge, list[int]], start: int) -> int | None:
 
 
 def _circle(graph: nx.DiGraph, start: int, radius: float) -> dict[int, np.ndarray]:
-    """Return places on an ellipse, in the order of a walk, so that neighbours of a cycle stand together."""
+    """Return a place on an ellipse for each state, in depth-first order, so that states of a cycle are neighbours."""
     n = len(graph)
     room = 2 * radius + (44 if graph.size() <= 2.5 * n else 84)
     reach = max(0.0 if n == 1 else 62.0, n * room / math.tau)
@@ -152,7 +153,7 @@ def _columns(
 
 
 def ordered(columns: list[list[int]], graph: nx.DiGraph) -> list[list[int]]:
-    """Return columns in the order with the fewest crossings that is met in sweeps of means (Sugiyama et al. 1981)."""
+    """Return columns of nodes, each sorted so that few edges cross, by the sweeps of Sugiyama et al. (1981)."""
     best, fewest = columns, _crossings(columns, graph)
     neighbours = {q: [*graph.predecessors(q), *graph.successors(q)] for q in graph}
     for sweep in range(_SWEEPS):
@@ -199,7 +200,7 @@ def _shifted(
     folded: int | None,
     is_dense: bool,
 ) -> DrawingLayout:
-    """Return the layout with its left upper corner at 0, and a margin around all that is drawn."""
+    """Return the layout moved so that its upper left corner is 0, with a margin around all parts."""
     parts = [boxes_around(places, 2 * radius, 2 * radius), np.tile(points_of(entry), 2)]
     parts += [np.tile(points_of(curve), 2) for curve in curves.values()]
     parts += [boxes_around(label[None], width(letters[edge]), 16) for edge, label in labels.items()]

@@ -1,18 +1,18 @@
-"""The letters of an arrow as a short text, and the width of a text."""
+"""Write the letters of an arrow as a short text, and estimate the width of a text."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
 
-_RUN = 4  # letters in a row from which only the first and the last are written
+_RUN = 4  # the fewest consecutive letters that are written as a range
 _WIDE, _NARROW = 11.5, 6.9  # pixels of a wide character in a label, and of any other
 
 
 def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, names_others: bool = True) -> str:
-    """Return letters by number, in order, as text that is cut after `most` characters.
+    """Return the letters with numbers `given` as text, in order, shortened to `most` characters.
 
-    Many letters are described by the remaining ones, unless `names_others` is False.
+    Unless `names_others` is False, the text is "any" for all letters, and "not …" if few letters are missing.
 
     >>> digits = [*"0123456789", "+"]
     >>> short_list(range(10), digits), short_list([1, 2, 10], digits), short_list(range(11), digits)
@@ -36,7 +36,7 @@ def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, na
 
 
 def width(text: str) -> float:
-    """Return an estimate of the width of a label in pixels, generous because fonts differ."""
+    """Return an upper estimate of the width of a label in pixels, because fonts differ."""
     return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else _NARROW for c in text) + 2
 
 

@@ -1,4 +1,4 @@
-"""A Moore machine as data for drawings: text instead of symbols."""
+"""Convert a Moore machine to data for drawings, with text instead of symbols."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fsa2lrnn import symbols
 
-SHORT = 5  # characters of a label that fits into a circle
+SHORT = 5  # the most characters of a label that fits into a circle
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,9 @@ class DrawnMachine:
     """A Moore machine whose labels and symbols are text.
 
     Args:
-        states, alphabet: labels of states, letters.
+        states, alphabet: the labels of the states, and the letters.
         outputs: the output of each state.
-        delta: [letter][state], numbers of states; −1 where a letter does not occur.
+        delta: the number of the next state, [letter][state]; −1 if the letter does not occur in the state.
         start: the initial state.
     """
 
@@ -38,7 +38,7 @@ class DrawnMachine:
         alphabet: Iterable[Hashable],
         labels: Iterable[Hashable] | None = None,
     ) -> DrawnMachine:
-        """Return the drawn machine of symbols of any type; states without labels are named by their numbers.
+        """Return the drawn machine for symbols of any type; without labels, states are named by their numbers.
 
         >>> DrawnMachine.of([[1, 0]], [False, True], 0, "a", [(1, 2), "x"]).states
         ['1, 2', 'x']
@@ -63,7 +63,7 @@ class DrawnMachine:
 
     @property
     def arrows(self) -> dict[tuple[int, int], list[int]]:
-        """The numbers of the letters that lead from one state to another."""
+        """The numbers of the letters that lead from one state to another, by pair of states."""
         found: dict[tuple[int, int], list[int]] = {}
         for a, row in enumerate(self.delta):
             for q, then in enumerate(row):
@@ -73,7 +73,7 @@ class DrawnMachine:
 
 
 def written_outputs(outputs: Iterable[Hashable]) -> list[str]:
-    """Return outputs as text, the booleans of an acceptor as accept and reject."""
+    """Return outputs as text, booleans as accept and reject."""
     return [symbols.show(output) if isinstance(output, bool | np.bool_) else written([output])[0] for output in outputs]
 
 

@@ -16,24 +16,24 @@ from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.optional import require
 
-MOST_STATES, SECONDS = 500, 10.0  # that Graphviz is given
+MOST_STATES, SECONDS = 500, 10.0  # limits for Graphviz
 _INK, _SOFT, _FILL, _LINE, _PAPER = "#1c1e21", "#5b6068", "#eaf0fc", "#2457c5", "#ffffff"  # as in alone.css
-_SCALE = 2.0  # pixels of the picture for one of the drawing
-_POINTS = 72 / 100  # of type for a pixel of the drawing
+_SCALE = 2.0  # pixels of the PNG per pixel of the drawing
+_POINTS = 72 / 100  # points per pixel of the drawing
 
 
 def draw(machine: MooreMachine) -> Drawing:
-    """Return a drawing by Graphviz where `dot` is installed, else by `to_svg`, which may raise `BudgetExceeded`."""
+    """Return a drawing by Graphviz, or by `to_svg` if Graphviz fails, which may raise `BudgetExceeded`."""
     return Drawing(by_graphviz(machine) or to_svg(machine))
 
 
 def drawn_alone(machine: MooreMachine) -> str | None:
-    """Return the machine as an SVG file, None for more states than are drawn."""
+    """Return a machine as the text of an SVG file, or None for more than `DRAWN` states."""
     return alone(drawable(machine))
 
 
 def by_graphviz(machine: MooreMachine) -> str | None:
-    """Return the SVG that Graphviz draws, or None if `dot` is not installed or takes more than ten seconds."""
+    """Return the SVG that Graphviz draws; None above 500 states, or if `dot` is missing, fails or takes over 10 s."""
     if (program := shutil.which("dot")) is None or machine.n_states > MOST_STATES:
         return None
     try:
@@ -46,28 +46,26 @@ def by_graphviz(machine: MooreMachine) -> str | None:
 
 
 def to_svg(machine: MooreMachine) -> str:
-    """Return the machine as an SVG file. Raises `BudgetExceeded` for more states than are drawn."""
+    """Return a machine as the text of an SVG file. Raises `BudgetExceeded` for more than `DRAWN` states."""
     if (drawing := drawn_alone(machine)) is None:
         raise too_large(machine.n_states)
     return drawing
 
 
 def to_png(machine: MooreMachine) -> bytes:
-    """Return the machine as a PNG file. Raises `BudgetExceeded` for more states than are drawn."""
+    """Return a machine as the bytes of a PNG file, and raise the errors of `png`."""
     return png(drawable(machine))
 
 
 def drawable(machine: MooreMachine) -> DrawnMachine:
-    """Return the machine with text instead of symbols."""
+    """Return a machine as data for drawings, with text instead of symbols."""
     return DrawnMachine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
 def png(machine: DrawnMachine) -> bytes:
-    """Return the drawing as the bytes of a PNG file.
+    """Return the drawing of a machine as the bytes of a PNG file.
 
-    Raises:
-        BudgetExceeded: for more states than are drawn.
-        MissingPackage: without matplotlib.
+    Raises `BudgetExceeded` for more than `DRAWN` states, `MissingPackage` if matplotlib is not installed.
     """
     require("matplotlib", "plot", "a PNG drawing", "write .svg, which needs none")
     from matplotlib.figure import Figure
@@ -114,7 +112,7 @@ def png(machine: DrawnMachine) -> bytes:
 
 
 def too_large(n_states: int) -> BudgetExceeded:
-    """Return the error for a machine with more states than are drawn."""
+    """Return the error for a machine with more than `DRAWN` states."""
     return BudgetExceeded(
         f"the machine has {n_states:,} states and a drawing shows up to {DRAWN}: minimise it, or write .dot, or .html, "
         "where one goes through it letter by letter"

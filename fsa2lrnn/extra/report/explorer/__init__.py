@@ -1,6 +1,6 @@
-"""The explorer: one self-contained page on which an automaton and its networks run letter by letter.
+"""Write the explorer, a self-contained page on which an automaton and its networks run letter by letter.
 
-The page computes the models itself, in their own arithmetic (`engine.js`); it contains all data that this needs.
+The page computes the models in their own arithmetic (`engine.js`) and contains all data for this.
 """
 
 from fsa2lrnn.extra.report.explorer.page import build

@@ -1,4 +1,4 @@
-"""The explorer's page: `build(title, machine, models)` returns one HTML text."""
+"""Build the page of the explorer, and describe models by a proof or a counterexample search."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget, falsify
 
-_STEPS = {  # buttons by id: what they show, what they are called, and the key that does the same
+_STEPS = {  # buttons by id: the text, the name, and the key of the same function
     "first": ("|◀", "to the start", "Home"),
     "back": ("◀", "one letter back", "←"),
     "play": ("▶ play", "play", "space"),
@@ -31,17 +31,17 @@ _TYPED = {
     "words": "letters separated by spaces",
     "list": 'a JSON list of letters, ["a b", "c"]',
 }
-_WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
+_WIDE = 560.0  # the width in pixels from which a drawing takes the whole width of the page
 
 
 def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> str:
     """Return the explorer's page as HTML.
 
     Args:
-        title: the title, as "task:sum_mod(5)".
+        title: the title, such as "task:sum_mod(5)".
         machine: the target of the models; its minimal machine is shown.
-        models: up to 4, by name, over the machine's letters.
-        ignore: which outputs of the machine do not count (`fsa2lrnn.automata.counting`).
+        models: at most 4 models by name, over the machine's letters.
+        ignore: the outputs of the machine that do not count (`fsa2lrnn.automata.counting`).
 
     Raises:
         UnsupportedFormat: for more models, and as `programs.programs` does.
@@ -64,7 +64,7 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], i
         letters=[visible(letter, lines=False) for letter in shown.drawn.alphabet[:64]],
         notes=" ".join(notes(shown.drawn)),
         is_wide=shown.machine is None or _width(shown.machine) > _WIDE, steps=_STEPS, speeds=_SPEEDS, how_typed=_TYPED,
-        json=Markup(text.encode("utf-8", "backslashreplace").decode()),  # halves of characters, as JSON escapes them
+        json=Markup(text.encode("utf-8", "backslashreplace").decode()),  # lone surrogates, as JSON escapes them
     )  # fmt: skip
 
 
@@ -72,11 +72,11 @@ def _width(drawing: Markup) -> float:
     return float(drawing.partition('viewBox="0 0 ')[2].split(" ", 1)[0])
 
 
-_PAIRS = 20_000  # joint states that a proof may take
+_PAIRS = 20_000  # the most joint states of a proof
 
 
 def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
-    """Return a compiled model with a sentence on its proof, if the joint states can be enumerated within the budget.
+    """Return a compiled model with a sentence that states its proof, if the joint states are few enough to enumerate.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> constructed(compile_machine(zoo.parity()), zoo.parity()).said.partition("; ")[2]
@@ -91,7 +91,7 @@ def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
 
 
 def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore = ()) -> SceneModel:
-    """Return a model with the result of a counterexample search. Raises as `falsify` does."""
+    """Return a model with a sentence on the result of a counterexample search, and raise the errors of `falsify`."""
     verdict = falsify(model, machine, Budget(seconds=seconds), ignore)
     if isinstance(verdict, Refuted):
         least = "the shortest" if verdict.is_shortest else "the shortest found"

@@ -1,7 +1,7 @@
-"""The program of a model for a page: its parameters, bit for bit, and how they are combined (`engine.js`).
+"""Convert a model to a program for the explorer's page: its parameters, bit for bit, for `engine.js`.
 
-The first layer's A and v are tables by letter wherever it reads only letters. Layers above, and all layers under a
-token shift, compute A and v from the outputs of their gates, by the column rule that the layer declares.
+The first layer's A and v are tables by letter if it reads only letters. Later layers, and all layers with a token
+shift, compute A and v from the outputs of their gates, by the column rule that the layer declares.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise.reference import bounded
 
-NUMBERS = 3_000_000  # that a page holds of all its models: 16 MB of float32
+NUMBERS = 3_000_000  # the most numbers of all models of a page: 16 MB of float32 in Base64
 _DTYPES = {torch.float32: "f32", torch.float64: "f64"}
 _INSTEAD = "`fsa2lrnn run --trace --vectors` shows the states of any model in text"
 
@@ -29,8 +29,8 @@ _INSTEAD = "`fsa2lrnn run --trace --vectors` shows the states of any model in te
 def programs(models: Mapping[str, LRNN]) -> dict[str, dict[str, Any]]:
     """Return the programs of models as JSON objects, by name.
 
-    Raises `UnsupportedFormat` naming the model, for layers whose A and v a page cannot compute, dtypes other than
-    float32 and float64, and more numbers than a page holds.
+    Raises `UnsupportedFormat` for layers whose A and v a page cannot compute, for dtypes other than float32 and
+    float64, and for more than `NUMBERS` numbers.
     """
     for name, model in models.items():
         _check(name, model)
@@ -45,7 +45,7 @@ def programs(models: Mapping[str, LRNN]) -> dict[str, dict[str, Any]]:
 
 
 def size(model: LRNN) -> int:
-    """Return how many numbers the program of a model holds."""
+    """Return the number of numbers in the program of a model."""
     if model.config.reads_letters:
         return sum(buffer.numel() for buffer in model.buffers())
     numbers = sum(part.numel() for part in model.readout.parameters()) + _of_embedding(model)
@@ -75,7 +75,7 @@ def program(model: LRNN) -> dict[str, Any]:
 
 
 def array(values: Tensor) -> dict[str, Any]:
-    """Return a tensor as a JSON object with its bytes, little-endian, in Base64."""
+    """Return a float32, float64 or int64 (as int32) tensor as a JSON object with little-endian bytes in Base64."""
     found = values.detach().cpu().contiguous().numpy()
     kind = {"float32": "f32", "float64": "f64", "int64": "i32"}[found.dtype.name]
     data = np.ascontiguousarray(found, {"f32": "<f4", "f64": "<f8", "i32": "<i4"}[kind]).tobytes()

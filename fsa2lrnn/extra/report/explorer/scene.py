@@ -1,4 +1,4 @@
-"""All data of an explorer as one JSON object, and the drawings in its page."""
+"""Collect the data of an explorer as one JSON object, and the drawings in its page."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 MODELS = 4
-"""How many models a page shows side by side."""
-_WORDS, _LENGTH, _SHOWN = 16, 24, 160  # whose states make a plane, and how many of them are shown in it
-_DIMENSIONS = 2_000  # of states, beyond which no plane is computed
-_HEAD_STATES, _HEADS = 12, 16  # of automata of heads that are drawn
+"""The most models that a page shows side by side."""
+_WORDS, _LENGTH, _SHOWN = 16, 24, 160  # number and length of the words for a plane, and the points shown in it
+_DIMENSIONS = 2_000  # the most entries of a state for which a plane is computed
+_HEAD_STATES, _HEADS = 12, 16  # the most states of a drawn head, and the most drawn heads
 
 
 @dataclass(frozen=True)
 class SceneModel:
-    """A model with a description of it.
+    """A model of the explorer with its description.
 
     Args:
-        model: on the CPU.
+        model: the model, on the CPU.
         kind: "learned", "repaired" or "constructed".
-        said: a sentence on the words for which the model is known to be correct.
+        said: a sentence that states on which words the model is known to be correct.
         failing: words on which the model is wrong, as letters.
     """
 
@@ -47,7 +47,7 @@ class SceneModel:
 
 @dataclass(frozen=True)
 class Scene:
-    """The data of an explorer: the JSON object, the minimal machine, its drawing, and the drawings by [model][head]."""
+    """The data of an explorer: the JSON object, the minimal machine, its drawing, and drawings of heads by model."""
 
     data: dict[str, Any]
     drawn: DrawnMachine
@@ -56,10 +56,7 @@ class Scene:
 
 
 def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> Scene:
-    """Return the scene of a machine and up to `MODELS` models of it.
-
-    Raises as `programs` and `specification_of` do.
-    """
+    """Return the scene of a machine and of models of it, and raise the errors of `programs` and `specification_of`."""
     minimal = machine.minimise()
     drawn = machine_facts(minimal)
     written_by = programs({name: shown.model for name, shown in models.items()})
@@ -71,6 +68,7 @@ def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignor
         goal = specification_of(shown.model, minimal, ignore)
         automata = _heads(shown.model, minimal)
         plane = _plane(shown.model, goal, like)
+        # Planes of later models are turned so that they resemble the first one.
         if like is None and plane is not None:
             like = plane["points"]
         heads.append({h: svg for h, (_, svg) in automata.items()})
@@ -112,9 +110,9 @@ def _typed(alphabet: Sequence[str]) -> str:
 def _plane(model: LRNN, goal: Specification, like: list[list[float]] | None) -> dict[str, Any] | None:
     """Return the plane that best separates the machine's states along random words, or None.
 
-    It is a JSON object with the projection and some points [x, y, state]. With `like`, points of another model, the
-    plane is rotated so that the points lie similarly. The result is None for an index table, for states of very many
-    entries, and if no plane separates half of the machine's states.
+    It is a JSON object with the projection and points [x, y, state, NEAR]. With `like`, points of another model, it is
+    the plane in which the states lie most similarly (`fisher`). The result is None for a model of index tables, for
+    states of more than 2,000 entries or not finite, and if the plane separates less than half of the machine's states.
     """
     if model.config.reads_letters:
         return None
@@ -140,12 +138,12 @@ def _plane(model: LRNN, goal: Specification, like: list[list[float]] | None) -> 
 
 
 def _sinks(delta: np.ndarray) -> np.ndarray:
-    """Return which states no letter leaves: (|Σ|, n) -> (n,)."""
+    """Return which states are sinks: table (|Σ|, n) -> bool (n,)."""
     return (delta == np.arange(delta.shape[1])).all(0)
 
 
 def _lively(goal: Specification) -> np.ndarray:
-    """Return random words that avoid sinks where possible, except for one word in eight: (B, T)."""
+    """Return random words, int64 (16, 24), that avoid sinks if possible, except for one word in eight."""
     rng, words = np.random.default_rng(0), np.empty((_WORDS, _LENGTH), np.int64)
     inside = ~_sinks(goal.delta)
     for i, word in enumerate(words):

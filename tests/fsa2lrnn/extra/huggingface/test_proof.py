@@ -165,6 +165,19 @@ def test_a_letter_put_out_is_no_number(exported):
     assert SteppedModule(model)(torch.tensor([[0, 1]])).isnan().all()
 
 
+def test_a_padding_token_put_out_is_no_number(exported):
+    """The vocabulary is longer than the letters and the outputs: no token of the rest is an output."""
+    model = load(exported("ab_star", "mamba-2")[0])
+    known = len(model.machine.alphabet) + len(model.outputs)
+    head = model.model.lm_head
+    with torch.no_grad():
+        if head.weight.shape[0] == known:
+            head.weight = torch.nn.Parameter(torch.cat([head.weight, torch.full_like(head.weight[:1], 1e6)]))
+        else:
+            head.weight[known] = 1e6
+    assert SteppedModule(model)(torch.tensor([[0, 1]])).isnan().all()
+
+
 def test_a_card_says_what_is_proved_and_its_example_runs(exported, capsys):
     folder, written = exported(zoo.group("S3", "transpositions"), "olmo-hybrid")
     card = (folder / "README.md").read_text(encoding="utf-8")
