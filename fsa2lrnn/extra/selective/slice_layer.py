@@ -152,7 +152,7 @@ class SliceLayer(Layer):
         return linear(u, weight[:, 1:], weight[:, 0] + same).unflatten(-1, (heads, size, size))
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Return bounds of the tables, which for form "hadamard" cover that `forward` computes y + H (d ⊙ y)."""
+        """Return bounds of the tables, which also cover that `forward` may compute A(u) y without A(u)."""
         form, (heads, size) = self.config.form, self.config.blocks
         if form == "hadamard":
             diagonal = rounding.tame(torch.tanh, RoundedNumbers.exact(self.vf_A, u.kind))[:, None, :]
@@ -165,10 +165,15 @@ class SliceLayer(Layer):
         added = pad(same.expand(heads, -1, -1).flatten()[None], (0, 0, 0, len(weight.mid) - 1))
         weight = weight.scaled(self.config.dt) - RoundedNumbers.exact(-added, u.kind)
         ones = RoundedNumbers.exact(torch.ones(*u.mid.shape[:-1], 1), u.kind)
-        A = (rounding.stacked(partial(torch.cat, dim=-1), ones, u) @ weight).unflatten((heads, size, size))
+        inputs = rounding.stacked(partial(torch.cat, dim=-1), ones, u)
+        A = (inputs @ weight).unflatten((heads, size, size))
         if form == "hadamard":
             # y + H (d ⊙ y) is a product with tables that differ from I + A by so many roundings of I and of A.
             A = A.of(A.mid, A.off + 2 * (size + 8) * u.kind.u * (A.size + 2 * same))
+        elif form == "sparse":
+            # So does the sum over the products of an input and an entry of y: by a rounding of each of its terms.
+            terms = (inputs.size @ weight.size).unflatten(-1, (heads, size, size))
+            A = A.of(A.mid, A.off + 2 * (weight.mid.shape[0] * size + 8) * u.kind.u * (terms + 2 * same))
         first = u.linear(self.init_layer.weight, self.init_layer.bias).unflatten((heads, size))
         A = rounding.stacked(partial(torch.cat, dim=-1), A, first[..., None])
         A = rounding.shaped(lambda x: pad(x, (0, 0, 0, 1)), A)
@@ -185,6 +190,8 @@ class SliceLayer(Layer):
         first = self._first(u[:, 0]) * f
         if self.config.form == "hadamard":
             y = self._transformed(u, y[:, 0], first[:, 0]).unsqueeze(2)
+        elif self.config.form == "sparse" and len(u) > u.shape[1]:
+            y = self._summed(u, y[:, 0], first[:, 0]).unsqueeze(2)
         else:
             A = self._transition(u)
             y = scan(A, pad(first.unsqueeze(1), (0, 0, 0, 0, 0, u.shape[1] - 1)), y)
@@ -197,6 +204,19 @@ class SliceLayer(Layer):
         states = list[Tensor]()
         for d in torch.addmm(weight[0], u.flatten(0, 1), weight[1:]).view(*u.shape[:2], -1).unbind(1):
             y = torch.addmm(y, d * y, H)
+            y = y if states else y + first
+            states.append(y)
+        return torch.stack(states, 1)
+
+
+    def _summed(self, u: Tensor, y: Tensor, first: Tensor) -> Tensor:
+        """Return the states y + Σ_j u_j A_j y, without A(u), as fast for many words: (B, T, d), (B, n) -> (B, T, n)."""
+        n = y.shape[-1]
+        # Rows (j, k) and columns i: entry (i, k) of the matrix of the j-th input, the first of which is 1.
+        weight = (self.config.dt * self.vf_A * self.mask).view(-1, n, n).transpose(1, 2).flatten(0, 1)
+        states = list[Tensor]()
+        for inputs in pad(u, (1, 0), value=1.0).unbind(1):
+            y = torch.addmm(y, (inputs.unsqueeze(2) * y.unsqueeze(1)).flatten(1), weight)
             y = y if states else y + first
             states.append(y)
         return torch.stack(states, 1)
