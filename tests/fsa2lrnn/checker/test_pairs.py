@@ -11,16 +11,13 @@ import torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from fsa2lrnn import compile_machine, save, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import MooreMachine, Proved, compile_machine, compile_recurrence, save, zoo
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.pairs import steps_exactly
 from fsa2lrnn.checker.program import main, proved
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification import prove_equivalent, stepping
 
 MACHINES = {"parity": zoo.parity(), "flip_flop": zoo.flip_flop(), "sum_mod(7)": zoo.sum_mod(7), "S3": zoo.group("S3")}

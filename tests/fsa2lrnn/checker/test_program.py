@@ -15,17 +15,13 @@ import pytest
 import torch
 
 import fsa2lrnn.checker
-from fsa2lrnn import compile_machine, save, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import LRNN, MooreMachine, certify, check, compile_machine, save, zoo
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.files import read_automaton, read_certificate
 from fsa2lrnn.checker.program import difference, main, proved
 from fsa2lrnn.checker.tables import read_tables
-from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import as_tables, switched
-from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.check import check
 from tests.fsa2lrnn.checker.test_hostile import HOSTILE
 
 FOLDER = Path(fsa2lrnn.checker.__file__).parent

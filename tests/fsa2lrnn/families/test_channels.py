@@ -9,11 +9,9 @@ from flint import fmpz_mat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.families import represent
+from fsa2lrnn import Witness, represent, zoo
 from fsa2lrnn.families.channels import ScalarChannel, basis_zero_at
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 DIAGONAL = [family for family, form in FORCED.items() if form.eigenvalues]

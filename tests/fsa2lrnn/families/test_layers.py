@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
 from fsa2lrnn.families import (
     HouseholderWitness,
     Impossibility,
@@ -25,7 +25,6 @@ from fsa2lrnn.families.liquid import dense_liquid
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, permutation_machines
-from fsa2lrnn.verification import Proved, prove_equivalent
 from tests.fsa2lrnn.families.conftest import changed, rejected
 
 

@@ -10,20 +10,16 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fsa2lrnn import LRNN, extract
-from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn import LRNN, MooreMachine, Proved, Refuted, compile_recurrence, extract, prove_equivalent, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lower import DTYPES, compile_machine, harden, lower
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.lower.recurrence import _check_exact
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.testing.strategies import machines, words
-from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
 @given(machines(), st.sampled_from(DTYPES), st.sampled_from(["sequential", "pscan"]), st.data())

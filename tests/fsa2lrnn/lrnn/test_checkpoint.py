@@ -12,10 +12,8 @@ from safetensors.torch import load_file, save_file
 from safetensors.torch import save as tensor_bytes
 from torch import nn
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, load, save, zoo
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN, load, save
 from fsa2lrnn.lrnn.checkpoint import FORM
 from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.lrnn.tensor_file import (

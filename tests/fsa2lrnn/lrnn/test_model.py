@@ -11,9 +11,8 @@ from torch import nn
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, NotExact
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, repeats
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Network, repeats
 from fsa2lrnn.lrnn.config import CONNECTIONS
-from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import METHODS
 
 

@@ -7,11 +7,9 @@ import torch
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import equivalent
+from fsa2lrnn import compile_recurrence, equivalent, extract
 from fsa2lrnn.automata import MooreMachine, trim, zoo
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.normalise import normalise

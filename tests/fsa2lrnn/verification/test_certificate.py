@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import LRNN, certify, check, compile_machine, load, prove_equivalent, save, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import LRNN, MooreMachine, certify, check, compile_machine, load, prove_equivalent, save, zoo
 from fsa2lrnn.cli.evidence import verdict_text
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import UnsupportedFormat

@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from fsa2lrnn import MooreMachine, checker, compile_machine, registry, zoo
+from fsa2lrnn import LRNN, MooreMachine, checker, compile_machine, registry, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
 from fsa2lrnn.errors import Fsa2LrnnError, InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.rounding import FloatFormat
 from fsa2lrnn.scope import EVERY, LETTERS

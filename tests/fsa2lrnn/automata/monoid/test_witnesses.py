@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import (
     Action,
     Fact,

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from fsa2lrnn import compile_machine, save, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import MooreMachine, compile_machine, save, zoo
 from fsa2lrnn.cli.options import Scan
 
 

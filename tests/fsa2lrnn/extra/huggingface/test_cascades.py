@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.decomposition.search import decompose
+from fsa2lrnn import MooreMachine, decompose, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import cascades, delta_product
 from fsa2lrnn.extra.huggingface.cascades import cascaded

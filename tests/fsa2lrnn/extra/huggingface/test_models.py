@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import zoo
+from fsa2lrnn import Proved, zoo
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface import layer_file, mamba
 from fsa2lrnn.extra.huggingface.construct import construct
@@ -16,7 +16,6 @@ from fsa2lrnn.extra.huggingface.plan import orbit
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import refuse
 from fsa2lrnn.optional import is_installed
-from fsa2lrnn.verification import Proved
 
 from .conftest import MACHINES
 

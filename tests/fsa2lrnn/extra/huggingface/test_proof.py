@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import fsa2lrnn
-from fsa2lrnn import MooreMachine, symbols, zoo
+from fsa2lrnn import Budget, MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load, run
@@ -15,8 +15,6 @@ from fsa2lrnn.extra.huggingface.module import SteppedModule
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.scope import LETTERS
-from fsa2lrnn.verdicts import Proved, Refuted, Undecided
-from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.versions import environment
 
 pytest.importorskip("transformers")

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.automata.language import equivalent
+from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning import noisy_merging

@@ -9,8 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import compile_machine
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, compile_machine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.repairing import repair
 from fsa2lrnn.extra.repairing.observed import BlockObservations, RepairStates, is_right, observe

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from experiments import selective_fixtures
-from fsa2lrnn import certify, check, falsify, prove_equivalent, repair
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn import Budget, MooreMachine, Proved, Refuted, certify, check, falsify, prove_equivalent, repair, train
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.extra.selective import rounding
@@ -19,9 +18,6 @@ from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, layer_named, name_of
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.switched import switched, table_error
 from fsa2lrnn.training.settings import preset
-from fsa2lrnn.training.train import train
-from fsa2lrnn.verdicts import Proved, Refuted
-from fsa2lrnn.verification.falsify import Budget
 
 STATE = {"reads": "state", "conv": 0}
 GATED = [

@@ -10,23 +10,18 @@ import pytest
 import torch
 from hypothesis import event, given, settings
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, Readout, SwitchedAffine, certify, check, prove_equivalent, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.gate import look_up
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Tube
-from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.certify.directions import gradients
 from fsa2lrnn.verification.certify.frames import Frames
 from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.tails import rounded
 from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
-from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import specification_of
 
