@@ -9,7 +9,8 @@ from flint import fmpz_mat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsa2lrnn import Witness, represent, zoo
+from fsa2lrnn import represent, zoo
+from fsa2lrnn.families import Witness
 from fsa2lrnn.families.channels import ScalarChannel, basis_zero_at
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.testing.strategies import machines, permutation_machines

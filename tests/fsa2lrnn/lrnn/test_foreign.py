@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fsa2lrnn import LRNN, Budget, Network, extract, extract_learned, falsify, prove_equivalent, save, wrap, zoo
+from fsa2lrnn import LRNN, Budget, extract, extract_learned, falsify, prove_equivalent, save, wrap, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
+from fsa2lrnn.lrnn import Network
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)

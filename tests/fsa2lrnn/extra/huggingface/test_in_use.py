@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fsa2lrnn import FAMILIES, Family, MooreMachine, classify, represent, zoo
+from fsa2lrnn import FAMILIES, MooreMachine, classify, represent, zoo
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import in_use
 from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, carried, contradictions, decide
 from fsa2lrnn.extra.huggingface.named import NAMED, NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
+from fsa2lrnn.families import Family
 from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.testing.strategies import machines
 

@@ -4,7 +4,8 @@ from itertools import product
 
 import numpy as np
 
-from fsa2lrnn import MooreMachine, minimise, represent, zoo
+from fsa2lrnn import MooreMachine, represent, zoo
+from fsa2lrnn.automata import minimise
 from fsa2lrnn.extra.learning.channel_covers import IndistinguishableWords, alike_to_channels
 
 MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
