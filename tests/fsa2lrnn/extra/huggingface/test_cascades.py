@@ -70,13 +70,6 @@ def test_transpositions_above_counters_follow_groups(source, n_layers):
     check(machine, plan, 2)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_drawn_machines(seed):
-    machine = zoo.random_dfa(4, 2, seed, minimal=True)
-    if (plan := cascaded(machine, has_reflections=True)) is not None:
-        check(machine, plan, seed)
-
-
 def test_cascades_that_do_not_exist():
     assert cascaded(zoo.length_mod(29), has_reflections=True) is None
     plan = cascaded(MooreMachine([[0], [0]], ["x"]), has_reflections=False)

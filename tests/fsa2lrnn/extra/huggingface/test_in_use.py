@@ -50,15 +50,6 @@ def test_an_impossibility_is_the_familys_own_and_unknown_names_are_refused():
         say(zoo.parity(), "s6")
 
 
-@pytest.mark.extra("block_size")
-@pytest.mark.parametrize(("states", "answer"), [(8, YES), (9, YES), (10, NO)])
-def test_blocks_hold_one_function_less_than_a_dense_machine_has_states(states, answer):
-    """One-hot, with real entries, or not at all."""
-    said = say(zoo.cerny(states), "block")
-    assert said.answer == answer
-    said.verdict.check()
-
-
 def test_a_narrower_layer_and_a_token_shift_are_reckoned_with():
     assert represent(LAST_IS_1, "lti-diagonalisable").check()
     assert say(LAST_IS_1, "vanilla").answer == YES
