@@ -110,13 +110,6 @@ def check_affine(witness):
         assert [[int(hermite[i, j]) for j in range(d)] for i in range(d)] == np.eye(d, dtype=int).tolist()
 
 
-@given(machines(6, 1))
-def test_a_machine_of_one_letter_has_integer_coordinates(machine):
-    witness = represent(machine, "lti")
-    assert isinstance(witness, Witness)
-    check_affine(witness)
-
-
 @given(machines(4, 3))
 def test_every_witness_has_integer_coordinates(machine):
     witness = represent(machine, "lti", short_words=False)

@@ -87,12 +87,6 @@ def test_points_of_a_group_and_permutations_with_resets_run_exactly():
         assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 
-def test_other_letters_are_unknown_by_name():
-    verdict = represent(zoo.elevator(3), "householder")
-    assert isinstance(verdict, Unknown)
-    assert verdict.explain().startswith("letter 'u' is neither a permutation nor a reset")
-
-
 WRONG = r"the factors of letter|a beta outside \[0, 2\]"
 
 
@@ -173,6 +167,7 @@ def test_liquid_s4_of_s3_and_the_hypothesis_that_t6_needs():
         (zoo.sum_mod(3), "liquid-s4-diagonal", "rotations"),
         (zoo.flip_flop(), "liquid-s4-diagonal", "letters of one multiplier and unlike shifts"),
         (zoo.cerny(4), "liquid-s4", "no rational eigenbasis|do not commute"),
+        (zoo.elevator(3), "householder", "letter 'u' is neither a permutation nor a reset"),
     ],
 )
 def test_what_is_not_settled_is_unknown_and_says_why(machine, family, reason):

@@ -100,23 +100,6 @@ def test_the_states_of_a_stack_are_those_of_the_recurrence_bit_for_bit(stack, dt
         assert torch.equal(found, torch.tensor(x[0]).to(dtype))
 
 
-@pytest.mark.parametrize("p", [1.0, 1.2, 7.0])
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_the_clip_leaves_the_tables_of_a_stack_alone(stack, dtype, p):
-    recurrence, machine = stack
-    tokens = torch.randint(len(machine.alphabet), (2, 60), generator=torch.Generator().manual_seed(0))
-    tables = []
-    for rule in ("clip", "none"):
-        model = lower(recurrence, dtype, rule, p)
-        for layer in model.layers:
-            layer.register_forward_pre_hook(lambda layer, inputs: tables.append(layer.tables(inputs[0])[0]))
-        model(tokens)
-    half = len(tables) // 2
-    assert half == len(recurrence.layers)
-    for clipped, written in zip(tables[:half], tables[half:], strict=True):
-        assert torch.equal(clipped, written)
-
-
 @pytest.mark.parametrize(
     ("recurrence", "message"),
     [

@@ -180,23 +180,6 @@ def test_answers_by_the_identities_and_refutations_by_their_witnesses(brute, mac
             check_witness(facts.machine, getattr(facts, name).witness)
 
 
-@pytest.mark.parametrize(
-    ("regex", "alphabet", "expected"),
-    [
-        (".*aa.*", "abc", "locally_testable threshold_testable dot_depth_one"),
-        ("[^a]*a[^a]*", "abc", "threshold_testable dot_depth_one"),  # exactly one a
-        ("[^a]*a[^a]*a[^a]*a[^a]*", "abc", "threshold_testable dot_depth_one"),
-        (".*aa.*b.*", "abc", "dot_depth_one"),  # a factor, then a letter
-        ("(a|ba*b)*", "ab", ""),  # an even number of b
-        ("(a(ab)*b)*", "ab", ""),  # depth at most two: star-free, of dot-depth two
-    ],
-)
-def test_known_languages(regex, alphabet, expected):
-    facts = classify(MooreMachine.from_source(f"regex:{regex}", alphabet=alphabet))
-    names = ("locally_testable", *NAMES)
-    assert {name for name in names if getattr(facts, name).value} == set(expected.split())
-
-
 def test_a_letter_off_the_tier():
     """Exactly one factor aa on the tier of a and b."""
     facts = classify(MooreMachine.from_source("regex:[bc]*(a[c]*b[bc]*)*a[c]*a[c]*(b[bc]*(ac*)?)*", alphabet="abc"))

@@ -102,19 +102,6 @@ def test_too_many_states_are_refused(monkeypatch):
         merge_noisy(data, 0.0)
 
 
-CASES = [(n, seed) for n in (4, 6, 8, 10, 12) for seed in (0, 1)]
-
-
-@pytest.mark.parametrize(
-    ("n", "seed"),
-    [case if case in ((4, 0), (8, 0)) else pytest.param(*case, marks=pytest.mark.slow) for case in CASES],
-)
-def test_a_tenth_of_two_outputs_wrong_is_noise_of_a_tenth(n, seed):
-    """Of 2,000 words, the machine of two outputs comes back."""
-    target = zoo.random_dfa(n, 2, seed=seed, minimal=True)
-    assert equivalent(merge_noisy(from_pairs(pairs(target, 2_000, 0.1), target.alphabet), 0.1), target) is None
-
-
 def test_a_deadline_ends_the_merger_with_what_was_reached(monkeypatch):
     data = from_pairs(pairs(zoo.sum_mod(3), 100, 0.1))
     with pytest.raises(OutOfTime, match=r"merging states, 1 so far: the limit of 0 s has passed.*; 0 of 5 bounds were"):

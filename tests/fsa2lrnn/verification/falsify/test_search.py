@@ -13,7 +13,7 @@ from fsa2lrnn import Budget, MooreMachine, Refuted, Undecided, falsify, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.falsify.beam import beam
@@ -163,18 +163,6 @@ def test_a_known_word_is_run_first_and_only_shorter_ones_count():
     assert right.checked_length is None
     with pytest.raises(InvalidWord, match="'7'"):
         falsify(model, machine, SMALL, known=["7"])
-
-
-@pytest.mark.parametrize("options", [{"token_shift": True}, {"connection": "concat"}, {}])
-def test_untrained_models_of_two_layers_fail_soon(options):
-    torch.manual_seed(0)
-    layers = (BlockLayerConfig((2, 2), 4, 4), BlockLayerConfig((2, 2), 4, 4))
-    machine = zoo.sum_mod(2)
-    model = LRNN(LRNNConfig(machine.alphabet, (0, 1), layers, embedding_dim=4, readout_hidden=16, **options))
-    verdict = falsify(model, machine, SMALL)
-    assert isinstance(verdict, Refuted)
-    assert_fails(model, machine, verdict)
-    assert verdict.is_shortest
 
 
 def test_numbers_that_are_none_are_failures_where_they_count():
