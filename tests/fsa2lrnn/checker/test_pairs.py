@@ -54,9 +54,10 @@ def changed(files, folder, arrays=None, **fields):
     return [path, *files[1:]]
 
 
-@pytest.mark.parametrize("name", MACHINES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("form", ["onehot", "cascade"])
+@pytest.mark.parametrize(
+    ("name", "form"), [*((name, "onehot") for name in MACHINES), ("parity", "cascade"), ("S3", "cascade")]
+)
 def test_proofs_of_compiled_tables_are_accepted(tmp_path, name, dtype, form):
     machine = MACHINES[name]
     model = compile_machine(machine, form=form, dtype=dtype)

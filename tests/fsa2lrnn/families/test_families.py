@@ -30,6 +30,7 @@ VERDICTS = {
     "ab_star": (0, 0, 0, 0, 0),
     "subtraction(5)": (0, 0, 0, 0, 0),
 }
+SMALL = [name for name, facts in zoo.ZOO.items() if facts.n_states <= 12]
 
 
 def dimension(machine, family):
@@ -46,6 +47,15 @@ def possible(machine):
 def test_the_verdicts_of_the_theory(source):
     machine = zoo.from_task(source)
     assert tuple(dimension(machine, family) for family in FORCED) == VERDICTS[source]
+
+
+@pytest.mark.parametrize("source", SMALL)
+@pytest.mark.parametrize("family", FORCED)
+def test_every_answer_about_the_zoo_passes_its_check(source, family):
+    verdict = represent(zoo.from_task(source), family)
+    kind = "impossible: no" if isinstance(verdict, Impossibility) else "representable: one"
+    assert verdict.check().startswith(f"{kind} {family} layer")
+    assert verdict.explain()
 
 
 @given(machines(5, 3), st.sampled_from(list(FORCED)))
