@@ -42,26 +42,8 @@ def advance(maps, context, found, largest):
             yield p
 
 
-@given(minimal_maps, st.integers(1, 4))
-def test_layers_advance_as_far_as_they_can(maps, largest):
-    found = lattice(maps)
-    layers = layering(maps, found, largest)
-    sizes(maps, layers)
-    context = np.zeros(maps.shape[1], np.int64)
-    for layer in layers:
-        small = list(advance(maps, context, found, largest))
-        full = meet_of(context, small)
-        if full.max() > context.max():
-            assert np.array_equal(meet_of(context, layer), full)
-            assert all(block_size(maps, context, p) <= largest for p in layer)
-        else:
-            smallest = min(i for p in found.partitions if (i := index(context, p)) > 1)
-            assert [index(context, p) for p in layer] == [smallest]
-        context = meet_of(context, layer)
-
-
 @given(minimal_maps, st.lists(st.integers(1, 4), max_size=4), st.integers(1, 4))
-def test_the_first_layers_keep_to_their_bounds_where_they_can(maps, first, largest):
+def test_layers_advance_as_far_as_they_can_within_their_bounds(maps, first, largest):
     found = lattice(maps)
     layers = layering(maps, found, largest, first)
     sizes(maps, layers)
@@ -74,6 +56,9 @@ def test_the_first_layers_keep_to_their_bounds_where_they_can(maps, first, large
                 assert np.array_equal(meet_of(context, layer), full)
                 assert all(block_size(maps, context, p) <= bound for p in layer)
                 break
+        else:
+            smallest = min(i for p in found.partitions if (i := index(context, p)) > 1)
+            assert [index(context, p) for p in layer] == [smallest]
         context = meet_of(context, layer)
 
 

@@ -106,8 +106,6 @@ def test_registers_are_rounded_alike():
 
 def test_a_member_of_a_family_near_the_one_learned():
     """The plane of S₃ in its regular representation, turned by an angle of chance: one parameter, no rational value."""
-    from fsa2lrnn.automata import zoo
-
     machine = zoo.group("S3")
     turn = np.array([[-0.5, -np.sqrt(3) / 2], [np.sqrt(3) / 2, -0.5]])
     flip = np.diag([1.0, -1.0])
