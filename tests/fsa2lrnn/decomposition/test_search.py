@@ -121,7 +121,6 @@ def test_cascades_in_words():
     assert "-> c4" not in text.replace("layer4 -> c4", "")
     assert describe(cascade)[4][1].endswith("reads the letter, and the states before it of all 4 components below")
     assert describe(cascade)[3][1].endswith("of tile at height 6, tile at height 5 and tile at height 4")
-    now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
     assert "arrow: its state after the letter is read too" in to_dot(now)
     assert "arrow" not in to_dot(decompose(zoo.group("S5")).cascade).split("label=")[1]
     still = MooreMachine([[0]], [True])

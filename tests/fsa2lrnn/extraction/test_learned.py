@@ -70,7 +70,6 @@ def test_only_what_counts_is_asked_and_numbers_that_are_none_are_refused():
     assert masked.words(tokens).tolist() == [[1, UNCOUNTED, 0], [UNCOUNTED] * 3, [UNCOUNTED, 1, 0]]
     assert masked.letters == 6  # the word without a 1 was not run
     assert masked.words(np.zeros((2, 4), np.int64)).tolist() == [[UNCOUNTED] * 4] * 2
-    masked = MaskedModel(compile_machine(PARITY), positions_of((0, 1), AFTER_ONES, True))
     logits, accepting = torch.tensor([[float("nan"), 0.0]]), masked.mask.delta[1, masked.mask.start]
     assert masked.numbers(logits, np.array([masked.mask.start])).tolist() == [UNCOUNTED]
     with pytest.raises(NotExact, match="logits that count are NaN"):

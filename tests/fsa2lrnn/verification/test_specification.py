@@ -100,7 +100,6 @@ def test_what_can_not_be_ignored_is_refused():
         specification_of(model, parity, ("x",))
     with pytest.raises(UnsupportedFormat, match="all outputs of the machine are ignored"):
         specification_of(model, parity, (True, False))
-    parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     with pytest.raises(UnsupportedFormat, match=r"the model puts out \('no',\), none of the machine's"):
         specification_of(Symbols((0, 1), ("no",)), parity, "lacked")
     with pytest.raises(InvalidMachine, match="alphabets differ"):

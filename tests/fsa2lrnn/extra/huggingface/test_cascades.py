@@ -167,7 +167,6 @@ def test_factors_are_reflections_and_a_changed_one_is_noticed():
         turn = (np.eye(len(key)) - beta * np.outer(key, key)) @ turn
     assert np.array_equal(np.linalg.matrix_power(turn, 5), np.eye(len(key)))
     assert not np.array_equal(turn, turn.T)  # a rotation, which one step is not
-    plan = delta_product.plan(zoo.sum_mod(5))
     ((zero, one, *rest),) = plan.factors
     broken = delta_product.Product(plan.machine, plan.alphas, ((zero, one[::-1], *rest),), plan.how)
     with pytest.raises(NotExpressible, match="one state of the heads would need two outputs"):

@@ -35,9 +35,7 @@ def test_bars_are_hidden_and_versions_are_named():
         assert logging.get_verbosity() == before[0]
         assert not logging.is_progress_bar_enabled()
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
-    package = pytest.importorskip("transformers")
     assert packages.versions()["transformers"] == package.__version__
-    pytest.importorskip("transformers")
     with pytest.raises(UnsupportedFormat, match=r"transformers \d.* has no other_layer: install transformers==5"):
         packages.modeling("other_layer")
 

@@ -84,7 +84,6 @@ def test_wrong_labels_of_one_state_are_told_from_two():
     others = [MooreMachine(target.delta, [0, 1, 1]), target, MooreMachine([[0]] * 3, [0])]
     costs = [description(machine, data) for machine in others]
     assert min(costs) == costs[1] < 0.7 * costs[0]
-    target = zoo.sum_mod(3)
     data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
     delta = target.delta.copy()
     delta[1, 2] = 1

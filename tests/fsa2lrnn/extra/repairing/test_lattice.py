@@ -150,7 +150,6 @@ def test_equations_hold_states_repeat_and_more_places_come_nearer(beat):
     assert np.array_equal(U @ rounded.beat.W, image.B)
     assert np.array_equal(rounded.beat.w @ U.T, image.u - c)
     assert np.array_equal(U @ rounded.beat.x0 + c, image.phi[-1])
-    rounded = round_block(*beat, FEW, 0.3)
     block = Block(*(part.astype(np.float32) for part in (rounded.block.A, rounded.block.v, rounded.block.x0)))
     seen, x, rng = set(), block.x0, np.random.default_rng(0)
     for a in rng.integers(0, len(block.A), 2_000):

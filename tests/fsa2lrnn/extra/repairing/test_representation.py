@@ -74,7 +74,6 @@ def test_what_blocks_hold_alone_and_in_registers():
     assert (told[2:] < 0.05).all()
     exact = np.linalg.qr(fourier(5, 2))[0]
     assert np.allclose(found[:, :2] @ found[:, :2].T, exact @ exact.T, atol=0.01)
-    states = states_of(zoo.sum_mod(5))
     assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
     machine = zoo.even_pair(3)
     states = states_of(machine)
@@ -190,7 +189,6 @@ def test_states_of_models_that_are_right_and_of_those_that_are_not():
     tables, states = tables_and_states(compile_machine(wrong), machine)
     with pytest.raises(NotExact, match="train it first"):
         observe(tables, states)
-    machine = zoo.parity()
     tables, states = tables_and_states(compile_machine(machine), machine)
     x = torch.full((1, 1, *tables.x0.shape), torch.nan, dtype=torch.float64)
     assert not is_right(tables, states, x, np.array([[0]])).any()
@@ -209,14 +207,11 @@ def test_the_probe_tells_the_image_and_makes_the_equations_exact(cycle_of_probe)
     assert explained_share(probe, image, seen) > 0.99
     assert explained_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
     assert probe.residual(block, image) < 0.05
-    block, image, _, probe = cycle_of_probe
     assert probe.residual(block, image) > 1e-4
     assert probe.residual(least_change(block, image, probe), image) < 1e-14
-    block, image, seen, _ = cycle_of_probe
     soft, stiff = (fit(block, image, seen, stiffness) for stiffness in (0.01, 30.0))
     assert stiff.residual(block, image) < soft.residual(block, image)
     assert explained_share(stiff, image, seen) < explained_share(soft, image, seen)
-    block, image, seen, _ = cycle_of_probe
     n = len(image.phi)
     mark = Representation(np.eye(n)[:, -1:], np.zeros((5, 1, 1)), np.zeros((5, 1)), image.delta)
     assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
@@ -231,7 +226,6 @@ def test_changes_are_the_smallest_and_faults_are_found(cycle_of_probe):
         free = unread @ rng.standard_normal(block.A.shape)
         assert probe.residual(Block(changed.A + free, changed.v, changed.x0), image) < 1e-13
         assert abs((free * (changed.A - block.A)).sum()) < 1e-12
-    block, image, _, probe = cycle_of_probe
     exact = least_change(block, image, probe)
     for name in ("A", "v", "x0"):
         parts = {part: getattr(exact, part).copy() for part in ("A", "v", "x0")}

@@ -139,11 +139,9 @@ def test_equal_budgets_give_equal_answers():
     plain = [[dataclasses.replace(search, seconds=0) for search in v.searches] for v in (first, second)]
     assert plain[0] == plain[1]
     machine = zoo.sum_mod(3)
-    verdict = falsify(drifting(machine, 0.02), machine, SMALL)
-    assert "guided" in [search.name for search in verdict.searches]
+    assert "guided" in [search.name for search in first.searches]
     shifted = compile_machine(machine, layout="index")
     assert "guided" not in [search.name for search in falsify(shifted, machine, SMALL).searches]
-    machine = zoo.sum_mod(3)
     wrong = MooreMachine(machine.delta, [0, 1, 1], 0, machine.alphabet)
     verdict = falsify(compile_machine(machine), wrong, SMALL)
     assert (verdict.word, verdict.found_by, verdict.is_shortest) == (("2",), "exhaustive", True)

@@ -25,7 +25,6 @@ def test_words_that_fail_and_models_that_close():
     assert model.transduce(word)[-1] != machine.transduce(word)[-1]
     assert shown.said == "Fails on a word of 2 letters, the shortest."
     assert shown.kind == "learned"
-    machine = zoo.parity()
     closed = searched(compile_machine(machine), machine, 1.0).said
     assert closed.startswith("Correct on all words that are read letter by letter: all reachable")
     said = constructed(compile_machine(machine), machine).said
