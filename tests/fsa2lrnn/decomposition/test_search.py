@@ -27,6 +27,15 @@ def relabelled(machine, rng):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "layers"), [("parity", 1), ("even_pair(5)", 3), *((f"dyck(2, {d})", d + 1) for d in (3, 4, 5))]
+)
+def test_channels_do_in_as_few_layers_as_the_references_have(name, layers):
+    found = sizes(name)
+    assert {block for layer in found for block in layer} == {1}
+    assert len(found) <= layers
+
+
 def test_groups_and_mod_arith_are_split_as_the_paper_does():
     assert [sorted(layer) for layer in sizes("group(S5)")] == [[1, 5, 5, 5]]
     assert all(decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3 for i in range(1, 8))

@@ -12,7 +12,7 @@ from fsa2lrnn.decomposition.congruence import canonical, lattice
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.groups import group_cover, regular
 from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import congruence_coordinates, split_large
+from fsa2lrnn.decomposition.split import congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible
 
 
@@ -61,6 +61,14 @@ def test_forgetful_letters_move_a_coordinate_alike_on_demand(order, alike):
         row = machine.delta[machine.alphabet.index(letter)]
         moves = set(zip(values[:, 1].tolist(), values[row, 1].tolist(), strict=True))
         assert (len(moves) == 5) == alike
+
+
+def test_fields_of_labels_name_layers():
+    machine = zoo.mod_arith(5).minimise()
+    assert field_names(machine, field_layers(machine)) == ("last", "term", "sum & output")
+    machine = zoo.mod_arith(5, "register").minimise()
+    is_zero = canonical([label.term == 0 for label in machine.labels])
+    assert field_names(machine, [[is_zero]]) == ("",)
 
 
 def register():
