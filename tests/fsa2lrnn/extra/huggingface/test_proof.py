@@ -142,13 +142,11 @@ def test_letters_one_by_one_are_the_word(wrapped):
     assert [[wrapped.outputs[j] for j in row] for row in logits.argmax(-1).tolist()] == wanted
 
 
-@pytest.mark.slow
-def test_a_folder_is_searched_and_extracted_like_any_network(wrapped):
+def test_falsify_finds_a_word_for_another_machine_and_none_for_its_own(wrapped):
     machine = zoo.ab_star()
+    assert not isinstance(fsa2lrnn.falsify(wrapped, machine, fsa2lrnn.Budget(seconds=5)), Refuted)
     other = MooreMachine(machine.delta, [not output for output in machine.outputs], 0, machine.alphabet)
-    found = [fsa2lrnn.falsify(wrapped, goal, fsa2lrnn.Budget(seconds=5)) for goal in (machine, other)]
-    assert [isinstance(verdict, Refuted) for verdict in found] == [False, True]
-    assert fsa2lrnn.equivalent(fsa2lrnn.extract_learned(wrapped).machine, machine) is None
+    assert isinstance(fsa2lrnn.falsify(wrapped, other, fsa2lrnn.Budget(seconds=5)), Refuted)
 
 
 def test_a_letter_put_out_is_no_number(exported):
