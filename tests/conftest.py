@@ -15,14 +15,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from fsa2lrnn import cli, load, zoo
+from fsa2lrnn import Budget, cli, load, zoo
 from fsa2lrnn.automata import explore
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.verification.falsify import Budget
 
 EXTRAS = Path(cli.__file__).parents[1] / "extra"
 MODELS = Path(__file__).parents[1] / "experiments" / "models"

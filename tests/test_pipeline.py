@@ -14,14 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from experiments.studies.cascades import MODULUS, REFERENCES, check_digits, every_expression, values_along
-from fsa2lrnn.automata import MooreMachine, equivalent, zoo
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn import MooreMachine, compile_recurrence, equivalent, extract, load, save, zoo
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extra.report.demonstration.compiled import evaluate, random_expression
-from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn import load, save
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.testing import mutants

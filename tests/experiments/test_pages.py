@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 from experiments import coverage, notebooks, pages, readme, results_io, script
 from experiments.docstrings import as_markdown
 from fsa2lrnn import cli
-from fsa2lrnn.errors import UnsupportedFormat
 
 ROOT = pages.ROOT
 
@@ -250,15 +249,3 @@ def test_a_script_is_run_as_a_module(tmp_path):
     asked = subprocess.run(command, cwd=ROOT_OF_SCRIPT, capture_output=True, text=True, check=False)
     assert (asked.returncode, asked.stdout) == (2, "")
     assert asked.stderr.startswith("error: No such file or directory")
-
-
-def test_what_a_user_can_mend_is_said_in_one_line(monkeypatch, capsys):
-    def main() -> None:
-        """Fail."""
-        raise UnsupportedFormat("the moon is full: wait")
-
-    monkeypatch.setattr(sys, "argv", ["script"])
-    with pytest.raises(SystemExit) as stop:
-        script.run(main)
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == "error: the moon is full: wait\n"

@@ -9,11 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsa2lrnn import MooreMachine, compile_machine, streaming, zoo
 from fsa2lrnn import multi_step as module
-from fsa2lrnn import streaming
-from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, InvalidWord, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.multi_step import MultiStepTable, walk
 from fsa2lrnn.rows import distinct_rows, number_rows

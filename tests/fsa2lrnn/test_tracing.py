@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import compile_machine, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import MooreMachine, compile_machine, zoo
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 from fsa2lrnn.tracing import Step, Tracer, header, line, with_vectors
 

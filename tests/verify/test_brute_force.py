@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, compile_machine, prove_equivalent, represent, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.testing import mutants
-from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
 from verify.brute_force import (
     GRIDS,
     Grid,

@@ -197,7 +197,6 @@ def test_failures_are_placed(table):
     assert measured.same_length().kind == "unfinished"
     table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
     assert measured.same_length().kind == "not reproduced"
-    table(cell("ours", 1.0, 1.0), cell("s4", 0.3, 0.4, **WHOLE))
     assert measured.same_length().why.endswith("Unfinished: 1 of 2 cells (ours)")
     table(cell("ours", 1.0, 1.0, **WHOLE), cell("s4", 0.3, 1.0, **WHOLE))
     assert measured.same_length().kind == "reproduced"
@@ -261,13 +260,3 @@ def test_the_length_is_the_first_power_beyond_the_threshold(b, p):
         steps = math.log2(overflow_threshold(dtype)) / (float(exponent) * math.log2(b))
         assert k is not None
         assert k - 1 - 1e-9 < steps <= k + 1e-9
-
-
-@pytest.mark.parametrize("rule", ["clip", "paper"])
-@pytest.mark.parametrize("b", [2, 8, 64])
-def test_running_the_recurrence_overflows_when_the_integers_say(b, rule):
-    for name in ("float16", "float32"):
-        wanted, measured = overflow_length(b, 1.2, FORMATS[name]), measured_overflow(b, 1.2, FORMATS[name], rule)
-        assert wanted is not None
-        assert measured is not None
-        assert abs(measured - wanted) <= 1 + wanted // 50

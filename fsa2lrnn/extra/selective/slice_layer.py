@@ -208,7 +208,6 @@ class SliceLayer(Layer):
             states.append(y)
         return torch.stack(states, 1)
 
-
     def _summed(self, u: Tensor, y: Tensor, first: Tensor) -> Tensor:
         """Return the states y + Σ_j u_j A_j y, without A(u), as fast for many words: (B, T, d), (B, n) -> (B, T, n)."""
         n = y.shape[-1]

@@ -13,10 +13,8 @@ from experiments.studies import block_sizes, certified_gap
 from experiments.studies.certified_gap import gap
 from experiments.studies.certified_twice import are_alike
 from experiments.studies.keep_models import MODELS, keep
-from fsa2lrnn import zoo
+from fsa2lrnn import LRNN, load, zoo
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.seeds import RunPlan, run_seed
 from fsa2lrnn.training.settings import Settings

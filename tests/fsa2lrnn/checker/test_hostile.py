@@ -15,19 +15,16 @@ import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, certify, compile_machine, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
+from fsa2lrnn.verification import CertificateRefused, check, specification_of
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
-from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.plain import plain
-from fsa2lrnn.verification.specification import specification_of
 
 from ..verification.certify.conftest import assert_uncontradicted, model_of, perturbed
 from .conftest import walks

@@ -272,8 +272,6 @@ def test_what_a_terminal_would_obey_is_escaped(call, verb, text):
 
 
 def test_places_are_tried_before_torch_is_loaded(tmp_path):
-    import json
-
     (tmp_path / "file").write_text("")
     command = [sys.executable, "-c", WITHOUT_TORCH, json.dumps(PLACES)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)

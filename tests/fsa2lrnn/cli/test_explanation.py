@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import registry
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import registry, zoo
 from fsa2lrnn.cli import cascades, console, explanation
 from fsa2lrnn.compile.choice import best_cascade
 from fsa2lrnn.errors import MissingPackage, NotExpressible, UnsupportedFormat

@@ -9,14 +9,12 @@ from typing import get_args
 import pytest
 import torch
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, compile_machine, save, zoo
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.given import assignments
 from fsa2lrnn.cli.training import _warn_of_constant_answers, share
 from fsa2lrnn.cli.training import main as main_of_training
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
 

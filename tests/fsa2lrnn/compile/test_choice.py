@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsa2lrnn import Proved, compile_recurrence, prove_equivalent
 from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.automata.language import explore, share_cells
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.compile.onehot import dense_bytes, visible_factors
@@ -17,7 +17,6 @@ from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines, permutation_machines
-from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 def component(n_states, start, layer, letters, reads, step):

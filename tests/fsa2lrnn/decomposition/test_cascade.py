@@ -241,14 +241,6 @@ def test_aperiodic_machines_are_not_bounded(m):
     assert found.says.startswith("no word moves states round a cycle, so resets suffice (by enumeration of the images")
 
 
-@given(machines(max_states=6, max_letters=2))
-def test_some_component_of_a_cascade_is_as_large_and_no_reset(m):
-    m = m.minimise()
-    prime = prime_bound(m).prime
-    permuting = [c.n_states for c in assemble(m, holonomy(m.delta, m.start)).components if "permutation" in c.kind]
-    assert max(permuting, default=1) >= prime
-
-
 def test_groups_too_large_to_list_are_bounded_before_the_limit():
     assert prime_bound(zoo.all_maps(12)).prime == 11
     swaps = np.array([[*range(2 * i), 2 * i + 1, 2 * i, *range(2 * i + 2, 10)] for i in range(5)], np.uint32)
@@ -268,24 +260,3 @@ def test_groups_too_large_to_list_are_bounded_before_the_limit():
 def test_by_sims_as_by_listing(m):
     permutations = m.delta.astype(np.uint32)
     assert bound._largest_prime_of_group(permutations, cap=1) == bound._largest_prime_of_group(permutations, cap=1_000)
-
-
-BOUNDS = {
-    (1, 1): "even_pair(5) dyck(2,3) flip_flop tomita(1) tomita(2) tomita(4) tomita(7)",
-    (2, 2): "parity",
-    (2, 4): "tomita(3) tomita(5)",
-    (3, 3): "tomita(6)",
-    (5, 5): "sum_mod(5)",
-    (5, 6): "mod_arith(5) all_maps(6)",
-    (5, 60): "group(A5) group(Z60)",
-    (5, 120): "group(S5)",
-    (97, 97): "sum_mod(97)",
-}
-
-
-@pytest.mark.parametrize(("bounds", "sources"), BOUNDS.items())
-def test_the_zoo(bounds, sources):
-    for source in sources.split():
-        found = prime_bound(zoo.from_task(source))
-        assert (found.prime, found.image_size, found.complete) == (*bounds, True)
-        assert found.says.endswith(" sets of states)")

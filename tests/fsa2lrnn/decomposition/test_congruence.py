@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.decomposition import congruence, partition_kernels
 from fsa2lrnn.decomposition.congruence import Lattice, canonical, closure, is_finer, lattice, meet
-from fsa2lrnn.decomposition.labels import block_size, index, is_identity_reset, labels
+from fsa2lrnn.decomposition.labels import index, is_identity_reset, labels
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
@@ -51,14 +51,6 @@ def bits(d):
 
 def as_set(rows):
     return {tuple(row) for row in rows.tolist()}
-
-
-@given(st.lists(st.integers(-3, 3), min_size=1, max_size=8))
-def test_blocks_are_numbered_by_first_appearance(values):
-    p = canonical(values)
-    assert p.dtype == np.int64
-    assert [values[p.tolist().index(b)] for b in p] == values
-    assert list(dict.fromkeys(p.tolist())) == list(range(p.max() + 1))
 
 
 @given(machines(6, 3), st.data())
@@ -245,16 +237,3 @@ def test_identity_reset_by_trying_all_labels(component):
             possible = True
             break
     assert is_identity_reset(*component) == possible
-
-
-@given(components(), st.integers(0, 39))
-def test_a_finer_context_raises_nothing(component, i):
-    maps, context, partition = component
-    rows = lattice(maps, 40).partitions
-    blocks = {b: {int(c) for c in partition[context == b]} for b in context.tolist()}
-    assert index(context, partition) == max(map(len, blocks.values()))
-    finer = meet(context, rows[i % len(rows)])
-    assert is_finer(finer, context)
-    assert index(finer, partition) <= index(context, partition)
-    assert block_size(maps, finer, partition) <= block_size(maps, context, partition)
-    assert is_identity_reset(maps, finer, partition) or not is_identity_reset(maps, context, partition)

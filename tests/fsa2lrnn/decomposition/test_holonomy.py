@@ -5,10 +5,9 @@ import pytest
 from hypothesis import example, given
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.decomposition.coordinates import assemble
 from fsa2lrnn.decomposition.holonomy import _Tiling, holonomy
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
+from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 
 def broken(cover, maps, start):
@@ -70,53 +69,11 @@ def test_a_cover_that_moves_by_permutations_and_resets(m):
     assert all(is_constant(move) or len(set(move.values())) == len(move) for seen in moves(cover) for move in seen)
 
 
-@given(aperiodic_machines())
-def test_aperiodic_machines_have_resets_and_identities_only(m):
-    cover = holonomy(m.delta, m.start)
-    assert broken(cover, m.delta, m.start) is None
-    for seen in moves(cover):
-        assert all(is_constant(move) or all(old == new for old, new in move.items()) for move in seen)
-
-
 @given(permutation_machines())
 def test_permutations_have_one_coordinate_the_state(m):
     cover = holonomy(m.delta, m.start)
     assert broken(cover, m.delta, m.start) is None
     assert cover.sizes == (len(reached(m.delta, m.start)),)
-
-
-ZOO = [
-    "even_pair(5)",
-    "mod_arith(3)",
-    "dyck(2, 3)",
-    "tomita(3)",
-    "cerny(4)",
-    "elevator(5)",
-    "remainder(12)",
-    "group(S3)",
-]
-
-
-@pytest.mark.parametrize(
-    ("source", "sizes", "chains"),
-    [
-        ("flip_flop", (2,), 2),
-        ("resettable_counter(5)", (5,), 5),
-        ("all_maps(4)", (4, 3, 2), 24),
-        ("all_maps(5)", (5, 4, 3, 2), 120),
-        ("shift_register(3)", (2, 2, 2), 8),
-        ("mod_arith(5)", (2, 5, 6), 60),
-        *((source, None, None) for source in ZOO),
-    ],
-)
-def test_known_decompositions(source, sizes, chains):
-    m = zoo.from_task(source)
-    cover = holonomy(m.delta, m.start)
-    assert broken(cover, m.delta, m.start) is None
-    assert all(is_constant(move) or len(set(move.values())) == len(move) for seen in moves(cover) for move in seen)
-    if sizes is not None:
-        assert (cover.sizes, len(cover.image)) == (sizes, chains)
-        assert cover.levels == tuple(range(len(sizes)))
 
 
 @given(machines(max_states=4, max_letters=2))
@@ -151,15 +108,6 @@ def test_no_chain_is_left_behind_where_no_state_is(m):
     if all(reached(m.delta, q) == set(range(m.n_states)) for q in range(m.n_states)):
         cover = holonomy(m.delta, m.start)
         assert all(0 in reached(cover.delta, s) for s in range(len(cover.image)))
-
-
-@given(machines(max_states=6, max_letters=2))
-def test_cascades_of_holonomy_hold_no_general_component(m):
-    m = m.minimise()
-    cascade = assemble(m, holonomy(m.delta, m.start))
-    assert {component.kind for component in cascade.components} <= {
-        "trivial", "reset", "permutation", "permutation-reset"
-    }  # fmt: skip
 
 
 def test_limits():

@@ -6,9 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED, positions_of, smallest_after_first
-from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem, extract, extract_learned
 from fsa2lrnn.extraction.learned import METHODS
@@ -16,8 +15,7 @@ from fsa2lrnn.extraction.lstar import _Teacher, learn
 from fsa2lrnn.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
 from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.switched import Readout
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.testing.strategies import machines
 from tests.fsa2lrnn.automata.test_language import blank_outputs
 from tests.fsa2lrnn.verification.falsify.test_search import drifting
@@ -72,7 +70,6 @@ def test_only_what_counts_is_asked_and_numbers_that_are_none_are_refused():
     assert masked.words(tokens).tolist() == [[1, UNCOUNTED, 0], [UNCOUNTED] * 3, [UNCOUNTED, 1, 0]]
     assert masked.letters == 6  # the word without a 1 was not run
     assert masked.words(np.zeros((2, 4), np.int64)).tolist() == [[UNCOUNTED] * 4] * 2
-    masked = MaskedModel(compile_machine(PARITY), positions_of((0, 1), AFTER_ONES, True))
     logits, accepting = torch.tensor([[float("nan"), 0.0]]), masked.mask.delta[1, masked.mask.start]
     assert masked.numbers(logits, np.array([masked.mask.start])).tolist() == [UNCOUNTED]
     with pytest.raises(NotExact, match="logits that count are NaN"):

@@ -20,7 +20,6 @@ OTHERS = {
     "parity liquid-s4-diagonal": represent(zoo.parity(), "liquid-s4-diagonal").to_json(),
     "subtraction(3) liquid-s4": represent(zoo.subtraction(3), "liquid-s4").to_json(),
 }
-IMPOSSIBLE = [name for name, certificate in CASES.items() if certificate["verdict"] == "impossible"]
 REPRESENTABLE = [name for name, certificate in CASES.items() if certificate["verdict"] == "representable"]
 
 

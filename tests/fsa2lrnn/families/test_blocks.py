@@ -2,10 +2,9 @@
 
 import pytest
 
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import Proved, prove_equivalent, zoo
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
 from fsa2lrnn.lower import lower_witness
-from fsa2lrnn.verification import Proved, prove_equivalent
 
 _families = pytest.importorskip("fsa2lrnn.extra.block_size.families")
 BlockImpossibility, RealBlockWitness = _families.BlockImpossibility, _families.RealBlockWitness

@@ -9,11 +9,10 @@ from flint import fmpz_mat
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.families import represent
+from fsa2lrnn import represent, zoo
+from fsa2lrnn.families import Witness
 from fsa2lrnn.families.channels import ScalarChannel, basis_zero_at
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 DIAGONAL = [family for family, form in FORCED.items() if form.eigenvalues]
@@ -109,13 +108,6 @@ def check_affine(witness):
     if d:  # the vectors generate all integer points, so that none of them can be smaller throughout
         hermite = fmpz_mat(x.tolist()).hnf()
         assert [[int(hermite[i, j]) for j in range(d)] for i in range(d)] == np.eye(d, dtype=int).tolist()
-
-
-@given(machines(6, 1))
-def test_a_machine_of_one_letter_has_integer_coordinates(machine):
-    witness = represent(machine, "lti")
-    assert isinstance(witness, Witness)
-    check_affine(witness)
 
 
 @given(machines(4, 3))

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, classify, product, zoo
+from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, Impossibility, Witness, channels, represent
 from fsa2lrnn.families.identities import FORCED
@@ -148,11 +148,3 @@ def test_families_are_found_by_names_of_layers_too():
     assert "mamba" not in set(FAMILIES)
     with pytest.raises(KeyError):
         FAMILIES["nothing"]
-
-
-def test_complex_diagonal_layers_represent_the_abelian_groups():
-    """2603.01959 for one layer, on groups that the atlas decides."""
-    for spec in ("Z2", "Z5", "Z12", "Z2xZ2xZ2", "Z3xZ3", "Z4xZ4", "S3", "D4", "D9", "Q8", "A4", "Z3xS3", "Z2xQ8", "A5"):
-        machine = zoo.group(spec)
-        answer = represent(machine, "diagonal-complex", short_words=False).answer
-        assert (answer == "yes") == bool(classify(machine).commutative.value), spec

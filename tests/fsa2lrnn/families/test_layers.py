@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
 from fsa2lrnn.families import (
     HouseholderWitness,
     Impossibility,
@@ -25,7 +25,6 @@ from fsa2lrnn.families.liquid import dense_liquid
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, permutation_machines
-from fsa2lrnn.verification import Proved, prove_equivalent
 from tests.fsa2lrnn.families.conftest import changed, rejected
 
 
@@ -86,12 +85,6 @@ def test_points_of_a_group_and_permutations_with_resets_run_exactly():
         witness.check()
         assert witness.n_factors == witness.dimension  # a reset erases every direction
         assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
-
-
-def test_other_letters_are_unknown_by_name():
-    verdict = represent(zoo.elevator(3), "householder")
-    assert isinstance(verdict, Unknown)
-    assert verdict.explain().startswith("letter 'u' is neither a permutation nor a reset")
 
 
 WRONG = r"the factors of letter|a beta outside \[0, 2\]"
@@ -174,6 +167,7 @@ def test_liquid_s4_of_s3_and_the_hypothesis_that_t6_needs():
         (zoo.sum_mod(3), "liquid-s4-diagonal", "rotations"),
         (zoo.flip_flop(), "liquid-s4-diagonal", "letters of one multiplier and unlike shifts"),
         (zoo.cerny(4), "liquid-s4", "no rational eigenbasis|do not commute"),
+        (zoo.elevator(3), "householder", "letter 'u' is neither a permutation nor a reset"),
     ],
 )
 def test_what_is_not_settled_is_unknown_and_says_why(machine, family, reason):

@@ -8,14 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
 from fsa2lrnn.families.channels import Affine
 from fsa2lrnn.families.liquid import LiquidWitness
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification import Proved, prove_equivalent
 
 minimal_block = pytest.importorskip("fsa2lrnn.extra.block_size").minimal_block
 _families = pytest.importorskip("fsa2lrnn.extra.block_size.families")

@@ -12,10 +12,8 @@ from safetensors.torch import load_file, save_file
 from safetensors.torch import save as tensor_bytes
 from torch import nn
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, load, save, zoo
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN, load, save
 from fsa2lrnn.lrnn.checkpoint import FORM
 from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.lrnn.tensor_file import (
@@ -253,19 +251,11 @@ def config_of(layer=None, **changes):
     ("change", "reason"),
     [
         (config_of(embedding_dim=2.0), "config.embedding_dim = 2.0 must be a whole number"),
-        (config_of(embedding_dim=True), "config.embedding_dim = True must be a whole number"),
-        (config_of(embedding_dim=10**30), "config.embedding_dim = 1000000.* must be a whole number"),
-        (config_of(readout_hidden=None), "config.readout_hidden = None"),
-        (config_of(p="2"), "config.p = '2' must be a finite number"),
         (config_of(p=float("inf")), "config.p = inf must be a finite number"),
-        (config_of(layer_norm=1), "config.layer_norm = 1 must be true or false or text"),
-        (config_of(alphabet="ab"), "config.alphabet = 'ab' must be a list"),
         (config_of(alphabet=[["a"]]), r"config.alphabet\[0\]: \['a'\] is not a symbol"),
         (config_of(colour="red"), "config.colour is not known: remove it"),
         (config_of({"kind": ["block"]}), r"config.layers\[0\]: layer kind \['block'\] is not known"),
         (config_of({"block_sizes": [51.0]}), r"config.layers\[0\].block_sizes\[0\] = 51.0 must be a whole number"),
-        (config_of({"value_hidden": True}), r"config.layers\[0\].value_hidden = True"),
-        (config_of({"colour": 1}), r"config.layers\[0\].colour is not known"),
         (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 65,536"),
         (lambda m: m.update(config="[" * 100_000), "the configuration: nested deeper than 100"),
         (lambda m: m.pop("config"), "it has none"),

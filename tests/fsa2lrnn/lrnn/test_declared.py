@@ -4,17 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import MooreMachine, registry, zoo
+from fsa2lrnn import Budget, MooreMachine, Refuted, certify, check, falsify, prove_equivalent, registry, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
 from fsa2lrnn.lrnn.arithmetic import check_causal, check_provable, unproved
 from fsa2lrnn.streaming import run
-from fsa2lrnn.verdicts import Refuted
-from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.falsify import Budget, falsify
 
 baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
 

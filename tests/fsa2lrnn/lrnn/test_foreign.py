@@ -6,16 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import LRNN, Budget, extract, extract_learned, falsify, prove_equivalent, save, wrap, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
-from fsa2lrnn.extraction import extract, extract_learned
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.checkpoint import save
-from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.lrnn import Network
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
-from fsa2lrnn.lrnn.wrapped import wrap
-from fsa2lrnn.verification import prove_equivalent
-from fsa2lrnn.verification.falsify import Budget, falsify
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
 

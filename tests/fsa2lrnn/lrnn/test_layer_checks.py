@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from fsa2lrnn import MooreMachine, certify, check, falsify, prove_equivalent
+from fsa2lrnn import MooreMachine, Proved, certify, check, falsify, prove_equivalent
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, FalseDeclaration, Layer, LRNNConfig, check_layers, load, save
 from fsa2lrnn.lrnn.layer_checks import TOLERANCES, check_layer, user_layers
@@ -14,7 +14,6 @@ from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, BlockLayerConfig, IndexLaye
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import TrainingRun
-from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.check import CertificateRefused
 
 from . import broken_layers

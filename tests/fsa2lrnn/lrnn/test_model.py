@@ -11,9 +11,8 @@ from torch import nn
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, NotExact
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, repeats
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Network, repeats
 from fsa2lrnn.lrnn.config import CONNECTIONS
-from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import METHODS
 
 
@@ -111,7 +110,6 @@ def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     monkeypatch.setattr("fsa2lrnn.lrnn.model._CHUNK_ENTRIES", 9 * 17)
     assert model._chunk_length() == 17
     assert model.transduce(word) == whole == zoo.sum_mod(3).transduce(word)
-    model = compile_machine(zoo.sum_mod(3))
     assert model.transduce("") == []
     assert model(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 3)
     assert model.outputs[int(model.initial_logits().argmax())] == 0

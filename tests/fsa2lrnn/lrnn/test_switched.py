@@ -5,11 +5,9 @@ from dataclasses import fields, replace
 import pytest
 import torch
 
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, Readout, SwitchedAffine
 from fsa2lrnn.lrnn.layers import BlockLayer, Layer
 from fsa2lrnn.lrnn.switched import as_tables, switched, table_error
 

@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn import Proved, Refuted, compile_recurrence, prove_equivalent
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedLayer, GatedStack, IndexTables, Recurrence, StateReadout
 from fsa2lrnn.testing.strategies import machines, words
-from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
 @given(machines(), st.sampled_from(["dense", "index"]), st.data())

@@ -7,11 +7,9 @@ import torch
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import equivalent
+from fsa2lrnn import compile_recurrence, equivalent, extract
 from fsa2lrnn.automata import MooreMachine, trim, zoo
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.normalise import normalise
@@ -217,7 +215,6 @@ def test_what_cannot_be_broken_is_said_even_of_an_index_table():
     trained = LRNN(LRNNConfig("ab", (0, 1), (BlockLayerConfig((2,), 2, 2),), 2, 2))
     with pytest.raises(UnsupportedFormat, match="not a compiled one-layer model"):
         mutants.drop_letter(trained, "a")
-    model = compile_machine(SHIFT, layout="index")
     for break_it in (lambda: mutants.wrong_gate_weight(model, 0, 0, 0), lambda: mutants.swap_heads(model, 0, 0, 0)):
         with pytest.raises(UnsupportedFormat, match="has neither gates nor heads to break: use a dense model"):
             break_it()
@@ -236,7 +233,6 @@ def test_single_faults_of_gates_maps_and_starts(stacks):
     assert {name: where.tolist() for name, where in changed.items() if len(where)} == {
         "layers.1.transition.0.weight": [[2, 35]]
     }
-    model = lower(stacks["registers"][0])
     broken = mutants.shift_by_zeros(model)
     assert isinstance(broken, LRNN)
     for before, after in zip(model.initial_state(2), broken.initial_state(2), strict=True):

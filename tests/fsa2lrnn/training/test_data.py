@@ -8,12 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, compile_machine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training import evaluate as evaluation

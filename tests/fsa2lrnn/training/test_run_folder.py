@@ -115,17 +115,8 @@ STANDING = asdict(RunState(7, (LOOK,), IntervalStatistics()))
     ("standing", "reason"),
     [
         ("{", "standing: line 1, column 2"),
-        ("null", "standing = None must be an object"),
         (json.dumps(STANDING | {"step": 7.0}), "standing.step = 7.0 must be a whole number"),
         (json.dumps(STANDING | {"records": [{}]}), r"standing.records\[0\].step is missing"),
-        (
-            json.dumps(STANDING | {"since_test": {"loss": "0"}}),
-            "standing.since_test.loss = '0' must be a finite n",
-        ),
-        (
-            json.dumps(STANDING | {"since_test": {"steps": 1e999}}),
-            "standing.since_test.steps = inf must be a whole",
-        ),
         (json.dumps(STANDING | {"more": 1}), "standing.more is not known"),
     ],
 )

@@ -102,12 +102,9 @@ def test_all_faults_are_named_at_once():
     [
         ({"learning_rate": 0.0}, "learning_rate = 0.0 must be a number above 0"),
         ({"learning_rate": float("nan")}, "learning_rate = nan must be a number above 0"),
-        ({"weight_decay": -1.0}, "weight_decay = -1.0 must be a number of at least 0"),
         ({"learning_rate": 10**400}, "learning_rate = 1000.* must be a number above 0"),
         ({"gradient_clip": float("inf")}, "gradient_clip = inf must be a number above 0, or None for no limit"),
         ({"p": 0.5}, "p = 0.5 must be a number of at least 1"),
-        ({"task": 3}, "task = 3 must be text"),
-        ({"layer_norm": 1}, "layer_norm = 1 must be true or false"),
         ({"steps": 10**10}, "steps = 10000000000 must be a whole number from 1 to 1,000,000,000"),
         ({"embedding_dim": 4 * 10**8}, "embedding_dim = 400000000 must be a whole number from 1 to 65,536"),
         ({"heads": 300, "block": 300}, "make a state of 90,000 numbers: at most 65,536 make a layer"),

@@ -10,9 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from fsa2lrnn import MooreMachine, compile_machine
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, load
 from fsa2lrnn.errors import CheckpointError, NotExpressible, UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, load
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.training import chance, run_folder, seeds
 from fsa2lrnn.training.data import make_sampler, words

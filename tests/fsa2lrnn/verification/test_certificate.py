@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import LRNN, certify, check, compile_machine, load, prove_equivalent, save, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import LRNN, MooreMachine, certify, check, compile_machine, load, prove_equivalent, save, zoo
 from fsa2lrnn.cli.evidence import verdict_text
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import UnsupportedFormat
@@ -119,11 +118,8 @@ def test_what_can_not_be_is_refused(changes, reason):
     ("part", "changes", "reason"),
     [
         (TUBE, {"memory": True}, "memory = True must be a whole number"),
-        (TUBE, {"start": 3.0}, "start = 3.0 must be a whole number"),
-        (TUBE, {"stored": [SETS]}, "stored = .* must be a list"),
         (TUBE, {"stored": (TUBE,)}, r"stored\[0\] = .* must be a Sets"),
         (TUBE.tail[0], {"steps": 7.0}, "steps = 7.0 must be a whole number or null"),
-        (SETS, {"length": np.float64(4)}, "length = .* must be a whole number"),
         (SETS, {"ball": 0.0}, "ball = 0.0 must be a ndarray"),
     ],
 )
@@ -155,7 +151,6 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "format": "other"}, "format 'other'"),
         ({**whole, "version": 2}, "version 2"),
         ({**whole, "version": True}, "version True"),
-        ({**whole, "version": 1.0}, "version 1.0"),
         ({**whole, "claim": 1}, "certificate.claim is not known: remove it"),
         ({name: value for name, value in whole.items() if name != "margins"}, "certificate.margins is missing"),
         ({**whole, "margins": {**whole["margins"], "data": "!"}}, "certificate.margins is damaged"),
@@ -164,7 +159,6 @@ def test_damaged_files_are_named(tmp_path):
         *(({**whole, "slack": value}, "slack = .* must be") for value in ("0", None, False, 10**400, 10**40)),
         ({**whole, "scans": "sequential"}, "scans = 'sequential' must be a list"),
         ({**whole, "scans": [["sequential"]]}, r"scans\[0\] = \['sequential'\] must be text"),
-        ({**whole, "sha256": 7}, "sha256 = 7 must be text"),
         *(({**whole, "tube": {**tube, "memory": value}}, "tube.memory = .* must") for value in (2.0, None, "2", True)),
         ({**whole, "tube": {**tube, "basis": [[1.0]]}}, r"tube.basis: .* is not an array"),
         ({**whole, "tube": {**tube, "tail": {}}}, "tube.tail = {} must be a list"),

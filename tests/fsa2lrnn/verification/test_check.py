@@ -6,11 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.check import CertificateRefused, check
+from fsa2lrnn import MooreMachine, certify, compile_machine, zoo
+from fsa2lrnn.verification import Certificate, CertificateRefused, check
 
 from .certify.conftest import drifting, forgetful, model_of, perturbed  # noqa: F401 - fixtures
 
@@ -124,7 +121,6 @@ def test_sets_that_nothing_uses_and_other_claims_are_refused(drifted, steady):
     assert_refused(replace(certificate, dtype="float64"), tables, "for float64, the model computes in")
     assert_refused(replace(certificate, slack=-1.0), tables, "slack = ")
     assert_refused(replace(certificate, slack=0.01), tables, "do not hold|is claimed|may be wrong")
-    certificate, tables = drifted
     delta = certificate.machine.delta
     swapped = MooreMachine(delta, [0, 2, 1], 0, certificate.machine.alphabet)
     assert_refused(replace(certificate, machine=swapped), tables, "may be wrong")
@@ -135,7 +131,6 @@ def test_walks_are_bounded_and_larger_sets_lose_the_margin(drifted):
     margins = np.full(16_385, 1e-9)
     endless = replace(certificate, horizon=len(margins), margins=margins)
     assert_refused(endless, tables, "16,385 margins: at most 16,384 lengths are walked one by one")
-    certificate, tables = drifted
     kept = certificate.tube.stored[0]
     assert_refused(with_stored(certificate, 0, radius=3 * kept.radius + 0.1), tables, "is claimed|may be wrong")
 

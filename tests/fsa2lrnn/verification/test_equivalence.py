@@ -8,20 +8,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, equivalent, zoo
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn import MooreMachine, compile_recurrence, equivalent, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.lrnn.switched import Readout
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
-from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
-from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification import Proved, Refuted, Undecided, certify, check, model_digest, prove_equivalent
 from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.specification import specification_of
 

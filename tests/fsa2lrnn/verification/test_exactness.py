@@ -9,10 +9,9 @@ import torch
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import Proved, certify, extract, prove_equivalent, zoo
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction import extract
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
@@ -21,10 +20,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.scope import EVERY
-from fsa2lrnn.verdicts import Proved
-from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
-from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest
 from fsa2lrnn.verification.plain import slack_of
 from verify.soundness.models import Drawn, model

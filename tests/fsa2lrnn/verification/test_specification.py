@@ -13,13 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from fsa2lrnn import MooreMachine, checker, compile_machine, registry, zoo
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, registry, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
-from fsa2lrnn.errors import Fsa2LrnnError, InvalidMachine, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.rounding import FloatFormat
 from fsa2lrnn.scope import EVERY, LETTERS
@@ -39,7 +38,7 @@ from fsa2lrnn.verification import (
 )
 from fsa2lrnn.verification.certificate import pack
 from fsa2lrnn.verification.coverage import of_certificate
-from fsa2lrnn.verification.plain import checked, library_errors, plain
+from fsa2lrnn.verification.plain import checked, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
 from fsa2lrnn.verification.walk import JointWalk
@@ -101,7 +100,6 @@ def test_what_can_not_be_ignored_is_refused():
         specification_of(model, parity, ("x",))
     with pytest.raises(UnsupportedFormat, match="all outputs of the machine are ignored"):
         specification_of(model, parity, (True, False))
-    parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     with pytest.raises(UnsupportedFormat, match=r"the model puts out \('no',\), none of the machine's"):
         specification_of(Symbols((0, 1), ("no",)), parity, "lacked")
     with pytest.raises(InvalidMachine, match="alphabets differ"):
@@ -297,16 +295,6 @@ def test_numbers_and_digest_are_those_of_the_tables(dtype, layer_norm):
     assert found.numbers["A"].dtype == given.A.numpy().dtype
     assert np.array_equal(found.weights["W2"], given.readout.W2.double().numpy())
     assert ("norm_weight" in found.numbers) == layer_norm
-
-
-@pytest.mark.parametrize(
-    ("theirs", "ours"),
-    [(checker.InvalidCertificate, CertificateRefused), (checker.UnsupportedInput, UnsupportedFormat)],
-)
-def test_errors_of_the_checker_are_the_librarys(theirs, ours):
-    with pytest.raises(ours, match="the fault") as caught, library_errors():
-        raise theirs("the fault")
-    assert isinstance(caught.value, Fsa2LrnnError)
 
 
 def packed(entries, shape, dtype="float64"):

@@ -14,8 +14,7 @@ import numpy as np
 import torch
 from safetensors.torch import save as to_bytes
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.lower import compile_machine
+from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
 from fsa2lrnn.lrnn import checkpoint as models
 from fsa2lrnn.lrnn.tensor_file import _in_order, digest

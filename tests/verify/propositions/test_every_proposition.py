@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn import MooreMachine, compile_recurrence, zoo
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.coordinates import Cover

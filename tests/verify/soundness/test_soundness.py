@@ -7,11 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.lower import compile_machine
+from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.lrnn.switched import switched, table_error
-from fsa2lrnn.verification import equivalence
-from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification import equivalence, prove_equivalent
 from verify.soundness import __main__ as command
 from verify.soundness import run
 from verify.soundness.models import RULES, Drawn, model

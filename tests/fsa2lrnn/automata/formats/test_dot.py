@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import equivalent
+from fsa2lrnn import MooreMachine, equivalent
 from fsa2lrnn.automata.formats import dot_syntax, read_source
 from fsa2lrnn.automata.formats.dot import from_dot, to_dot
 from fsa2lrnn.automata.formats.dot_syntax import parse

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import Classification, classify
 from fsa2lrnn.automata.table_kernels import coaccessible
 from fsa2lrnn.errors import UnsupportedFormat

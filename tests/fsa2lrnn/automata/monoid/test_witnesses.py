@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import (
     Action,
     Fact,
@@ -179,23 +178,6 @@ def test_answers_by_the_identities_and_refutations_by_their_witnesses(brute, mac
     for name in (*NAMES, *(f"tier_{name}" for name in NAMES)):
         if getattr(facts, name).value is False:
             check_witness(facts.machine, getattr(facts, name).witness)
-
-
-@pytest.mark.parametrize(
-    ("regex", "alphabet", "expected"),
-    [
-        (".*aa.*", "abc", "locally_testable threshold_testable dot_depth_one"),
-        ("[^a]*a[^a]*", "abc", "threshold_testable dot_depth_one"),  # exactly one a
-        ("[^a]*a[^a]*a[^a]*a[^a]*", "abc", "threshold_testable dot_depth_one"),
-        (".*aa.*b.*", "abc", "dot_depth_one"),  # a factor, then a letter
-        ("(a|ba*b)*", "ab", ""),  # an even number of b
-        ("(a(ab)*b)*", "ab", ""),  # depth at most two: star-free, of dot-depth two
-    ],
-)
-def test_known_languages(regex, alphabet, expected):
-    facts = classify(MooreMachine.from_source(f"regex:{regex}", alphabet=alphabet))
-    names = ("locally_testable", *NAMES)
-    assert {name for name in names if getattr(facts, name).value} == set(expected.split())
 
 
 def test_a_letter_off_the_tier():

@@ -6,9 +6,7 @@ from itertools import groupby, product
 
 import pytest
 
-from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.language import equivalent
+from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
 

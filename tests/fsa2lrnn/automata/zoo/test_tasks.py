@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.language import trim
 from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest
 from fsa2lrnn.automata.zoo.sampling import _reachable_share

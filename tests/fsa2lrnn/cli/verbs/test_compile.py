@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import load
-from fsa2lrnn.automata import MooreMachine, equivalent
+from fsa2lrnn import MooreMachine, equivalent, load
 from fsa2lrnn.automata.zoo import TASKS, ZOO
 from fsa2lrnn.cli.verbs import convert
 

@@ -76,21 +76,18 @@ def test_code_locks_single_channels_and_indices_that_are_not_seen():
     for field, size in zip("CRQ", (4, 8, 16), strict=True):
         lower, upper = proved(machine, field)
         assert lower <= size <= upper
-    compare_with_channels(random.Random(0), 40)
+    rng = random.Random(0)
+    for _ in range(40):
+        machine = random_machine(rng, 7)
+        for family, field in (("diagonal[-1,1]", "R"), ("diagonal-complex", "C")):
+            lower, upper = proved(machine, field)
+            assert (lower == 1) == (upper == 1) == isinstance(represent(machine, family, short_words=False), Witness)
 
 
 @pytest.mark.parametrize("name", ["Dic3", "Dic4", "SL(2,3)"])
 def test_quaternionic_groups(name):
     sizes = {"Dic3": (2, 2, 2), "Dic4": (2, 4, 8), "SL(2,3)": (2, 4, 4)}[name]
     assert tuple(proved(QUATERNIONIC[name](), field)[0] for field in "CRQ") == sizes
-
-
-def compare_with_channels(rng, count):
-    for _ in range(count):
-        machine = random_machine(rng, 7)
-        for family, field in (("diagonal[-1,1]", "R"), ("diagonal-complex", "C")):
-            lower, upper = proved(machine, field)
-            assert (lower == 1) == (upper == 1) == isinstance(represent(machine, family, short_words=False), Witness)
 
 
 def test_the_prime_does_not_matter(monkeypatch):
@@ -302,17 +299,6 @@ def test_forgeries_are_refused_or_true(name):
     assert outcome["refused"] > 0.7 * outcome.total()
 
 
-@pytest.mark.slow
-def test_many_forgeries_are_refused_or_true():
-    total = Counter()
-    for seed in range(20):
-        for name in CERTIFICATES:
-            total += forge(name, random.Random(seed), 150)
-    print(dict(total))
-    assert total["accepted and false"] == 0
-    assert total["refused"] > 0.9 * total.total() > 10_000
-
-
 @pytest.mark.parametrize(
     ("task", "sizes"),
     [
@@ -330,12 +316,6 @@ def test_blocks_of_named_machines(task, sizes):
     machine = zoo.from_task(task)
     found = tuple(any_depth(machine, field) for field in "CRQ")
     assert tuple(answer.value for answer in found) == sizes
-
-
-@pytest.mark.parametrize("task", ["dyck(1,4)", "contains(abaab)", "elevator(6)", "ab_star"])
-def test_machines_without_groups_take_channels(task):
-    found = any_depth(zoo.from_task(task), "Q")
-    assert (found.factors, found.value) == ((), 1)
 
 
 def test_one_layer_and_projective_lines():

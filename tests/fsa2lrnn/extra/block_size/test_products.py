@@ -10,13 +10,10 @@ from scipy.stats import ortho_group
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.block_size.constituents import constituents
 from fsa2lrnn.extra.block_size.families import head_tables, reflections
 from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.extra.block_size.products import factors, least_factors, without_inner_product
 from fsa2lrnn.extra.block_size.sentences import needs
 from fsa2lrnn.families.householder import paths, sink_keys, sink_of
-from fsa2lrnn.families.modules import functions_module
 
 
 @st.composite
@@ -54,25 +51,6 @@ def test_sinks_functions_and_too_few_factors():
     machine = zoo.sum_mod(5)
     with pytest.raises(NotExact, match="a head of 2 dimensions takes 2 factors, not 1, after rounding"):
         head_tables(machine, factor_bounds(machine).heads, 1)
-
-
-def found_of(machine):
-    module = functions_module(machine.delta)
-    return module, factors(machine.delta, constituents(module, lambda: None), lambda: None)
-
-
-@pytest.mark.parametrize("task", ["group(S3)", "group(Q8)", "resettable_counter(4)", "dyck(1,3)", "elevator(4)"])
-def test_an_inner_product_that_exists_is_not_denied(task):
-    machine = zoo.from_task(task).minimise()
-    for kind in constituents(functions_module(machine.delta), lambda: None):
-        assert without_inner_product(kind, machine.delta) == ()
-
-
-@pytest.mark.parametrize("task", ["cerny(4)", "tomita(4)", "all_maps(3)", "mod_arith(2)"])
-def test_machines_that_no_number_of_factors_represents(task):
-    module, found = found_of(zoo.from_task(task).minimise())
-    assert any(found.forbidden)
-    assert least_factors(module, found, lambda: None) is None
 
 
 def product_of(keys, b):

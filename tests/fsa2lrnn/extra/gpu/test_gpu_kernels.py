@@ -37,7 +37,6 @@ def test_chunks_are_their_steps_in_order_and_backwards_transposed():
         wanted = A[k + 1] @ (A[k] @ z + v[k]) + v[k + 1]
         torch.testing.assert_close(products[c] @ z + offsets[c], wanted)
     A, dx, products, offsets = compose(length=5, size=2, b=3, is_reversed=True)
-    z = torch.tensor([1.0, 2.0, 3.0], device=DEVICE)
     torch.testing.assert_close(products[0] @ z + offsets[0], A[4].T @ (z + dx[4]))  # the last chunk is the short one
     torch.testing.assert_close(products[1] @ z + offsets[1], A[2].T @ (A[3].T @ (z + dx[3]) + dx[2]))
     g, x0, x = torch.ones(2, 1, 1), torch.ones(1, 1, 1), torch.ones(1, 2, 1, 1)

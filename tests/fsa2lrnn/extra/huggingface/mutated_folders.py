@@ -23,14 +23,13 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from fsa2lrnn import MooreMachine, symbols, zoo
+from fsa2lrnn import MooreMachine, Proved, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.export import export
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.optional import is_installed
-from fsa2lrnn.verdicts import Proved
 from tests.fsa2lrnn.extra.huggingface.mutations import Mutation, mutations
 
 REGISTER = MooreMachine([range(3), *([q] * 3 for q in range(3))], "xyz", alphabet="-012")

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fsa2lrnn.automata import MooreMachine, classify, zoo
+from fsa2lrnn import FAMILIES, MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import in_use
 from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, carried, contradictions, decide
 from fsa2lrnn.extra.huggingface.named import NAMED, NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
-from fsa2lrnn.families import FAMILIES, represent
-from fsa2lrnn.families.identities import Family
+from fsa2lrnn.families import Family
 from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.testing.strategies import machines
 
@@ -50,15 +49,6 @@ def test_an_impossibility_is_the_familys_own_and_unknown_names_are_refused():
     assert said.to_json()["family"] == "lti-diagonalisable"
     with pytest.raises(UnsupportedFormat, match="layer 's6' is not known: choose one of s4, s4d"):
         say(zoo.parity(), "s6")
-
-
-@pytest.mark.extra("block_size")
-@pytest.mark.parametrize(("states", "answer"), [(8, YES), (9, YES), (10, NO)])
-def test_blocks_hold_one_function_less_than_a_dense_machine_has_states(states, answer):
-    """One-hot, with real entries, or not at all."""
-    said = say(zoo.cerny(states), "block")
-    assert said.answer == answer
-    said.verdict.check()
 
 
 def test_a_narrower_layer_and_a_token_shift_are_reckoned_with():

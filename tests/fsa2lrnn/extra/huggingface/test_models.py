@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import zoo
+from fsa2lrnn import Proved, zoo
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface import layer_file, mamba
 from fsa2lrnn.extra.huggingface.construct import construct
@@ -14,9 +14,7 @@ from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import orbit
 from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.refuse import refuse
 from fsa2lrnn.optional import is_installed
-from fsa2lrnn.verification import Proved
 
 from .conftest import MACHINES
 
@@ -39,24 +37,15 @@ def test_the_state_is_the_plan_s_bit_for_bit(exported, agrees, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_no_layer_of_a_stack_rounds(exported, dtype):
     """In every layer each head holds a matrix of its plan after each letter, times a power of two."""
-    folder, written = exported("group(S4)", "olmo-hybrid", dtype)
+    folder, written = exported("sum_mod(3)", "olmo-hybrid", dtype)
     model, cache = load(folder), None
-    for a in np.random.default_rng(3).integers(2, size=25).tolist():
+    for a in np.random.default_rng(3).integers(3, size=25).tolist():
         cache = run(model, torch.tensor([a]), cache=cache)[1]
         for layer, stage in zip(cache.layers, written.plan.stages, strict=False):
             held = layer.recurrent_states[0][0].numpy() / np.sqrt(layer.recurrent_states[0][0, 0].numel())
             for S, head in zip(held, stage.orbits, strict=False):
                 rows, columns = head.states[0].shape
                 assert any(np.array_equal(S[:rows, :columns], state) for state in head.states)
-
-
-def test_generation_goes_on_from_a_prompt(exported):
-    folder, _ = exported("parity")
-    with transformers() as package:
-        model = package.AutoModelForCausalLM.from_pretrained(folder)
-        words = package.AutoTokenizer.from_pretrained(folder)
-        answer = model.generate(**words("01101", return_tensors="pt"), max_new_tokens=1, do_sample=False)
-    assert words.decode(answer[0, -1:]) == "=accept"
 
 
 @pytest.mark.parametrize(
@@ -233,14 +222,6 @@ def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine
         assert given.tolist() == wanted.tolist()
         states = zip(code.state(model.model, again), code.state(model.model, cache), strict=True)
         assert all(torch.equal(x, y) for x, y in states)
-
-
-@pytest.mark.parametrize("layer", ["kimi-linear", "mamba", "qwen3-next", "rwkv-7"])
-@pytest.mark.parametrize("task", ["parity", "sum_mod(5)", "group(S3)", "group(S3, transpositions)", "tomita(3)"])
-def test_groups_are_refused(layer, task):
-    refusal = refuse(zoo.from_task(task), layer)
-    assert refusal.check().startswith(f"impossible: one layer or a stack of them without attention of {layer}")
-    assert layer != "rwkv-7" or len(refusal.repeated) == 1
 
 
 @pytest.mark.parametrize(

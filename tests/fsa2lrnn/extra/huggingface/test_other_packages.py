@@ -9,7 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, zoo
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file, packages, slstm
 from fsa2lrnn.extra.huggingface.construct import construct
@@ -18,7 +18,6 @@ from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import answer, refuse
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
 from fsa2lrnn.optional import is_installed
-from fsa2lrnn.verdicts import Proved
 
 
 def test_the_line_that_installs_them(monkeypatch):
@@ -36,9 +35,7 @@ def test_bars_are_hidden_and_versions_are_named():
         assert logging.get_verbosity() == before[0]
         assert not logging.is_progress_bar_enabled()
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == before
-    package = pytest.importorskip("transformers")
     assert packages.versions()["transformers"] == package.__version__
-    pytest.importorskip("transformers")
     with pytest.raises(UnsupportedFormat, match=r"transformers \d.* has no other_layer: install transformers==5"):
         packages.modeling("other_layer")
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import fsa2lrnn
-from fsa2lrnn import MooreMachine, symbols, zoo
+from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load, run
@@ -15,8 +15,6 @@ from fsa2lrnn.extra.huggingface.module import SteppedModule
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.scope import LETTERS
-from fsa2lrnn.verdicts import Proved, Refuted, Undecided
-from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.versions import environment
 
 pytest.importorskip("transformers")
@@ -144,18 +142,11 @@ def test_letters_one_by_one_are_the_word(wrapped):
     assert [[wrapped.outputs[j] for j in row] for row in logits.argmax(-1).tolist()] == wanted
 
 
-@pytest.mark.slow
 def test_falsify_finds_a_word_for_another_machine_and_none_for_its_own(wrapped):
     machine = zoo.ab_star()
-    assert not isinstance(fsa2lrnn.falsify(wrapped, machine, Budget(seconds=5)), Refuted)
+    assert not isinstance(fsa2lrnn.falsify(wrapped, machine, fsa2lrnn.Budget(seconds=5)), Refuted)
     other = MooreMachine(machine.delta, [not output for output in machine.outputs], 0, machine.alphabet)
-    assert isinstance(fsa2lrnn.falsify(wrapped, other, Budget(seconds=5)), Refuted)
-
-
-@pytest.mark.slow
-def test_the_automaton_is_extracted_again(wrapped):
-    found = fsa2lrnn.extract_learned(wrapped)
-    assert fsa2lrnn.equivalent(found.machine, zoo.ab_star())
+    assert isinstance(fsa2lrnn.falsify(wrapped, other, fsa2lrnn.Budget(seconds=5)), Refuted)
 
 
 def test_a_letter_put_out_is_no_number(exported):

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsa2lrnn import compile_machine, load
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, Proved, Refuted, compile_machine, load, prove_equivalent, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.decomposition.search import CascadeSearch
@@ -18,10 +17,7 @@ from fsa2lrnn.extra.learning.distilling import DistillationWords, distil
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.judging import LearningTarget
 from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
-from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.scope import EVERY
-from fsa2lrnn.verdicts import Proved, Refuted
-from fsa2lrnn.verification import prove_equivalent
 
 
 def cascade_of(machine, largest=8):

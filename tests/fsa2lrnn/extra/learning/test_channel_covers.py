@@ -4,11 +4,9 @@ from itertools import product
 
 import numpy as np
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn import MooreMachine, represent, zoo
+from fsa2lrnn.automata import minimise
 from fsa2lrnn.extra.learning.channel_covers import IndistinguishableWords, alike_to_channels
-from fsa2lrnn.families import represent
 
 MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
 

@@ -8,9 +8,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, Refuted, equivalent, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.learning import learn
@@ -27,7 +26,6 @@ from fsa2lrnn.extra.learning.word_files import from_pairs
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.verification import Proved, Refuted
 
 
 def checked(examples, batch):

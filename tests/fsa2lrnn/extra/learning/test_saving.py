@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsa2lrnn import MooreMachine, learn, load
+from fsa2lrnn import MooreMachine, Proved, learn, load, prove_equivalent
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.learning import saving
 from fsa2lrnn.extra.learning.examples import FreshWords
@@ -29,7 +29,6 @@ from fsa2lrnn.extra.learning.saving import (
 )
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
-from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 def run_of(recipe):

@@ -106,8 +106,6 @@ def test_registers_are_rounded_alike():
 
 def test_a_member_of_a_family_near_the_one_learned():
     """The plane of S₃ in its regular representation, turned by an angle of chance: one parameter, no rational value."""
-    from fsa2lrnn.automata import zoo
-
     machine = zoo.group("S3")
     turn = np.array([[-0.5, -np.sqrt(3) / 2], [np.sqrt(3) / 2, -0.5]])
     flip = np.diag([1.0, -1.0])
@@ -152,7 +150,6 @@ def test_equations_hold_states_repeat_and_more_places_come_nearer(beat):
     assert np.array_equal(U @ rounded.beat.W, image.B)
     assert np.array_equal(rounded.beat.w @ U.T, image.u - c)
     assert np.array_equal(U @ rounded.beat.x0 + c, image.phi[-1])
-    rounded = round_block(*beat, FEW, 0.3)
     block = Block(*(part.astype(np.float32) for part in (rounded.block.A, rounded.block.v, rounded.block.x0)))
     seen, x, rng = set(), block.x0, np.random.default_rng(0)
     for a in rng.integers(0, len(block.A), 2_000):

@@ -9,8 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import compile_machine
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, compile_machine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.repairing import repair
 from fsa2lrnn.extra.repairing.observed import BlockObservations, RepairStates, is_right, observe
@@ -75,7 +74,6 @@ def test_what_blocks_hold_alone_and_in_registers():
     assert (told[2:] < 0.05).all()
     exact = np.linalg.qr(fourier(5, 2))[0]
     assert np.allclose(found[:, :2] @ found[:, :2].T, exact @ exact.T, atol=0.01)
-    states = states_of(zoo.sum_mod(5))
     assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
     machine = zoo.even_pair(3)
     states = states_of(machine)
@@ -191,7 +189,6 @@ def test_states_of_models_that_are_right_and_of_those_that_are_not():
     tables, states = tables_and_states(compile_machine(wrong), machine)
     with pytest.raises(NotExact, match="train it first"):
         observe(tables, states)
-    machine = zoo.parity()
     tables, states = tables_and_states(compile_machine(machine), machine)
     x = torch.full((1, 1, *tables.x0.shape), torch.nan, dtype=torch.float64)
     assert not is_right(tables, states, x, np.array([[0]])).any()
@@ -210,14 +207,11 @@ def test_the_probe_tells_the_image_and_makes_the_equations_exact(cycle_of_probe)
     assert explained_share(probe, image, seen) > 0.99
     assert explained_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
     assert probe.residual(block, image) < 0.05
-    block, image, _, probe = cycle_of_probe
     assert probe.residual(block, image) > 1e-4
     assert probe.residual(least_change(block, image, probe), image) < 1e-14
-    block, image, seen, _ = cycle_of_probe
     soft, stiff = (fit(block, image, seen, stiffness) for stiffness in (0.01, 30.0))
     assert stiff.residual(block, image) < soft.residual(block, image)
     assert explained_share(stiff, image, seen) < explained_share(soft, image, seen)
-    block, image, seen, _ = cycle_of_probe
     n = len(image.phi)
     mark = Representation(np.eye(n)[:, -1:], np.zeros((5, 1, 1)), np.zeros((5, 1)), image.delta)
     assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
@@ -232,40 +226,12 @@ def test_changes_are_the_smallest_and_faults_are_found(cycle_of_probe):
         free = unread @ rng.standard_normal(block.A.shape)
         assert probe.residual(Block(changed.A + free, changed.v, changed.x0), image) < 1e-13
         assert abs((free * (changed.A - block.A)).sum()) < 1e-12
-    block, image, _, probe = cycle_of_probe
     exact = least_change(block, image, probe)
     for name in ("A", "v", "x0"):
         parts = {part: getattr(exact, part).copy() for part in ("A", "v", "x0")}
         parts[name].flat[0] += 1e-3
         assert probe.residual(Block(**parts), image) > 1e-6
     assert ReadoutProbe(probe.U, probe.c + 1e-3).residual(exact, image) > 1e-6
-
-
-@given(machines(max_states=6), st.integers(0, 2**32 - 1))
-def test_outputs_along_words_are_the_machines(machine, seed):
-    states = states_of(machine)
-    rng = np.random.default_rng(seed)
-    tokens = states.draw(rng, 3, 12, is_live=bool(seed % 2))
-    outputs = compile_machine(machine).outputs
-    for row, reached in zip(tokens, states.path(tokens), strict=True):
-        word = [machine.alphabet[a] for a in row]
-        assert [outputs[j] for j in states.wanted[reached]] == machine.transduce(word)
-    assert (states.delta != states.initial).all()
-    assert states.counts.tolist() == [True] * states.initial + [False]
-
-
-@given(machines(max_states=6))
-def test_access_words_reach_every_state_and_no_shorter_word_does(machine):
-    states = states_of(machine)
-    reached, lengths = {states.initial}, {}
-    for length in range(1, states.initial + 2):
-        reached = {int(q) for q in states.delta[:, list(reached)].ravel()}
-        for q in reached:
-            lengths.setdefault(q, length)
-    words = states.access_words()
-    assert [len(word) for word in words] == [lengths[q] for q in range(states.initial)]
-    for q, word in enumerate(words):
-        assert states.path(np.array([word]))[0, -1] == q
 
 
 def test_live_words_and_repairs_in_json():

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, repair
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.repairing.lookups import LookUp
 from fsa2lrnn.extra.repairing.partition import close, held_partitions
 from fsa2lrnn.extra.repairing.stack import lead
@@ -54,12 +54,6 @@ def test_layers_that_carry_too_little_are_named_by_two_words():
         NotExpressible, match=r"carry too little: \('0',\) and \('0', '1'\) lead all of them to one state"
     ):
         repair(model, machine, mode="dyadic")
-
-
-def test_other_modes_refuse_several_layers():
-    model, machine = cascade("task:subtraction(3)", 0.0)
-    with pytest.raises(UnsupportedFormat, match="2 layers"):
-        repair(model, machine)
 
 
 def test_partitions_are_closed_and_separated():

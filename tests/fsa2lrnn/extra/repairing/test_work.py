@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import compile_machine
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.repairing import repair, snap
 from fsa2lrnn.extra.repairing.dyadic import dead_beat, forget
@@ -14,7 +13,6 @@ from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
-from fsa2lrnn.verification import Proved, prove_equivalent
 
 MACHINES = {
     "sum": zoo.sum_mod(5),

@@ -8,13 +8,11 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from fsa2lrnn import LRNN
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, UnsupportedFormat
 from fsa2lrnn.extra.report import learned as joint
 from fsa2lrnn.extra.report.align import align, cycles
 from fsa2lrnn.extra.report.learned import heads_by_layer
-from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing import strategies

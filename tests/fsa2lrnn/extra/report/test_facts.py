@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import registry
-from fsa2lrnn.automata import zoo
+from fsa2lrnn import Budget, compile_machine, registry, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report.align import align
@@ -18,10 +17,8 @@ from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import FAR, NEAR, LayerHead, Learning, Model, ReportFacts, repairs_of, verdict
 from fsa2lrnn.extra.report.gather import heads_of, inside, machine_facts, plane
 from fsa2lrnn.extra.report.page import build
-from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
 
 

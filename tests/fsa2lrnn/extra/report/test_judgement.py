@@ -11,8 +11,7 @@ import torch
 from rich.console import Console
 
 from experiments.studies.keep_models import MODELS
-from fsa2lrnn import LRNN, compile_machine, equivalent, extract, learn, load, save, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import LRNN, Budget, MooreMachine, check, compile_machine, equivalent, extract, learn, load, save, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning import Recipe
 from fsa2lrnn.extra.learning.attempt import network
@@ -27,8 +26,6 @@ from fsa2lrnn.extra.report.learned import assemble_learned
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.falsify import Budget
 
 
 def test_a_learned_model_before_all_judges(judged):

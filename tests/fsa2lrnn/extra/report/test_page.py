@@ -217,25 +217,6 @@ def test_paper_is_white_and_nothing_on_it_is_folded(facts, tmp_path, browser):
     page.close()
 
 
-def test_the_keyboard_reaches_and_opens_what_is_folded(facts, tmp_path, browser):
-    path, _ = write(facts, tmp_path / "r.html")
-    page = browser.new_page()
-    page.goto(path.as_uri())
-    reached = []
-    for _ in range(30):
-        page.keyboard.press("Tab")
-        reached.append(page.evaluate("document.activeElement.className + ' ' + document.activeElement.tagName"))
-        if reached[-1] == " SUMMARY":
-            break
-    assert reached[0] == "skip A"
-    assert reached[-1] == " SUMMARY"
-    folded = "document.activeElement.parentElement.open"
-    assert not page.evaluate(folded)
-    page.keyboard.press("Enter")
-    assert page.evaluate(folded)
-    page.close()
-
-
 def learning(steps, kept=0):
     small = DrawnMachine(["0", "1"], ["a"], ["yes", "<no>"], [[1, 0]], 0)
     odd = DrawnMachine(["0", "1"], ["a"], ["yes", NOWHERE], [[1, 1]], 0)

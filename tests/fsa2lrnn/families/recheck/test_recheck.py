@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.automata.language import minimise, trim
+from fsa2lrnn.automata import MooreMachine, minimise, trim, zoo
 from fsa2lrnn.families import Impossibility, RejectedCertificate, Witness, recheck, represent
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.testing.strategies import machines

@@ -25,10 +25,8 @@ from fsa2lrnn.lrnn import (
     register,
     save,
 )
-from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, name_of
+from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, Columns, HouseholderLayer, Shape, name_of
 from fsa2lrnn.lrnn.layers.base import is_one_hot, maps_closed, starts_closed
-from fsa2lrnn.lrnn.layers.block import BlockLayer
-from fsa2lrnn.lrnn.layers.householder import HouseholderLayer
 from fsa2lrnn.lrnn.layers.index import METHODS, choose_method
 from fsa2lrnn.testing.strategies import machines
 

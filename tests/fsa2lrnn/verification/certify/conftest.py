@@ -7,11 +7,10 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, zoo
+from fsa2lrnn.automata import minimise
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.scans import scan_tokens
+from fsa2lrnn.lrnn import scan_tokens
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.certify import search, tails

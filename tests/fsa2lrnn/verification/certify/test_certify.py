@@ -10,23 +10,19 @@ import pytest
 import torch
 from hypothesis import event, given, settings
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import LRNN, MooreMachine, Readout, certify, check, prove_equivalent, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.lrnn import SwitchedAffine
 from fsa2lrnn.lrnn.gate import look_up
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Tube
-from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.certify.directions import gradients
 from fsa2lrnn.verification.certify.frames import Frames
 from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.tails import rounded
 from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
-from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import specification_of
 
@@ -159,7 +155,6 @@ def test_bad_requests_are_refused_and_budgets_spent(drifting):
     for number in (np.nan, np.inf, 2.0**41):
         with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40, or no numbers"):
             certify(replace(tables, A=torch.full_like(tables.A, number)), machine)
-    machine, tables = drifting
     with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 s, with N = \d+: without a time limit"):
         short = certify(tables, machine, seconds=1e-6)
     assert 1 <= short.horizon <= certify(tables, machine).horizon
@@ -218,7 +213,6 @@ def test_memory_is_chosen_and_checked(drifting):
     machine, tables = drifting
     best = certify(tables, machine)
     assert best.horizon >= max(certify(tables, machine, memory).horizon for memory in (1, 2))
-    machine, tables = drifting
     for memory in (0, "all", 14, 65):
         with pytest.raises(UnsupportedFormat, match="memory = "):
             certify(tables, machine, memory)
@@ -230,10 +224,8 @@ def test_sets_are_stored_and_the_same_work_gives_the_same_certificate(drifting):
     lengths = [sets.length for sets in certificate.tube.stored]
     assert lengths == sorted(set(lengths))
     assert certificate.tube.start < lengths[0] <= lengths[-1] == certificate.horizon
-    machine, tables = drifting
     search = TubeSearch(plain(tables), specification_of(tables, machine).target, Slack(), WorkBudget(1.0))
     assert search.best("auto").horizon > 5
-    machine, tables = drifting
     first, second = (certify(tables, machine, work=3e7) for _ in range(2))
     assert first.to_json() == second.to_json()
     assert certify(tables, machine, work=1e6).horizon < first.horizon <= certify(tables, machine).horizon

@@ -6,16 +6,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import Budget, MooreMachine, Proved, Refuted, prove_equivalent, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
-from fsa2lrnn.verification.falsify.verdict import Budget
 
 
 def search(model, machine, below=100, ignore=(), **budget):

@@ -9,15 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import Budget, MooreMachine, Refuted, Undecided, falsify, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verdicts import Refuted, Undecided
-from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
@@ -141,11 +139,9 @@ def test_equal_budgets_give_equal_answers():
     plain = [[dataclasses.replace(search, seconds=0) for search in v.searches] for v in (first, second)]
     assert plain[0] == plain[1]
     machine = zoo.sum_mod(3)
-    verdict = falsify(drifting(machine, 0.02), machine, SMALL)
-    assert "guided" in [search.name for search in verdict.searches]
+    assert "guided" in [search.name for search in first.searches]
     shifted = compile_machine(machine, layout="index")
     assert "guided" not in [search.name for search in falsify(shifted, machine, SMALL).searches]
-    machine = zoo.sum_mod(3)
     wrong = MooreMachine(machine.delta, [0, 1, 1], 0, machine.alphabet)
     verdict = falsify(compile_machine(machine), wrong, SMALL)
     assert (verdict.word, verdict.found_by, verdict.is_shortest) == (("2",), "exhaustive", True)
@@ -165,18 +161,6 @@ def test_a_known_word_is_run_first_and_only_shorter_ones_count():
     assert right.checked_length is None
     with pytest.raises(InvalidWord, match="'7'"):
         falsify(model, machine, SMALL, known=["7"])
-
-
-@pytest.mark.parametrize("options", [{"token_shift": True}, {"connection": "concat"}, {}])
-def test_untrained_models_of_two_layers_fail_soon(options):
-    torch.manual_seed(0)
-    layers = (BlockLayerConfig((2, 2), 4, 4), BlockLayerConfig((2, 2), 4, 4))
-    machine = zoo.sum_mod(2)
-    model = LRNN(LRNNConfig(machine.alphabet, (0, 1), layers, embedding_dim=4, readout_hidden=16, **options))
-    verdict = falsify(model, machine, SMALL)
-    assert isinstance(verdict, Refuted)
-    assert_fails(model, machine, verdict)
-    assert verdict.is_shortest
 
 
 def test_numbers_that_are_none_are_failures_where_they_count():

@@ -94,7 +94,6 @@ def test_gates(s3, tmp_path):
         (("task:parity", "--layer", "gpt"), 2, "'gpt' is not "),
         (("task:parity",), 2, "error: Missing option '--layer'"),
         (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "dtype float16: weights are written for"),
-        (("task:length_mod(29)", "--layer", "olmo-hybrid"), 1, "no: "),
     ],
 )
 def test_refused(call, arguments, code, message):

@@ -114,7 +114,6 @@ def test_functions_are_replaced_for_a_moment_and_all_or_none():
     with pytest.raises(ZeroDivisionError), replaced(file, f=3):
         _ = 1 / 0
     assert file.f == 1
-    file = SimpleNamespace(f=1)
     with pytest.raises(AttributeError), replaced(file, f=3, g=4):
         pass
     assert vars(file) == {"f": 1}

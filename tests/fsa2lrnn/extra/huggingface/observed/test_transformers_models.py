@@ -92,25 +92,6 @@ def test_eigenvalues_are_those_of_what_one_step_does_to_a_state(random_model, va
         assert min(parts["eigenvalue"].min() for parts in found.values()) < -0.05
 
 
-@pytest.mark.parametrize(
-    ("task", "name", "beta", "least"),
-    [
-        ("group(S3, transpositions)", "olmo-hybrid", {2.0}, -1.0),
-        ("parity", "olmo-hybrid", {0.0, 2.0}, -1.0),
-        ("flip_flop", "qwen3-next", {0.0, 1.0}, 0.0),
-    ],
-)
-def test_exported_models_have_gates_at_their_ends(exported, task, name, beta, least):
-    folder, written = exported(task, name)
-    found = observe(folder)
-    assert found.n_tokens == len(written.plan.machine.alphabet)
-    (head,) = found.heads
-    assert {mark for mark, count in head.spreads["beta"].exactly.items() if count} == beta
-    assert sum(head.spreads["beta"].exactly.values()) == head.n
-    assert head.spreads["alpha"].exactly[1.0] == sum(head.spreads["key"].exactly.values()) == head.n
-    assert head.spreads["eigenvalue"].least == found.least == least
-
-
 def test_code_that_computes_otherwise_is_refused(random_model):
     file = modeling("olmo_hybrid")
 

@@ -5,11 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, compile_machine, load, prove_equivalent, save
+from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, save
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning.commands.display import check_provable, main, prove_trained
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.verdicts import Proved
 
 
 def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):

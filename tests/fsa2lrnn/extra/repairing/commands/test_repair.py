@@ -6,11 +6,10 @@ from typing import get_args
 
 import pytest
 
-from fsa2lrnn import load, prove_equivalent, zoo
+from fsa2lrnn import Proved, load, prove_equivalent, zoo
 from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.extra import repairing
 from fsa2lrnn.extra.repairing.commands import repair as command
-from fsa2lrnn.verdicts import Proved
 
 SUM2 = str(Path(__file__).parents[5] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 

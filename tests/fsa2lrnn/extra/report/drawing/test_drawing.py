@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fsa2lrnn import decompose
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn import MooreMachine, decompose, zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
 from fsa2lrnn.extra.report.drawing.boxes import boxes

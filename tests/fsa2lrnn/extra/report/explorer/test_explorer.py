@@ -8,15 +8,13 @@ import pytest
 import torch
 
 from experiments.studies.keep_models import MODELS
-from fsa2lrnn import compile_machine, load, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn import MooreMachine, compile_machine, load, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.extra.baselines import LRUConfig
 from fsa2lrnn.extra.report.explorer import SceneModel, build, scene
 from fsa2lrnn.extra.report.explorer.page import constructed, searched
 from fsa2lrnn.extra.report.explorer.programs import NUMBERS, program, programs, size
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.layers import HouseholderLayerConfig
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 
 
 def test_words_that_fail_and_models_that_close():
@@ -27,7 +25,6 @@ def test_words_that_fail_and_models_that_close():
     assert model.transduce(word)[-1] != machine.transduce(word)[-1]
     assert shown.said == "Fails on a word of 2 letters, the shortest."
     assert shown.kind == "learned"
-    machine = zoo.parity()
     closed = searched(compile_machine(machine), machine, 1.0).said
     assert closed.startswith("Correct on all words that are read letter by letter: all reachable")
     said = constructed(compile_machine(machine), machine).said
