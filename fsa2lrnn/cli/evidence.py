@@ -103,17 +103,6 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     return [("proved right", f"{right} ({how})"), ("covered", facts["covered"]), ("where", str(scope))]
 
 
-def proof_json(proof: Proved) -> dict[str, Any]:
-    """Return what a proof covers, as a JSON object."""
-    covered = {**vars(proof.covers), "covered": str(proof.covers)}
-    return {"joint_states": proof.pairs, "digest": proof.digest, **covered}
-
-
-def certified_length(certificate: Certificate) -> int | str:
-    """Return the certified length, "all lengths" where there is no bound."""
-    return "all lengths" if certificate.horizon is None else certificate.horizon
-
-
 def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     """Return the changes of a repair and the guarantees for its model, from its JSON, as names and values."""
     rows = [("change", f"{100 * facts['change']['A']:.1f} % of A, {100 * facts['change']['v']:.1f} % of v")]

@@ -25,6 +25,7 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import Recurrence
 from fsa2lrnn.scope import EVERY, LETTERS, Coverage
+from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.versions import environment
 
@@ -93,3 +94,14 @@ def _tensors(name: str, part: Any) -> Iterator[tuple[str, Tensor]]:
 
 def _name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
+
+
+def proof_json(proof: Proved) -> dict[str, Any]:
+    """Return what a proof covers, as a JSON object."""
+    covered = {**vars(proof.covers), "covered": str(proof.covers)}
+    return {"joint_states": proof.pairs, "digest": proof.digest, **covered}
+
+
+def certified_length(certificate: Certificate) -> int | str:
+    """Return the certified length, "all lengths" where there is no bound."""
+    return "all lengths" if certificate.horizon is None else certificate.horizon

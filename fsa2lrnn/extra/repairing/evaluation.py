@@ -10,7 +10,6 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cli.evidence import certified_length, proof_json
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
@@ -23,6 +22,7 @@ from fsa2lrnn.optional import require
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
+from fsa2lrnn.verification.coverage import certified_length, proof_json
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
 
