@@ -105,8 +105,10 @@ def behind() -> Found:
     )
     of_s4 = {cell["task"]: cell["best_look"] for cell in ended["s4"]}
     rest = [cell for name in ("rwkv4", "vanilla") for cell in _cells(name)]
-    behind = all(cell.get("best_look", 0) <= of_s4.get(cell["task"], 1) for cell in rest)
-    whole = all(cell["is_finished"] for cell in rest)
+    # A cell that lacks seeds decides nothing: the mean over its seeds may still change sides.
+    finished = [cell for cell in rest if cell["is_finished"]]
+    behind = all(cell["best_look"] <= of_s4.get(cell["task"], 1) for cell in finished)
+    whole = len(finished) == len(rest)
     kind: Kind = "not reproduced" if not behind else "reproduced" if whole else "unfinished"
     return Found(kind, f"best evaluations at 500 letters (accuracy at 40): {shown}{_unfinished(rest)}")
 

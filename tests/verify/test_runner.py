@@ -207,6 +207,8 @@ def test_failures_are_placed(table):
     table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3, **WHOLE))
     assert measured.behind().kind == "reproduced"
     table(cell("s4", 0.3), cell("rwkv4", 0.2), cell("vanilla", 0.4))
+    assert measured.behind().kind == "unfinished"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2), cell("vanilla", 0.4, **WHOLE))
     assert measured.behind().kind == "not reproduced"
 
 
