@@ -30,11 +30,7 @@ _BLOCK = 1 << 11  # letters of a word that are encoded before the steps: long en
 
 @njit(cache=True)
 def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
-    """Return the states q_1 … q_T after every letter of a word, tokens (T,): int64, shape (T,).
-
-    >>> walk(np.array([[0, 1], [1, 0]]), 0, np.array([1, 0, 1])).tolist()
-    [1, 1, 0]
-    """
+    """Return the states q_1 … q_T after every letter of a word, tokens (T,): int64, shape (T,)."""
     states = np.empty(tokens.shape[0], np.int64)
     q = start
     for k in range(tokens.shape[0]):

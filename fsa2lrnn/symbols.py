@@ -26,11 +26,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @lru_cache(maxsize=256)
 def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
-    """Return a dictionary from letters, and typographic variants of `*` and `-`, to positions in the alphabet.
-
-    >>> letter_index(("a", "-"))
-    {'a': 0, '-': 1, '−': 1, '–': 1}
-    """
+    """Return a dictionary from letters, and typographic variants of `*` and `-`, to positions in the alphabet."""
     return _with_variants({letter: i for i, letter in enumerate(alphabet)})
 
 
@@ -242,11 +238,7 @@ def from_json(value: Any) -> Hashable:
 
 
 def show(symbol: Hashable) -> str:
-    """Return a symbol as text for display: "accept" for True, "reject" for False, "–" for None.
-
-    >>> show(True), show(3)
-    ('accept', '3')
-    """
+    """Return a symbol as text for display: "accept" for True, "reject" for False, "–" for None."""
     if isinstance(symbol, bool | np.bool_):
         return "accept" if symbol else "reject"
     return "–" if symbol is None else str(symbol)

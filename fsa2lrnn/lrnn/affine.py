@@ -56,11 +56,7 @@ class Readout:
 
     @classmethod
     def linear(cls, W: Tensor, b: Tensor) -> Readout:
-        """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z).
-
-        >>> Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.zeros(2))(torch.tensor([3.0])).tolist()
-        [3.0, -3.0]
-        """
+        """Return a read-out with the logits z = W x + b, W (|Γ|, d) and b (|Γ|,), computed as relu(z) − relu(−z)."""
         eye = torch.eye(len(W), dtype=W.dtype, device=W.device)
         return cls(torch.cat([W, -W]), torch.cat([b, -b]), torch.cat([eye, -eye], dim=1), torch.zeros_like(b))
 

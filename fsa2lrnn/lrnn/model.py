@@ -344,11 +344,7 @@ class LRNN(ForeignWeights, nn.Module):
 
 
 def decode(logits: Tensor, position: int = 0) -> Tensor:
-    """Return the index of the largest logit, the first of equal ones: (T, |Γ|) -> int64 (T,); raise `NotExact` for NaN.
-
-    >>> decode(torch.tensor([[0.0, 2.0, 2.0]])).tolist()
-    [1]
-    """
+    """Return the index of the largest logit, the first of equals: (T, |Γ|) -> int64 (T,); raise `NotExact` for NaN."""
     if (wrong := logits.isnan().any(-1)).any():
         k = position + int(wrong.nonzero()[0]) + 1
         raise NotExact(f"the logits at position {k} are NaN, so no output can be read: the state has overflowed")

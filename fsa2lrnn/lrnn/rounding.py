@@ -208,11 +208,7 @@ def _both(kind: FloatFormat) -> float:
 
 
 def integers(kind: FloatFormat) -> float:
-    """Return a number up to which a format represents all integers and float64 sums their absolute values exactly.
-
-    >>> integers(FloatFormat.of(torch.float32))
-    16777216.0
-    """
+    """Return a number up to which a format represents all integers and float64 sums their absolute values exactly."""
     return min(1 / kind.u, 2.0**52)
 
 

@@ -76,9 +76,6 @@ def layer_named(name: str) -> type[Layer]:
     Raises:
         MissingPackage: for the name of a deleted extra's layer.
         UnsupportedFormat: for an unknown name, a module that cannot be imported, or a class that is not a layer.
-
-    >>> layer_named("block").__name__
-    'BlockLayer'
     """
     name = EARLIER_NAMES.get(name, name)
     if name not in LAYERS and ":" in name:

@@ -238,17 +238,11 @@ class Layer(nn.Module):
         return False
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """Return A(u) and v(u), (…, H, b, b) and (…, H, b), of inputs (…, d), by a `method` of the column rule.
-
-        Raises `UnsupportedFormat` if the layer has no tables.
-        """
+        """Return A(u) and v(u), (…, H, b, b) and (…, H, b), of inputs (…, d), by a `method` of the column rule."""
         raise UnsupportedFormat(f"{type(self).__name__} has no tables A(u), v(u) of numbers")
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """Return bounds of `tables` for all input shapes, orders of sums, thread counts and column rule methods.
-
-        Raises `UnsupportedFormat` if the layer declares no bounds.
-        """
+        """Return bounds of `tables` for all input shapes, orders of sums, thread counts and column rule methods."""
         raise UnsupportedFormat(
             f"{type(self).__name__} declares no bound on how its tables may round (`rounded_tables`): declare one, or "
             "let LRNN.from_affine(switched(model)) look its tables up"
