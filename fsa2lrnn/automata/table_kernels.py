@@ -54,9 +54,10 @@ def grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True)
 def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return whether some word, possibly empty, leads from each state to a target: bool (n,) -> (n,).
+    """Return for each state whether some word, possibly empty, leads from it to a target: bool (n,).
 
-    The search goes breadth first against the transitions: O(|Σ| n), also for a long chain of states.
+    `next_state` is int (|Σ|, n), `targets` bool (n,). The search goes breadth first against the transitions: O(|Σ| n),
+    also for a long chain of states.
     """
     n = next_state.shape[1]
     first, edges = grouped(np.ascontiguousarray(next_state).reshape(-1), n)  # edge a n + q leaves q

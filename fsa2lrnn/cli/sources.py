@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 def read_machine(source: str, completion: Completion | None = None, alphabet: str | None = None) -> MooreMachine:
     """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if it is not None.
 
-    Letters that the source does not have are missing transitions: `completion` defines them, by default acceptors
-    reject. Raises `UnsupportedFormat` for a model file, and for all that `MooreMachine.from_source` refuses.
+    If the source lacks a letter, its transitions are missing. `completion` defines missing transitions; by default,
+    acceptors reject there. Raises `UnsupportedFormat` for a model file, and `UnsupportedFormat`, `InvalidMachine` and
+    `BudgetExceeded` as `MooreMachine.from_source` does.
     """
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.cli import words

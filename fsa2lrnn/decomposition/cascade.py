@@ -71,7 +71,7 @@ class Component(Brief):
 
     @property
     def is_diagonal(self) -> bool:
-        """Whether diagonal entries x = a x + v suffice: only resets and the identity, or two states."""
+        """Whether scalar channels x ← a x + v suffice: for two states, or if all maps are constants or identities."""
         return self.n_states <= 2 or self.kind == "reset"
 
     @property

@@ -124,7 +124,7 @@ class _Tiling:
         return self.sets[sets].argmax(axis=1)
 
     def tile_around(self, big: int, small: int) -> int:
-        """Return the name of the first tile of a set that contains another set."""
+        """Return the name of the first tile of the set `big` that contains the set `small`; one must contain it."""
         tiles = self.tiles[big][self.tiles[big] >= 0]
         return int((self.sets[tiles] >= self.sets[small]).all(axis=1).argmax())
 

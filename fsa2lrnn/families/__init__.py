@@ -1,4 +1,7 @@
-"""Decide exactly which family of linear recurrent layers can represent an automaton, with a witness or a certificate.
+"""Decide which families of linear recurrent layers can represent an automaton, with a witness or a certificate.
+
+Input-independent and diagonal families are decided exactly. For the others there are sufficient conditions on both
+sides, and the answer is `Unknown` if none holds.
 
 T3 of docs/theory.md: a family forces identities between the linear parts of words, which generate a space W of
 differences of states that every layer of the family maps to zero. The family represents the machine if and only if no
@@ -65,14 +68,17 @@ _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest te
 
 
 def represent(machine: MooreMachine, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
-    """Decide exactly whether a layer of a family can represent a machine, with one vector per state (T3).
+    """Decide whether a layer of a family can represent a machine, with one vector per state.
 
     Args:
         machine: any machine; its minimal machine is represented.
         family: a name in `FAMILIES` or `LAYER_NAMES`, or a user-defined family. T3 decides the input-independent and
-            diagonal families. For Liquid-S4, Householder products and blocks of bounded size, sufficient conditions and
-            bounds are tested, and the answer may be `Unknown`.
+            diagonal families exactly. For the others, sufficient conditions and bounds are tested.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
+
+    Returns:
+        A witness (the weights of such a layer), an `Impossibility` or another certificate that no such layer exists,
+        or `Unknown`, for families that T3 does not decide.
 
     Raises:
         UnsupportedFormat: for an unknown family.

@@ -66,7 +66,11 @@ _MAX_SEEDS = 6
 
 
 class Table:
-    """The keys of a table, int (R, J); the values of all coordinates have indices, so that a box is a mask of these."""
+    """The keys of a table, int (R, J), with one index for every value of every coordinate.
+
+    Value x of coordinate j has the index offsets[j] + x. A box is a mask of indices, bool (offsets[-1],): it contains a
+    key if the indices of all its values are set. `work` is the number of table entries that growing may still read.
+    """
 
     def __init__(self, keys: np.ndarray) -> None:
         self.keys = keys

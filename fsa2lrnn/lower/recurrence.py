@@ -39,12 +39,14 @@ def compile_machine(
             below; "auto", the cheaper of the two (`choice.choose` gives the reason).
         max_block: the largest block allowed; if None, the one-hot form uses as large blocks as it needs, and a cascade
             splits its components down to 8 states, which a fibre code may increase.
-        token_shift: whether a layer may also read its previous input (at first, the initial states below). Cascades use
-            it if they need it, and without it their blocks may be larger. The one-hot form never needs it.
+        token_shift: whether a layer may also read its previous input; at the first letter, the previous input consists
+            of the initial states of the layers below. Cascades use it if they need it, and without it their blocks may
+            be larger. The one-hot form never needs it.
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.
-        layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states per block).
-        normalisation: the column rule of the model, "clip" or "none", for one-hot forms without scalar channels also
-            "onehot"; blocks under "paper" cannot have one-hot columns.
+        layout: "dense" weights, an "index" table of the same linear map, or "auto": dense if blocks have at most 64
+            states and the weights fit into `dense_memory`.
+        normalisation: the column rule of the model, "clip" or "none", for forms without resets and scalar channels also
+            "onehot"; blocks under "paper" cannot have one-hot columns. An index layout ignores it.
         p: the order of the column norm.
         dense_memory: the bytes that dense weights (float32) may take.
 
@@ -54,9 +56,10 @@ def compile_machine(
     Raises:
         NotExpressible: if blocks of at most `max_block` do not suffice, for dense weights under the rule "paper", or
             for resets under "onehot".
-        NotExact: if a cascade's gates need integers that `dtype` does not hold.
+        NotExact: if a sum in a cascade's gates could exceed 256, beyond which bfloat16 rounds, whatever `dtype` is.
         BudgetExceeded: if dense weights are requested and do not fit.
-        UnsupportedFormat: for an unknown form, layout, dtype or, with dense weights, normalisation.
+        UnsupportedFormat: for an unknown form, layout or dtype; for layout "index" with form "cascade"; and with dense
+            weights for an unknown normalisation, or unless 1 ≤ p < ∞.
 
     >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
     >>> model.transduce([1, 0, 1]), model.layers[0].block_sizes

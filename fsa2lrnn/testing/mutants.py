@@ -1,9 +1,11 @@
-"""Mutants: broken models, tables, scans and rules that a verifier must reject (every check has a mutant).
+"""Mutants: models, tables, scans and column rules with one fault each, which the checks of this library must reject.
 
 A function that takes a model returns a copy of it with one fault, and raises `UnsupportedFormat` if the model has no
 place for that fault. Letters of one cell share their weights, so that a fault in the weights of one is a fault in all.
-A function that takes a scan or a schedule returns a wrong one of the same signature. A scan maps A (B, T, H, b, b),
-v (B, T, H, b) and x₀ (B, H, b) to the states (B, T, H, b); broken scans run on ring tensors too (`verify.free`).
+A function that takes a scan or a schedule returns a wrong one of the same signature; only `twice` returns a correct
+one, whose fault is twice the work. A scan maps A (B, T, H, b, b), v (B, T, H, b) and x₀ (B, H, b) to the states (B, T,
+H, b); broken scans run on ring tensors too (`verify.free`). A function whose name ends in `_rule` is itself a wrong
+column rule, with the arguments of `normalise`: blocks A (…, b, b), the name of the rule, and the order p of the norm.
 """
 
 from __future__ import annotations

@@ -30,7 +30,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The record of an evaluation during training, after `step` steps."""
+    """The record of an evaluation during training. "Since the last one" means: in the steps after the last evaluation.
+
+    Args:
+        step: the number of training steps done.
+        loss: the mean training loss since the last one: cross-entropy in nats, plus the drift penalty if it is on.
+        accuracy: the share of test words whose last output is right, from 0 to 1.
+        word_accuracy: the share of test words whose counted outputs are all right, from 0 to 1.
+        length: the number of letters of each test word.
+        words: the number of test words.
+        gradient_norm: the largest norm of the gradient, before clipping, since the last one.
+        weight_norm: the Euclidean norm of all parameters together.
+        learning_rate: the learning rate of the last step, for parameters without a rate of their own.
+        steps_per_second: training steps per second since the last one, without the time of evaluations.
+    """
 
     step: int
     loss: float

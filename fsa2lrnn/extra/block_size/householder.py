@@ -53,7 +53,7 @@ class FactorBounds:
     note: str
 
     def to_json(self) -> dict[str, Any]:
-        """Return the certificate that the heads realise `upper`, for `recheck`."""
+        """Return the certificate, for `recheck`, that `heads`, not empty, need at most `upper` factors per letter."""
         return {
             **certificate_header(self.machine, f"householder({max(self.upper or 1, 1)})", "representable"),
             "field": "R",

@@ -37,7 +37,7 @@ def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record]
 
 
 def _save_between(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
-    """Save the run at intervals and when a stop is requested, which then ends the run."""
+    """Save the run if the last save is half a minute ago, or save it and raise KeyboardInterrupt after a signal."""
     if stop.asked:
         saved.save(run)
         raise KeyboardInterrupt

@@ -67,7 +67,11 @@ class RunRequest:
 
 
 class RunFolder:
-    """The folder where a run is saved every half minute. Raises `UnsupportedFormat` if it holds another run."""
+    """The folder where a run is saved every half minute.
+
+    Without `resume` the checkpoint and the results of an earlier run in the folder are deleted. With `resume` they
+    stay; raises `UnsupportedFormat` if they are of another run, or `learn.json` cannot be read.
+    """
 
     def __init__(self, folder: Path, asked: RunRequest, resume: bool) -> None:
         self.folder, self.saved_at = folder, time.monotonic()

@@ -96,7 +96,10 @@ def _gradients(op: Operator, case: Case, S: Tensor) -> dict[str, Tensor]:
 
 
 def backward(leaves: dict[str, Tensor], S: Tensor | None, o: Tensor, final: Tensor, case: Case) -> dict[str, Tensor]:
-    """Return the gradients of all inputs, named "d" + name, and `dstate`, for the upstream gradients of a case."""
+    """Return the gradients of all inputs, named "d" + name, for the upstream gradients of a case.
+
+    They include `dstate` if S is not None, and are zeros for inputs that neither o nor `final` depends on.
+    """
     assert case.upstream is not None
     into = {**leaves, **({} if S is None else {"state": S})}
     do, dS = (u.to(t) for u, t in zip(case.upstream, (o, final), strict=True))
@@ -108,7 +111,14 @@ def backward(leaves: dict[str, Tensor], S: Tensor | None, o: Tensor, final: Tens
 
 
 def word(op: Operator, seed: int, size: Magnitudes, T: int, *, batch: int, heads: int, state: bool) -> Case:
-    """Return a case of `batch` sequences of T tokens with `heads` heads, each with a different word."""
+    """Return a case of `batch` sequences of T tokens with `heads` heads, each with a different random word.
+
+    Args:
+        op: the operator; `heads` is ignored if its tensors have no head axis.
+        seed: the seed of all words; if it is odd and the operator takes `scale`, the scale is ½, else 1.
+        size: bounds on the integers in a word.
+        state: whether the case has a drawn initial state; else `Case.state` is None.
+    """
     heads = heads if op.heads else 1
     seeds = [[seed + 1009 * (b * heads + h) for h in range(heads)] for b in range(batch)]
     states = [[draw_state(op.state, s + 7, size) if state else None for s in row] for row in seeds]

@@ -36,7 +36,7 @@ def column_norm(A: np.ndarray, p: float) -> float:
 
 
 def clip_columns(A: np.ndarray, p: float) -> np.ndarray:
-    """Return tables (…, b, b) whose columns of a p-norm above 1 are scaled to slightly below 1."""
+    """Return tables (…, b, b) whose columns of a p-norm above 1 − 10⁻⁵ are scaled to the p-norm 1 − 10⁻⁵."""
     norms = (np.abs(A) ** p).sum(-2, keepdims=True) ** (1 / p)
     return A / np.maximum(1.0, norms / (1 - _MARGIN))
 

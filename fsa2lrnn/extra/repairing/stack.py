@@ -239,7 +239,11 @@ class StackRepair:
         return replace(exact, classes=tuple(classes))
 
     def _needed(self, choices: list[BlockChoice], nothing: np.ndarray) -> list[BlockChoice]:
-        """Return choices for few blocks that separate all states that any choice does and lower layers do not."""
+        """Return choices, at most one per head, that separate more states than the lower layers do.
+
+        Greedy: the next choice has the most new classes of states per distance that its block moves; the search ends
+        when no choice for another head adds a class. `nothing` is the partition with one class, zeros (n,).
+        """
         carried = _meet([nothing, *(labels for layer in self.layers for labels in layer.classes)])
         chosen: list[BlockChoice] = []
         while choices:

@@ -71,7 +71,11 @@ class Mamba3Config(MatrixConfig):
 
 
 class Mamba3Layer(MatrixLayer):
-    """The layer out_proj((S C + D x) ⊙ SiLU(z)); the state holds the angles, B and x of the last letter, then S."""
+    """The layer out_proj((S C + D x) ⊙ SiLU(z)): (B, T, d) -> (B, T, width), or with reads="state" its states.
+
+    The state of the published layer is (B, memory + H·P·N): for each head the cumulative angles of the pairs, the
+    rotated B (N,) and x (P,) of the last letter; then S. With reads="state" it has rows (s, m), (B, H·P, 2N).
+    """
 
     Config = Mamba3Config
 

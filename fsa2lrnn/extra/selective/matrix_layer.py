@@ -105,7 +105,7 @@ class MatrixLayer(Layer):
 
     @property
     def methods(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] - depends on the mode
-        """The methods of the scan: those of states, or those of matrices."""
+        """The scans that `forward` takes: those of `lrnn.scans` with reads="state", else those of `matrix_scan`."""
         return tuple(STATE_METHODS) if self.config.is_state else tuple(METHODS)
 
     @property
@@ -219,7 +219,7 @@ def unit(x: Tensor) -> Tensor:
 
 
 def normed(x: Tensor, weight: Tensor, eps: float = NORM_EPS) -> Tensor:
-    """Return the RMS norm of x along the last axis, times the weight."""
+    """Return x / √(mean(x²) + eps) · weight along the last axis (RMSNorm): x (…, d), weight (d,) -> (…, d)."""
     return x * (x.square().mean(-1, keepdim=True) + eps).rsqrt() * weight
 
 

@@ -1,7 +1,8 @@
 """PD-SSM (Terzić et al. 2025): x_k = D(u) P(u) x_{k−1} + B u, with one-hot rows of P and complex diagonal D, |D| < 1.
 
-P is the row-wise largest entry of a mixture of a dictionary's matrices, with a softmax's gradient. Parameters have the
-names of PD_Block in IBM's expressive-sparse-state-space-model, without its dropout.
+Each row of P is a one-hot vector whose 1 stands at the largest entry of that row of M(u), a mixture of a dictionary's
+matrices. The backward pass uses the gradient of a softmax of M(u)'s rows instead. Parameters have the names of PD_Block
+in IBM's expressive-sparse-state-space-model, without its dropout.
 """
 
 from __future__ import annotations
