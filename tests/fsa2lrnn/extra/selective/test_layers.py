@@ -133,6 +133,25 @@ def test_tables_of_any_evaluation_lie_within_the_bounds(name, options, dtype):
     assert ((A.double() - tables.A).abs() > errors[0]).any() or ((v.double() - tables.v).abs() > errors[1]).any()
 
 
+def test_sums_without_the_matrix_are_products_with_it():
+    """For more words than letters sparse SLiCE sums A(u) y: states and gradients, and a step within the bounds."""
+    model = model_with("slice", {"form": "sparse", "density": 0.5}, torch.float64)
+    layer, state = model.recurrences[0], model.recurrences[0].initial_state(6)
+    u = torch.randn(6, 4, 8, dtype=torch.float64, requires_grad=True)
+    found, expected = (layer(u, state, method)[0] for method in ("auto", "sequential"))
+    torch.testing.assert_close(found, expected)
+    inputs = [u, *layer.parameters()]
+    torch.testing.assert_close(*(torch.autograd.grad(x.sin().sum(), inputs) for x in (found, expected)))
+    single = model.float()
+    rows, (errors, _) = single.first_inputs().detach(), table_error(single)
+    state = torch.cat([torch.randn(3, 1, 8), torch.zeros(3, 1, 1)], -1)
+    found = single.recurrences[0](rows.unsqueeze(1), state)[0].double()
+    after = (switched(single).A.double() @ state.double().unsqueeze(-1)).flatten(1)
+    off = (errors.double() @ state.double().abs().unsqueeze(-1)).flatten(1)
+    assert ((found[:, 0] - after).abs() <= off).all()
+    assert (found[:, 0] != after).any()
+
+
 MAMBA3 = sys.modules[layer_named("mamba3").__module__]
 FUNCTIONS = {
     torch.tanh: lambda x: x.tanh(),
