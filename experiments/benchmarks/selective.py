@@ -28,16 +28,16 @@ from fsa2lrnn.training.train import use_threads
 
 WIDTH, HEADS, KEYS = 64, 4, 16
 SHAPES = ((128, 40), (16, 500))  # words, letters
-COMMAND = "python -m experiments.benchmarks.selective"
+NAME, COMMAND = "bench_selective", "python -m experiments.benchmarks.selective"
 
 
 def main(
     references: Annotated[Path, typer.Option(help="the folder of checkouts", exists=True)],
     turns: Annotated[int, typer.Option(min=1, help="turns of each")] = 3,
-    names: Annotated[list[str] | None, typer.Argument(help="these rows alone, written nowhere")] = None,
+    names: Annotated[list[str] | None, typer.Argument(help="these rows alone, in place of the stored ones")] = None,
 ) -> None:
     """Measure, write results/bench_selective.json, print the table."""
-    rows: list[dict[str, Any]] = []
+    stored = {(row["name"], row["words"]): row for row in (results_io.read(NAME)["results"] if names else [])}
     table = Table("numbers", "words × letters", "ours ms", "published ms", "published / ours")
     with use_threads(1):
         for words, letters in SHAPES:
@@ -46,11 +46,10 @@ def main(
                 if names and name not in names:
                     continue
                 row = measure(name, reference, references, words, letters, turns)
-                rows.append(row)
+                stored[name, words] = row
                 ratio = f"{row['published'] / row['ours']:.1f}"
                 table.add_row(name, f"{words} × {letters}", f"{row['ours']:.0f}", f"{row['published']:.0f}", ratio)
-                if not names:  # after each row, as the whole takes minutes
-                    results_io.write("bench_selective", rows, COMMAND)
+                results_io.write(NAME, [*stored.values()], COMMAND)  # after each row, as the whole takes minutes
     Console().print(table)
 
 

@@ -21,7 +21,7 @@ from fsa2lrnn.lrnn.scans import check_method
 
 CHUNK = 16
 """RankOneSteps that the chunked scan solves together: more are fewer iterations, but larger triangular systems."""
-_CHUNK_OF_DIAGONALS = 64  # where nothing has to be solved
+_CHUNK_OF_DIAGONALS = 32  # where nothing has to be solved
 _SHORT = 8  # letters up to which the loop over steps is faster
 _LARGEST_EXPONENT = 60.0  # e⁶⁰ times what states hold stays within float32
 
@@ -111,6 +111,7 @@ def chunked(steps: RankOneSteps, state: Tensor) -> tuple[Tensor, Tensor]:
         if per_chunk < 2:
             return sequential(steps, state)
     n_chunks = -(-length // per_chunk)
+    per_chunk = -(-length // n_chunks)  # chunks of equal lengths need the least padding
     missing = n_chunks * per_chunk - length
 
     def cut(x: Tensor) -> Tensor:
