@@ -124,7 +124,11 @@ def data_alone() -> str:
         for size, method in cells
     ]
     largest = max(run["size"] for run in runs if run["method"] == "hierarchy")
-    best = of[largest, "hierarchy"]
+    best_method = max(
+        (method for size, method in cells if size == largest),
+        key=lambda method: sum(bool(run["exact"]) for run in of[largest, method]),
+    )
+    best = of[largest, best_method]
     by_class = [
         [kind, *_of_data(chosen)] for kind in CLASSES if (chosen := [run for run in best if run["class"] == kind])
     ]
@@ -134,7 +138,8 @@ def data_alone() -> str:
     return (
         markdown(["method", "words", "ended", "exact", *_TESTS, "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {results['seconds']:g} s of processor time per "
-        f"run, about {results['test']:,} words per test set.{_compared(runs)} `hierarchy` from {largest:,} words:\n\n"
+        f"run, about {results['test']:,} words per test set.{_compared(runs)} "
+        f"`{best_method}` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
         f"and {smaller} of these have fewer states than the language "
