@@ -159,7 +159,7 @@ def rotations(n: int, decay: float = 0.01) -> LRNN:
 
 
 def first_error(model: LRNN, machine: MooreMachine) -> int | None:
-    """Return after how many letters a model is wrong first, of long words of one letter and of random letters."""
+    """Return the length of the shortest wrong prefix of long test words: each letter repeated, and random letters."""
     n = len(machine.alphabet)
     drawn = torch.randint(n, (RANDOM_WORDS, LONGEST), generator=torch.Generator().manual_seed(0))
     words = torch.cat([torch.arange(n)[:, None].expand(-1, LONGEST), drawn])

@@ -54,7 +54,7 @@ def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], 
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """An automaton that tells after which words an output counts.
+    """An automaton that accepts the words after which an output counts.
 
     Args:
         delta: the transition table over the positions of a model's letters, int64 (|Σ|, n).

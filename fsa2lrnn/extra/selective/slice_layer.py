@@ -190,7 +190,7 @@ class SliceLayer(Layer):
         first = self._first(u[:, 0]) * f
         if self.config.form == "hadamard":
             y = self._transformed(u, y[:, 0], first[:, 0]).unsqueeze(2)
-        elif self.config.form == "sparse" and len(u) > u.shape[1]:
+        elif self.config.form == "sparse" and 1 < u.shape[1] < len(u):  # one letter is computed alike for any batch
             y = self._summed(u, y[:, 0], first[:, 0]).unsqueeze(2)
         else:
             A = self._transition(u)
