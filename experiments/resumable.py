@@ -64,6 +64,10 @@ def within(seconds: float) -> Generator[None]:
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         yield
+    except SystemError as error:  # compiled code returned a value although the signal had set an exception
+        if isinstance(error.__cause__, OutOfTime):
+            raise error.__cause__ from None
+        raise
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, before)
