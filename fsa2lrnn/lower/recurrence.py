@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
@@ -58,8 +60,8 @@ def compile_machine(
             for resets under "onehot".
         NotExact: if a sum in a cascade's gates could exceed 256, beyond which bfloat16 rounds, whatever `dtype` is.
         BudgetExceeded: if dense weights are requested and do not fit.
-        UnsupportedFormat: for an unknown form, layout or dtype; for layout "index" with form "cascade"; and with dense
-            weights for an unknown normalisation, or unless 1 ≤ p < ∞.
+        UnsupportedFormat: for an unknown form, layout, dtype or normalisation; for layout "index" with form "cascade";
+            or unless 1 ≤ p < ∞.
 
     >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
     >>> model.transduce([1, 0, 1]), model.layers[0].block_sizes
@@ -88,7 +90,7 @@ def lower(
     tables, readout = recurrence.tables, recurrence.readout
     with torch.no_grad():
         if isinstance(tables, IndexTables) and isinstance(readout, StateReadout):
-            return _lower_index(recurrence, tables, readout).to(dtype)
+            return _lower_index(recurrence, tables, readout, normalisation, p).to(dtype)
         if not isinstance(tables, IndexTables) and isinstance(readout, DenseReadout):
             if normalisation == "paper":
                 raise NotExpressible(_why_not_paper_rule(max(tables.block_sizes), p))
@@ -230,9 +232,12 @@ def _check_sums(name: str, what: str, sums: np.ndarray, limit: float, dtype: tor
         )
 
 
-def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: StateReadout) -> LRNN:
+def _lower_index(
+    recurrence: Recurrence, layer: IndexTables, readout: StateReadout, normalisation: str, p: float
+) -> LRNN:
     n_maps, n_states = layer.next_state.shape
     config = LRNNConfig(recurrence.alphabet, recurrence.outputs, (IndexLayerConfig(n_states, n_maps),))
+    replace(config, normalisation=normalisation, p=p)  # checks both, although an index table has no columns
     model = LRNN(config)
     model.load_state_dict(
         {

@@ -46,6 +46,7 @@ def test_the_tables_that_the_gates_compute_are_the_exact_ones(machine, dtype, p)
         (zoo.parity(), {"normalisation": "paper"}, r"at block size 2 a permutation is scaled by 1\.1225 a step"),
         (MooreMachine([[0]], [True]), {"normalisation": "paper"}, "centres a block of size 1 to 0 and divides 0"),
         (zoo.parity(), {"normalisation": "batch"}, "normalisation 'batch' is not known"),
+        (zoo.parity(), {"layout": "index", "normalisation": "batch"}, "normalisation 'batch' is not known"),
         (zoo.parity(), {"dtype": torch.int8}, r"is not offered: choose one of torch\.float64"),
         (zoo.parity(), {"dtype": torch.float8_e4m3fn}, r"is not offered: choose one of torch\.float64"),
     ],
