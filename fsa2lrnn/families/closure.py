@@ -54,7 +54,12 @@ class Obstruction(Brief):
 
 
 def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
-    """Return W for a table (|Σ|, n) of a minimal machine; raise `NotExact` if no prime gives all of it."""
+    """Return the obstruction space W of T3 for a family and the table (|Σ|, n) of a minimal machine.
+
+    Raises:
+        NotExact: if the space generated modulo each of three primes is smaller than W.
+        OutOfTime: if the current deadline passes (`deadline.limited`).
+    """
     forced = list(identities(family, delta))
     for prime in _PRIMES:
         basis, origins = _spin(forced, delta, prime)

@@ -52,7 +52,10 @@ class Walks(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Words, int64 (B, T), and the index of the output after every prefix or `UNCOUNTED`, int64 (B, T)."""
+    """Words, int64 (B, T), and the index of the output after each letter or `UNCOUNTED`, int64 (B, T).
+
+    In the batches of `learn` the labels are (B, T+1): that of the empty word comes first.
+    """
 
     tokens: Tensor
     labels: Tensor

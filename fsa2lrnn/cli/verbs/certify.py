@@ -1,4 +1,4 @@
-"""`fsa2lrnn certify`: prove up to which length a trained model is right on every word, and check certificates."""
+"""`fsa2lrnn certify`: prove a trained model correct on all words of at most N letters, and check certificates."""
 
 from __future__ import annotations
 

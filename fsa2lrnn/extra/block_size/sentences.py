@@ -27,7 +27,7 @@ class SignedBlocks(SizeBounds):
 
 
 def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
-    """Return bounds on the least block size with columns of 1-norm at most 1, or None if a letter is no permutation.
+    """Return bounds on the least block size with columns of 1-norm at most 1, or None if a letter is not a permutation.
 
     By T39, blocks of size b suffice if and only if functions f that some subgroup H of index at most b changes in sign
     only, f∘h = χ(h) f, separate all states. All subgroups are enumerated if the group is small enough.
@@ -138,7 +138,11 @@ class BlockNeeds:
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        """Return the bounds by question; null for an unknown upper bound, and for both if no number suffices."""
+        """Return a JSON object: the one-hot size, and "lower", "upper" and "note" for each other question.
+
+        An unknown upper bound is null, and both bounds are null if no number suffices. "columns" is null if a letter
+        does not permute the states.
+        """
         value: dict[str, Any] = {"one_hot": self.machine.n_states}
         for field, answer in self.blocks.items():
             value[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)

@@ -1,8 +1,8 @@
 """Lay out the stream of a whole model, and write the weights that recognise its content.
 
-The stream has one coordinate per letter, one for each entry of a mark, and one per symbol that units write. A letter is
-1,024 in its coordinate and the width H is a power of 4, so that RMSNorm maps it to exactly √H: the norm's 1e-6 is less
-than half an ulp.
+The stream has one coordinate per letter, one for each entry of a mark (`plan`), and one per symbol that units write. A
+letter is 1,024 in its coordinate and the width H is a power of 4, so that RMSNorm maps a letter alone to exactly √H:
+the norm's 1e-6 is less than half an ulp. Next to marks and symbols of its size a letter becomes smaller (`length`).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def layout(plan: StagePlan) -> StreamLayout:
 def length(plan: StagePlan, number: int, with_marks: bool = False) -> float:
     """Return the size of a letter after RMSNorm before stage `number`, or `with_marks` before its units.
 
-    It is exactly √H if the stream holds no mark.
+    It is exactly √H if the stream holds only the letter. Marks and symbols are assumed to have the size of a letter.
     """
     held = 1 + sum(len(stage.orbits) + 1 for stage in plan.stages[:number])
     return math.sqrt(layout(plan).width / (held + (len(plan.stages[number].orbits) if with_marks else 0)))

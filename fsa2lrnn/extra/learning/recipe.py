@@ -34,12 +34,14 @@ class Recipe:
 
     Args:
         heads: the number of parallel automata; with blocks, usually one of them becomes the whole machine.
-        block: the states per automaton; None for two to three times those of the machine, or growing sizes if no
-            machine is given. For reflections, how many numbers they exchange; None for the size that theory gives.
+        block: the states per automaton. None for 3 times those of the machine (2 times if it has more than 24 states,
+            1.5 times with `suffixes`), at least 6; without a machine, for sizes that grow from start to start. For
+            reflections, how many numbers they exchange; None for the size that theory gives.
         layer: "block", or one that is an automaton for all weights, such as "hard_reflections" (`Layer.is_finite`).
             With one layer of blocks a single head has to be the machine; otherwise the whole network is verified,
             which requires a machine as the source.
-        layers: the number of layers of blocks; the gates of each read the letters and lower states, now and before.
+        layers: the number of layers of blocks; the gates of each read the letters and the states of lower layers,
+            current and previous.
         start: the initial maps of the gates of several layers, one of `STARTS`; permutations are drawn per letter.
         gate_hidden: the hidden units of such a gate.
         factors: the reflections per letter of a reflection layer; None for the number that theory gives.
@@ -47,8 +49,8 @@ class Recipe:
         hidden: the hidden units of the read-out.
         suffixes: labels are refined by the outputs after suffixes of up to so many letters, and letters that act alike
             become one (`refining`); 0 for neither. Each label then begins with a state of its own, the read-out learns
-            slowly, and positions after the first error of a word do not count. For a machine, one
-            layer of blocks and correct labels of every word.
+            slowly, and positions after the first error of a word do not count. This requires a machine as the source,
+            one layer of blocks, and correct labels of every word.
         rate, temperature: Adam's learning rate, and the temperature of the softmax in the backward pass.
         length, first_length: the word length grows from `first_length` to `length`.
         growth: the factor by which words grow, if all lengths are possible.
@@ -62,11 +64,13 @@ class Recipe:
         patience: the steps without growth after which a start ends.
         settle: the steps at full length after which noisy labels count as learned.
         steps: the steps of all starts together.
-        seconds: the time limit, None for no limit; with a limit the result depends on the speed of the machine.
+        seconds: the time limit, None for no limit; with a limit the result depends on the speed of the computer.
+        seed: the seed of the initial weights and of the words.
+        threads: the number of torch's threads.
         mend: the earlier name of `repair`.
 
     Raises:
-        UnsupportedFormat: with every invalid value.
+        UnsupportedFormat: for invalid values, all of which the message names, or values that contradict each other.
     """
 
     heads: _Count = 4

@@ -30,7 +30,7 @@ FORMS = ("block", "sparse", "hadamard", "diagonal")
 
 @dataclass(frozen=True)
 class SliceConfig(LayerConfig):
-    """A configuration with heads·block states.
+    """The configuration of a SLiCE layer with heads·block states.
 
     Args:
         form: "block" for `heads` blocks of `block` states, "diagonal", "sparse" for a share of the entries of one
@@ -38,6 +38,8 @@ class SliceConfig(LayerConfig):
         density: the share of entries of a sparse A that are trained.
         dt: the factor of the input.
         std: the standard deviation of the initial weights.
+
+    Raises `UnsupportedFormat` for values out of range.
     """
 
     heads: int
@@ -83,7 +85,11 @@ class SliceConfig(LayerConfig):
 
 
 class SliceLayer(Layer):
-    """The layer of blocks (y, f) whose output is the state. `mask` holds the entries of a sparse A that are trained."""
+    """A SLiCE layer, y ← y + A(u) y with A linear in (1, u), after a first letter that sets y = W u + b.
+
+    The output is the state (B, H, b + 1), flattened: b entries of y for each of H blocks, and f, 1 before the first
+    letter and 0 after it. For the form "sparse", the boolean buffer `mask` marks the trained entries of `vf_A`.
+    """
 
     Config = SliceConfig
     takes_index: ClassVar[bool] = True
@@ -110,12 +116,12 @@ class SliceLayer(Layer):
 
     @property
     def family(self) -> str | None:
-        """The family of blocks of their size, if the form is "block"."""
+        """The family "block(b + 1)" of blocks (y, f) for the form "block", None for other forms."""
         return f"block({self.config.block + 1})" if self.config.form == "block" else None
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of (y, f)."""
+        """The size b + 1 of each block (y, f)."""
         heads, size = self.config.blocks
         return (size + 1,) * heads
 

@@ -59,7 +59,7 @@ class _Guided(Chooser):
 
 
 def _leaders(value: np.ndarray, most: int) -> np.ndarray:
-    """Return the indices of at most `most` of N states with values (N, M): equally many for each functional."""
+    """Return the indices of at most `most` states with the largest values (N, M), as many for each functional."""
     each = min(max(1, most // value.shape[1]), len(value))
     leaders = np.unique(np.argpartition(-value, each - 1, axis=0)[:each])
     return leaders[np.argsort(-value[leaders].max(1), kind="stable")[:most]]
