@@ -80,21 +80,6 @@ def test_a_layer_claims_nothing_by_default(sums):
             refused()
 
 
-def test_a_step_is_a_sequence_of_one_and_models_run_in_pieces(sums, tmp_path):
-    layer, u = LRNN(sums).recurrences[0], torch.randn(3, 4)
-    y, after = layer.step(u, layer.initial_state(3))
-    assert torch.equal(y, after)
-    torch.testing.assert_close(y, layer.W(u))
-    model, tokens = LRNN(sums), torch.randint(2, (3, 9))
-    assert model.methods == ("sequential",)
-    whole = model(tokens)
-    first, state = model.advance(tokens[:, :4], model.initial_state(3))
-    rest, _ = model.advance(tokens[:, 4:], state)
-    torch.testing.assert_close(torch.cat([first, rest], 1), whole)
-    save(model, tmp_path / "m.safetensors")
-    assert torch.equal(load(tmp_path / "m.safetensors")(tokens), whole)
-
-
 def test_a_file_is_no_reason_to_import_a_module(sums, tmp_path, monkeypatch):
     config = json.dumps(sums.to_json()).replace("tests:Sums", "surprise:Sums")
     (tmp_path / "surprise.py").write_text("raise SystemExit('imported')")
