@@ -11,17 +11,12 @@ import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
-from experiments.studies.cascades import MODULUS, REFERENCES, check_digits, every_expression, values_along
 from fsa2lrnn import MooreMachine, compile_recurrence, equivalent, extract, load, save, zoo
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extra.report.demonstration.compiled import evaluate, random_expression
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.symbols import encode
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines, wreath_products
 from fsa2lrnn.verdicts import Coverage, Scope
 from fsa2lrnn.verification import Proved, model_digest, prove_equivalent
@@ -237,50 +232,6 @@ def test_a_column_that_is_too_long_is_seen():
     columns_of(model, [])
     with pytest.raises(AssertionError):
         model.transduce("1+2")
-
-
-FORMS = [reference for reference in REFERENCES if reference.source.startswith("mod_arith")]
-
-
-@pytest.fixture(scope="module", params=FORMS, ids=lambda r: f"{r.source}, token_shift={r.token_shift}")
-def model(request):
-    machine = zoo.from_task(request.param.source)
-    return compile_machine(machine, "cascade", request.param.max_block, request.param.token_shift)
-
-
-def test_every_expression_of_at_most_four_operands(model):
-    texts = [text for n in range(1, 5) for text in every_expression(n)]
-    assert len(set(texts)) == 18_080
-    digits = 5 + 2 * 75 + 3 * 1_125 + 4 * 16_875
-    assert check_digits(model, texts) == f"{digits:,} of {digits:,}"
-
-
-def test_random_expressions_of_499_letters_at_every_digit(model):
-    generator = np.random.default_rng(0)
-    texts = [random_expression(250, MODULUS, generator) for _ in range(64)]
-    assert {len(text) for text in texts} == {499}
-    assert check_digits(model, texts) == "16,000 of 16,000"
-
-
-def test_99_999_letters_in_a_stream(model):
-    text = random_expression(50_000, MODULUS, np.random.default_rng(0))
-    tokens = encode(text, model.alphabet)
-    numbers = np.concatenate(list(model.stream(tokens[k : k + 9_999] for k in range(0, len(tokens), 9_999))))
-    given = [model.outputs[j] for j in numbers[::2]]
-    assert given == [value % MODULUS for value in values_along(text)]
-    assert given[-1] == evaluate(text) % MODULUS
-
-
-def test_a_wrong_digit_is_seen(model):
-    with pytest.raises(SystemExit, match=r"a digit of \S+ is evaluated wrongly"):
-        check_digits(mutants.swap_outputs(model, 0, 1), every_expression(3))
-
-
-@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
-def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
-    expression = random_expression(n_digits, modulus, np.random.default_rng(seed))
-    assert len(expression) == 2 * n_digits - 1
-    assert evaluate(expression) == eval(expression)
 
 
 ROOT = Path(__file__).parent.parent
