@@ -27,7 +27,7 @@ LONG = {
     "guides/export-to-hugging-face.md", "guides/verify-a-checkpoint.md", "guides/verify-your-model.md",
     "guides/sweeps.md", "guides/certificates-in-ci.md", "guides/test-with-strategies.md",
 }  # fmt: skip
-ELSEWHERE = {"guides/add-a-layer.md"}  # tests/test_own_layer.py
+ELSEWHERE = {"guides/add-a-layer.md"}  # tests/test_pipeline.py
 
 
 def blocks(text):
