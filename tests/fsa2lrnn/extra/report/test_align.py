@@ -75,26 +75,6 @@ def test_frequencies_are_found():
     assert found.heads[1].changed == 0
 
 
-def test_registers_are_told():
-    """The last letter, in one block; and the first, which stays."""
-    last = align(compile_machine(zoo.flip_flop()), zoo.flip_flop(), n_words=100)
-    assert [head.kind for head in last.heads] == ["register"]
-    machine = zoo.even_pair(3)
-    A = torch.eye(2).double().repeat(3, 1, 1, 1)
-    A[:, 0, 1, 1] = 0
-    A[:, 0, 0, 1] = torch.tensor([-1.0, 0, 1])
-    found = align(
-        SwitchedAffine.of(A, torch.zeros(3, 1, 2).double(), torch.tensor([[0.0, 1.0]]).double(),
-                          Readout.linear(torch.ones(2, 2).double(), torch.zeros(2).double()), machine.alphabet,
-                          tuple(dict.fromkeys(machine.outputs))),
-        machine,
-        n_words=100,
-    )  # fmt: skip
-    check_exact(found)
-    assert found.heads[0].kind == "register"
-    assert len(found.heads[0].functions) == 1
-
-
 @pytest.mark.parametrize("noise", [1e-3, 1e-2])
 def test_a_disturbed_block_leaves_a_residue_of_its_size(noise):
     tables = rotations(5, (1, 2))

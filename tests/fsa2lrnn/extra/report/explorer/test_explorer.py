@@ -102,20 +102,6 @@ def test_a_walk_by_the_keyboard(opened):
     page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
 
 
-def test_words_with_letters_that_are_not_there(opened):
-    machine = zoo.sum_mod(5)
-    page = opened(machine, {"m": SceneModel(compile_machine(machine))})
-    page.fill("#word", "12x")
-    assert page.inner_text("#fault") == "“x”, letter 3, is not in the alphabet: 0 1 2 3 4"
-    assert page.get_attribute("#word", "aria-invalid") == "true"
-    page.click("[data-letter='4']")
-    assert (page.input_value("#word"), page.inner_text("#fault")) == ("4", "")
-    page.click("#rub")
-    assert page.inner_text("#tape") == "Type a word, or choose one."
-    page.click("#random")
-    assert len(page.input_value("#word")) == 40
-
-
 def test_a_learned_model_fails_where_its_failing_word_says(opened):
     machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
     word = ("4", *"2" * 247)  # the shortest known
@@ -162,6 +148,10 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
     assert page.input_value("#word") == f'["{NASTY}"]'.replace('a="1"', 'a=\\"1\\"')
     page.fill("#word", '["x", "up down"]')
     assert page.inner_text("#said").startswith("After 2 of 2 letters")
+    page.fill("#word", '["x", "y"]')
+    assert page.inner_text("#fault").startswith("“y”, letter 2, is not in the alphabet: ")
+    for letters, typed in (("ab", "characters"), (("up", "down"), "words"), (("a b", "c"), "list"), ((0, "0"), "list")):
+        assert scene(MooreMachine([[0], [0]], [0], 0, letters), {}).data["typed"] == typed
 
 
 def test_nothing_is_drawn_twice_or_beyond_the_limit():
@@ -193,14 +183,6 @@ def test_letters_are_matched_by_name_and_outputs_by_request():
     machine = MooreMachine([[1, 0]], [0, "new"], 0, ["a"])
     found = scene(machine, {"m": SceneModel(model)}, "lacked").data["models"][0]
     assert sorted(zip(found["wanted"], found["counts"], strict=True)) == [(-1, False), (0, True)]
-
-
-@pytest.mark.parametrize(
-    ("letters", "typed"), [("ab", "characters"), (("up", "down"), "words"), (("a b", "c"), "list"), ((0, "0"), "list")]
-)
-def test_how_words_are_typed(letters, typed):
-    machine = MooreMachine([[0], [0]], [0], 0, letters)
-    assert scene(machine, {}).data["typed"] == typed
 
 
 LETTERS = 1_000
