@@ -1,17 +1,23 @@
 """The benchmarks measure what they say, on small sizes."""
 
+import io
+import json
+from copy import deepcopy
+from dataclasses import replace
+
 import pytest
 import torch
+from rich.console import Console
 
 from experiments.benchmarks import gpu as bench_gpu
 from experiments.benchmarks import hard, layers, paper_speed, plain_layers
 from experiments.benchmarks import scans as bench_scans
 from experiments.benchmarks import steps as bench_steps
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
-from experiments.benchmarks.paper_speed import BLOCKS, CASES, NAMES
-from experiments.benchmarks.steps import FORWARDS, prepare
+from experiments.benchmarks.gpu import bytes_moved
+from experiments.benchmarks.paper_speed import BLOCKS, CASES
 from fsa2lrnn.lrnn import scan
-from fsa2lrnn.training.settings import preset
+from fsa2lrnn.training.settings import Settings, preset
 
 
 @pytest.mark.parametrize("baseline", [authors_pscan, authors_sequential])
@@ -39,18 +45,6 @@ def test_the_recurrences_that_are_compared_are_one_function(name):
         found.append([weight.grad.clone() for weight in action.args[1]])
     for one, other in zip(*found, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
-
-
-@pytest.mark.parametrize(("block", "heads"), BLOCKS)
-def test_the_networks_are_one_function(block, heads):
-    rule = "paper" if block > 1 else "clip"
-    settings = preset("paper", "task:sum_mod(5)", block=block, heads=heads, normalisation=rule, length=9, batch=2)
-    model, batch = prepare(settings)
-    model.double()
-    with torch.no_grad():
-        first, *others = (FORWARDS[name](model, batch.tokens) for name in NAMES)
-    for other in others:
-        torch.testing.assert_close(other, first, rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name in plain_layers.FORWARDS if name != "s4"])
@@ -103,7 +97,57 @@ def test_every_way_has_a_time_and_every_ratio_is_one(name, monkeypatch):
         assert min(ratio.values() if isinstance(ratio, dict) else [ratio]) > 0
 
 
+PAPER = [{"block": block, "heads": heads, "normalisation": "paper" if block > 1 else "clip"} for block, heads in BLOCKS]
+
+
+@pytest.mark.parametrize("changes", [{}, {"layers": 3}, *PAPER])
+def test_all_networks_have_the_same_loss_and_gradients(changes):
+    model, batch = bench_steps.prepare(replace(small(), **changes))
+    model.double()
+    found = []
+    for forward in bench_steps.FORWARDS.values():
+        copy = deepcopy(model)
+        loss = bench_steps.loss(forward(copy, batch.tokens), batch)
+        loss.backward()
+        found.append([loss, *(weight.grad for weight in copy.parameters())])
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-10)
+
+
+TINY = Settings(
+    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
+)  # fmt: skip
+
+
 def test_a_machine_without_a_gpu_says_so(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(SystemExit, match=r"measures a GPU, and torch sees no CUDA device here: run it where one is"):
         bench_gpu.main()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled for the GPU here")
+def test_the_document_has_every_case_and_can_be_read(monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setattr(bench_gpu, "_WARM_UP", 0)
+    monkeypatch.setattr(bench_gpu, "variants", lambda settings: [settings])
+    shapes = [(1, 2, 1, 2), (2, 1, 1, 1)]
+    document = bench_gpu.measure("cpu", shapes, TINY, copied=1 << 10, turns=1)
+    assert json.loads(json.dumps(document)) == document
+    cases = [
+        (row["kind"], row["batch"], row["length"], row["heads"], row["block"], row["dtype"])
+        for row in document["scans"]
+    ]
+    assert cases == [(k, *shape, t) for k in ("dense", "tokens") for shape in shapes for t in ("float32", "bfloat16")]
+    for row in document["scans"]:
+        shape = tuple(row[name] for name in ("batch", "length", "heads", "block"))
+        size = bench_gpu.DTYPES[row["dtype"]].itemsize
+        for way, moved in zip(("forward", "backward"), bytes_moved(row["kind"], shape, size), strict=True):
+            found = row[way]
+            assert found["bytes"] == moved
+            assert found["bytes_per_second"] == pytest.approx(1e3 * moved / found["milliseconds"])
+            assert found["share_of_copy"] == found["bytes_per_second"] / document["copy_bytes_per_second"]
+    console = Console(file=io.StringIO(), width=200)
+    for table in bench_gpu.tables(document):
+        console.print(table)
+    assert "bfloat16" in console.file.getvalue()

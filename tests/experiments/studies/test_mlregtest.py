@@ -12,7 +12,9 @@ import pytest
 from experiments.studies.mlregtest import board, leaderboard
 from experiments.studies.mlregtest.data_alone import agrees_from, wrong_words
 from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule
+from experiments.studies.mlregtest.hierarchy import by_hierarchy
 from experiments.studies.mlregtest.languages import names
+from experiments.studies.mlregtest.letter_classes import letter_classes
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.state_search import complexity, search, simplified
@@ -42,6 +44,12 @@ def test_training_words_are_balanced_by_length_and_label_and_rightly_labelled():
     given = data(words, NO_AA)
     assert given.n_labels == 200
     assert wrong_words(NO_AA, data(words, NO_AA)) == 0
+
+
+def test_words_are_uniform_among_those_of_a_label():
+    drawn = Counter(map(tuple, LanguageWords(NO_AA).draw(4, True, 8000).tolist()))
+    assert len(drawn) == 8  # Fibonacci
+    assert all(abs(n / 8000 - 1 / 8) < 0.02 for n in drawn.values())
 
 
 def test_random_test_words_are_new_and_pairs_differ_by_one_edit(monkeypatch):
@@ -140,6 +148,17 @@ def test_the_automaton_of_a_list_agrees_with_its_rules():
         assert label == machine.outputs[q] == expected
 
 
+def test_letters_are_united_exactly_if_they_act_alike():
+    delta = [[0, 2, 2], [1, 1, 2], *[[0, 1, 2]] * 4]  # a after b is rejected; other letters do nothing
+    target = MooreMachine(delta, [True, True, False], alphabet="abcdef").minimise()
+    words = data(LanguageWords(target).training(1500), target)
+    arrays = words.tokens.numpy(), words.lengths.numpy(), words.labels.numpy()[np.arange(1500), words.lengths.numpy()]
+    assert letter_classes(*arrays, 6).tolist() == [0, 1, 2, 2, 2, 2]
+    learned = by_hierarchy(words)
+    assert agrees_from(learned, target, 0)
+    assert wrong_words(learned, words) == 0
+
+
 TARGETS = {
     "a factor": MooreMachine([[1, 2, 2], [0, 0, 2]], [True, True, False], alphabet=range(2)),
     "no permutation is a list": MooreMachine([[1, 2, 0], [1, 0, 2]], [True, False, False], alphabet=range(2)),
@@ -181,6 +200,20 @@ def test_merging_on_arrays_agrees_with_aalpy():
         given = from_pairs(pairs, "ab")
         assert by_state_merging(given, by_evidence=False) == learn(given, method="rpni", held_out=0).machine
         assert wrong_words(by_state_merging(given, by_evidence=True), given) == 0
+
+
+@pytest.mark.parametrize("method", [by_hierarchy, lambda given: by_state_merging(given, by_evidence=True)])
+def test_words_that_these_methods_do_not_take_are_refused(method):
+    with pytest.raises(UnsupportedFormat, match="line 2 gives False after 'ab', line 1 True"):
+        method(from_pairs([("ab", True), ("ab", False)], "ab"))
+    with pytest.raises(UnsupportedFormat, match="3 outputs for 3 words"):
+        method(from_pairs([("a", 0), ("ab", 1), ("b", 2)], "ab"))
+    with pytest.raises(UnsupportedFormat, match="the output True and no other"):
+        method(from_pairs([("a", True), ("ab", True)], "ab"))
+    with pytest.raises(UnsupportedFormat, match="has no words"):
+        method(from_pairs([], "ab"))
+    with pytest.raises(UnsupportedFormat, match="'c'"):
+        method(from_pairs([("a", True), ("c", False)], "ab"))
 
 
 QUICK = ("onehot", "released", "pd_ssm")  # one-hot, trained and verified, searched alone

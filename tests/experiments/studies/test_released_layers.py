@@ -9,11 +9,13 @@ from experiments.studies.released_layers import MIXERS
 from experiments.studies.released_search import LAYERS
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layer_named
+from fsa2lrnn.optional import is_installed
 
 pytest.importorskip("transformers")
 
 
 OF_TRANSFORMERS = [name for name in MIXERS if name != "pd-ssm"]
+has_pdssm = pytest.mark.skipif(not (is_installed("pdssm") and is_installed("einops")), reason="pdssm.py is not here")
 
 
 def model(name, **shape):
@@ -37,6 +39,23 @@ def test_pieces_and_steps_are_the_whole(name):
     assert not torch.equal(whole[0, -1], whole[1, -1])
 
 
+@pytest.mark.parametrize("name", OF_TRANSFORMERS)
+def test_a_gradient_reaches_all_of_a_mixer(name):
+    made = model(name)
+    made(torch.randint(2, (4, 9))).square().sum().backward()
+    lacking = [key for key, weight in made.layers[0].named_parameters() if weight.grad is None or not weight.grad.any()]
+    assert lacking == []
+
+
+@has_pdssm
+def test_pd_ssm_reads_words_whole():
+    made, tokens = model("pd-ssm").eval(), torch.randint(2, (3, 9))
+    assert made.not_causal is not None
+    assert made(tokens).shape == (3, 9, 2)
+    made.train()(tokens).square().sum().backward()
+    assert made.layers[0].block.A_dict.grad.any()
+
+
 ROWS = {(row["machine"], row["layer"]): row for row in results_io.read("released_search")["results"]}
 
 
@@ -50,6 +69,16 @@ def test_refusals_were_searched_and_targets_are_the_machines():
     assert len({tuple(word) for word in words.tolist()}) == 3**search.SHORT
     wanted = search.answers(machine, words[::500], {0: 0, 1: 1, 2: 2})
     assert wanted.tolist() == [machine.transduce([machine.alphabet[a] for a in word]) for word in words[::500].tolist()]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_reads_from_the_left_and_is_trained_whole(layer):
+    torch.manual_seed(0)
+    model, tokens = search.Small(layer, 3, 2), torch.tensor([[0, 1, 2, 1, 0, 2]])
+    logits = model(tokens)
+    assert torch.allclose(model(tokens[:, :4]), logits[:, :4], atol=1e-5)
+    logits.sum().backward()
+    assert all(part.grad is not None for part in model.parameters())
 
 
 def test_the_recurrence_of_rwkv_7_by_matrices():
