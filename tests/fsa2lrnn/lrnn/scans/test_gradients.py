@@ -1,5 +1,6 @@
 """Gradients of every scan against finite differences; the reference in integers; schedules, work and memory."""
 
+import math
 import sys
 from itertools import product
 
@@ -9,6 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
+from torch.profiler import ProfilerActivity, profile
+from torch.utils.flop_counter import FlopCounterMode
 
 from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, scan, scan_tokens
 from fsa2lrnn.lrnn.scans.reference import chunked, schedule, sequential
@@ -154,6 +157,19 @@ def test_an_overflowing_product_is_nan_where_the_sequential_scan_stays_zero(meth
     A, zero = torch.full((1, length, 1, 1, 1), 1e30), torch.zeros(1, length, 1, 1)
     assert not scan(A, zero, torch.zeros(1, 1), "sequential").any()
     assert scan(A, zero, torch.zeros(1, 1), method).isnan().any()
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 4, 9, 10, 100, 1000, 1024, 4096])
+def test_it_takes_about_three_roots_of_the_length_in_steps(length):
+    root, b = math.isqrt(length), 2
+    parts = torch.zeros(1, length, 1, b, b), torch.zeros(1, length, 1, b), torch.zeros(1, 1, b)
+    with FlopCounterMode(display=False) as counter:
+        chunked(*parts)
+    assert counter.get_total_flops() // 2 <= (length + root) * b * b * (b + 3)
+    with profile(activities=[ProfilerActivity.CPU]) as seen:
+        chunked(*parts)
+    calls = sum(event.count for event in seen.key_averages() if event.key in ("aten::bmm", "aten::mm"))
+    assert 0 < calls <= 3 * root + 2
 
 
 def test_a_chunk_goes_on_where_the_one_before_ended():
