@@ -1,5 +1,7 @@
 """The search among cascades: what it meets, what it costs, what cannot be had, and how a cascade is drawn."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -123,6 +125,8 @@ def test_cascades_in_words():
     )
     now = decompose(zoo.mod_arith(5, "register"), token_shift=False).cascade
     assert describe(now)[-1][1].endswith("reads the letter, and the states after it of component 0 and term")
+    reads = [(f"c{j}", f"c{i}") for i, component in enumerate(cascade.components) for j in component.reads]
+    assert sorted(re.findall(r'"?(c\d+)"? -> "?(c\d+)"?(?! \[style)', to_dot(cascade))) == sorted(reads) != []
     cascade = decompose(zoo.dyck(2, 5)).cascade
     text = to_dot(cascade)
     assert "reads all 4 below" in text

@@ -129,6 +129,15 @@ def test_steps_of_time_start_between_their_bounds(transform):
     torch.testing.assert_close(dt, raw.exp() if transform == "exp" else softplus(raw))
 
 
+def test_channels_take_copies_in_turns():
+    layer = S4DLayer(4, replace(SMALL, n_ssm=2))
+    with torch.no_grad():
+        layer.A_imag[1] += 100
+    assert torch.equal(layer.poles()[0], layer.poles()[2])
+    assert torch.equal(layer.poles()[1], layer.poles()[3])
+    assert not torch.equal(layer.poles()[0], layer.poles()[1])
+
+
 def test_longer_words_than_l_max_are_refused_or_cut():
     torch.manual_seed(0)
     u = torch.randn(2, 30, 4, dtype=torch.float64)

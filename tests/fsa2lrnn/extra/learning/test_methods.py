@@ -59,6 +59,22 @@ def test_options_that_do_not_fit_the_task_or_the_method_are_refused(tmp_path):
         learn(tmp_path / "words.tsv")
 
 
+def test_a_users_pairs_and_what_is_known_then():
+    target = zoo.sum_mod(3)
+    draw = torch.Generator().manual_seed(0)
+    words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
+    pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for word in words]
+    found = learn(pairs, steps=3000)
+    assert isinstance(found.verdict, Agreement)
+    assert found.verdict.words == 40
+    assert equivalent(found.machine, target) is None
+    assert "proved" not in found.explain().lower()
+    low, high = found.verdict.interval
+    assert 0.9 < low < high == 1.0
+    merged = learn(pairs, method="rpni")
+    assert equivalent(merged.machine, target) is None
+
+
 def test_then_prove_judges_models_made_otherwise():
     with pytest.raises(
         UnsupportedFormat, match="layers of kind block under the column rule 'clip' have states without end"
