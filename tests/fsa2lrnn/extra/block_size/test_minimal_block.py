@@ -16,7 +16,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.block_size import _analysis, depth, minimal_block
 from fsa2lrnn.extra.block_size import minimal_block as least
 from fsa2lrnn.extra.block_size.certificates import simple_certificate
-from fsa2lrnn.extra.block_size.depth import any_depth
+from fsa2lrnn.extra.block_size.depth import DEGREES, any_depth, degree
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.families import RejectedCertificate, Witness, linear, recheck, represent
@@ -312,6 +312,20 @@ def test_one_layer_and_projective_lines():
     eleven = any_depth(machine_of(projective_line(11)), "R")
     assert (eleven.lower, eleven.upper) == (3, 11)
     assert eleven.note == "the degrees of the simple of order 660 are not in the table"
+
+
+def test_degrees_and_corners():
+    for name, primes in {"A5": (3, 5), "PSL(2,7)": (3, 7), "A6": (3, 5)}.items():
+        d = DEGREES[name]
+        assert d["C"] <= d["R"] <= d["Q"]
+        assert d["Q"] >= max(primes) - 1
+    assert degree("Z2", "Q") == (1, 1)
+    turn = [1, 2, 3, 4, 0, 5, 6]
+    fold = [0, 1, 2, 3, 4, 0, 1]
+    move = [5, 6, 2, 3, 4, 5, 6]
+    found = any_depth(machine_of(np.array([turn, fold, move])), "Q")
+    assert "Z5" in found.factors
+    assert found.value == 4
 
 
 def test_groups_beyond_the_limits_leave_an_interval(monkeypatch):
