@@ -15,7 +15,7 @@ from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import FAR, NEAR, LayerHead, Learning, Model, ReportFacts, repairs_of, verdict
-from fsa2lrnn.extra.report.gather import heads_of, inside, plane
+from fsa2lrnn.extra.report.gather import heads_of, inside, machine_facts, plane
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
@@ -116,6 +116,15 @@ def test_heads_that_are_automata_and_those_left_out(hard):
     assert heads_of(compile_machine(zoo.mod_arith(5), form="cascade"), 12) == {}
     learned = LRNN(LRNNConfig(("0", "1"), (False, True), (BlockLayerConfig((2,), 2, 2),), embedding_dim=2))
     assert heads_of(learned, 12) == {}
+
+
+def test_the_page_draws_them_and_says_which_carry_the_state(hard):
+    machine = zoo.parity()
+    within = inside(hard, machine, align(hard, machine, n_words=40))
+    page = build(ReportFacts("t", "s", "1 May", machine_facts(machine), [Model("hard", "learned", inside=within)]))
+    assert "The heads of hard as automata" in page
+    assert "head 0: carries a function of the state" in page
+    assert page.count('class="automaton"') == 1 + len(within.automata)
 
 
 BIT = DrawnMachine(["1", "2"], ["0", "1?", "1?"], ["1", "2"], [[0, 1], [0, 1], [1, 0]], 0)
