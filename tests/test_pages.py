@@ -13,8 +13,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import pytest
+
+from fsa2lrnn.lrnn.layers import LAYERS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -25,9 +28,10 @@ LONG = {
     "results.md", "related-work.md", "which-layer.md", "tutorials/quickstart.md",
     "tutorials/train-and-repair.md", "tutorials/hugging-face.md", "tutorials/course.md",
     "guides/export-to-hugging-face.md", "guides/verify-a-checkpoint.md", "guides/verify-your-model.md",
-    "guides/sweeps.md", "guides/certificates-in-ci.md", "guides/test-with-strategies.md",
+    "guides/sweeps.md", "guides/certificates-in-ci.md", "guides/test-with-strategies.md", "guides/add-a-layer.md",
 }  # fmt: skip
-ELSEWHERE = {"guides/add-a-layer.md"}  # tests/test_own_layer.py
+# A page of a model that is hardly trained: a counterexample, or states without end, is an answer there too.
+UNTRAINED = "guides/add-a-layer.md"
 
 
 def blocks(text):
@@ -55,9 +59,7 @@ def lacking(printed, wanted):
 
 def is_followed(path):
     """Whether a page has code to run here."""
-    return path.relative_to(DOCS).as_posix() not in ELSEWHERE and any(
-        language in ("python", "console") for language, *_ in blocks(path.read_text(encoding="utf-8"))
-    )
+    return any(language in ("python", "console") for language, *_ in blocks(path.read_text(encoding="utf-8")))
 
 
 PAGES = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md")) if is_followed(path)]
@@ -66,8 +68,8 @@ PAGES = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md")
 class Follower:
     """Someone who follows a page in an empty folder."""
 
-    def __init__(self, folder, call):
-        self.folder, self.call, self.names = folder, call, {}
+    def __init__(self, folder, call, is_untrained=False):
+        self.folder, self.call, self.names, self.is_untrained = folder, call, {}, is_untrained
 
     def follow(self, text):
         for language, title, body in blocks(text):
@@ -93,7 +95,8 @@ class Follower:
             shutil.copy(ROOT / arguments[0], self.folder / arguments[1])
             return
         if command == "fsa2lrnn":
-            code, out, err = self.call(*arguments)
+            with mock.patch.dict(LAYERS.loaded):  # as if in a process of its own: a layer is forgotten after it
+                code, out, err = self.call(*arguments)
         else:
             module = {"pytest": ["-m", "pytest", "-p", "no:cacheprovider"], "python": []}[command]
             ended = subprocess.run(
@@ -105,18 +108,18 @@ class Follower:
                 check=False,
             )
             code, out, err = ended.returncode, ended.stdout, ended.stderr
-        assert code in ENDS[mark], f"{line}: {out}{err}"
+        assert code in ENDS[mark] | ({1} if self.is_untrained else set()), f"{line}: {out}{err}"
         assert lacking(out, wanted) is None, f"{line} printed\n{out}\nand nowhere: {lacking(out, wanted)}"
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in LONG)) for p in PAGES])
+@pytest.mark.filterwarnings("ignore:the answer 'reject' alone")
 def test_a_page_can_be_followed(page, call, tmp_path):
-    Follower(tmp_path, call).follow((DOCS / page).read_text(encoding="utf-8"))
+    Follower(tmp_path, call, page == UNTRAINED).follow((DOCS / page).read_text(encoding="utf-8"))
 
 
 def test_the_lists_of_pages_name_real_ones():
     assert set(PAGES) > LONG
-    assert all((DOCS / page).is_file() for page in ELSEWHERE)
 
 
 def test_what_a_page_must_not_say(call, tmp_path):

@@ -1,27 +1,15 @@
 """The whole way, on every machine of the zoo and on random ones: compile, run, prove, extract, in four dtypes."""
 
-import os
-import re
-import shlex
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 
-from experiments.studies.cascades import MODULUS, REFERENCES, check_digits, every_expression, values_along
 from fsa2lrnn import MooreMachine, compile_recurrence, equivalent, extract, load, save, zoo
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extra.report.demonstration.compiled import evaluate, random_expression
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.symbols import encode
-from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines, wreath_products
 from fsa2lrnn.verdicts import Coverage, Scope
 from fsa2lrnn.verification import Proved, model_digest, prove_equivalent
@@ -237,111 +225,3 @@ def test_a_column_that_is_too_long_is_seen():
     columns_of(model, [])
     with pytest.raises(AssertionError):
         model.transduce("1+2")
-
-
-FORMS = [reference for reference in REFERENCES if reference.source.startswith("mod_arith")]
-
-
-@pytest.fixture(scope="module", params=FORMS, ids=lambda r: f"{r.source}, token_shift={r.token_shift}")
-def model(request):
-    machine = zoo.from_task(request.param.source)
-    return compile_machine(machine, "cascade", request.param.max_block, request.param.token_shift)
-
-
-def test_every_expression_of_at_most_four_operands(model):
-    texts = [text for n in range(1, 5) for text in every_expression(n)]
-    assert len(set(texts)) == 18_080
-    digits = 5 + 2 * 75 + 3 * 1_125 + 4 * 16_875
-    assert check_digits(model, texts) == f"{digits:,} of {digits:,}"
-
-
-def test_random_expressions_of_499_letters_at_every_digit(model):
-    generator = np.random.default_rng(0)
-    texts = [random_expression(250, MODULUS, generator) for _ in range(64)]
-    assert {len(text) for text in texts} == {499}
-    assert check_digits(model, texts) == "16,000 of 16,000"
-
-
-def test_99_999_letters_in_a_stream(model):
-    text = random_expression(50_000, MODULUS, np.random.default_rng(0))
-    tokens = encode(text, model.alphabet)
-    numbers = np.concatenate(list(model.stream(tokens[k : k + 9_999] for k in range(0, len(tokens), 9_999))))
-    given = [model.outputs[j] for j in numbers[::2]]
-    assert given == [value % MODULUS for value in values_along(text)]
-    assert given[-1] == evaluate(text) % MODULUS
-
-
-def test_a_wrong_digit_is_seen(model):
-    with pytest.raises(SystemExit, match=r"a digit of \S+ is evaluated wrongly"):
-        check_digits(mutants.swap_outputs(model, 0, 1), every_expression(3))
-
-
-@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
-def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
-    expression = random_expression(n_digits, modulus, np.random.default_rng(seed))
-    assert len(expression) == 2 * n_digits - 1
-    assert evaluate(expression) == eval(expression)
-
-
-ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs" / "guides" / "add-a-layer.md").read_text(encoding="utf-8")
-CODE, *_ = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
-COMMANDS = re.findall(r"^\$ fsa2lrnn (.*)$", GUIDE, re.MULTILINE)
-
-
-# Commands one after another in one process, which takes seconds to begin.
-IN_TURN = """
-import shlex, sys
-from fsa2lrnn import cli
-
-for command in sys.argv[1:]:
-    try:
-        cli.main(shlex.split(command))
-    except SystemExit as end:
-        print("ended with", end.code or 0)
-"""
-
-
-def run(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where the layer is written, and trained by the first command."""
-    folder = tmp_path_factory.mktemp("mine")
-    (folder / "my_layers.py").write_text(CODE, encoding="utf-8")
-    ended = run(folder, "-P", "-m", "fsa2lrnn", *shlex.split(COMMANDS[0]))
-    assert (ended.returncode, "Traceback" in ended.stderr) == (0, False), f"{ended.stdout}{ended.stderr}"
-    return folder
-
-
-def test_the_example_is_short():
-    assert len(CODE.strip().splitlines()) <= 50
-    verbs = [command.split()[0] for command in COMMANDS]
-    assert verbs == ["train", "compare", "falsify", "extract", "certify", "explain"]
-
-
-@pytest.mark.slow
-def test_the_other_commands_run_in_turn(folder):
-    ended = run(folder, "-P", "-c", IN_TURN, *COMMANDS[1:])
-    # A failing word that is found, and states that do not close, are answers; bad input is not.
-    codes = re.findall(r"^ended with (\d+)$", ended.stdout, re.MULTILINE)
-    assert len(codes) == len(COMMANDS) - 1, f"{ended.stdout}{ended.stderr}"
-    assert set(codes) <= {"0", "1"}, f"{ended.stdout}{ended.stderr}"
-    assert "Traceback" not in ended.stderr
-
-
-@pytest.mark.slow
-def test_without_its_name_the_model_is_refused(folder):
-    path = folder / "runs" / "mine" / "seed-0" / "model.safetensors"
-    ended = run(ROOT, "-m", "fsa2lrnn", "falsify", str(path), "regex:(ab)*")
-    assert ended.returncode == 2
-    assert "--import my_layers:MinGRU" in ended.stderr.replace("\n", " ")

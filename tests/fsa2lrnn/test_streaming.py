@@ -165,14 +165,6 @@ def test_pieces_of_a_long_word_compose(dtype, threads, machine, monkeypatch):
     assert leaps.final(machine.start, tokens, threads) == states[-1]
 
 
-@st.composite
-def tables(draw):
-    width = draw(st.integers(0, 4))
-    row = st.lists(st.integers(-3, 5), min_size=width, max_size=width)
-    drawn = draw(st.lists(row, min_size=1, max_size=12))
-    return np.array(drawn, np.int64).reshape(len(drawn), width)
-
-
 @pytest.mark.parametrize("width", [8, 13, 40])
 def test_rows_of_more_codes_than_fit_an_integer(width):
     rng = np.random.default_rng(0)

@@ -14,6 +14,7 @@ from experiments.studies.learn_and_prove import table as table_of_learn_and_prov
 from experiments.studies.learned import summary, table
 from experiments.studies.learned_cascades import run_one as run_one_of_learned_cascades
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.testing import mutants
 
 COMMITTED = results_io.read("learned")["results"]
 
@@ -110,6 +111,20 @@ def test_a_row_is_regenerated_as_it_stands(source):
 def test_the_whole_table_is_regenerated_as_it_stands():
     assert [timeless(cascade_table.reference_row(r)) for r in REFERENCES] == list(map(timeless, FORMS.values()))
     assert [timeless(cascade_table.row(source)) for source in ROWS] == list(map(timeless, ROWS.values()))
+
+
+@pytest.mark.parametrize("reference", [r for r in REFERENCES if r.source.startswith("mod_arith")])
+def test_expressions_are_evaluated_and_a_wrong_digit_is_seen(monkeypatch, reference):
+    monkeypatch.setattr(cascade_table, "OPERANDS", 3)
+    monkeypatch.setattr(cascade_table, "LENGTHS", {499: 64, 9_999: 1})
+    row = cascade_table.mod_arith(reference)
+    assert [row[f"digits_right{of}"] for of in ("", "_of_499_letters", "_of_9999_letters")] == [
+        "3,530 of 3,530", "16,000 of 16,000", "5,000 of 5,000",
+    ]  # fmt: skip
+    compiled = cascade_table.compile_machine
+    monkeypatch.setattr(cascade_table, "compile_machine", lambda *given: mutants.swap_outputs(compiled(*given), 0, 1))
+    with pytest.raises(SystemExit, match=r"a digit of \S+ is evaluated wrongly"):
+        cascade_table.mod_arith(reference)
 
 
 def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():

@@ -27,9 +27,3 @@ def test_mergers_find_a_small_machine_in_many_clean_words(method):
     found = run_one(SMALL, Cell(method, "dense", 200, 0.0), 20.0)
     assert found["end"] == "done"
     assert found["exact"] == (method != "alergia" or found["states"] == 4)
-
-
-@pytest.mark.filterwarnings("ignore:Automaton ")
-def test_alergia_reads_words_with_one_label():
-    found = run_one(SMALL, Cell("alergia", "last", 50, 0.0), 20.0)
-    assert (found["end"], found["states"] >= 1) == ("done", True)

@@ -138,12 +138,12 @@ def is_array(value):
     return isinstance(value, dict) and "data" in value
 
 
-def paths(value, before=()):
+def paths(value, before=(), are_arrays_whole=True):
     """Where there is something to change: fields, entries of lists, and arrays as a whole."""
-    if is_array(value):
+    if is_array(value) and are_arrays_whole:
         return []
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path for key, part in inside for path in [(*before, key), *paths(part, (*before, key))]]
+    return [path for key, part in inside for path in [(*before, key), *paths(part, (*before, key), are_arrays_whole)]]
 
 
 @st.composite

@@ -94,15 +94,6 @@ def test_tables_change_no_bit_of_a_compiled_model(form, dtype, monkeypatch):
         assert torch.equal(logits, model(tokens, "sequential"))
 
 
-def test_residual_streams_add_all_layers_but_the_last():
-    model = random_model(connection="residual")
-    tokens = torch.tensor([[0, 1]])
-    embedded = model.embedding(tokens)
-    below, _ = model.layers[0](embedded, model.layers[0].initial_state(1))
-    above, _ = model.layers[1](embedded + below, model.layers[1].initial_state(1))
-    assert torch.equal(model(tokens), model.readout(above))
-
-
 def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     model = compile_machine(zoo.sum_mod(3))
     word = "0120121" * 40

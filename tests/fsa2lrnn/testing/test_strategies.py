@@ -191,21 +191,6 @@ def test_each_mutant_computes_the_machine_with_that_fault(layout):
     assert extract(model) == SHIFT
 
 
-def test_a_transposed_block_and_a_broken_head():
-    model = compile_machine(SHIFT, normalisation="none")
-    broken = mutants.transpose_block(model, "a")
-    with torch.no_grad():
-        (A, _), (B, _) = (m.layers[0].tables(m.embedding.weight) for m in (model, broken))
-    assert torch.equal(B[0], A[0].transpose(-1, -2))
-    assert torch.equal(B[1], A[1])
-    model = compile_machine(zoo.group("Z3xZ2"))
-    letter = model.alphabet[0]
-    broken = mutants.flip_transition(model, letter, 0, 0, head=1)
-    with torch.no_grad():
-        A, _ = broken.layers[0].tables(broken.embedding.weight)
-    assert A[0, 1, :2, 0].tolist() == [1, 0]
-
-
 def test_what_cannot_be_broken_is_said_even_of_an_index_table():
     model = compile_machine(SHIFT, layout="index")
     with pytest.raises(UnsupportedFormat, match="nothing to transpose: use a dense model"):

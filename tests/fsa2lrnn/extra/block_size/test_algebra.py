@@ -1,46 +1,16 @@
 """Polynomials, fields, constituents and commutants."""
 
-from collections import Counter
-from itertools import product
-
 import pytest
 from flint import fmpq_mat
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
-from fsa2lrnn.extra.block_size.constituents import constituents, structure
-from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map
+from fsa2lrnn.extra.block_size.constituents import constituents
 from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.extra.block_size.kinds import homs
 from fsa2lrnn.families import linear, recheck
 from fsa2lrnn.families.modules import functions_module
 
 from .conftest import KNOWN, dicyclic, metacyclic, special_linear
-
-
-def test_fields_kinds_and_quaternions():
-    (kind,) = constituents(functions_module(zoo.sum_mod(7).delta), lambda: None)
-    assert splitting_map(kind, "Q") is None
-    assert complex_conjugation((-5, 0, 1)) == (0, 1)
-    machine = zoo.group("S4")
-    module = functions_module(machine.delta)
-    kinds = kinds_of(machine)
-    counts = Counter(homs(kind.standard, module).nrows() for kind in kinds)
-    assert counts == {1: 1, 2: 1, 3: 2}
-    kind = next(kind for kind in kinds_of(zoo.group("Q8")) if kind.dimension == 4)
-    maps = homs(kind.standard, kind.standard.module)
-    algebra = structure(kind.standard, maps)
-    assert algebra.dimension == 4
-    assert algebra.center.nrows() == 1
-    assert kinds_of(metacyclic(5, 8, 2)) is None
-    algebra = quaternions(2, 3)
-    units = [fmpq_mat(1, 4, [int(i == k) for i in range(4)]) for k in range(4)]
-    for x, y, z in product(units, repeat=3):
-        assert (x * algebra.times(y)) * algebra.times(z) == x * algebra.times(y * algebra.times(z))
-    algebra = Algebra(linear.identity(2), (linear.identity(2), linear.matrix([[0, 1], [4, 0]], 2)))
-    found = commutant(algebra, first(2), [])
-    assert isinstance(found, ZeroDivisor)
-    assert linear.rank(algebra.times(found.row)) == 1
 
 
 def kinds_of(machine):

@@ -21,7 +21,6 @@ from fsa2lrnn.extra.distributed.sweep import RESULTS, SUMMARY, run_sweep, summar
 from fsa2lrnn.extra.distributed.writers import WRITERS, check_writers, record_writers
 from fsa2lrnn.files import alone
 from fsa2lrnn.optional import is_installed
-from fsa2lrnn.training.run_folder import CHECKPOINT
 from fsa2lrnn.training.seeds import run_seed
 from fsa2lrnn.training.train import Diverged, Stop, train
 from tests.fsa2lrnn.training.runs import TINY
@@ -105,41 +104,6 @@ def test_finished_runs_are_not_done_again(tmp_path, begun):
     assert [len(record["last_checkpoint"]) for record in judged] == [1] * 4
 
 
-KILLED = """
-import json, os, signal, sys
-from pathlib import Path
-from fsa2lrnn.extra.distributed import engines, sweep
-from fsa2lrnn.training import train
-from fsa2lrnn.extra.distributed.grid import Sweep
-
-train._REPORT_SECONDS = 0.0
-run_seed = engines.run_seed
-
-def killed(settings, folder, plan, report):
-    def tell(progress):
-        if settings.seed == 1 and progress.step == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-    return run_seed(settings, folder, plan, tell)
-
-engines.run_seed = killed
-sweep.sweep_in(Path(sys.argv[2]), Sweep.from_dict(json.loads(Path(sys.argv[1]).read_text())).trials, "serial")
-"""
-
-
-def test_a_killed_sweep_goes_on(tmp_path, begun):
-    values = {**VALUES, "seeds": [0, 1, 2]}
-    wanted = run(values, tmp_path / "straight")
-    del begun[:]
-    (tmp_path / "s.json").write_text(json.dumps(values))
-    out = tmp_path / "out"
-    arguments = [sys.executable, "-c", KILLED, tmp_path / "s.json", out]
-    assert subprocess.run(arguments, check=False, capture_output=True).returncode == -signal.SIGKILL
-    assert [record["seed"] for record in records(out)] == [0]
-    assert (out / wanted[1]["folder"] / CHECKPOINT).exists()  # of step 2
-    assert run(values, out) == wanted
-    assert begun == [record["folder"] for record in wanted[1:]]
-
-
 def test_ctrl_c_ends_the_sweep_and_the_rest_is_left(tmp_path, begun, monkeypatch):
     values = {**VALUES, "settings": {"long": {**VALUES["settings"]["few"], "steps": 1_000_000}}}
 
@@ -173,22 +137,6 @@ def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
     assert len(begun) == 2  # those that failed, once more
 
 
-def test_a_run_that_recovers_counts_as_any_other(tmp_path, monkeypatch):
-    calls = []
-
-    def unlucky(*given):
-        calls.append(given)
-        if len(calls) == 1:
-            raise OSError("the disk was away")
-        return run_seed(*given)
-
-    monkeypatch.setattr(engines, "run_seed", unlucky)
-    found = run({**VALUES, "seeds": [0]}, tmp_path)
-    assert [record["end"] for record in found] == ["steps"] * 2
-    assert [len(record["failures"]) for record in found] == [1, 0]
-    assert len(calls) == 3
-
-
 def test_a_run_that_diverges_is_a_result(tmp_path, begun):
     values = {**VALUES, "settings": {"wild": {**VALUES["settings"]["few"], "learning_rate": 1e30}}, "seeds": [0]}
     found = run(values, tmp_path)
@@ -220,20 +168,6 @@ SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
 LENGTH = {"length": 40, "words": 4, "whole": 2, "last": 2, "whole_word": SHARE, "last_position": SHARE}
 ONE_RESULT = {"seed": 3, "end": "steps", "step": 20, "last_checkpoint": [LENGTH]}
 ONE_RESULT |= {"paper_protocol": {"accuracy": None, "looks": 0}}
-LINE = ONE_RESULT | {"folder": "x", "judged": {"lengths": [40], "words": 4, "letters": 9}, "task": "task:parity"}
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [
-        (RunResult, ONE_RESULT),
-        (SweepLine, LINE),
-        (RunResult, {"seed": 0, "end": "diverged", "error": "why"}),
-        (RunResult, ONE_RESULT | {"x": 1}),
-    ],
-)
-def test_what_is_read_is_the_object_as_it_stands(kind, value):
-    assert parse_result(kind, json.dumps(value), "r") == value
 
 
 @pytest.mark.parametrize(

@@ -19,19 +19,6 @@ from fsa2lrnn.extra.huggingface.stream import layout
 from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions, transposition_heads, two_sides
 
 
-@pytest.mark.parametrize(
-    ("machine", "how"),
-    [
-        (zoo.flip_flop(), "one head: a register, 3 matrices"),
-        (zoo.group("S3", "transpositions"), "one head: reflections, 6 matrices"),
-        (zoo.ab_star(), "a register of 2 values behind windows of 2 letters, in two layers"),
-        (zoo.group("Z2xZ2"), "one head: reflections, 4 matrices"),
-    ],
-)
-def test_how(machine, how):
-    assert construct(machine, has_reflections=True).how == how
-
-
 def test_heads_side_by_side():
     """Parity of ones beside what was written last: neither is both a group and a reset."""
     delta = [[2 * parity + bit for parity in range(2) for bit in range(2)] for _ in range(3)]

@@ -22,19 +22,6 @@ pytest.importorskip("transformers")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_state_is_the_plan_s_bit_for_bit(exported, agrees, dtype):
-    model = load(exported("group(S3, transpositions)", "olmo-hybrid", dtype)[0])
-    head = construct(model.machine, True).stages[0].orbits[0]
-    word = np.random.default_rng(1).integers(2, size=3_000).tolist()
-    cache, state = run(model, torch.tensor(word), 512)[1], 0
-    assert agrees(model, word, 512)
-    for a in word:
-        state = head.table[a, state]
-    S = cache.layers[0].recurrent_states[0][0, 0].numpy()
-    assert np.array_equal(S, head.states[state] * np.sqrt(S.size))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_no_layer_of_a_stack_rounds(exported, dtype):
     """In every layer each head holds a matrix of its plan after each letter, times a power of two."""
     folder, written = exported("sum_mod(3)", "olmo-hybrid", dtype)

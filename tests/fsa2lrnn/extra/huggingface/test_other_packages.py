@@ -15,7 +15,7 @@ from fsa2lrnn.extra.huggingface import layer_file, packages, slstm
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.folder import load
 from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.refuse import answer, refuse
+from fsa2lrnn.extra.huggingface.refuse import refuse
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
 from fsa2lrnn.optional import is_installed
 
@@ -105,13 +105,6 @@ def test_other_precisions_are_refused(layer, message):
 
 
 MACHINES = ("parity", "flip_flop", "ab_star", "sum_mod(5)", "group(S3)", "mod_arith(2)")
-
-
-@pytest.mark.parametrize("task", ["parity", "group(S5)", "mod_arith(5)"])
-def test_it_holds_what_has_units_enough(task):
-    said = answer(zoo.from_task(task), "slstm")
-    assert (said.kind, said.refusal) == ("yes", None)
-    assert said.plan.width == 2 * 4 ** round(np.log2(said.plan.width / 2) / 2)
 
 
 @pytest.mark.parametrize("task", MACHINES)

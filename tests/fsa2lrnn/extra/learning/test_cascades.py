@@ -24,19 +24,6 @@ def cascade_of(machine, largest=8):
     return CascadeSearch(machine, largest, token_shift=True).cheapest(counted=False).cascade
 
 
-def test_every_component_stands_above_those_it_reads():
-    for machine in (zoo.mod_arith(5), zoo.mod_arith(5, "eager"), zoo.even_pair(5), zoo.group("S4")):
-        cascade = cascade_of(machine)
-        places = placed(cascade, 3, (8, 8))
-        layer_of = {i: number for number, heads in enumerate(places) for i in heads if i is not None}
-        assert sorted(layer_of) == list(range(len(cascade.components)))
-        for i, component in enumerate(cascade.components):
-            assert all(layer_of[j] < layer_of[i] for j in component.reads)
-    assert [len([i for i in heads if i is not None]) for heads in placed(cascade_of(zoo.mod_arith(5)), 3, (8, 8))] == [
-        1, 1, 1,
-    ]  # fmt: skip
-
-
 def test_what_does_not_fit_is_said():
     with pytest.raises(NotExpressible, match=r"components of \[3, 5, 5\] states, .* do not fit into 1 layers"):
         placed(cascade_of(zoo.mod_arith(5)), 1, (8, 8))

@@ -16,14 +16,12 @@ from fsa2lrnn.extra.learning import learn
 from fsa2lrnn.extra.learning.ending import trained
 from fsa2lrnn.extra.learning.examples import FreshWords, UserWords, transition_cover
 from fsa2lrnn.extra.learning.judging import LearningTarget, agreement
-from fsa2lrnn.extra.learning.prune import best_head, candidates, fewest, machine_of, observe
 from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.refining import refine
 from fsa2lrnn.extra.learning.run import LearningRun
 from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.extra.learning.theory import foresee
 from fsa2lrnn.extra.learning.word_files import from_pairs
-from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training.data import Batch, make_sampler
 
@@ -94,45 +92,6 @@ def test_one_output_teaches_nothing_and_samplers_give_words():
     with pytest.raises(NotExpressible, match="no hard_channels layer can be this machine, so it is not trained"):
         learn("regex:(ab)*", layer="hard_channels")
     assert learn("regex:(ab)*", sampler="live", layer="hard_channels").is_proved
-
-
-# Head 0 counts modulo 2, head 1 modulo 3, head 2 does nothing, all over the letters 0 (stay) and 1 (on).
-NEXT = np.array([[[0, 1, 2], [0, 1, 2], [0, 1, 2]], [[1, 0, 2], [1, 2, 0], [0, 1, 2]]])
-HEADS = Heads(NEXT, np.zeros(3, np.int64))
-
-
-def seen(modulus, wrong=0.0):
-    draw = torch.Generator().manual_seed(0)
-    tokens = torch.randint(2, (64, 12), generator=draw)
-    labels = torch.cat([torch.zeros(64, 1, dtype=torch.int64), tokens.cumsum(1) % modulus], dim=1)
-    labels = torch.where(torch.rand(labels.shape, generator=draw) < wrong, (labels + 1) % modulus, labels)
-    return observe(HEADS, Batch(tokens, labels), (0, 1), tuple(range(modulus)))
-
-
-def count(modulus):
-    return MooreMachine([range(modulus), [(q + 1) % modulus for q in range(modulus)]], range(modulus))
-
-
-def test_as_many_heads_as_it_takes_by_most_labels():
-    assert best_head(seen(3)) == (1, 0)
-    found = next(candidates(seen(3), 0))
-    assert found.heads == (1,)
-    assert equivalent(found.machine, count(3)) is None
-    found = next(candidates(seen(6), 0))
-    assert found.heads == (0, 1)
-    assert equivalent(found.machine, count(6)) is None
-    assert list(candidates(seen(6), 0, most=1)) == []
-    found = fewest(seen(3, wrong=0.2))
-    assert found is not None
-    assert found.heads == (1,)
-    assert found.faults > 50
-    assert equivalent(found.machine, count(3)) is None
-    swapped = seen(3)._replace(heads=Heads(NEXT[:, [1, 0, 2]], HEADS.start))
-    found = machine_of(swapped, (1,))
-    assert found is not None
-    assert equivalent(found.machine, count(3)) is not None
-    first, second = seen(6), seen(6)
-    assert len(first.joined(second).labels) == len(first.labels) + len(second.labels)
 
 
 @settings(max_examples=60, deadline=None)

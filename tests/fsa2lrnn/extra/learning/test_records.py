@@ -6,7 +6,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.judging import LearningTarget
 from fsa2lrnn.extra.learning.recipe import Recipe, recipe_for
@@ -75,18 +75,6 @@ def test_heads_end_runs_and_stuck_starts_give_way():
     run.go()
     assert run.starts > 2
     assert [record["event"] for record in run.trail if "event" in record][:3] == ["start", "stuck", "start"]
-
-
-def test_a_step_that_outlasts_the_time_ends_with_what_there_is(monkeypatch):
-    run = run_of("task:sum_mod(3)", seconds=1e-9)
-
-    def late(_report):
-        raise OutOfTime
-
-    monkeypatch.setattr(run, "_step", late)
-    found = run.go()
-    assert found is None or not found.holds
-    assert run.trail[-1]["event"] == "end of the budget"
 
 
 def written(tmp_path, text, name="words.jsonl"):

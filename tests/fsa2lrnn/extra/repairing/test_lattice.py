@@ -1,6 +1,5 @@
 """Rational and dyadic numbers, lattices and columns."""
 
-import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -34,17 +33,6 @@ def test_solutions_are_exact_and_near(seed, r, coarse):
     assert np.array_equal(found * 2.0**grid, np.round(found * 2.0**grid))
     real = near + np.linalg.pinv(U) @ (t - U @ near)  # the nearest without a grid
     assert np.linalg.norm(found - real) < 2.0 ** (coarse * r + 4 - grid)
-
-
-def test_nearest_grids_and_common_factors():
-    coset = Coset(np.array([[1.0, 1.0, 0.0]]), coarse=0, grid=1)
-    near, t = np.array([0.3, 0.4, -0.2]), np.array([0.5])
-    points = [p for p in itertools.product(np.arange(-2, 2.5, 0.5), repeat=3) if p[0] + p[1] == 0.5]
-    best = min(np.linalg.norm(near - p) for p in points)
-    assert np.isclose(np.linalg.norm(coset.nearest(t, near) - near), best)
-    assert Coset(np.array([[2.0, 3.0]]), 0, 2).is_onto
-    assert not Coset(np.array([[3.0, 6.0]]), 0, 2).is_onto
-    assert not Coset(np.array([[1.0, 2.0], [2.0, 4.0]]), 0, 2).is_onto
 
 
 def image_of(delta, phi):
@@ -104,35 +92,6 @@ def test_registers_are_rounded_alike():
     assert (found.image.phi[0] == found.image.phi[1]).all()
 
 
-def test_a_member_of_a_family_near_the_one_learned():
-    """The plane of S₃ in its regular representation, turned by an angle of chance: one parameter, no rational value."""
-    machine = zoo.group("S3")
-    turn = np.array([[-0.5, -np.sqrt(3) / 2], [np.sqrt(3) / 2, -0.5]])
-    flip = np.diag([1.0, -1.0])
-    vector = {machine.start: np.array([np.cos(0.7), np.sin(0.7)])}
-    # Any assignment of matrices to letters that the group respects will do: look for one.
-    elements = [np.linalg.matrix_power(turn, i) @ np.linalg.matrix_power(flip, j) for i in range(3) for j in range(2)]
-    for matrices in ([elements[i] for i in choice] for choice in np.ndindex(*(6,) * len(machine.alphabet))):
-        values, consistent = dict(vector), True
-        waiting = [machine.start]
-        for q in waiting:
-            for a, matrix in enumerate(matrices):
-                target, value = int(machine.delta[a, q]), matrix @ values[q]
-                if target not in values:
-                    values[target] = value
-                    waiting.append(target)
-                consistent = consistent and np.allclose(values[target], value)
-        phi = np.stack([values[q] for q in range(6)])
-        if consistent and len(np.unique(phi.round(6), axis=0)) == 6:
-            break
-    delta = np.hstack([machine.delta, machine.delta[:, machine.start : machine.start + 1]])
-    image = image_of(delta, np.vstack([phi, phi[machine.start]]))
-    found = rational_image(image, 6)
-    assert found.image.rank in (2, 4)
-    check_exactly(found, delta)
-    assert np.abs(found.image.phi @ found.E.T + found.e - image.phi).max() < 0.1
-
-
 FEW = Places(3, 6, 4)
 
 
@@ -162,22 +121,6 @@ def test_equations_hold_states_repeat_and_more_places_come_nearer(beat):
     off = [np.abs(rounded.beat.states(rounded.image) - wanted).max() for rounded in (far, near)]
     assert off[1] < off[0]
     assert off[1] < 0.1
-
-
-def test_no_order_of_summation_rounds_where_the_digits_suffice(beat):
-    rounded = round_block(*beat, FEW, 0.3)
-    assert rounded.bits <= 24
-    block, rng = rounded.block, np.random.default_rng(0)
-    x, a = block.x0, 0
-    for a in rng.integers(0, len(block.A), 50):
-        terms = np.hstack([block.A[a] * x, block.v[a][:, None]]).astype(np.float32)
-        exact = block.A[a] @ x + block.v[a]
-        for _ in range(3):
-            total = np.zeros(len(x), np.float32)
-            for term in rng.permutation(terms.T):
-                total = total + term
-            assert np.array_equal(total.astype(float), exact)
-        x = exact
 
 
 def test_rotations_that_do_not_fit_and_projections_that_are_bounded():

@@ -51,16 +51,6 @@ def states_of(machine):
     return RepairStates.of(specification_of(compile_machine(machine), machine))
 
 
-@pytest.mark.parametrize("k", [1, 2])
-def test_a_rotation_is_straightened(k):
-    disturbed = fourier(5, k) + 0.05 * np.random.default_rng(0).standard_normal((5, 2))
-    phi, angle, leaving = nearest_invariant(cycle(5), disturbed)
-    assert leaving < 1e-13
-    assert 0.001 < angle < 0.2
-    exact = np.linalg.qr(fourier(5, k))[0]
-    assert np.allclose(phi @ phi.T, exact @ exact.T)
-
-
 def test_what_blocks_hold_alone_and_in_registers():
     for seed in range(5):
         f = np.random.default_rng(seed).standard_normal((5, 1))

@@ -7,8 +7,6 @@ import torch
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.repairing import repair, snap
-from fsa2lrnn.extra.repairing.dyadic import dead_beat, forget
-from fsa2lrnn.extra.repairing.probe import fit, least_change
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.training.data import make_sampler, words
@@ -47,7 +45,7 @@ def test_a_disturbed_model_is_right_for_ever(name, disturbed):
     assert type(found.model) is type(model)
 
 
-@pytest.mark.parametrize("name", ["sum", "tomita", "pair"])
+@pytest.mark.parametrize("name", ["sum", "tomita", "pair", "group", "flip-flop"])
 def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
     machine = MACHINES[name]
     found = repair(disturbed(machine, dtype=torch.float32), machine, mode="dyadic")
@@ -128,43 +126,3 @@ def test_a_model_that_carries_nothing_is_refused():
     model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
     with pytest.raises(NotExpressible, match="no block carries"):
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
-
-
-def walk(block, tokens):
-    x = block.x0
-    for a in tokens:
-        x = block.A[a] @ x + block.v[a]
-    return x
-
-
-def test_states_depend_on_the_last_letter_and_the_state_before_it(disturbed, work):
-    machine = zoo.tomita(4)
-    block, image, seen = work(disturbed(machine), machine)[0]
-    probe = fit(block, image, seen, 1.0)
-    repaired = least_change(block, image, probe)
-    beat = dead_beat(repaired, image, probe, seen)
-    assert probe.residual(beat.block, image) < 1e-13
-    states = beat.states(image)
-    rng = np.random.default_rng(0)
-    for length in (1, 2, 5, 30):
-        tokens = rng.integers(0, 2, length)
-        q = len(image.phi) - 1
-        for a in tokens[:-1]:
-            q = image.delta[a, q]
-        assert np.allclose(walk(beat.block, tokens), states[tokens[-1], q], atol=1e-9)
-
-
-def test_the_mean_is_kept_and_forgetting_leaves_the_letter(disturbed, work):
-    machine = zoo.sum_mod(5)
-    block, image, seen = work(disturbed(machine), machine)[0]
-    probe = fit(block, image, seen, 1.0)
-    beat = dead_beat(least_change(block, image, probe), image, probe, seen)
-    states = beat.states(image)[:, :-1]
-    centres = np.stack([seen.x[seen.state == q].mean(0) for q in range(5)])
-    reached = np.stack([states[image.delta[:, :-1] == q].mean(0) for q in range(5)])
-    assert np.abs(centres - reached).max() < 0.15
-    machine = zoo.sum_mod(3)
-    block, _, seen = work(disturbed(machine), machine)[0]
-    found = forget(block, seen)
-    assert not found.A.any()
-    assert np.allclose(found.v, block.v + block.A @ seen.mean)

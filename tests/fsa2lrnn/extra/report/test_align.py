@@ -14,7 +14,7 @@ from fsa2lrnn.extra.report import learned as joint
 from fsa2lrnn.extra.report.align import align, cycles
 from fsa2lrnn.extra.report.learned import heads_by_layer
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
+from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.testing import strategies
 from fsa2lrnn.training.data import make_sampler, words
 
@@ -35,36 +35,6 @@ def test_constructed_models_have_no_residue(machine):
     assert found.probe.r2 == pytest.approx(1)
     assert found.probe.worst_error < 1e-9
     assert found.probe.accuracy == 1
-
-
-def changed_basis(tables, seed=0):
-    """The same system in other coordinates of each head: x ↦ S_h x + s_h."""
-    heads, b = tables.x0.shape
-    rng = np.random.default_rng(seed)
-    S = torch.from_numpy(rng.normal(size=(heads, b, b)))
-    s = torch.from_numpy(rng.normal(size=(heads, b)))
-    inverse = torch.linalg.inv(S)
-    A = S @ tables.A @ inverse
-    v = torch.einsum("hij,ahj->ahi", S, tables.v) + s - torch.einsum("ahij,hj->ahi", A, s)
-    x0 = torch.einsum("hij,hj->hi", S, tables.x0) + s
-    back = torch.block_diag(*inverse)
-    readout = replace(
-        tables.readout,
-        W1=tables.readout.W1 @ back,
-        b1=tables.readout.b1 - tables.readout.W1 @ back @ s.flatten(),
-    )
-    return replace(tables, A=A, v=v, x0=x0, readout=readout)
-
-
-@pytest.mark.parametrize("source", ["sum_mod(5)", "group(S3)", "even_pair(2)", "tomita(4)", "tomita(5)"])
-def test_coordinates_do_not_matter(source):
-    machine = zoo.from_task(source)
-    tables = switched(compile_machine(machine, dtype=torch.float64))
-    before, after = (align(given, machine, n_words=100, length=20) for given in (tables, changed_basis(tables)))
-    check_exact(after)
-    assert after.probe.r2 == pytest.approx(before.probe.r2)
-    assert [head.kind for head in after.heads] == [head.kind for head in before.heads]
-    assert after.needed == before.needed == list(range(len(before.heads)))
 
 
 def rotations(n, ks, reads=()):
@@ -103,41 +73,6 @@ def test_frequencies_are_found():
     assert sum(head.variance for head in found.heads) == pytest.approx(1)
     assert first.changed > 0.5
     assert found.heads[1].changed == 0
-
-
-def test_shares_of_frequencies_and_random_systems():
-    found = align(compile_machine(zoo.sum_mod(5)), zoo.sum_mod(5), n_words=100)
-    assert found.heads[0].kind == "full"
-    assert found.heads[0].cycle.share == pytest.approx(0.5)
-    torch.manual_seed(0)
-    parts = (0.3 * torch.randn(2, 2, 3, 3), torch.randn(2, 2, 3), torch.randn(2, 3))
-    machine = zoo.tomita(5)
-    tables = SwitchedAffine.of(*parts, Readout.linear(torch.randn(2, 6), torch.zeros(2)), "01", (False, True))
-    found = align(tables, machine, n_words=300)
-    assert found.carrying == []
-    assert found.probe.r2 < 0.3
-    assert {head.kind for head in found.heads} == {"unused"}
-    assert found.changed_without_rest > 0
-
-
-def test_registers_are_told():
-    """The last letter, in one block; and the first, which stays."""
-    last = align(compile_machine(zoo.flip_flop()), zoo.flip_flop(), n_words=100)
-    assert [head.kind for head in last.heads] == ["register"]
-    machine = zoo.even_pair(3)
-    A = torch.eye(2).double().repeat(3, 1, 1, 1)
-    A[:, 0, 1, 1] = 0
-    A[:, 0, 0, 1] = torch.tensor([-1.0, 0, 1])
-    found = align(
-        SwitchedAffine.of(A, torch.zeros(3, 1, 2).double(), torch.tensor([[0.0, 1.0]]).double(),
-                          Readout.linear(torch.ones(2, 2).double(), torch.zeros(2).double()), machine.alphabet,
-                          tuple(dict.fromkeys(machine.outputs))),
-        machine,
-        n_words=100,
-    )  # fmt: skip
-    check_exact(found)
-    assert found.heads[0].kind == "register"
-    assert len(found.heads[0].functions) == 1
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-2])

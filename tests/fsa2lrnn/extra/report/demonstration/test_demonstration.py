@@ -2,7 +2,10 @@
 
 import json
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fsa2lrnn.extra.report import judgement
 from fsa2lrnn.extra.report.demonstration import compiled, learned
@@ -22,6 +25,13 @@ def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
         compiled.main(None, as_json=True)
     assert stop.value.code == 1
     assert json.loads(capsys.readouterr().out)["rooms"]["proofs"]["float32"]["verdict"] == "refuted"
+
+
+@given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))
+def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, seed):
+    expression = compiled.random_expression(n_digits, modulus, np.random.default_rng(seed))
+    assert len(expression) == 2 * n_digits - 1
+    assert compiled.evaluate(expression) == eval(expression)
 
 
 @pytest.mark.usefixtures("short_certificates")
