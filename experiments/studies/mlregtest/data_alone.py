@@ -109,7 +109,7 @@ def run_one(folder: Path, name: str, size: int, method: str, test: int, seconds:
     target = from_mlregtest(name, folder)
     row: dict[str, Any] = {
         "name": name, "letters": len(target.alphabet), "class": parse_name(name).kind, "states": target.n_states,
-        "size": size, "method": method, "exact": False,
+        "size": size, "method": method, "limit": seconds, "exact": False,
     }  # fmt: skip
     draw = LanguageWords(target)
     try:

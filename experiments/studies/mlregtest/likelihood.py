@@ -4,14 +4,19 @@ A word with a label is then as likely as one of all words of its length that an 
 acceptors that are right on all words, the one that gives a label to fewer words explains the words with this label
 better. `likely` compares the words with a rare label with as many drawn from what the learned acceptor gives this
 label. Rules that hold for many of the drawn words and for none of the given ones change the acceptor, as long as the
-words get more likely by more bits than describe the rules.
+words get more likely by more bits than describe the rules; these bits are counted on words drawn anew. Then single
+transitions and outputs change as long as no word gets wrong and the words get more likely by more bits than describe
+the change (`improved`).
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from experiments.studies.mlregtest.decision_lists import (
     DecisionList,
@@ -24,7 +29,7 @@ from experiments.studies.mlregtest.decision_lists import (
 )
 from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.letter_classes import letter_classes
-from experiments.studies.mlregtest.state_search import Words, from_zero
+from experiments.studies.mlregtest.state_search import Words, errors_of, from_zero
 from experiments.studies.mlregtest.words import LanguageWords
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.learning import Data
@@ -39,9 +44,10 @@ _CHANGES = 6  # rounds of rules for both labels
 _IN_ALL = 8  # times the seconds
 _RARE = 0.25  # share of all words with a label that is compared
 _SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried
+_IMPROVED, _CANDIDATES = 60, 30_000  # states of a machine that is improved, and changes of single letters
 
 
-def likely(data: Data, seconds: float = 6.0) -> MooreMachine:
+def likely(data: Data, seconds: float = 12.0) -> MooreMachine:
     """Return the acceptor of `by_hierarchy`, with rules that make the words more likely.
 
     Args:
@@ -57,7 +63,7 @@ def likely(data: Data, seconds: float = 6.0) -> MooreMachine:
             has_time = time.process_time() < end - 2 * seconds
             if has_time and 0 < _share(machine, label, int(words[1].max())) < _RARE:
                 machine = refined(machine, label, words, n_letters, seconds, seed)
-        if machine == before:
+        if machine == before and (machine := improved(machine, words)) == before:
             break
     return machine
 
@@ -74,19 +80,25 @@ def refined(
     machine: MooreMachine, label: bool, words: Words, n_letters: int, seconds: float, seed: int
 ) -> MooreMachine:
     """Return the machine that gives the label to no words of certain rules, if such rules were found."""
-    compared = _compared(machine, label, words, seed)
-    classes = np.arange(n_letters) if n_letters <= _SMALL else letter_classes(*compared, n_letters)
-    n_classes = int(classes.max()) + 1
-    if not 1 < n_classes <= _MOST:
-        return machine
-    over_classes = np.ascontiguousarray(classes[compared[0]]), *compared[1:]
+    compared, again = (_compared(machine, label, words, each) for each in (seed, seed + _CHANGES))
+    table, outputs = from_zero(machine)
+    letters = np.arange(n_letters)
+    partitions = [letters]
+    if n_letters > _SMALL:
+        alike = np.unique(table, axis=0, return_inverse=True)[1].ravel()
+        partitions = [letter_classes(*compared, n_letters), alike]
+        if len(np.unique(partitions, axis=1).T) == len(np.unique(alike)) == len(np.unique(partitions[0])):
+            partitions = [alike]  # the same classes
+        partitions = [classes for classes in partitions if 1 < classes.max() + 1 <= _MOST]
     for size in _SAMPLES:
-        if (rules := _rules(over_classes, n_classes, size, seconds)) is not None:
-            table, outputs = from_zero(machine)
-            of_rules, keeps = from_zero(rules.machine(n_classes))
-            both, q = product_table(table, of_rules[classes])
-            of = np.where(keeps[q[:, 1]], outputs[q[:, 0]], not label)
-            return MooreMachine(delta=both, outputs=of.tolist(), alphabet=machine.alphabet).minimise()
+        for classes in partitions:
+            n_classes = int(classes.max()) + 1
+            first, second = ((np.ascontiguousarray(classes[each[0]]), *each[1:]) for each in (compared, again))
+            if (rules := _rules(first, second, n_classes, size, seconds)) is not None:
+                of_rules, keeps = from_zero(rules.machine(n_classes))
+                both, q = product_table(table, of_rules[classes])
+                of = np.where(keeps[q[:, 1]], outputs[q[:, 0]], not label)
+                return MooreMachine(delta=both, outputs=of.tolist(), alphabet=machine.alphabet).minimise()
     return machine
 
 
@@ -105,14 +117,16 @@ def _compared(machine: MooreMachine, label: bool, words: Words, seed: int) -> Wo
     return a, b, c
 
 
-def _rules(words: Words, n_letters: int, size: int, seconds: float) -> DecisionList | None:
+def _rules(words: Words, again: Words, n_letters: int, size: int, seconds: float) -> DecisionList | None:
     """Return rules that no word with the label 1 satisfies and whose words with the label 0 are worth more bits.
 
-    They are learned on the first words; words with the label 1 that satisfy one are added.
+    They are learned on the first words; words with the label 1 that satisfy one are added. What they are worth is
+    counted on other words with the label 0, those of `again`.
     """
     tokens, lengths, labels = words
     end, random = time.process_time() + seconds, np.random.default_rng(0)
     spaces = [Space(tier, False) for tier in tiers(n_letters)] + [Space(None, True)]
+    tokens_again, lengths_again, _ = (part[again[2] == 0] for part in again)
 
     def learned(space: Space, some: np.ndarray) -> DecisionList:
         families = families_of(space, tokens[some], lengths[some], n_letters)
@@ -135,8 +149,94 @@ def _rules(words: Words, n_letters: int, size: int, seconds: float) -> DecisionL
             rules = learned(space, some)
         else:
             continue
-        n, covered = int((labels == 0).sum()), int(excluded.sum())
+        n, covered = len(lengths_again), int((rules.predict(tokens_again, lengths_again, n_letters) == 0).sum())
         gain = n * np.log2(n / max(n - covered, 0.5)) - rules.bits + rules.errors * _WORD
         if rules.rules and gain > most:
             best, most = rules, gain
     return best
+
+
+def improved(machine: MooreMachine, words: Words) -> MooreMachine:
+    """Return the machine after changes of single transitions or outputs that make words of their labels more likely.
+
+    Each change leaves all words right, and is worth `_GAIN` bits more than it takes to name it among all changes. A
+    machine that gets words wrong or has more than `_IMPROVED` states is returned as it is.
+    """
+    sizes = {(int(n), bool(y)): int(size) for (n, y), size in Counter(zip(words[1], words[2], strict=True)).items()}
+    order = np.random.default_rng(0).permutation(len(words[1]))  # so that few words tell that a change is wrong
+    mixed = tuple(part[order] for part in words)
+    while machine.n_states <= _IMPROVED and not errors_of(machine, words):
+        table, outputs = from_zero(machine)
+        changes = _changes(table)
+        gains = _gains(table, outputs.astype(bool), changes, sizes)
+        order = np.argsort(-gains, kind="stable")
+        for k in order[gains[order] > _GAIN + np.log2(len(gains))]:
+            delta, of = table.copy(), outputs.copy()
+            if k < len(changes.state):
+                delta[changes.letters[k], changes.state[k]] = changes.to[k]
+            else:
+                of[k - len(changes.state)] ^= 1
+            if _is_right(delta, of, *mixed):
+                machine = MooreMachine(delta=delta, outputs=of.tolist(), alphabet=machine.alphabet).minimise()
+                break
+        else:
+            break
+    return machine
+
+
+@njit(cache=True)
+def _is_right(delta, outputs, tokens, lengths, labels):
+    """Return whether a table with the start 0 is right on all words."""
+    for i in range(len(lengths)):
+        q = 0
+        for t in range(lengths[i]):
+            q = delta[tokens[i, t], q]
+        if outputs[q] != labels[i]:
+            return False
+    return True
+
+
+class _Changes(NamedTuple):
+    """Transitions redirected from a state to another by some letters."""
+
+    letters: list[np.ndarray]
+    state: np.ndarray
+    to: np.ndarray
+
+
+def _changes(table: np.ndarray) -> _Changes:
+    """Return all changes of letters that act alike, and of single letters unless these are too many."""
+    alike = np.unique(table, axis=0, return_inverse=True)[1].ravel()
+    n = table.shape[1]
+    groups = [np.flatnonzero(alike == c) for c in range(alike.max() + 1)]
+    if len(table) * n * n <= _CANDIDATES:
+        groups += [np.array([a]) for a in range(len(table)) if (alike == alike[a]).sum() > 1]
+    of, state, to = (x.ravel() for x in np.meshgrid(range(len(groups)), range(n), range(n), indexing="ij"))
+    differs = np.array([table[group[0]] for group in groups])[of, state] != to
+    return _Changes([groups[g] for g in of[differs]], state[differs], to[differs])
+
+
+def _gains(table: np.ndarray, outputs: np.ndarray, changes: _Changes, sizes: dict[tuple[int, bool], int]) -> np.ndarray:
+    """Return by how many bits the words get more likely by each change, and by a change of each state's output."""
+    n_letters, n = table.shape
+    step = np.zeros((n, n))
+    np.add.at(step, (np.tile(np.arange(n), n_letters), table.ravel()), 1 / n_letters)
+    count, every = len(changes.state), np.arange(len(changes.state))
+    share = np.array([len(letters) / n_letters for letters in changes.letters])
+    before = np.array([table[letters[0], q] for letters, q in zip(changes.letters, changes.state, strict=True)])
+    at, reached = np.eye(1, n)[0], np.tile(np.eye(1, n), (count, 1))  # probabilities of the states
+    gains = np.zeros(count + n)
+    for length in range(1, max(length for length, _ in sizes) + 1):
+        moved = reached[every, changes.state] * share
+        reached = reached @ step
+        reached[every, before] -= moved
+        reached[every, changes.to] += moved
+        at = at @ step
+        for label in (False, True):
+            if size := sizes.get((length, label)):
+                is_label = outputs == label
+                now = at[is_label].sum()
+                flipped = now + np.where(is_label, -at, at)
+                after = np.concatenate([reached[:, is_label].sum(1), flipped])
+                gains += size * np.log2(now / np.maximum(after, 1e-300))
+    return gains

@@ -15,6 +15,7 @@ from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Ru
 from experiments.studies.mlregtest.hierarchy import by_hierarchy
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.letter_classes import letter_classes
+from experiments.studies.mlregtest.likelihood import improved
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.state_search import complexity, search, simplified
@@ -248,3 +249,16 @@ def test_rows_of_the_stored_results_compare_the_same_languages():
     for run in results["runs"]:
         if run.get("certified") is not None and run["fails_at"] is not None:
             assert run["certified"] < run["fails_at"]
+
+
+def test_a_transition_changes_where_the_words_get_more_likely_and_none_wrong():
+    # States: the start, which only c leaves, the last letter, a sink after "ac", "ba" or "cb", which `wider` allows.
+    a, b, c, outputs = [4, 1, 4, 1, 4], [4, 2, 2, 4, 4], [3, 4, 3, 3, 4], [True] * 4 + [False]
+    target, wider = (MooreMachine([a, of_b, c], outputs).minimise() for of_b in (b, [4, 2, 2, 2, 4]))
+    drawn = [LanguageWords(target).draw(24, True, 1000), LanguageWords(wider).draw(24, False, 1000)]
+    words = np.concatenate(drawn), np.full(2000, 24), np.repeat([1, 0], 1000)
+    assert improved(wider, words) == target
+    few = tuple(part[[0, *range(1000, 1020)]] for part in words)
+    assert improved(wider, few) == wider
+    wrong = *words[:2], 1 - words[2]
+    assert improved(wider, wrong) == wider
