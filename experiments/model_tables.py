@@ -73,6 +73,26 @@ def learned_models() -> str:
     )
 
 
+def certified_anew() -> str:
+    """Return certified lengths and counterexamples of models whose seeds were not used before."""
+    document = results_io.read("certified_anew")
+    rows = [
+        [
+            row["model"], "–" if row["right_at_500"] is None else f"{row['right_at_500']:.3f}",
+            _number("all lengths" if row["certified"] is None else row["certified"]),
+            f"{row['counterexample']:,}" if row["counterexample"] else "none found",
+            f"{row['certified'] / row['counterexample']:.2f}" if row["certified"] and row["counterexample"] else "–",
+            f"{row['seconds']['certify']:.0f}",
+        ]
+        for row in document["results"]["models"]
+    ]  # fmt: skip
+    kept = results_io.read("learned")["results"]["summary"]["median_of_proved_over_failing_length"]
+    return markdown(["model", "right at 500", "proved ≤", "fails at", "ratio", "seconds"], rows) + (
+        f"\nThe median ratio is {document['results']['median_ratio']:.2f}, and {kept:.2f} for those above. Seconds "
+        f"are processor time of `certify` (`experiments/results/certified_anew.json`, by `{document['command']}`).\n"
+    )
+
+
 def certified_twice() -> str:
     """Return how often each model was certified, and whether length and certificate were equal each time."""
     document = results_io.read("certified_twice")

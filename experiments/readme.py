@@ -246,6 +246,7 @@ SECTIONS = {
     "sweep": Section(tables.sweep, ("sweep_families",)),
     "learned": Section(model_tables.learned, ("learned",)),
     "learned_models": Section(model_tables.learned_models, ("learned",)),
+    "certified_anew": Section(model_tables.certified_anew, ("certified_anew", "learned")),
     "certified_twice": Section(model_tables.certified_twice, ("certified_twice", "learned")),
     "certified_gap": Section(model_tables.certified_gap, ("certified_gap",)),
     "joint_directions": Section(model_tables.joint_directions, ("joint_directions",)),
