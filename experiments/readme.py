@@ -302,6 +302,7 @@ WRITERS = {
     "bench_words": "benchmarks.words",
     "block_sizes": "studies.block_sizes",
     "cascade_table": "studies.cascades",
+    "certified_anew": "studies.certified_anew",
     "certified_gap": "studies.certified_gap",
     "certified_training": "studies.certified_training",
     "certified_twice": "studies.certified_twice",
