@@ -144,7 +144,7 @@ class Steps:
 
 
 class _Letter:
-    """The step by letter `a`. Axis E of its arrays runs over `source`, the f that the letter leads to a node."""
+    """The step by letter `a`. Axis E of its arrays runs over `source`, the f from which it leads to a node."""
 
     def __init__(self, steps: Steps, a: int, A: np.ndarray, v: np.ndarray, error: StepError) -> None:
         nodes, self.source = steps.nodes, np.flatnonzero(steps.nodes.delta[a] >= 0)  # (E,)

@@ -1,6 +1,7 @@
 """Hostile files for all readers, in processes that may die of them: `python -m tests.fuzz.run [INPUTS [SEED]]`.
 
-The counts stand in counts.json. With the names of readers, these are read again, and nothing is written.
+The counts stand in counts.json, reader by reader; a second call with the same numbers goes on where the first ended.
+After a change to a reader, remove the file. With the names of readers, these are read again, and nothing is written.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from fsa2lrnn.files import write_atomically
@@ -101,14 +104,25 @@ def _batch(job: dict[str, Any], tally: Tally) -> int:
     return stop
 
 
-def fuzz_all(inputs: int, seed: int, processes: int, names: list[str] | None = None) -> dict[str, Tally]:
-    """Share the inputs among the readers, or those named; a line is printed as a reader is done."""
+def _ignored(_name: str, _tally: Tally) -> None:
+    pass
+
+
+def fuzz_all(
+    inputs: int,
+    seed: int,
+    processes: int,
+    names: list[str] | None = None,
+    done: Callable[[str, Tally], None] = _ignored,
+) -> dict[str, Tally]:
+    """Share the inputs among the readers; the lines are printed, and `done` is called, as readers are done."""
     shares = {name: share for name, share in SHARES.items() if names is None or name in names}
     total = sum(shares.values())
 
     def one(name: str) -> Tally:
         tally = fuzz(name, -(-inputs * shares[name] // total), seed)
         print(tally.line(name), f"({tally.seconds:,.0f} s)", flush=True)
+        done(name, tally)
         return tally
 
     with ThreadPoolExecutor(processes) as pool:
@@ -116,19 +130,39 @@ def fuzz_all(inputs: int, seed: int, processes: int, names: list[str] | None = N
 
 
 def main() -> None:
-    """All readers, whose counts are written, or those named; faults are printed with the number of the input."""
+    """All readers that are not counted yet, or those named; faults are printed with the number of the input."""
     inputs, names = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, sys.argv[3:] or None
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    tallies = fuzz_all(inputs, seed, os.cpu_count() or 1, names)
-    if not names:
-        readers = {name: vars(tally) for name, tally in tallies.items()}
-        text = {"inputs": inputs, "seed": seed, "versions": versions(), "readers": readers}
-        write_atomically(COUNTS, (json.dumps(text, indent=1) + "\n").encode())
+    processes = os.cpu_count() or 1
+    tallies = fuzz_all(inputs, seed, processes, names) if names else counted(inputs, seed, processes)
     for name, tally in tallies.items():
         for fault in tally.faults:
             print(f"\n{name}, seed {seed}, input {fault['input']}:\n{fault['fault']}")
     print(f"{sum(tally.inputs for tally in tallies.values()):,} inputs, "
           f"{sum(len(tally.faults) for tally in tallies.values())} faults")  # fmt: skip
+
+
+def counted(inputs: int, seed: int, processes: int, path: Path = COUNTS) -> dict[str, Tally]:
+    """The tallies of all readers, those that stand in the file among them; it is written reader by reader."""
+    run = {"inputs": inputs, "seed": seed}
+    known = json.loads(path.read_bytes()) if path.exists() else {}
+    tallies: dict[str, Tally] = {}
+    if {name: known.get(name) for name in run} == run:
+        tallies = {name: Tally(Counter(row.pop("ends")), **row) for name, row in known["readers"].items()}
+
+    lock = Lock()
+
+    def done(name: str, tally: Tally) -> None:
+        with lock:
+            tallies[name] = tally
+            readers = {name: vars(tallies[name]) for name in SHARES if name in tallies}
+            text = {**run, "versions": versions(), "readers": readers}
+            write_atomically(path, (json.dumps(text, indent=1) + "\n").encode())
+
+    if rest := [name for name in SHARES if name not in tallies]:
+        share = sum(SHARES[name] for name in rest)
+        fuzz_all(-(-inputs * share // 100), seed, processes, rest, done)
+    return {name: tallies[name] for name in SHARES}
 
 
 if __name__ == "__main__":

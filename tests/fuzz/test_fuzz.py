@@ -3,11 +3,12 @@
 import json
 import os
 import random
+from collections import Counter
 
 import pytest
 
 from tests.fuzz.readers import READERS
-from tests.fuzz.run import COUNTS, SHARES, fuzz, fuzz_all
+from tests.fuzz.run import COUNTS, SHARES, Tally, counted, fuzz, fuzz_all
 
 INPUTS = int(os.environ.get("FUZZ_INPUTS", "100000"))
 SEED = int(os.environ.get("FUZZ_SEED", "0"))
@@ -62,6 +63,30 @@ def test_what_is_looked_for_is_found(name, fault):
 def test_what_keeps_to_the_limits_is_no_fault(name):
     tally = fuzz(name, 8, seed=1, module="tests.fuzz.broken")
     assert (tally.inputs, tally.faults) == (8, [])
+
+
+def test_counts_go_on_where_they_ended(tmp_path, monkeypatch):
+    asked = []
+
+    def fuzzed(inputs, _seed, _processes, names, done):
+        asked.append((inputs, names))
+        for name in names[:2]:
+            done(name, Tally(Counter(read=1), [{"input": 3, "fault": "KeyError"}], 0.5, 2.0))
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        for name in names[2:]:
+            done(name, Tally(Counter(read=2)))
+
+    monkeypatch.setattr("tests.fuzz.run.fuzz_all", fuzzed)
+    path, names = tmp_path / "counts.json", list(SHARES)
+    with pytest.raises(KeyboardInterrupt):
+        counted(1_000, 7, 1, path)
+    tallies = counted(1_000, 7, 1, path)
+    rest = sum(SHARES.values()) - SHARES[names[0]] - SHARES[names[1]]
+    assert asked == [(1_000, names), (10 * rest, names[2:])]
+    assert (tallies[names[0]].faults, tallies[names[-1]].inputs) == ([{"input": 3, "fault": "KeyError"}], 2)
+    assert counted(1_000, 7, 1, path) == tallies
+    assert len(asked) == 2
 
 
 def test_the_committed_counts_hold_no_fault():

@@ -82,8 +82,7 @@ def refined(
     """Return the machine that gives the label to no words of certain rules, if such rules were found."""
     compared, again = (_compared(machine, label, words, each) for each in (seed, seed + _CHANGES))
     table, outputs = from_zero(machine)
-    letters = np.arange(n_letters)
-    partitions = [letters]
+    partitions = [np.arange(n_letters)]
     if n_letters > _SMALL:
         alike = np.unique(table, axis=0, return_inverse=True)[1].ravel()
         partitions = [letter_classes(*compared, n_letters), alike]

@@ -136,11 +136,12 @@ def data_alone() -> str:
     inexact = [run for run in best if not run["exact"]]
     consistent = [run for run in inexact if run.get("training_errors") == 0]
     smaller = sum(run["learned_states"] < run["states"] for run in consistent)
-    limits = " or ".join(f"{limit:g}" for limit in sorted({run.get("limit", _LIMIT) for run in runs}))
+    longer = sorted({(run["method"], run["limit"]) for run in runs if run.get("limit", _LIMIT) > _LIMIT})
+    limits = "".join(f", {limit:g} s for `{method}`" for method, limit in longer)
     return (
         markdown(["method", "words", "ended", "exact", *_TESTS, "median s"], rows)
-        + f"\n{len({run['name'] for run in runs})} languages, at most {limits} s of processor time per run, about "
-        f"{results['test']:,} words per test set.{_compared(runs)} "
+        + f"\n{len({run['name'] for run in runs})} languages, at most {_LIMIT:g} s of processor time per run{limits}; "
+        f"about {results['test']:,} words per test set.{_compared(runs)} "
         f"`{best_method}` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "

@@ -39,7 +39,7 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
         generators: the letters: "standard", the generators below; "all", every element; or, for products of Sn,
             "transpositions", (1,2), (2,3) … (n−1,n), reflections as one factor of a Householder layer represents.
 
-    A letter a leads element q to q·a. The output and the label of a state are its element; in a direct product both are
+    Letter a maps element q to q·a. The output and the label of a state are its element; in a direct product both are
     a tuple with one entry per factor, and a letter is written with the entries between bars: "1|0|()". Permutations are
     multiplied left to right: in (1,2)·(2,3) the exchange of 1 and 2 comes first.
 

@@ -252,7 +252,7 @@ def test_rows_of_the_stored_results_compare_the_same_languages():
 
 
 def test_a_transition_changes_where_the_words_get_more_likely_and_none_wrong():
-    # States: the start, which only c leaves, the last letter, a sink after "ac", "ba" or "cb", which `wider` allows.
+    # States: the start, the last letter, a sink. Words begin with c and lack "ac", "ba", "cb"; `wider` allows "cb".
     a, b, c, outputs = [4, 1, 4, 1, 4], [4, 2, 2, 4, 4], [3, 4, 3, 3, 4], [True] * 4 + [False]
     target, wider = (MooreMachine([a, of_b, c], outputs).minimise() for of_b in (b, [4, 2, 2, 2, 4]))
     drawn = [LanguageWords(target).draw(24, True, 1000), LanguageWords(wider).draw(24, False, 1000)]

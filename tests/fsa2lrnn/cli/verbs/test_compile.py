@@ -117,7 +117,7 @@ def test_tasks_with_their_reasons(call):
     by_name = {task["name"]: task for task in facts}
     assert by_name["tomita"]["parameters"] == [{"name": "i", "required": True}]
     assert by_name["cycle_navigation"]["parameters"] == [{"name": "n", "default": 5}]
-    assert by_name["group"]["why"].startswith("A letter a leads element q to q·a")
+    assert by_name["group"]["why"].startswith("Letter a maps element q to q·a")
     examples = [example for task in facts for example in task["examples"]]
     assert len(examples) == len(ZOO)
     assert MooreMachine.from_source(examples[0]["source"]).n_states == examples[0]["minimal_states"]
