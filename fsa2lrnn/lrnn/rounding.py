@@ -78,9 +78,13 @@ class RoundedNumbers:
         return RoundedNumbers(self.mid[key], self.off[key], self.kind)  # type: ignore[index]
 
     def scaled(self, factor: float) -> RoundedNumbers:
-        """Return the products with `factor`, a number that is the same in every evaluation."""
-        mid = self.mid * factor
-        return self.of(mid, self.off * abs(factor) + _both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny)
+        """Return the products with `factor`, in float64 or rounded to the format."""
+        return self.of(self.mid * factor, self.off * abs(factor) + self.scale_rounding(factor))
+
+    def scale_rounding(self, factor: float) -> Tensor:
+        """Return a bound on the rounding alone of products with `factor`, and on that of the factor."""
+        units = 1 if math.frexp(factor)[0] / self.kind.u % 1 == 0 else 3  # the format has the factor, or rounds it
+        return units * both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny
 
     def linear(self, W: Tensor, b: Tensor) -> RoundedNumbers:
         """Return W x + b with W (n, d) and b (n,), which are the same in every evaluation: (…, d) -> (…, n).
@@ -88,12 +92,16 @@ class RoundedNumbers:
         A term that is zero in every evaluation is added without rounding, so it does not count among the n of γ_n.
         """
         W, b = W.detach().cpu().double(), b.detach().cpu().double()
-        mid, size, weights = self.mid @ W.T + b, self.size, W.abs()
+        return self.of(self.mid @ W.T + b, self.off @ W.abs().T + self.linear_rounding(W, b))
+
+    def linear_rounding(self, W: Tensor, b: Tensor) -> Tensor:
+        """Return a bound on the rounding alone of W x + b, for float64 weights: (…, n)."""
+        size, weights = self.size, W.abs()
         terms = (size != 0).double() @ (W != 0).double().T + (b != 0)
         sums = size @ weights.T + b.abs()
         small = self.kind.tiny * (8 * terms + 4 * weights.sum(-1) + 4 * size.sum(-1, keepdim=True) + 4)
-        off = self.off @ weights.T + self._gamma(terms + 1) * sums + small * (terms > 0)
-        return self.of(mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
+        rounding = self._gamma(terms + 1) * sums + small * (terms > 0)
+        return torch.where(sums <= self.kind.largest / 4, rounding, torch.inf)
 
     def relu(self) -> RoundedNumbers:
         """Return the positive parts, which are computed without rounding."""
@@ -101,33 +109,44 @@ class RoundedNumbers:
         return RoundedNumbers(self.mid.relu(), off, self.kind)
 
     def __mul__(self, other: RoundedNumbers) -> RoundedNumbers:
-        mid = self.mid * other.mid
         spread = self.off * other.size + self.size * other.off
+        return self.of(self.mid * other.mid, spread + self.product_rounding(other))
+
+    def product_rounding(self, other: RoundedNumbers) -> Tensor:
+        """Return a bound on the rounding alone of a product, zero where one factor is."""
+        sizes = self.size * other.size
         small = self.kind.tiny * (4 + 2 * self.size + 2 * other.size)
-        return self.of(mid, spread + _both(self.kind) * self.size * other.size + small * (mid.abs() + spread > 0))
+        return both(self.kind) * sizes + small * (sizes > 0)
 
     def __sub__(self, other: RoundedNumbers) -> RoundedNumbers:
-        spread = self.off + other.off
-        return self.of(self.mid - other.mid, spread + _both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny)
+        return self.of(self.mid - other.mid, self.off + other.off + self.sum_rounding(other))
+
+    def sum_rounding(self, other: RoundedNumbers) -> Tensor:
+        """Return a bound on the rounding alone of a sum or a difference."""
+        return both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny
 
     def __matmul__(self, other: RoundedNumbers) -> RoundedNumbers:
         """Return the matrix products over the last two axes."""
+        spread = self.off @ other.size + self.size @ other.off
+        return self.of(self.mid @ other.mid, spread + self.products_rounding(other))
+
+    def products_rounding(self, other: RoundedNumbers) -> Tensor:
+        """Return a bound on the rounding alone of matrix products."""
         n, size, there = self.mid.shape[-1], self.size, other.size
         sums = size @ there
-        spread = self.off @ there + size @ other.off
         small = self.kind.tiny * (8 * (n + 1) + 4 * size.sum(-1, keepdim=True) + 4 * there.sum(-2, keepdim=True))
-        off = spread + self._gamma(self.mid.new_tensor(n + 1.0)) * sums + small
-        return self.of(self.mid @ other.mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
+        rounding = self._gamma(self.mid.new_tensor(n + 1.0)) * sums + small
+        return torch.where(sums <= self.kind.largest / 4, rounding, torch.inf)
 
     def sigmoid(self) -> RoundedNumbers:
         """Return 1 / (1 + e^−x); the sigmoid changes by at most a quarter of a change of x."""
         mid = self.mid.sigmoid()
-        return self.of(mid, self.off / 4 + 32 * _both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
+        return self.of(mid, self.off / 4 + 32 * both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
 
     def normalised(self) -> RoundedNumbers:
         """Return x / max(‖x‖₂, 10⁻¹²) along the last axis; the error bounds use that no entry exceeds 1."""
         over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
-        low, middle, high = _norm_bounds(over, 2.0)
+        low, middle, high = norm_bounds(over, 2.0)
         middle = middle.clamp(min=_FLOOR)
         off = over.divided(middle, low.clamp(min=_FLOOR / 2), high.clamp(min=2 * _FLOOR))
         mid = (over.mid / middle).squeeze(-1)
@@ -139,11 +158,11 @@ class RoundedNumbers:
         if rule == "none":
             return self
         if rule == "clip":
-            low, middle, high = (norm.clamp(min=1) for norm in _norm_bounds(self, p))
+            low, middle, high = (norm.clamp(min=1) for norm in norm_bounds(self, p))
             off = torch.where(high > 1, self.divided(middle, low, high), self.off)  # division by 1 is exact
             return self.of(self.mid / middle, off)
         centred = self.centred()
-        low, middle, high = (norm.amax(-1, keepdim=True) for norm in _norm_bounds(centred, p))
+        low, middle, high = (norm.amax(-1, keepdim=True) for norm in norm_bounds(centred, p))
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
     def largest(self, mask: Tensor) -> RoundedNumbers:
@@ -164,22 +183,20 @@ class RoundedNumbers:
         b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
         mean = self.mid.mean(-2, keepdim=True)
         spread = self.off + self.off.mean(-2, keepdim=True)
-        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * _both(self.kind) * (
-            self.size + mean_size
-        )
+        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * both(self.kind) * (self.size + mean_size)
         return self.of(self.mid - mean, spread + rounding + 8 * self.kind.tiny)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Return error bounds of the quotients mid / middle, for divisors between `low` and `high`."""
         apart = torch.maximum(high - middle, middle - low) / (low * middle)
-        return self.off / low + self.mid.abs() * apart + _both(self.kind) * self.size / low + 4 * self.kind.tiny
+        return self.off / low + self.mid.abs() * apart + both(self.kind) * self.size / low + 4 * self.kind.tiny
 
     def _gamma(self, n: Tensor) -> Tensor:
         gammas = [n * u / (1 - n * u) for u in (self.kind.u, _U64)]
         return torch.where(n * self.kind.u < 0.5, (gammas[0] + gammas[1]) * _OUTWARD, torch.inf)
 
 
-def _norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Tensor]:
+def norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return p-norms of columns, `low` <= any evaluation <= `high` and `middle` in float64, for p up to 64: (…, 1, b).
 
     Both methods of the column rule form (Σ|x|^p)^(1/p). A power has a relative error of at most 8u or, computed as
@@ -193,7 +210,7 @@ def _norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Ten
     middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
     high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
     logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
-    relative = [(b + 64 + 2 * log) * _both(kind) for log in logs]
+    relative = [(b + 64 + 2 * log) * both(kind) for log in logs]
     high, low = high * (1 + relative[0]), low * (1 - relative[1])
     fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
     is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
@@ -203,7 +220,8 @@ def _norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Ten
     return low, middle, torch.where(unknown, torch.inf, high)
 
 
-def _both(kind: FloatFormat) -> float:
+def both(kind: FloatFormat) -> float:
+    """Return the unit round-offs of a format and of float64, added."""
     return (kind.u + _U64) * _OUTWARD
 
 
