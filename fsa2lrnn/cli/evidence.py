@@ -99,7 +99,8 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     facts = certificate_json(certificate, scope)
     horizon = facts["horizon"]
     right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"
-    how = "all joint states enumerated" if facts["method"] == "enumeration" else f"sets of memory {facts['memory']}"
+    ways = {"enumeration": "all joint states enumerated", "joint sets": "sets of the joint states of all layers"}
+    how = ways.get(facts["method"], f"sets of memory {facts['memory']}")
     return [("proved right", f"{right} ({how})"), ("covered", facts["covered"]), ("where", str(scope))]
 
 

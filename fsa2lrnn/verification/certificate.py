@@ -35,9 +35,13 @@ from fsa2lrnn.verification.plain import library_errors
 FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
 _OLD_FORMAT = "fsa2lrnn-certificate"  # old files, which ignore the outputs that the model lacks
-METHODS = ("sets", "enumeration")
+METHODS = ("sets", "joint sets", "enumeration")
 _SMALL = 1 << 16  # bytes: smaller arrays are always compressed
-_OF_SETS = ("margins", "slack", "tube")
+_LACKS = {
+    "sets": ("partition",),
+    "joint sets": ("slack", "tube"),
+    "enumeration": ("margins", "slack", "tube", "partition"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +53,20 @@ class Certificate(Brief):
         margins: float64, one lower bound for each length from 1, rounding included, on the margin of the expected logit
             over every other at all positions of that length that count. With a tail, the entries end where the tail
             begins, and a last entry bounds the rest.
-        method: "sets" (docs/theory.md, L1 and L2) or "enumeration" of the joint states, bit for bit.
+        method: "sets" (docs/theory.md, L1 and L2), "joint sets" of all layers (L3), or "enumeration" of the joint
+            states, bit for bit.
         dtype: the dtype that the model computes in.
-        scans: the scans covered. A proof by "sets" holds for any order of summation, with or without fused
+        scans: the scans covered. A proof by sets of either kind holds for any order of summation, with or without fused
             multiply-add; an enumeration of a model that rounds holds for words read letter by letter.
         slack: absolute tolerance for the entries of A and v, in addition to the rounding of the model's gates in any
             order of summation, which a checker computes from the model.
-        sha256: the digest of the tables (`SwitchedAffine.sha256`), or of the state dict for an enumeration.
+        sha256: the digest of the tables (`SwitchedAffine.sha256`), for other methods than "sets" of the state dict.
         machine: the machine that the model computes.
         tube: the sets of the method "sets".
         ignore: the outputs of the machine that do not count; "lacked", in old files that do not name them, stands for
             those that the model does not have.
+        partition: the nodes of the method "joint sets", int64 (|Σ|, n): the node that each letter leads to, −1 where it
+            does not matter. Words of one node lead to one state of the machine; node 0 is the start.
         tested_layers: the model's user-defined layers (`Coverage.tested_layers`). Files name them if there are any.
 
     Raises `UnsupportedFormat` for fields of a wrong type, and for fields that contradict each other.
@@ -75,6 +82,7 @@ class Certificate(Brief):
     machine: MooreMachine
     tube: Tube | None = None
     ignore: Literal["lacked"] | tuple[Hashable, ...] = ()
+    partition: np.ndarray | None = None
     tested_layers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -86,14 +94,18 @@ class Certificate(Brief):
             raise UnsupportedFormat(f"method {self.method!r} is not known: one of {', '.join(METHODS)}")
         if (self.method == "sets") != (self.tube is not None):
             raise UnsupportedFormat('a certificate has a tube if, and only if, its method is "sets"')
+        if (self.method == "joint sets") != (self.partition is not None):
+            raise UnsupportedFormat('a certificate has a partition if, and only if, its method is "joint sets"')
         if self.horizon is not None and self.horizon < 0:
             raise UnsupportedFormat(f"horizon = {self.horizon}: a length is at least 0, None stands for all lengths")
         if self.margins.ndim != 1 or self.margins.dtype != np.float64:
             raise UnsupportedFormat(
                 f"margins of shape {self.margins.shape} and dtype {self.margins.dtype}: they are a row of float64"
             )
-        if self.method == "enumeration" and (len(self.margins) or self.slack):
-            raise UnsupportedFormat("margins and slack are of sets: an enumeration bounds neither, and claims neither")
+        if self.slack and self.method != "sets":
+            raise UnsupportedFormat(f"slack = {self.slack}: a tolerance for tables, which only sets of one layer allow")
+        if self.method == "enumeration" and len(self.margins):
+            raise UnsupportedFormat("margins are of sets: an enumeration bounds none, and claims none")
         if not self.scans or len(set(self.scans)) < len(self.scans):
             raise UnsupportedFormat(f"scans = {self.scans}: name at least one, each once")
 
@@ -138,8 +150,7 @@ class Certificate(Brief):
         value = _plain(self)
         if not self.tested_layers:  # as in older files, which lack this field
             del value["tested_layers"]
-        if self.method == "enumeration":
-            value = {name: part for name, part in value.items() if name not in _OF_SETS}
+        value = {name: part for name, part in value.items() if name not in _LACKS[self.method]}
         ignore = self.ignore if isinstance(self.ignore, str) else [symbols.to_json(output) for output in self.ignore]
         return {"format": FORMAT, "version": VERSION, **value, "ignore": ignore}
 
@@ -158,10 +169,12 @@ class Certificate(Brief):
             if "ignore" in rest:
                 raise UnsupportedFormat(f"ignore is not known in a file of format {_OLD_FORMAT!r}: remove it")
             rest["ignore"] = "lacked"
-        if rest.get("method") == "enumeration":
-            if extra := [name for name in _OF_SETS if name in rest]:
-                raise UnsupportedFormat(f"{', '.join(extra)}: an enumeration has none, and nothing would check it")
-            rest |= {"margins": pack(np.zeros(0)), "slack": 0}
+        method = str(rest.get("method"))
+        lacks = _LACKS.get(method, ())
+        if extra := [name for name in lacks if name in rest]:
+            raise UnsupportedFormat(f"{', '.join(extra)}: the method {method!r} has none, and nothing would check it")
+        empty = {"margins": pack(np.zeros(0)), "slack": 0}
+        rest |= {name: empty[name] for name in lacks if name in empty}
         decoders = {
             np.ndarray: library_errors()(Unpacking().unpack),
             MooreMachine: json_file.from_value,

@@ -1,4 +1,6 @@
-"""The check of certificates for torch models: by `fsa2lrnn.checker` for sets, by the model's own step for enumerations.
+"""The check of certificates for torch models, by one of three walks.
+
+`fsa2lrnn.checker` checks sets of one layer, `joint_sets` those of several, and the model's own step enumerations.
 
 The checker proves claims by sets in numpy, from tables and bounds on their rounding (`slack`). Both are computed here
 from the model, so that a certificate cannot understate the rounding of its model's gates.
@@ -7,11 +9,14 @@ from the model, so that a certificate cannot understate the rounding of its mode
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
+import numpy as np
 import torch
 
 from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.checker import SCANS, check_sets
+from fsa2lrnn.checker.proof import MOST_WORK
 from fsa2lrnn.checker.sets import Claim
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -21,6 +26,7 @@ from fsa2lrnn.verdicts import Accepted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
@@ -64,9 +70,12 @@ def check(
         scope = _check_sets(certificate, tables, model, ignore, work).scope
     else:
         if isinstance(model, SwitchedAffine):
-            raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
+            raise CertificateRefused(f"a certificate by {certificate.method} is of an LRNN, not of tables")
         _check_model(certificate, digest(model.state_dict()), model.dtype)
-        scope = _check_enumeration(certificate, model, ignore).scope
+        if certificate.method == "joint sets":
+            scope = _check_joint_sets(certificate, model, ignore, MOST_WORK if work is None else work).scope
+        else:
+            scope = _check_enumeration(certificate, model, ignore).scope
     if (
         isinstance(model, LRNN) and certificate.tested_layers != layers
     ):  # a proof about tables does not depend on layers
@@ -108,6 +117,31 @@ def _check_sets(
     claim = Claim(certificate.horizon, certificate.margins, certificate.scans, tube)
     with library_errors():
         check_sets(claim, plain(tables), goal.target, slack_of(model, more), work)
+    return goal
+
+
+def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, work: float) -> Specification:
+    goal, claimed, horizon = _goal(certificate, model, ignore), certificate.margins, certificate.horizon
+    if uncovered := set(certificate.scans) - set(SCANS):
+        raise CertificateRefused(f"{', '.join(sorted(uncovered))}: joint sets are for {', '.join(SCANS)}")
+    if len(claimed) > MOST_LENGTHS or (horizon is not None and len(claimed) != horizon):
+        raise CertificateRefused(
+            f"{len(claimed):,} margins for a certified length of {horizon}: one is needed for each length, and at most "
+            f"{MOST_LENGTHS:,} are checked"
+        )
+    sets = JointSets(model, goal, cast("np.ndarray", certificate.partition))
+    if (needed := sets.work * len(claimed)) > work:
+        raise CertificateRefused(
+            f"the check takes {needed:,.0f} operations, its bound is {work:,.0f}: give a larger `work` if you trust "
+            "the certificate's author"
+        )
+    proved = sets.margins()
+    for length, margin in enumerate(claimed, 1):
+        least = next(proved, np.inf)  # nothing counts after words of which no continuation counts
+        if not 0 < margin <= least:
+            raise CertificateRefused(f"at length {length:,} a margin of {margin:.6g} is claimed, {least:.6g} is proved")
+    if horizon is None and next(proved, None) is not None:
+        raise CertificateRefused(f"words of more than {len(claimed):,} letters count too, and nothing is said of these")
     return goal
 
 

@@ -19,6 +19,9 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.exactness import RoundingWatch
 from fsa2lrnn.verification.specification import Specification
 
+ROUNDS = ("sequential",)
+"""The scans of an enumeration in which something rounds: words read letter by letter, one at a time."""
+
 
 @dataclass(frozen=True)
 class EnumerationResult:
@@ -31,7 +34,7 @@ class EnumerationResult:
         is_closed: whether the reachable pairs are finitely many and were enumerated: they agree for every length.
         is_wrong: whether the model is wrong on some word of length + 1.
         scans: all scans of the model, in every shape of call, if rounding cannot change a visited state or output; else
-            "sequential", for words read letter by letter, one at a time.
+            `ROUNDS`.
     """
 
     length: int
@@ -91,4 +94,4 @@ def _walked(
         rows, states, length = after[new], to[new], length + 1
         if not watch.is_exact and system.steps_in_batches:
             break
-    return EnumerationResult(length, len(visited), steps, not len(rows), is_wrong, ("sequential",))
+    return EnumerationResult(length, len(visited), steps, not len(rows), is_wrong, ROUNDS)

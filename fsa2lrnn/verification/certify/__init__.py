@@ -6,6 +6,9 @@ to remember and the start of a tail, and the checker computes the certified leng
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from fsa2lrnn.automata.counting import Ignore
@@ -17,15 +20,17 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certify.partition import Bounded, best
 from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
-from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.enumeration import ROUNDS, explore
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 
 _STEPS = 20_000  # steps of an enumeration that cost no work
+_STEP = 100_000  # multiplications that the calls of a step cost, however small the model
 _CLAIMED = 1 - 1e-6  # the share of a margin that is claimed, so that other CPUs' float64 rounding does not matter
 
 
@@ -41,7 +46,8 @@ def certify(
     """Return a certificate that the model gives the machine's output wherever it counts, up to a certified length.
 
     For one layer over letters, the proof encloses the states in sets, which hold for any scan that computes x_k from
-    x_{k-1} by inner products. For other models, it enumerates joint states bit for bit, within a budget of states.
+    x_{k-1} by inner products. For several layers, it enumerates joint states bit for bit. If some round and they do not
+    close within 20,000 steps, it encloses the joint states in boxes. If that proves no more, it enumerates further.
 
     Args:
         model: of one layer over letters in float32 or float64, or any LRNN.
@@ -51,7 +57,8 @@ def certify(
             summation, is always included: it is bounded from their weights (`verification.plain`), and usually limits
             models with wide gates. A model that `as_tables` returns looks its tables up, and needs no tolerance.
         work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
-            One step of an enumeration costs as many as the model has numbers; the first 20,000 steps cost none.
+            One step of an enumeration costs as many as the model has numbers, at least 100,000; the first 20,000 steps
+            cost none. For several layers, either search may spend it.
         seconds: an additional time limit. If it ends the search, the certificate states the length proved so far, a
             `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
@@ -74,7 +81,7 @@ def certify(
     layers = check_modelled(model)
     tables, effort = _tables(model), WorkBudget(work, seconds)
     if isinstance(tables, LRNN):  # no tables: enumerate the joint states
-        certificate = _enumerated(tables, machine, specification_of(tables, machine, ignore), effort)
+        certificate = _of_layers(tables, machine, specification_of(tables, machine, ignore), effort)
         effort.warn_if_cut_short(certificate.horizon)
         return certificate
     goal = specification_of(tables, machine, ignore)
@@ -106,13 +113,32 @@ def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
     return switched(model) if model.is_switched else model
 
 
-def _enumerated(model: LRNN, machine: MooreMachine, goal: Specification, effort: WorkBudget) -> Certificate:
-    numbers = sum(tensor.numel() for tensor in model.state_dict().values())
+def _of_layers(model: LRNN, machine: MooreMachine, goal: Specification, effort: WorkBudget) -> Certificate:
+    """Return the certificate of a short enumeration if its states close, else of joint sets, or of a long one.
+
+    While nothing rounds, the states of a long enumeration may close, too, so it comes before joint sets.
+    """
+    numbers = max(_STEP, sum(tensor.numel() for tensor in model.state_dict().values()))
 
     def allows(steps: int) -> bool:
         return steps <= MOST_READ and effort.allows(max(0, steps - _STEPS) * numbers)
 
-    enumeration = explore(model, goal, allows, deadline=effort.deadline)
+    enumerated = _enumerated(model, machine, goal, lambda steps: steps <= _STEPS, effort.deadline)
+    is_long = enumerated.horizon is not None and enumerated.scans != ROUNDS
+    if is_long:
+        enumerated = _enumerated(model, machine, goal, allows, effort.deadline)
+    if enumerated.horizon is None:
+        return enumerated
+    found = best(model, goal, WorkBudget(effort.budget, effort.deadline))
+    if found is not None and (found.is_whole or len(found.margins) > enumerated.horizon):
+        return _by_joint_sets(enumerated, found)
+    return enumerated if is_long else _enumerated(model, machine, goal, allows, effort.deadline)
+
+
+def _enumerated(
+    model: LRNN, machine: MooreMachine, goal: Specification, allows: Callable[[int], bool], deadline: Deadline
+) -> Certificate:
+    enumeration = explore(model, goal, allows, deadline=deadline)
     return Certificate(
         horizon=None if enumeration.is_closed and not enumeration.is_wrong else enumeration.length,
         margins=np.zeros(0),
@@ -124,6 +150,17 @@ def _enumerated(model: LRNN, machine: MooreMachine, goal: Specification, effort:
         machine=minimise(machine),
         ignore=goal.ignored,
         tested_layers=user_layers(model),
+    )
+
+
+def _by_joint_sets(other: Certificate, found: Bounded) -> Certificate:
+    return replace(
+        other,
+        horizon=None if found.is_whole else len(found.margins),
+        margins=np.array(found.margins) * _CLAIMED,
+        method="joint sets",
+        scans=SCANS,
+        partition=found.partition,
     )
 
 

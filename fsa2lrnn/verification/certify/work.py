@@ -31,7 +31,8 @@ class WorkBudget:
     def __init__(self, budget: float, seconds: float | Deadline | None = None) -> None:
         if not 0 < budget < math.inf:
             raise UnsupportedFormat(f"work = {budget}: a search needs a positive number, not infinite")
-        self._left, self.deadline, self._is_cut_short = budget, Deadline.of(seconds), False
+        self.budget = self._left = budget
+        self.deadline, self._is_cut_short = Deadline.of(seconds), False
 
     def spend(self, amount: float) -> None:
         self._left -= amount
