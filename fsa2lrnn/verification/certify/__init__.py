@@ -14,7 +14,8 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -25,6 +26,7 @@ from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
 from fsa2lrnn.verification.enumeration import ROUNDS, explore
+from fsa2lrnn.verification.joint_sets import check_bounded
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
@@ -42,6 +44,7 @@ def certify(
     work: float = WORK,
     seconds: float | Deadline | None = None,
     ignore: Ignore = (),
+    method: str = "auto",
 ) -> Certificate:
     """Return a certificate that the model gives the machine's output wherever it counts, up to a certified length.
 
@@ -63,6 +66,7 @@ def certify(
             `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The certificate names them.
+        method: "auto", or "joint sets" alone, which may prove less than an enumeration, but for every shape of call.
 
     Returns:
         A certificate that `fsa2lrnn.check` accepts; its horizon is 0 if no length can be proved.
@@ -79,11 +83,21 @@ def certify(
     True
     """
     layers = check_modelled(model)
-    tables, effort = _tables(model), WorkBudget(work, seconds)
-    if isinstance(tables, LRNN):  # no tables: enumerate the joint states
-        certificate = _of_layers(tables, machine, specification_of(tables, machine, ignore), effort)
+    if method not in ("auto", "joint sets"):
+        raise UnsupportedFormat(f'method {method!r} is not known: "auto" or "joint sets"')
+    tables, effort = model if method != "auto" else _tables(model), WorkBudget(work, seconds)
+    if isinstance(tables, LRNN):  # no tables: bound or enumerate the joint states
+        goal = specification_of(tables, machine, ignore)
+        if method == "auto":
+            certificate = _of_layers(tables, machine, goal, effort)
+        else:
+            check_bounded(tables)
+            found = best(tables, goal, effort) or Bounded(np.zeros((len(goal.delta), 1), np.int64), [], False)
+            certificate = _by_joint_sets(_enumerated(tables, machine, goal, lambda _: False, NEVER), found)
         effort.warn_if_cut_short(certificate.horizon)
         return certificate
+    if method != "auto":
+        raise UnsupportedFormat("tables are of one layer, and joint sets of models: give the model, or no method")
     goal = specification_of(tables, machine, ignore)
     numbers = checked(tables)  # rejects NaN before anything is computed
     bound = slack_of(model, slack)

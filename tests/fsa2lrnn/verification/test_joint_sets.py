@@ -12,6 +12,7 @@ from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify.partition import _partition, best
@@ -37,9 +38,7 @@ D4 = zoo.from_task("group(D4)")
 @pytest.fixture(scope="module")
 def proved():
     model = disturbed(D4, 0.003)
-    with pytest.MonkeyPatch.context() as patch:  # so that no enumeration proves more
-        patch.setattr(import_module("fsa2lrnn.verification.certify"), "_STEPS", 50)
-        certificate = certify(model, D4, work=3e8)
+    certificate = certify(model, D4, work=3e8, method="joint sets")
     assert certificate.method == "joint sets"
     return model, certificate
 
@@ -169,6 +168,20 @@ def test_a_token_shift_needs_nodes_of_one_last_letter():
     assert (refined(goal.delta, goal, False)[0] >= 0).all()
     with pytest.raises(CertificateRefused, match="or last letters"):
         JointSets(model, goal, goal.delta)
+
+
+def test_the_longer_of_both_methods_is_chosen(monkeypatch):
+    monkeypatch.setattr(import_module("fsa2lrnn.verification.certify"), "_STEPS", 300)
+    model = disturbed(D4, 0.003)
+    sets = certify(model, D4, work=3e8, method="joint sets").horizon
+    assert certify(model, D4, work=3e8).horizon == sets
+    model = disturbed(D4, 0.03)
+    assert certify(model, D4, work=1e8, method="joint sets").horizon < certify(model, D4, work=1e8).horizon
+    assert certify(disturbed(D4, 3.0), D4, method="joint sets").horizon in (0, 1)
+    with pytest.raises(UnsupportedFormat, match="method 'sets' is not known"):
+        certify(model, D4, method="sets")
+    with pytest.raises(UnsupportedFormat, match="tables are of one layer"):
+        certify(switched(compile_machine(D4, form="onehot")), D4, method="joint sets")
 
 
 def test_models_that_are_not_bounded_are_left_to_enumeration():
