@@ -54,9 +54,13 @@ def _rows() -> Iterator[tuple[str, ...]]:
     }
     for where, covers in proved.items():
         yield _cells("`Proved`", where, covers, f"{counting}; the empty word if requested")
-    certified = {"by sets: one layer over letters": one, "by enumeration: several layers that round": two}
-    for where, model in certified.items():
-        covers = coverage.of_certificate(certify(model, machine, 1, work=1))
+    certified = {
+        "by sets: one layer over letters": (one, "auto"),
+        "by joint sets: several layers": (two, "joint sets"),
+        "by enumeration: several layers that round": (two, "auto"),
+    }
+    for where, (model, method) in certified.items():
+        covers = coverage.of_certificate(certify(model, machine, 1, work=1, method=method))
         yield _cells("certificate, up to its certified length", where, covers, f"{counting}, except the empty word")
 
 
@@ -107,8 +111,8 @@ models and those of `as_tables(model)`. It replays a proof by enumeration
 (`fsa2lrnn verify MODEL MACHINE --certificate FILE`) for the scans sequential, fused and letters if no step can round,
 and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
 Their bounds on rounding (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of modules
-(`verification/modules.py`) and torch must then be trusted too. Horizon certificates by enumeration, and a `Proved` that
-the checker has not replayed, rest on the model's own step in torch.
+(`verification/modules.py`) and torch must then be trusted too, and `lrnn/zonotopes.py` for joint sets. Horizon
+certificates by enumeration, and a `Proved` that the checker has not replayed, rest on the model's own step in torch.
 
 ## How the verifiers were tested
 
@@ -147,14 +151,14 @@ def _soundness() -> str:
     read, wrong = (
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
     )
-    stacks = counts["stacks certified beyond 0"]
+    stacks, joint = counts["stacks certified by enumeration"], counts["stacks certified by joint sets"]
     said = (
         f"`python -m verify.soundness` drew, verified and ran {counts['models']:,} models in float32 and float64: "
         "gates with weights from 1 to 10⁶ under each column rule (sums cancel in three of four) and Householder "
         f"products, with LayerNorm and without. {counts['certified beyond 0']:,} of them received a certificate of one "
         f"letter or more, {counts['proved']:,} a proof. {stacks:,} cascades of several layers, with noise in their "
-        f"weights, were certified by enumeration. {read:,} covered outputs were computed by every scan, "
-        "one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
+        f"weights, were certified by enumeration, {joint:,} by joint sets. {read:,} covered outputs were computed by "
+        "every scan, one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
         f"{wrong:,} were wrong."
     )
     tampered, refused = counts["tampered"], counts["tampered, refused"]

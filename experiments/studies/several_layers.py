@@ -1,8 +1,8 @@
 """Certified length, counterexample and repair of models of several layers.
 
 `python -m experiments.studies.several_layers`: the kept model of ModArith(5), and compiled cascades whose layers are
-disturbed by normal noise of a share of the largest weight, drawn twice; no model of the second draw was used while joint
-sets were developed. The certified length is that of `certify`, accepted by `check` (for the kept model that of
+disturbed by normal noise of a share of the largest weight, drawn twice; joint sets were developed on the first draw.
+The certified length is that of `certify`, accepted by `check` (for the kept model that of
 `studies.learned`), beside that of an enumeration of at most `STEPS` steps; the counterexample is the shortest that
 `falsify` finds; the repair is dyadic, and proved for words of all lengths or refused with its reason.
 """

@@ -105,19 +105,19 @@ class Zonotopes(RoundedNumbers):
         return self._with(slope * self.mid + gap, slope[..., None] * self.shared, own)
 
     def __mul__(self, other: RoundedNumbers) -> Zonotopes:
-        there = self.like(other)
-        shared = self.mid[..., None] * there.shared + there.mid[..., None] * self.shared
-        own = self.mid.abs() * there.own + self.own * there.mid.abs() + self.off * there.off
-        slip = _SLIP * (self.size * there.off + self.off * there.size)
-        return self._with(self.mid * there.mid, shared, own + slip + self.product_rounding(there))
+        right = self.like(other)
+        shared = self.mid[..., None] * right.shared + right.mid[..., None] * self.shared
+        own = self.mid.abs() * right.own + self.own * right.mid.abs() + self.off * right.off
+        slip = _SLIP * (self.size * right.off + self.off * right.size)
+        return self._with(self.mid * right.mid, shared, own + slip + self.product_rounding(right))
 
     def __rmul__(self, other: RoundedNumbers) -> Zonotopes:
         return self * other
 
     def __add__(self, other: RoundedNumbers) -> Zonotopes:
-        there = self.like(other)
-        own = self.own + there.own + _SLIP * (self.off + there.off) + self.sum_rounding(there)
-        return self._with(self.mid + there.mid, self.shared + there.shared, own)
+        right = self.like(other)
+        own = self.own + right.own + _SLIP * (self.off + right.off) + self.sum_rounding(right)
+        return self._with(self.mid + right.mid, self.shared + right.shared, own)
 
     def __sub__(self, other: RoundedNumbers) -> Zonotopes:
         return self + self.like(other)._negated()
@@ -129,12 +129,12 @@ class Zonotopes(RoundedNumbers):
         return Zonotopes(-self.mid, self.off, self.kind, -self.shared, self.own)
 
     def __matmul__(self, other: RoundedNumbers) -> Zonotopes:
-        there = self.like(other)
-        shared = torch.einsum("...ij,...jkg->...ikg", self.mid, there.shared)
-        shared = shared + torch.einsum("...ijg,...jk->...ikg", self.shared, there.mid)
-        own = self.mid.abs() @ there.own + self.own @ there.mid.abs() + self.off @ there.off
-        slip = _SLIP * (self.size @ there.off + self.off @ there.size)
-        return self._with(self.mid @ there.mid, shared, own + slip + self.products_rounding(there))
+        right = self.like(other)
+        shared = torch.einsum("...ij,...jkg->...ikg", self.mid, right.shared)
+        shared = shared + torch.einsum("...ijg,...jk->...ikg", self.shared, right.mid)
+        own = self.mid.abs() @ right.own + self.own @ right.mid.abs() + self.off @ right.off
+        slip = _SLIP * (self.size @ right.off + self.off @ right.size)
+        return self._with(self.mid @ right.mid, shared, own + slip + self.products_rounding(right))
 
     def __rmatmul__(self, other: RoundedNumbers) -> Zonotopes:
         return self.like(other) @ self
@@ -147,8 +147,8 @@ class Zonotopes(RoundedNumbers):
         if rule == "none":
             return self
         if rule == "clip":
-            is_kept = (norm_bounds(self, p)[2] <= 1).expand_as(self.mid)  # division by 1 is exact
-            return self._chosen(is_kept, self * self._inverse_norms(p, 1.0))
+            is_unchanged = (norm_bounds(self, p)[2] <= 1).expand_as(self.mid)  # division by 1 is exact
+            return self._chosen(is_unchanged, self * self._inverse_norms(p, 1.0))
         centred = self.centred()
         low, _, high = norm_bounds(centred, p)
         first = low.argmax(-1, keepdim=True)

@@ -141,7 +141,9 @@ def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, wor
         if not 0 < margin <= least:
             raise CertificateRefused(f"at length {length:,} a margin of {margin:.6g} is claimed, {least:.6g} is proved")
     if horizon is None and next(proved, None) is not None:
-        raise CertificateRefused(f"words of more than {len(claimed):,} letters count too, and nothing is said of these")
+        raise CertificateRefused(
+            f"words of more than {len(claimed):,} letters count too, and the certificate bounds no margins of these"
+        )
     return goal
 
 

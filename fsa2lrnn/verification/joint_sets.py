@@ -145,16 +145,16 @@ class JointSets:
         counts = np.flatnonzero(self._goal.counts[state])
         if not len(counts):
             return float("inf")
-        wanted = self._goal.wanted[state[counts]]
-        if (wanted >= self._goal.known).any():  # the model lacks an output that counts
+        numbers = self._goal.wanted[state[counts]]
+        if (numbers >= self._goal.known).any():  # the model lacks an output that counts
             return -float("inf")
         read = self._normed(len(self._model.layers), stream)
         logits = stream.like(self._model.readout.rounded(read))[counts]
-        expected = logits[np.arange(len(counts)), wanted][:, None]
+        expected = logits[np.arange(len(counts)), numbers][:, None]
         spread = (expected.shared - logits.shared).abs().sum(-1) + expected.own + logits.own
         slip = 2.0**-40 * (expected.size + logits.size)
         least = expected.mid - logits.mid - spread * (1 + 2.0**-30) - slip
-        least[torch.arange(len(counts)), wanted] = torch.inf
+        least[torch.arange(len(counts)), numbers] = torch.inf
         return float(least.nan_to_num(nan=-torch.inf, posinf=torch.inf).min())
 
 

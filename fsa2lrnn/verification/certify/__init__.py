@@ -92,8 +92,8 @@ def certify(
             certificate = _of_layers(tables, machine, goal, effort)
         else:
             check_bounded(tables)
-            found = best(tables, goal, effort) or Bounded(np.zeros((len(goal.delta), 1), np.int64), [], False)
-            certificate = _by_joint_sets(_enumerated(tables, machine, goal, lambda _: False, NEVER), found)
+            bounded = best(tables, goal, effort) or Bounded(np.zeros((len(goal.delta), 1), np.int64), [], False)
+            certificate = _by_joint_sets(_enumerated(tables, machine, goal, lambda _: False, NEVER), bounded)
         effort.warn_if_cut_short(certificate.horizon)
         return certificate
     if method != "auto":
@@ -143,9 +143,9 @@ def _of_layers(model: LRNN, machine: MooreMachine, goal: Specification, effort: 
         enumerated = _enumerated(model, machine, goal, allows, effort.deadline)
     if enumerated.horizon is None:
         return enumerated
-    found = best(model, goal, WorkBudget(effort.budget, effort.deadline))
-    if found is not None and (found.is_whole or len(found.margins) > enumerated.horizon):
-        return _by_joint_sets(enumerated, found)
+    bounded = best(model, goal, WorkBudget(effort.budget, effort.deadline))
+    if bounded is not None and (bounded.is_whole or len(bounded.margins) > enumerated.horizon):
+        return _by_joint_sets(enumerated, bounded)
     return enumerated if is_long else _enumerated(model, machine, goal, allows, effort.deadline)
 
 
@@ -167,14 +167,14 @@ def _enumerated(
     )
 
 
-def _by_joint_sets(other: Certificate, found: Bounded) -> Certificate:
+def _by_joint_sets(other: Certificate, bounded: Bounded) -> Certificate:
     return replace(
         other,
-        horizon=None if found.is_whole else len(found.margins),
-        margins=np.array(found.margins) * _CLAIMED,
+        horizon=None if bounded.is_whole else len(bounded.margins),
+        margins=np.array(bounded.margins) * _CLAIMED,
         method="joint sets",
         scans=SCANS,
-        partition=found.partition,
+        partition=bounded.partition,
     )
 
 

@@ -48,10 +48,10 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
             partition = _partition(model, goal, each, memory, effort)
             if partition is not None:
                 parts.setdefault(partition.tobytes(), (each, partition))
-        found = [(bounds, each) for each, part in parts.values() if (bounds := _bounded(model, goal, part, effort))]
-        if not found:
+        tried = [(bounds, each) for each, part in parts.values() if (bounds := _bounded(model, goal, part, effort))]
+        if not tried:
             break
-        longest, at = max(found, key=lambda pair: (pair[0].is_whole, len(pair[0].margins)))
+        longest, at = max(tried, key=lambda pair: (pair[0].is_whole, len(pair[0].margins)))
         if chosen is not None and len(longest.margins) <= len(chosen.margins):
             break
         chosen, close, memory = longest, (at,), memory + 1

@@ -118,7 +118,7 @@ def tree_of(outputs, words):
     ("change", "reason"),
     [
         ({"horizon": 1 << 10}, "margins for a certified length of"),
-        ({"horizon": None}, "letters count too, and nothing is said of these"),
+        ({"horizon": None}, "bounds no margins of these"),
         (lambda c: {"horizon": c.horizon + 1, "margins": np.append(c.margins, 1e-9)}, "a margin of 1e-09 is claimed"),
         (lambda c: {"margins": c.margins * 2}, "at length 1 a margin"),
         (lambda c: {"margins": np.full_like(c.margins, np.nan)}, "a margin of nan is claimed"),
