@@ -53,7 +53,7 @@ class Certificate(Brief):
         margins: float64, one lower bound for each length from 1, rounding included, on the margin of the expected logit
             over every other at all positions of that length that count. With a tail, the entries end where the tail
             begins, and a last entry bounds the rest.
-        method: "sets" (docs/theory.md, L1 and L2), "joint sets" of all layers (L3), or "enumeration" of the joint
+        method: "sets" (docs/theory.md, L1 and L2), "joint sets" of all layers (T60), or "enumeration" of the joint
             states, bit for bit.
         dtype: the dtype that the model computes in.
         scans: the scans covered. A proof by sets of either kind holds for any order of summation, with or without fused

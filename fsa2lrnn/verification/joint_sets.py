@@ -3,7 +3,7 @@
 The nodes of a *partition*, an automaton that refines the specification, part the words. For each length, the states of
 all layers after the words of one node are enclosed in a box. A letter maps it to zonotopes (`fsa2lrnn.lrnn.zonotopes`),
 layer by layer: what is unknown of the state below enters the gates above together with what they multiply. The boxes
-about the images that meet at a node are those of the next length (docs/theory.md, L3).
+about the images that meet at a node are those of the next length (docs/theory.md, T60).
 
 `certify` searches for a partition, and `check` replays the bounds; both compute them here.
 """
@@ -19,6 +19,7 @@ from torch import Tensor
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.config import adds
+from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.layers.block import AffineLayer, BlockLayer
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
@@ -30,6 +31,7 @@ MOST_NODES = 1 << 14
 MOST_LENGTHS = 1 << 14
 _AT_ONCE = 1 << 22  # coefficients of one gate's output that are held at a time
 _MOST_COEFFICIENTS = 1 << 26  # of one gate's output for one state
+_MOST_NUMBERS = 1 << 24  # of the states at all nodes
 _WIDEST = 1 << 12  # terms of a sum, up to which coefficients are summed in float64 without further bounds
 _CALLS = 5e6  # operations that the calls of one length cost however small the arrays
 _NONE = -1  # instead of a letter, before the first
@@ -56,10 +58,11 @@ class JointSets:
         self._sizes = [x.numel() for x in start]
         weights = [part for part in model.parameters() if part.ndim > 1]
         coefficients = max(len(part) for part in weights) * len(self._start)
-        if coefficients > _MOST_COEFFICIENTS or max(part.shape[1] for part in weights) > _WIDEST:
+        is_narrow = coefficients <= _MOST_COEFFICIENTS and max(part.shape[1] for part in weights) <= _WIDEST
+        if not is_narrow or self._n_nodes * len(self._start) > _MOST_NUMBERS:
             raise UnsupportedFormat(
                 f"gates of {max(max(part.shape) for part in weights):,} rows or columns and states of "
-                f"{len(self._start):,} numbers are too wide for sets of joint states"
+                f"{len(self._start):,} numbers are too wide for sets of joint states at {self._n_nodes:,} nodes"
             )
         self._rows = max(1, _AT_ONCE // coefficients)
         numbers = sum(part.numel() for part in weights)
@@ -188,6 +191,8 @@ def check_bounded(model: LRNN) -> None:
     """Raise `UnsupportedFormat` for a model that is not a stack of layers x_k = A x_{k−1} + v with bounded rounding."""
     if not model.has_plain_ends:
         raise UnsupportedFormat("the embedding or the read-out is a layer's own: its rounding is not bounded")
+    if layers := user_layers(model):
+        raise UnsupportedFormat(f"{', '.join(layers)}: bounds of user-defined layers are tested for exact inputs only")
     for i, layer in enumerate(model.recurrences):
         kind = type(layer)
         is_plain = isinstance(layer, AffineLayer) and kind.emit is AffineLayer.emit

@@ -10,7 +10,9 @@ import torch
 
 from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.layers.block import BlockLayer
+from fsa2lrnn.lrnn.layers.hard import HardChannelsConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verdicts import Refuted
@@ -81,13 +83,31 @@ def test_margins_are_below_those_of_every_word(dtype, seed):
 @pytest.mark.parametrize("layer_norm", [False, "readout", True])
 @pytest.mark.parametrize("token_shift", [False, True])
 def test_every_connection_norm_and_shift_is_enclosed(connection, layer_norm, token_shift):
-    """States and margins of random models, whose own outputs on short words are the specification."""
-    torch.manual_seed(1)
     layers = (BlockLayerConfig((2, 2), 6, 5), BlockLayerConfig((2, 2), 6, 5))
     config = LRNNConfig(
         ("a", "b"), (0, 1), layers, 4, 8, "clip", 1.2,
         layer_norm=layer_norm, token_shift=token_shift, connection=connection,
     )  # fmt: skip
+    assert_margins_of_short_words(config)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        (HardChannelsConfig(4, hidden=6), BlockLayerConfig((3, 1), 6, 5)),
+        (HouseholderLayerConfig(2, 2, 6, 5, 2, True), HouseholderLayerConfig(2, 2, 6, 5, 2)),
+    ],
+)
+@pytest.mark.parametrize("rule", ["paper", "none", "onehot"])
+def test_every_layer_is_enclosed(layers, rule):
+    sizes = {len(set(layer.block_sizes)) for layer in layers if isinstance(layer, BlockLayerConfig)}
+    if rule != "paper" or sizes <= {1}:
+        assert_margins_of_short_words(LRNNConfig(("a", "b"), (0, 1), layers, 4, 8, rule, 1.2))
+
+
+def assert_margins_of_short_words(config):
+    """Compare a random model's margins in float64 with those of a partition with a node for each word."""
+    torch.manual_seed(1)
     model = LRNN(config).double()
     words = torch.cartesian_prod(*[torch.arange(2)] * 3)
     with torch.no_grad():
@@ -191,3 +211,8 @@ def test_models_that_are_not_bounded_are_left_to_enumeration():
     assert best(model, goal, WorkBudget(1e8)) is None
     with pytest.raises(UnsupportedFormat, match="a layer's own"):
         JointSets(model, goal, np.array(goal.delta))
+    model = disturbed(D4, 0.001)
+    model.layers[0].__class__ = type("Own", (BlockLayer,), {})
+    goal = specification_of(model, D4)
+    with pytest.raises(UnsupportedFormat, match="Own: bounds of user-defined layers are tested for exact inputs only"):
+        JointSets(model, goal, goal.delta)
