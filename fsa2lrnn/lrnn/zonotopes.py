@@ -164,9 +164,9 @@ class Zonotopes(RoundedNumbers):
 
     def _chosen(self, mask: Tensor, other: Zonotopes) -> Zonotopes:
         """Return these numbers where a mask of their shape is true, and others elsewhere."""
-        arrays = (getattr(self, name).where(mask, getattr(other, name)) for name in ("mid", "off"))
         shared = self.shared.where(mask[..., None], other.shared)
-        return Zonotopes(*arrays, self.kind, shared, self.own.where(mask, other.own))
+        mid, off, own = (getattr(self, name).where(mask, getattr(other, name)) for name in ("mid", "off", "own"))
+        return Zonotopes(mid, off, self.kind, shared, own)
 
     def centred(self) -> Zonotopes:
         rounding = (2 * self.mid.shape[-2] + 48) * both(self.kind) * self.size.amax(-2, keepdim=True)

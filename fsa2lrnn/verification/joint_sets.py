@@ -11,14 +11,16 @@ about the images that meet at a node are those of the next length (docs/theory.m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.config import adds
+from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.layers.block import AffineLayer, BlockLayer
 from fsa2lrnn.lrnn.model import LRNN
@@ -80,14 +82,15 @@ class JointSets:
         low[0] = high[0] = self._start
         while True:
             alive = low[:, 0] < torch.inf
-            edges = torch.from_numpy(np.flatnonzero(alive.numpy()[self._node]))
+            edges = np.flatnonzero(alive.numpy()[self._node])
             if not len(edges):
                 return
             centre = torch.where(alive[:, None], (low + high) / 2, 0)
             radius = torch.maximum(high - centre, centre - low).clamp(min=0) * (1 + 2.0**-30)
             radius = torch.where((high > low) & alive[:, None], radius + 2.0**-50 * centre.abs(), 0)
             low, high, least = torch.full_like(low, torch.inf), torch.full_like(low, -torch.inf), float("inf")
-            for some in edges.split(self._rows):
+            for begin in range(0, len(edges), self._rows):
+                some = edges[begin : begin + self._rows]
                 margin, reached = self._step(some, centre, radius)
                 least = min(least, margin)
                 to = torch.from_numpy(self._to[some])[:, None].expand(-1, W)
@@ -101,7 +104,7 @@ class JointSets:
             if not least > 0:
                 return
 
-    def _step(self, edges: Tensor, centre: Tensor, radius: Tensor) -> tuple[float, Zonotopes]:
+    def _step(self, edges: np.ndarray, centre: Tensor, radius: Tensor) -> tuple[float, Zonotopes]:
         """Return a bound of the margin and the states after the letters of some edges."""
         model, node = self._model, self._node[edges]
         x = Zonotopes.boxes(centre[node], radius[node], self._kind)
@@ -131,7 +134,7 @@ class JointSets:
     def _normed(self, i: int, stream: Zonotopes) -> Zonotopes:
         norms = self._model.norms
         at = i - len(self._model.layers) - 1 + len(norms)
-        return stream.layer_norm(norms[at]) if at >= 0 else stream
+        return stream.layer_norm(cast("nn.LayerNorm", norms[at])) if at >= 0 else stream
 
     def _connected(self, i: int, stream: Zonotopes, x: Zonotopes) -> Zonotopes:
         """Return the stream after layer i, as `lrnn.config.connect` does."""
@@ -142,7 +145,7 @@ class JointSets:
             return whole[..., config.embedding_dim :] if is_last else whole
         return stream + x if adds(config.connection, is_last) else x
 
-    def _margin(self, edges: Tensor, stream: Zonotopes) -> float:
+    def _margin(self, edges: np.ndarray, stream: Zonotopes) -> float:
         """Return a lower bound of the expected logit less the others where outputs count."""
         state = self._state[self._to[edges]]
         counts = np.flatnonzero(self._goal.counts[state])
@@ -152,7 +155,7 @@ class JointSets:
         if (numbers >= self._goal.known).any():  # the model lacks an output that counts
             return -float("inf")
         read = self._normed(len(self._model.layers), stream)
-        logits = stream.like(self._model.readout.rounded(read))[counts]
+        logits = stream.like(cast("Gate", self._model.readout).rounded(read))[counts]
         expected = logits[np.arange(len(counts)), numbers][:, None]
         spread = (expected.shared - logits.shared).abs().sum(-1) + expected.own + logits.own
         slip = 2.0**-40 * (expected.size + logits.size)

@@ -216,3 +216,27 @@ def test_models_that_are_not_bounded_are_left_to_enumeration():
     goal = specification_of(model, D4)
     with pytest.raises(UnsupportedFormat, match="Own: bounds of user-defined layers are tested for exact inputs only"):
         JointSets(model, goal, goal.delta)
+
+
+def test_words_of_which_no_continuation_counts_end_the_proof():
+    machine = MooreMachine([[1, 2, 3, 3]], ["x", "y", "z", "dead"])
+    model = disturbed(machine, 0.01)
+    certificate = certify(model, machine, method="joint sets", ignore=("dead",))
+    assert (certificate.horizon, len(certificate.margins)) == (None, 2)
+    assert check(certificate, model, ignore=("dead",)).horizon is None
+    with pytest.raises(CertificateRefused, match="claims less than was asked"):
+        check(certificate, model)
+
+
+def test_an_output_that_counts_and_the_model_lacks_has_no_margin():
+    model = disturbed(MooreMachine([[1, 0]], ["x", "y"]), 0.0)
+    lacking = MooreMachine([[1, 2, 0]], ["x", "y", "z"], 0, model.alphabet)
+    goal = specification_of(model, lacking)
+    first, second = islice(JointSets(model, goal, goal.delta).margins(), 2)
+    assert (first > 0, second) == (True, -np.inf)
+
+
+def test_nodes_of_several_states_are_refused_whatever_their_letters():
+    goal = specification_of(disturbed(D4, 0.0), D4)
+    with pytest.raises(CertificateRefused, match="stands for several states"):
+        refined(np.zeros_like(goal.delta), goal, False)
