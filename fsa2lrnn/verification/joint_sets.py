@@ -35,7 +35,7 @@ _AT_ONCE = 1 << 22  # coefficients of one gate's output that are held at a time
 _MOST_COEFFICIENTS = 1 << 26  # of one gate's output for one state
 _MOST_NUMBERS = 1 << 24  # of the states at all nodes
 _WIDEST = 1 << 12  # terms of a sum, up to which coefficients are summed in float64 without further bounds
-_CALLS = 5e6  # operations that the calls of one length cost however small the arrays
+_CALLS = 1.5e7  # operations that the calls of one length cost however small the arrays
 _NONE = -1  # instead of a letter, before the first
 
 
@@ -68,7 +68,7 @@ class JointSets:
             )
         self._rows = max(1, _AT_ONCE // coefficients)
         numbers = sum(part.numel() for part in weights)
-        self.work = _CALLS + 4.0 * len(node) * numbers * len(self._start)  # operations of one length, of about 1 ns
+        self.work = _CALLS + 10.0 * len(node) * numbers * len(self._start)  # operations of one length, of about 1 ns
 
     @torch.no_grad()
     def margins(self) -> Iterator[float]:

@@ -20,7 +20,8 @@ from fsa2lrnn.verification.specification import Specification
 _CLOSE = (0.5, 0.25, 0.1)  # largest differences of states within a node, relative to the first state's largest number
 _MOST = 1 << 12  # nodes
 _LONGEST = 16  # last letters
-_PER_NODE = 1e5  # operations that a node costs to find
+_PER_NODE = 1e5  # multiplications that a node costs to find
+_OPERATIONS = 4  # of a check, that take as long as one multiplication of the budget
 
 
 class Bounded(NamedTuple):
@@ -67,8 +68,9 @@ def _bounded(model: LRNN, goal: Specification, partition: np.ndarray, effort: Wo
         return None
     margins: list[float] = []
     walk = sets.margins()
-    while len(margins) < MOST_LENGTHS and effort.allows(sets.work):
-        effort.spend(sets.work)
+    work = sets.work / _OPERATIONS
+    while len(margins) < MOST_LENGTHS and effort.allows(work):
+        effort.spend(work)
         margin = next(walk, None)
         if margin is None:
             return Bounded(partition, margins, True)

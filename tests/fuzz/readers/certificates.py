@@ -39,7 +39,9 @@ def certificates() -> list[tuple[Certificate, Any]]:
     index, dense = networks()[1], networks()[0]
     found = [(certify(index, parity), index), (certify(dense, parity, 1), dense)]
     short = replace(found[0][0], horizon=4)
-    return [*found, (short, index)]
+    stack = compile_machine(zoo.sum_mod(4), form="cascade")
+    joint = certify(stack, zoo.sum_mod(4), method="joint sets", work=1e8)
+    return [*found, (short, index), (joint, stack)]
 
 
 @cache
