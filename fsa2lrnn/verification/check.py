@@ -47,8 +47,8 @@ def check(
         ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
             not have; or a collection of them.
         work: the maximal number of operations, of about a nanosecond each, for a certificate by sets. The default is
-            2^31, and 2^19 per byte of the certificate's compressed arrays, but at most 2^35; for joint sets it is 2^35. A
-            certificate that needs more, or more than about 500 MB of memory, is refused; the message states how much.
+            2^31, and 2^19 per byte of the certificate's compressed arrays, but at most 2^35; for joint sets it is 2^35.
+            A certificate that needs more, or more than about 500 MB of memory, is refused; the message states how much.
 
     Raises:
         CertificateRefused: naming what fails, if the certificate is for another model, leaves out outputs that `ignore`
