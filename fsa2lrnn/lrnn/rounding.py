@@ -4,9 +4,8 @@ A gate is computed by a matrix library, in an order that depends on the shape of
 number of threads, with fused multiplication and addition or without. With unit round-off u, any order computes a sum of
 n products within γ_n Σ|products| of the exact sum, γ_n = n u / (1 − n u), apart from underflow (Higham, "Accuracy and
 Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates such bounds (docs/theory.md, T27): `mid` is the
-expression as float64 computes it, and `off` bounds the distance of any evaluation in the format from `mid`, so it
-includes the rounding of float64. Bounds are computed in float64 and enlarged by a factor 1 + 2⁻³⁰, which exceeds their
-own rounding many times.
+expression as float64 computes it, and `off` bounds the distance of any evaluation in the format from `mid`. Bounds are
+computed in float64 and enlarged by a factor 1 + 2⁻³⁰, which exceeds their own rounding many times.
 
 The bounds assume IEEE arithmetic, exp and pow of the C library and of torch to 4 units in the last place, and that
 LayerNorm on the CPU treats each row separately, in a way that depends on its length alone (a test checks it).
@@ -25,7 +24,7 @@ from fsa2lrnn.checker.rounding import FloatFormat
 
 _U64 = 2.0**-53
 _OUTWARD = 1 + 2.0**-30
-_FLOOR = 1e-12  # of the norms that keys are divided by
+_FLOORS = (0.5e-12, 1e-12, 2e-12)  # of lower bounds, midpoints and upper bounds of norms that keys are divided by
 _STEEPEST = 64.0  # orders of norms up to which powers are bounded here
 
 
@@ -97,11 +96,9 @@ class RoundedNumbers:
     def linear_rounding(self, W: Tensor, b: Tensor) -> Tensor:
         """Return a bound on the rounding alone of W x + b, for float64 weights: (…, n)."""
         size, weights = self.size, W.abs()
-        terms = (size != 0).double() @ (W != 0).double().T + (b != 0)
-        sums = size @ weights.T + b.abs()
+        terms, sums = (size != 0).double() @ (W != 0).double().T + (b != 0), size @ weights.T + b.abs()
         small = self.kind.tiny * (8 * terms + 4 * weights.sum(-1) + 4 * size.sum(-1, keepdim=True) + 4)
-        rounding = self._gamma(terms + 1) * sums + small * (terms > 0)
-        return torch.where(sums <= self.kind.largest / 4, rounding, torch.inf)
+        return self._bounded(self._gamma(terms + 1) * sums + small * (terms > 0), sums)
 
     def relu(self) -> RoundedNumbers:
         """Return the positive parts, which are computed without rounding."""
@@ -109,49 +106,44 @@ class RoundedNumbers:
         return RoundedNumbers(self.mid.relu(), off, self.kind)
 
     def __mul__(self, other: RoundedNumbers) -> RoundedNumbers:
-        spread = self.off * other.size + self.size * other.off
-        return self.of(self.mid * other.mid, spread + self.product_rounding(other))
+        off = self.off * other.size + self.size * other.off + self.product_rounding(other)
+        return self.of(self.mid * other.mid, off)
 
     def product_rounding(self, other: RoundedNumbers) -> Tensor:
         """Return a bound on the rounding alone of a product, zero where one factor is."""
-        sizes = self.size * other.size
-        small = self.kind.tiny * (4 + 2 * self.size + 2 * other.size)
-        return both(self.kind) * sizes + small * (sizes > 0)
+        both_sizes, sizes = self.size * other.size, self.size + other.size
+        return both(self.kind) * both_sizes + self.kind.tiny * (4 + 2 * sizes) * (both_sizes > 0)
 
     def __sub__(self, other: RoundedNumbers) -> RoundedNumbers:
-        return self.of(self.mid - other.mid, self.off + other.off + self.sum_rounding(other))
-
-    def sum_rounding(self, other: RoundedNumbers) -> Tensor:
-        """Return a bound on the rounding alone of a sum or a difference."""
-        return both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny
+        off = self.off + other.off + both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny
+        return self.of(self.mid - other.mid, off)
 
     def __matmul__(self, other: RoundedNumbers) -> RoundedNumbers:
         """Return the matrix products over the last two axes."""
-        spread = self.off @ other.size + self.size @ other.off
-        return self.of(self.mid @ other.mid, spread + self.products_rounding(other))
+        off = self.off @ other.size + self.size @ other.off + self.products_rounding(other)
+        return self.of(self.mid @ other.mid, off)
 
     def products_rounding(self, other: RoundedNumbers) -> Tensor:
         """Return a bound on the rounding alone of matrix products."""
         n, size, there = self.mid.shape[-1], self.size, other.size
-        sums = size @ there
         small = self.kind.tiny * (8 * (n + 1) + 4 * size.sum(-1, keepdim=True) + 4 * there.sum(-2, keepdim=True))
-        rounding = self._gamma(self.mid.new_tensor(n + 1.0)) * sums + small
+        return self._bounded(self._gamma(self.mid.new_tensor(n + 1.0)) * (size @ there) + small, size @ there)
+
+    def _bounded(self, rounding: Tensor, sums: Tensor) -> Tensor:
         return torch.where(sums <= self.kind.largest / 4, rounding, torch.inf)
 
     def sigmoid(self) -> RoundedNumbers:
         """Return 1 / (1 + e^−x); the sigmoid changes by at most a quarter of a change of x."""
-        mid = self.mid.sigmoid()
-        return self.of(mid, self.off / 4 + 32 * both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
+        mid, quarter = self.mid.sigmoid(), self.off / 4
+        return self.of(mid, quarter + 32 * both(self.kind) * (mid + quarter) + 4 * self.kind.tiny)
 
     def normalised(self) -> RoundedNumbers:
         """Return x / max(‖x‖₂, 10⁻¹²) along the last axis; the error bounds use that no entry exceeds 1."""
         over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
-        low, middle, high = norm_bounds(over, 2.0)
-        middle = middle.clamp(min=_FLOOR)
-        off = over.divided(middle, low.clamp(min=_FLOOR / 2), high.clamp(min=2 * _FLOOR))
-        mid = (over.mid / middle).squeeze(-1)
-        bound = off.squeeze(-1).clamp(max=2.1).where(self.off.isfinite().all(-1, keepdim=True), torch.inf)
-        return self.of(mid, bound)
+        low, middle, high = (norm.clamp(min=n) for norm, n in zip(norm_bounds(over, 2.0), _FLOORS, strict=True))
+        bound = over.divided(middle, low, high).squeeze(-1).clamp(max=2.1)
+        is_finite = self.off.isfinite().all(-1, keepdim=True)
+        return self.of((over.mid / middle).squeeze(-1), bound.where(is_finite, torch.inf))
 
     def columns(self, rule: str, p: float) -> RoundedNumbers:
         """Return blocks under a column rule, with bounds for both methods of `normalise`: (…, b, b) -> (…, b, b)."""
@@ -166,10 +158,7 @@ class RoundedNumbers:
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
     def largest(self, mask: Tensor) -> RoundedNumbers:
-        """Return one-hot columns at the first largest entry within the mask: (…, b, b) -> (…, b, b).
-
-        Where rounding can move the 1, each entry that may be the largest has an error bound of 1.
-        """
+        """Return one-hot columns at the first largest entry within the mask, errors of 1 where rounding can move it."""
         mid, off = self.mid.masked_fill(~mask, -torch.inf), self.off.where(mask, 0)
         first = mid.argmax(-2, keepdim=True)
         hot = torch.zeros_like(mid).scatter_(-2, first, 1)
@@ -180,11 +169,10 @@ class RoundedNumbers:
 
     def centred(self) -> RoundedNumbers:
         """Return the columns minus their means: (…, b, b) -> (…, b, b)."""
-        b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
-        mean = self.mid.mean(-2, keepdim=True)
-        spread = self.off + self.off.mean(-2, keepdim=True)
-        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * both(self.kind) * (self.size + mean_size)
-        return self.of(self.mid - mean, spread + rounding + 8 * self.kind.tiny)
+        b, size, mean_size = self.mid.shape[-2], self.size, self.size.mean(-2, keepdim=True)
+        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * both(self.kind) * (size + mean_size)
+        off = self.off + self.off.mean(-2, keepdim=True) + rounding + 8 * self.kind.tiny
+        return self.of(self.mid - self.mid.mean(-2, keepdim=True), off)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Return error bounds of the quotients mid / middle, for divisors between `low` and `high`."""
@@ -192,26 +180,23 @@ class RoundedNumbers:
         return self.off / low + self.mid.abs() * apart + both(self.kind) * self.size / low + 4 * self.kind.tiny
 
     def _gamma(self, n: Tensor) -> Tensor:
-        gammas = [n * u / (1 - n * u) for u in (self.kind.u, _U64)]
-        return torch.where(n * self.kind.u < 0.5, (gammas[0] + gammas[1]) * _OUTWARD, torch.inf)
+        gamma, of_mid = (n * u / (1 - n * u) for u in (self.kind.u, _U64))
+        return torch.where(n * self.kind.u < 0.5, (gamma + of_mid) * _OUTWARD, torch.inf)
 
 
 def norm_bounds(columns: RoundedNumbers, p: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return p-norms of columns, `low` <= any evaluation <= `high` and `middle` in float64, for p up to 64: (…, 1, b).
 
-    Both methods of the column rule form (Σ|x|^p)^(1/p). A power has a relative error of at most 8u or, computed as
-    |x|·|x|^(p−1) by two series, of (12p + 11)u, of which the root leaves a p-th; a rounded p changes the norm by at
-    most a factor b^(u/p), a rounded 1/p by N^u. Powers below the smallest normal number may be lost: if the norm's own
-    power is 2⁴⁰ times as large, that costs less than a unit. Otherwise only an upper bound is known: the norm is small.
-    If a power may overflow, no bound is known.
+    T27 derives the relative errors. Powers below the smallest normal number may be lost: if the norm's own power is 2⁴⁰
+    times as large, that costs less than a unit; otherwise only an upper bound is known. If one may overflow, none is.
     """
     kind, b = columns.kind, columns.mid.shape[-2]
     own = (b + 128) * _U64  # of norms in float64, which are scaled to be near 1
     middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
     high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
     logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
-    relative = [(b + 64 + 2 * log) * both(kind) for log in logs]
-    high, low = high * (1 + relative[0]), low * (1 - relative[1])
+    of_high, of_low = ((b + 64 + 2 * log) * both(kind) for log in logs)
+    high, low = high * (1 + of_high), low * (1 - of_low)
     fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
     is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
     unknown = ~fits | (p > _STEEPEST)

@@ -116,7 +116,8 @@ class Zonotopes(RoundedNumbers):
 
     def __add__(self, other: RoundedNumbers) -> Zonotopes:
         right = self.like(other)
-        own = self.own + right.own + _SLIP * (self.off + right.off) + self.sum_rounding(right)
+        own = self.own + right.own + _SLIP * (self.off + right.off)
+        own = own + both(self.kind) * (self.size + right.size) + 2 * self.kind.tiny
         return self._with(self.mid + right.mid, self.shared + right.shared, own)
 
     def __sub__(self, other: RoundedNumbers) -> Zonotopes:
