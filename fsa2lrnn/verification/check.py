@@ -129,6 +129,8 @@ def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, wor
             f"{len(claimed):,} margins for a certified length of {horizon}: one is needed for each length, and at most "
             f"{MOST_LENGTHS:,} are checked"
         )
+    if horizon == 0:  # nothing is claimed
+        return goal
     sets = JointSets(model, goal, cast("np.ndarray", certificate.partition))
     if (needed := sets.work * len(claimed)) > work:
         raise CertificateRefused(

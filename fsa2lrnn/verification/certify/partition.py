@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.certify.work import WorkBudget
@@ -81,7 +81,7 @@ def _bounded(model: LRNN, goal: Specification, partition: np.ndarray, effort: Wo
 
 
 def _partition(model: LRNN, goal: Specification, close: float, memory: int, effort: WorkBudget) -> np.ndarray | None:
-    """Return a partition, int64 (|Σ|, n), None if it has too many nodes or the budget is used up."""
+    """Return a partition, int64 (|Σ|, n), None for too many nodes or if the budget or the time is used up."""
     system, n_letters = ModelSystem(model, deadline=effort.deadline), len(goal.delta)
     rows = system.start()
     first: list[np.ndarray] = [_numbers(system, rows)[0]]  # the first state found of each node
@@ -93,7 +93,10 @@ def _partition(model: LRNN, goal: Specification, close: float, memory: int, effo
         if not effort.allows(_PER_NODE * live.sum()):
             return None
         effort.spend(_PER_NODE * live.sum())
-        _, after = system.fan(rows, live)
+        try:
+            _, after = system.fan(rows, live)
+        except OutOfTime:
+            return None
         states, fresh = _numbers(system, after), list[int]()
         before = frontier
         frontier = []

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers.block import BlockLayer
 from fsa2lrnn.lrnn.layers.hard import HardChannelsConfig
@@ -202,6 +203,17 @@ def test_the_longer_of_both_methods_is_chosen(monkeypatch):
         certify(model, D4, method="sets")
     with pytest.raises(UnsupportedFormat, match="tables are of one layer"):
         certify(switched(compile_machine(D4, form="onehot")), D4, method="joint sets")
+
+
+def test_a_time_limit_ends_the_search_with_what_is_proved(monkeypatch):
+    def late(*_):
+        raise OutOfTime("late")
+
+    model = disturbed(D4, 0.001)
+    monkeypatch.setattr(ModelSystem, "fan", late)
+    certificate = certify(model, D4, method="joint sets")
+    assert certificate.horizon == 0
+    assert check(certificate, model).horizon == 0
 
 
 def test_models_that_are_not_bounded_are_left_to_enumeration():
