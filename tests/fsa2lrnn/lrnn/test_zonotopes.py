@@ -1,4 +1,6 @@
-"""Zonotopes against float32 evaluations at points whose ε is known: what is computed lies within `own` of the image."""
+"""Zonotopes and factors against float evaluations: what is computed lies within the bounds, at points of known ε."""
+
+import math
 
 import pytest
 import torch
@@ -132,3 +134,12 @@ def test_layers_enclose_their_tables(layer):
     with torch.no_grad():
         for i in (0, 1):
             applied(x, lambda z, i=i: z.like(module.rounded_tables(z)[i]), lambda y, i=i: module.tables(y)[i])
+
+
+@pytest.mark.parametrize("factor", [1 / 3, -0.606531, math.pi, 2.0, -1.0])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_factor_is_rounded_too(factor, dtype):
+    x = torch.rand(10_000, generator=torch.Generator().manual_seed(0)).to(dtype)
+    bound = RoundedNumbers.exact(x).scaled(factor)
+    for computed in (x * factor, x * torch.tensor(factor, dtype=dtype)):
+        assert ((computed.double() - bound.mid).abs() <= bound.off).all()
