@@ -63,8 +63,37 @@ def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
     learned = _learned(end_labels(data), len(data.alphabet), seconds, time.process_time() + _IN_ALL * seconds)
     if learned is None:
         raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words or by another method")
-    outputs = [data.outputs[bool(y)] for y in learned.outputs]
-    return MooreMachine(delta=learned.delta, outputs=outputs, start=learned.start, alphabet=data.alphabet).minimise()
+    return _for(data, learned)
+
+
+def by_lists(data: Data, seconds: float = 6.0) -> MooreMachine | None:
+    """Return the acceptor of the shortest decision list alone, None if there are too many classes of letters.
+
+    The arguments and errors are those of `by_hierarchy`.
+    """
+    tokens, lengths, labels = end_labels(data)
+    n_letters = len(data.alphabet)
+    best: tuple[DecisionList, np.ndarray] | None = None
+    alike = (letter_classes(tokens, lengths, labels, n_letters, bound) for bound in _BOUNDS)
+    for classes in [np.arange(n_letters)] if n_letters <= _SMALL else alike:
+        n_classes = int(classes.max()) + 1
+        if n_classes > _MOST:
+            continue
+        lists = Search(np.ascontiguousarray(classes[tokens]), lengths, labels, n_classes, seconds)
+        learned = lists.short_list() or lists.longer_list()
+        if best is None or learned.bits < best[0].bits:
+            best = learned, classes
+        if not best[0].errors:
+            break
+    if best is None:
+        return None
+    return _for(data, _over_letters(best[0].machine(int(best[1].max()) + 1), best[1]))
+
+
+def _for(data: Data, machine: MooreMachine) -> MooreMachine:
+    """Return the minimal machine with the alphabet and outputs of the data."""
+    outputs = [data.outputs[bool(y)] for y in machine.outputs]
+    return MooreMachine(delta=machine.delta, outputs=outputs, start=machine.start, alphabet=data.alphabet).minimise()
 
 
 def _learned(words: Words, n_letters: int, seconds: float, end: float) -> MooreMachine | None:

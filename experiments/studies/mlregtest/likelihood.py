@@ -7,6 +7,9 @@ label. Rules that hold for many of the drawn words and for none of the given one
 words get more likely by more bits than describe the rules; these bits are counted on words drawn anew. Then single
 transitions and outputs change as long as no word gets wrong and the words get more likely by more bits than describe
 the change (`improved`).
+
+Two acceptors are refined so: that of `by_hierarchy` and that of the shortest decision list. Of those that are right on
+all words, the one that describes the words in the fewest bits is taken, its own description included (`description`).
 """
 
 from __future__ import annotations
@@ -27,9 +30,9 @@ from experiments.studies.mlregtest.decision_lists import (
     product_table,
     tiers,
 )
-from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
+from experiments.studies.mlregtest.hierarchy import by_hierarchy, by_lists, end_labels
 from experiments.studies.mlregtest.letter_classes import letter_classes
-from experiments.studies.mlregtest.state_search import Words, errors_of, from_zero
+from experiments.studies.mlregtest.state_search import Words, complexity, errors_of, from_zero
 from experiments.studies.mlregtest.words import LanguageWords
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.learning import Data
@@ -48,15 +51,40 @@ _IMPROVED, _CANDIDATES = 60, 30_000  # states of a machine that is improved, and
 
 
 def likely(data: Data, seconds: float = 12.0) -> MooreMachine:
-    """Return the acceptor of `by_hierarchy`, with rules that make the words more likely.
+    """Return the acceptor of the shortest description, of `by_hierarchy` or of a list, each with and without rules.
 
     Args:
         seconds: as for `by_hierarchy`; the search for rules takes about as much per label and sample, and ends after
-            eight times as much in all.
+            eight times as much in all for either acceptor.
     """
-    end = time.process_time() + _IN_ALL * seconds
-    machine = by_hierarchy(data, seconds)
-    words, n_letters = end_labels(data), len(data.alphabet)
+    words, candidates = end_labels(data), list[MooreMachine]()
+    for learn in (by_hierarchy, by_lists):
+        end = time.process_time() + _IN_ALL * seconds
+        if (machine := learn(data, seconds)) is not None and machine not in candidates:
+            candidates += [machine, _with_rules(machine, words, len(data.alphabet), seconds, end)]
+    return min(candidates, key=lambda each: (errors_of(each, words), description(each, words)))
+
+
+def description(machine: MooreMachine, words: Words) -> float:
+    """Return the bits of a machine's outputs and of the pairs of a state and a next state, and those of the words.
+
+    A word of n letters takes log₂ of the share of all words of n letters that the machine gives its label, relative to
+    a word whose label is not known.
+    """
+    n_states, pairs = complexity(machine)
+    bits = n_states + 2 * pairs * np.log2(max(n_states, 1))
+    for (length, label), size in _sizes(words).items():
+        bits += size * np.log2(max(_share(machine, label, length), 1e-300))
+    return float(bits)
+
+
+def _sizes(words: Words) -> dict[tuple[int, bool], int]:
+    """Return the number of words of each length and label."""
+    return {(int(n), bool(y)): int(size) for (n, y), size in Counter(zip(words[1], words[2], strict=True)).items()}
+
+
+def _with_rules(machine: MooreMachine, words: Words, n_letters: int, seconds: float, end: float) -> MooreMachine:
+    """Return the machine after rules and changes that make the words more likely, until the processor time `end`."""
     for seed in range(_CHANGES):
         before = machine
         for label in (False, True):
@@ -161,7 +189,7 @@ def improved(machine: MooreMachine, words: Words) -> MooreMachine:
     Each change leaves all words right, and is worth `_GAIN` bits more than it takes to name it among all changes. A
     machine that gets words wrong or has more than `_IMPROVED` states is returned as it is.
     """
-    sizes = {(int(n), bool(y)): int(size) for (n, y), size in Counter(zip(words[1], words[2], strict=True)).items()}
+    sizes = _sizes(words)
     order = np.random.default_rng(0).permutation(len(words[1]))  # so that few words tell that a change is wrong
     mixed = tuple(part[order] for part in words)
     while machine.n_states <= _IMPROVED and not errors_of(machine, words):
