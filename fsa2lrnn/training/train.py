@@ -180,7 +180,7 @@ class TrainingRun:
         self._replay = None
         if settings.cuda_graph:
             replay = registry.require("distributed.replay", "cuda_graph = true")
-            self._replay = replay.Replay(self._whole_step, self.training)
+            self._replay = replay.GraphReplay(self._whole_step, self.training)
 
     @property
     def is_good_enough(self) -> bool:
