@@ -286,6 +286,7 @@ SECTIONS = {
     "probe_survey": Section(probe_tables.survey, ("probe_survey",)),
     "probe_seconds": Section(probe_tables.seconds, ("probe_seconds",)),
     "probe_interpreted": Section(probe_tables.interpreted, ("probe_interpreted",)),
+    "probe_gpu": Section(probe_tables.on_gpu, ("probe_gpu",)),
     "probe_mutants": Section(probe_tables.mutants, ("probe_mutants",)),
     "probe_missed": Section(probe_tables.missed, ("probe_mutants",)),
 }
@@ -321,6 +322,7 @@ WRITERS = {
     "mlregtest_own_tasks": "studies.mlregtest.own_tasks",
     "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
+    "probe_gpu": "probes.on_gpu --mamba FOLDER",
     "probe_interpreted": "probes.interpreted --fla FOLDER",
     "probe_mutants": "probes.mutants",
     "probe_seconds": "probes.seconds --fla FOLDER",

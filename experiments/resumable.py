@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import math
 import signal
 import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
@@ -48,9 +50,10 @@ def run_due(
     return rows
 
 
-def known_rows(name: str, of: str = "runs") -> list[Row]:
-    """Return the rows of that name in results/NAME.json; none if the file does not exist yet."""
-    return results_io.read(name)["results"][of] if (results_io.RESULTS / f"{name}.json").exists() else []
+def known_rows(name: str, of: str = "runs", parts: Iterable[Path] = ()) -> list[Row]:
+    """Return the rows of that name in results/NAME.json, if the file exists yet, and in the files of other parts."""
+    files = [path for path in [results_io.RESULTS / f"{name}.json", *parts] if path in parts or path.exists()]
+    return [row for path in files for row in json.loads(path.read_text(encoding="utf-8"))["results"][of]]
 
 
 @contextmanager

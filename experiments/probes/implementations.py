@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -163,7 +163,9 @@ def _steps(g: Tensor) -> Tensor:
     return torch.where(g == 0, torch.full_like(g, IDLE), -g)
 
 
-def _mamba2(kernel: Callable[..., Any]) -> Kernel:
+def mamba2(kernel: Callable[..., Any]) -> Kernel:
+    """Return simple gated linear attention by a kernel of Mamba-2, with the arguments x, dt, A, B, C and the state."""
+
     def run(
         q: Tensor, k: Tensor, v: Tensor, g: Tensor, scale: float, initial_state: Tensor | None, output_final_state: bool
     ) -> Any:
@@ -263,7 +265,7 @@ def transformers() -> Iterator[Implementation]:
         ) -> Any:
             return kernel(x, dt, A, B, C, 64, initial_states=S, return_final_states=True)
 
-        kernel = _mamba2(combined)
+        kernel = mamba2(combined)
         yield Implementation(
             f"transformers {model}", "mamba2_chunk_scan", "simple_gla", kernel, longest=4096, gradients=False
         )
@@ -296,8 +298,8 @@ def transformers() -> Iterator[Implementation]:
     yield Implementation("transformers qwen3_next", "causal_conv1d_update", "causal_conv1d", convolution)
 
 
-def ours() -> Iterator[Implementation]:
-    """Yield the scans of this library."""
+def ours(methods: Sequence[str] = ("sequential", "pscan", "chunked", "fused")) -> Iterator[Implementation]:
+    """Yield the scans of this library, those of blocks by several methods."""
 
     def blocks(method: str) -> Kernel:
         def run(A: Tensor, v: Tensor, initial_state: Tensor | None, output_final_state: bool) -> Any:
@@ -312,12 +314,12 @@ def ours() -> Iterator[Implementation]:
         """Use one row of the tables per token: the look-up is what is tested."""
         assert output_final_state
         x0 = v.new_zeros(v.shape[0], *v.shape[2:]) if initial_state is None else initial_state.to(v.dtype)
-        index = torch.arange(v.shape[0] * v.shape[1]).reshape(v.shape[:2])
+        index = torch.arange(v.shape[0] * v.shape[1], device=v.device).reshape(v.shape[:2])
         states = scan_tokens(index, A.flatten(0, 1), v.flatten(0, 1), x0)
         return states, states[:, -1]
 
-    for method in ("sequential", "pscan", "chunked", "fused"):
-        longest = 10**6 if method in ("fused", "chunked") else 4096
+    for method in methods:
+        longest = 4096 if method in ("sequential", "pscan") else 10**6
         yield Implementation("fsa2lrnn", f"scan, {method}", "block_diagonal", blocks(method), longest=longest)
     yield Implementation("fsa2lrnn", "scan_tokens, auto", "block_diagonal", tokens, longest=4096)
 
@@ -330,7 +332,7 @@ def ours() -> Iterator[Implementation]:
     yield Implementation("fsa2lrnn", "scan, pscan, blocks of 1", "diagonal", diagonal, longest=4096)
 
     def permuted(p: Tensor, d: Tensor, v: Tensor, **options: Any) -> Any:
-        rows = torch.arange(v.shape[-1])[:, None] == p[..., None, :]
+        rows = torch.arange(v.shape[-1], device=v.device)[:, None] == p[..., None, :]
         return blocks("chunked")(rows.to(d.dtype) * d[..., None, :], v, **options)
 
     yield Implementation("fsa2lrnn", "scan, chunked, P diag(d)", "pd_ssm", permuted, longest=4096)

@@ -31,12 +31,12 @@ DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LENGTHS = (1, 63, 64, 65, 257)
 
 
-def cell(kernel: Implementation, suite: str, dtype: torch.dtype) -> str:
+def cell(kernel: Implementation, suite: str, dtype: torch.dtype, device: str = "cpu") -> str:
     """Return "exact", or what went wrong, in one line."""
     options = {**OFF, **SUITES[suite]}
     lengths = LENGTHS if suite == "whole sequences" else (65,)
     try:
-        coverage = assert_exact(kernel.kernel, op=kernel.op, dtypes=(dtype,), lengths=lengths, **options)
+        coverage = assert_exact(kernel.kernel, op=kernel.op, dtypes=(dtype,), lengths=lengths, device=device, **options)
     except InexactKernel as error:
         return f"{str(error).splitlines()[0]}; {error.fault}"
     except (RuntimeError, TypeError, ValueError, AssertionError, NotImplementedError, LookupError) as error:

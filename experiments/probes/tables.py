@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from experiments import results_io
@@ -65,6 +66,33 @@ def interpreted() -> str:
         for r in found["kernels"]
     ]
     return markdown(["kernel", "operator", "dtype", "tokens", "cases", "result"], rows)
+
+
+def on_gpu() -> str:
+    """Return a table of Triton kernels on a GPU: what is wrong in each dtype, and how many configurations ran."""
+    found: list[dict[str, Any]] = results_io.read("probe_gpu")["results"]["kernels"]
+    rows = list[list[str]]()
+    for row in (row for row in found if row["dtype"] == "float32"):
+        mine = {each["dtype"]: each for each in found if each["kernel"] == row["kernel"]}
+        swept = [f"{len(r['swept'])} of {r['configurations']}" for d, r in mine.items() if not d.startswith("float32")]
+        verdicts = [_verdict(mine[d]) if d in mine else "—" for d in ("bfloat16", "float16", "float32", "float32 ieee")]
+        rows.append([f"{row['project']}: `{row['kernel']}`", row["op"], *verdicts, "; ".join(dict.fromkeys(swept))])
+    return markdown(
+        ["kernel", "operator", "bfloat16", "float16", "float32", "float32 without TF32", "configurations"], rows
+    )
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    """Return "exact", which suites are refused, and the largest error of the kernel, with the likely fault."""
+    cells = row["cells"]
+    texts = [*cells.values(), *(text for each in row["wrong"].values() for text in each.values())]
+    faults = {text.rpartition("; ")[2].partition(",")[0] for text in texts if not text.startswith(("exact", "refused"))}
+    refused = [suite for suite, text in cells.items() if text.startswith("refused")]
+    if len(refused) == len(cells):
+        return "refused"
+    worst = max(faults, key=lambda fault: float(re.findall(r"[\d.]+e-\d+|$", fault)[0] or 1), default="exact")
+    lifted = [f"{suite}: {text}" for suite, text in cells.items() if "lifted" in suite]
+    return "; ".join([worst, *(f"{suite} refused" for suite in refused), *lifted])
 
 
 def mutants() -> str:

@@ -131,15 +131,19 @@ def main(
     sample: Annotated[int, typer.Option(min=1, help="languages")] = 96,
     seeds: Annotated[int, typer.Option(min=1, help="runs of each language and layer")] = 2,
     minutes: Annotated[float, typer.Option(min=0, help="processor minutes after which no run starts")] = 75.0,
+    part: Annotated[str, typer.Option(help="i/n: of the languages, the i-th and each n-th after it")] = "1/1",
+    rows: Annotated[list[Path] | None, typer.Option(help="results of other parts, taken over")] = None,
 ) -> None:
     """Run what is due and write experiments/results/mlregtest_leaderboard.json after each run, and the figure last."""
     torch.set_num_threads(1)
     os.environ[FOLDER] = str(folder)
     learn("task:parity")  # compiles what is compiled once
-    end, drawn = time.process_time() + 60 * minutes, languages(folder, sample)
+    first, parts = map(int, part.split("/"))
+    end, drawn = time.process_time() + 60 * minutes, languages(folder, sample)[first - 1 :: parts]
     described = known_rows(board.NAME, "languages")
     known = {row["name"] for row in described}
-    for name in dict.fromkeys(run["name"] for run in known_rows(board.NAME)):
+    known_runs = known_rows(board.NAME, parts=rows or [])
+    for name in dict.fromkeys(run["name"] for run in known_runs):
         if name not in known:
             known.add(name)
             described.append(describe(name))
@@ -170,7 +174,7 @@ def main(
         results_io.write("mlregtest_leaderboard", results, COMMAND)
 
     try:
-        write(run_due(plan(), ("name", "arm", "seed"), known_rows(board.NAME), run, write))
+        write(run_due(plan(), ("name", "arm", "seed"), known_runs, run, write))
     finally:
         board.figure(results_io.RESULTS / f"{board.NAME}.svg")
 
@@ -205,7 +209,7 @@ def run_one(name: str, arm: str, seed: int) -> Row:
         for accuracy in evaluate(model, test, _SEED, LENGTHS, WORDS):
             row |= {f"last_{accuracy.length}": accuracy.last, f"whole_{accuracy.length}": accuracy.whole}
         row |= _verified(model, machine) if not row["proved"] else {"fails_at": None, "certified": None}
-    return row | {"processor_seconds": _since(begun)}
+    return row | {"processor_seconds": _since(begun), "torch": torch.__version__}
 
 
 def _since(begun: float) -> float:

@@ -111,7 +111,8 @@ def candidates() -> str:
 def data_alone() -> str:
     """Return exact identification and the accuracy on the test sets: per method and number of words, and by class."""
     results = results_io.read("mlregtest_data_alone")["results"]
-    runs: Runs = results["runs"]
+    runs: Runs = [run for run in results["runs"] if not run.get("second_sample")]
+    second: Runs = [run for run in results["runs"] if run.get("second_sample") and "processor_seconds" in run]
     cells = sorted({(run["size"], run["method"]) for run in runs})
     of = {cell: [run for run in runs if (run["size"], run["method"]) == cell] for cell in cells}
     rows = [
@@ -141,7 +142,7 @@ def data_alone() -> str:
     return (
         markdown(["method", "words", "ended", "exact", *_TESTS, "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {_LIMIT:g} s of processor time per run{limits}; "
-        f"about {results['test']:,} words per test set.{_compared(runs)} "
+        f"about {results['test']:,} words per test set.{_compared(runs)}{_second(second)} "
         f"`{best_method}` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
@@ -162,6 +163,17 @@ def _compared(runs: Runs) -> str:
         return ""
     new, old = (sum(accuracy[method, *cell] for cell in compared) / len(compared) for method in ("likely", "hierarchy"))
     return f" On {len(compared)} languages the mean of SA and LA is {new:.3f} for `likely`, {old:.3f} for `hierarchy`."
+
+
+def _second(runs: Runs) -> str:
+    """Return how many languages of the second sample were identified, and the accuracy on words at edit distance 1."""
+    return "".join(
+        f" On {len(of)} other languages `{method}` from {size:,} words is exact on "
+        f"{sum(run['exact'] for run in of)} ({100 * sum(run['exact'] for run in of) / len(of):.0f} %), with an SA of "
+        f"{_of_data(of)[2]} and an LA of {_of_data(of)[4]}."
+        for method, size in sorted({(run["method"], run["size"]) for run in runs})
+        if (of := [run for run in runs if (run["method"], run["size"]) == (method, size)])
+    )
 
 
 def _of_data(runs: Runs) -> list[str]:
