@@ -12,10 +12,10 @@ import pytest
 from experiments.studies.mlregtest import board, leaderboard
 from experiments.studies.mlregtest.data_alone import agrees_from, wrong_words
 from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule
-from experiments.studies.mlregtest.hierarchy import by_hierarchy
+from experiments.studies.mlregtest.hierarchy import by_hierarchy, by_lists
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.letter_classes import letter_classes
-from experiments.studies.mlregtest.likelihood import improved
+from experiments.studies.mlregtest.likelihood import description, improved, likely
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.state_search import complexity, search, simplified
@@ -155,9 +155,9 @@ def test_letters_are_united_exactly_if_they_act_alike():
     words = data(LanguageWords(target).training(1500), target)
     arrays = words.tokens.numpy(), words.lengths.numpy(), words.labels.numpy()[np.arange(1500), words.lengths.numpy()]
     assert letter_classes(*arrays, 6).tolist() == [0, 1, 2, 2, 2, 2]
-    learned = by_hierarchy(words)
-    assert agrees_from(learned, target, 0)
-    assert wrong_words(learned, words) == 0
+    for learned in (by_hierarchy(words), by_lists(words), likely(words, seconds=1.0)):
+        assert agrees_from(learned, target, 0)
+        assert wrong_words(learned, words) == 0
 
 
 TARGETS = {
@@ -262,3 +262,9 @@ def test_a_transition_changes_where_the_words_get_more_likely_and_none_wrong():
     assert improved(wider, few) == wider
     wrong = *words[:2], 1 - words[2]
     assert improved(wider, wrong) == wider
+    # Rejected words are rarer without "cb"; a state more costs bits, and no words are described in fewer.
+    assert description(target, words) < description(wider, words) - 100
+    twice = np.vstack([target.delta.T, target.delta.T[-1:]]).T
+    larger = MooreMachine(twice, [*target.outputs, target.outputs[-1]])
+    nothing = description(larger, few) - description(target, few)
+    assert 0 < nothing == pytest.approx(description(larger, words) - description(target, words))
