@@ -103,12 +103,13 @@ def certified_twice() -> str:
     alike = [name for name, runs in several.items() if len({run["certified"] for run in runs}) == 1]
     busy = sum(any(run["beside_a_busy_core"] for run in rows.get(name, [])) for name in several)
     twice = [runs for runs in rows.values() if len(runs) > 1]
+    layered = [runs for name, runs in rows.items() if name not in models and len(runs) > 1]
     seconds = sorted(run["seconds"] for runs in rows.values() for run in runs)
     text = [
         f"The certified length N was computed more than once for {len(several)} of {len(models)} models, for {busy} of "
         f"them at least once next to a busy core, and was the same each time for {len(alike)}.",
         f"Two certificates of each of {len(twice)} models were compared byte for byte: {sum(map(are_alike, twice))} "
-        "pairs are equal.",
+        f"pairs are equal; {len(layered)} of the models are cascades with noise, with certificates by joint sets.",
     ]
     if unlike := [name for name in several if name not in alike]:
         text.append(f"Unlike: {', '.join(unlike)}.")

@@ -1,8 +1,9 @@
-"""Repeat the certification of each kept model to test that N is reproducible: `experiments.studies.certified_twice`.
+"""Repeat the certification of models to test that N is reproducible: `python -m experiments.studies.certified_twice`.
 
-Each certification runs in its own process, with the work limit of results/learned.json; the second one runs next to at
-least one busy core, which is the machine's own load if that occupies all cores, otherwise another process. The study
-compares N and all bytes of the certificate. results/certified_twice.json is written after each run, first runs first,
+Each certification runs in its own process, with the work limit of results/learned.json, or of `several_layers` for the
+cascades with noise whose certificates are joint sets; the second one runs next to at least one busy core, which is the
+machine's own load if that occupies all cores, otherwise another process. The study compares N and all bytes of the
+certificate. results/certified_twice.json is written after each run, first runs first,
 so that a second call continues where the first stopped, and calls for different models may run in parallel. A model
 whose weights have changed is certified anew.
 """
@@ -19,14 +20,15 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from pathlib import Path
 from typing import Annotated, Any
 
 import torch
 import typer
 from rich.console import Console
+from safetensors.torch import save
 
 from experiments import results_io, script
+from experiments.studies import several_layers
 from experiments.studies.keep_models import MODELS
 from experiments.studies.learned import work_of
 from fsa2lrnn.automata.machine import MooreMachine
@@ -47,21 +49,25 @@ def main(
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="forget what these came to before")] = False,
 ) -> None:
-    """Certify kept models twice, write results/certified_twice.json, print one line per run."""
-    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
-    if unknown := [name for name in names or [] if name not in paths]:
-        raise UnsupportedFormat(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")
-    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    """Certify models twice, write results/certified_twice.json, print one line per run."""
+    kept = [str(path.relative_to(MODELS).with_suffix("")) for path in sorted(MODELS.rglob("*.safetensors"))]
+    by_joint_sets = [
+        row["model"] for row in results_io.read("several_layers")["results"]["models"] if row["method"] == "joint sets"
+    ]
+    every = [*kept, *by_joint_sets]
+    if unknown := [name for name in names or [] if name not in every]:
+        raise UnsupportedFormat(f"no model {', '.join(unknown)}: there are {', '.join(every)}")
+    digests = {name: hashlib.sha256(weights(name)).hexdigest() for name in every}
     if fresh:
         _write({name: row for name, row in known().items() if names and name not in names})
     for time_of in range(TIMES):
-        for name in names or paths:
+        for name in names or every:
             row = known().get(name, {})
             runs = row["runs"] if row.get("file_sha256") == digests[name] else []
             if len(runs) > time_of:
                 continue
-            found = run(paths[name], beside_a_busy_core=time_of > 0)
-            rows = {name: row for name, row in known().items() if name in paths}
+            found = run(name, beside_a_busy_core=time_of > 0)
+            rows = {name: row for name, row in known().items() if name in digests}
             rows[name] = {"file_sha256": digests[name], "runs": [*runs, found]}
             _write(rows)
             Console(stderr=True).print(f"{name}: {found}{'' if are_alike(rows[name]['runs']) else ', UNLIKE before'}")
@@ -84,24 +90,32 @@ def are_alike(runs: list[dict[str, Any]]) -> bool:
     return len({(run["certified"], run["certificate_sha256"]) for run in runs}) == 1
 
 
-def run(path: Path, beside_a_busy_core: bool) -> dict[str, Any]:
+def run(name: str, beside_a_busy_core: bool) -> dict[str, Any]:
     """Return one certificate's data, searched and checked in a new process, and the load of the machine before."""
     load_before, cores = os.getloadavg()[0], os.cpu_count() or 1
     needs_company = beside_a_busy_core and load_before < cores
     with _company(needs_company), ProcessPoolExecutor(1, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
-        found = pool.submit(certified, path).result()
+        found = pool.submit(certified, name).result()
     is_busy = needs_company or load_before >= cores
     return {"beside_a_busy_core": is_busy, "load_before": round(load_before, 1), "cores": cores} | found
 
 
-def certified(path: Path) -> dict[str, Any]:
+def weights(name: str) -> bytes:
+    """Return the bytes that tell whether a model is the one that was certified."""
+    path = MODELS / f"{name}.safetensors"
+    return path.read_bytes() if path.exists() else save(several_layers.subject(name)[0].state_dict())
+
+
+def certified(name: str) -> dict[str, Any]:
     """Return N and a digest of the certificate that the checker accepted, and the cost of the search."""
-    model, machine = (
-        load(path),
-        MooreMachine.from_source(read_result(path.with_suffix(".json"), KeptModelOrigin)["task"]),
-    )
+    if name in several_layers.DISTURBED:
+        (model, machine), work = several_layers.subject(name), several_layers.WORK
+    else:
+        origin = read_result(MODELS / f"{name}.json", KeptModelOrigin)
+        model, machine = load(MODELS / f"{name}.safetensors"), MooreMachine.from_source(origin["task"])
+        work = work_of(model)
     begun, computed = time.monotonic(), time.process_time()
-    certificate = certify(model, machine, work=work_of(model), ignore="lacked")
+    certificate = certify(model, machine, work=work, ignore="lacked")
     seconds, cpu_seconds = time.monotonic() - begun, time.process_time() - computed
     check(certificate, model, "lacked")
     return {

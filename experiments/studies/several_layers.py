@@ -10,6 +10,7 @@ The certified length is that of `certify`, accepted by `check` (for the kept mod
 from __future__ import annotations
 
 import time
+from itertools import product
 from typing import Any
 
 import torch
@@ -35,20 +36,30 @@ STEPS, WORK = 3_000, 2e10
 KEPT = "arith5/seed-0"
 CASCADES = ("subtraction(3)", "subtraction(5)", "group(Q8)", "cycle_navigation(8)")
 NOISE = (0.001, 0.01, 0.03)
+DISTURBED = {
+    f"{task}, noise {noise:g}, draw {draw}": (f"task:{task}", noise, draw)
+    for draw, task, noise in product((0, 1), CASCADES, NOISE)
+}
 
 
 def main() -> None:
     """Measure all models and write results/several_layers.json after each."""
     rows: list[dict[str, Any]] = []
-    plan = [("mod_arith(5)", 0.0, 0), *((task, noise, draw) for draw in (0, 1) for task in CASCADES for noise in NOISE)]
     learned = results_io.read("learned")["results"]["models"][KEPT]
-    for task, noise, draw in plan:
-        machine = MooreMachine.from_source(f"task:{task}")
-        model = disturbed(machine, noise, draw) if noise else load(MODELS / f"{KEPT}.safetensors")
-        rows.append({"model": f"{task}, noise {noise:g}, draw {draw}" if noise else KEPT, **measured(model, machine)})
-        if not noise:
+    for name in (KEPT, *DISTURBED):
+        rows.append({"model": name, **measured(*subject(name))})
+        if name == KEPT:
             rows[-1] |= {"certified": learned["certified"], "counterexample": learned["failure"]["length"]}
         results_io.write("several_layers", {"models": rows, "steps": STEPS}, COMMAND)
+
+
+def subject(name: str) -> tuple[LRNN, MooreMachine]:
+    """Return a model and its machine by the model's name in the results."""
+    if name == KEPT:
+        return load(MODELS / f"{KEPT}.safetensors"), MooreMachine.from_source("task:mod_arith(5)")
+    source, noise, draw = DISTURBED[name]
+    machine = MooreMachine.from_source(source)
+    return disturbed(machine, noise, draw), machine
 
 
 def disturbed(machine: MooreMachine, noise: float, draw: int) -> LRNN:

@@ -127,7 +127,9 @@ class JointSets:
             table = Zonotopes.joined([x.like(A), x.like(v)[..., None]])
             moved = (table @ Zonotopes.joined([state, one], -2))[..., 0].flatten()
             after.append(moved)
-            stream, stream_before = self._connected(i, stream, moved), self._connected(i, stream_before, own)
+            stream = self._connected(i, stream, moved)
+            if model.config.token_shift:
+                stream_before = self._connected(i, stream_before, own)
             offset += size
         return self._margin(edges, stream), Zonotopes.joined(after)
 
