@@ -62,12 +62,12 @@ def by_hierarchy(data: Data, seconds: float = 6.0) -> MooreMachine:
     """
     learned = _learned(end_labels(data), len(data.alphabet), seconds, time.process_time() + _IN_ALL * seconds)
     if learned is None:
-        raise BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words or by another method")
+        raise _too_many_classes()
     return _for(data, learned)
 
 
-def by_lists(data: Data, seconds: float = 6.0) -> MooreMachine | None:
-    """Return the acceptor of the shortest decision list alone, None if there are too many classes of letters.
+def by_lists(data: Data, seconds: float = 6.0) -> MooreMachine:
+    """Return the acceptor of the shortest decision list alone.
 
     The arguments and errors are those of `by_hierarchy`.
     """
@@ -86,8 +86,12 @@ def by_lists(data: Data, seconds: float = 6.0) -> MooreMachine | None:
         if not best[0].errors:
             break
     if best is None:
-        return None
+        raise _too_many_classes()
     return _for(data, _over_letters(best[0].machine(int(best[1].max()) + 1), best[1]))
+
+
+def _too_many_classes() -> BudgetExceeded:
+    return BudgetExceeded(f"more than {_MOST} classes of letters: learn from more words or by another method")
 
 
 def _for(data: Data, machine: MooreMachine) -> MooreMachine:

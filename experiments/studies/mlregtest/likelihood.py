@@ -35,6 +35,7 @@ from experiments.studies.mlregtest.letter_classes import letter_classes
 from experiments.studies.mlregtest.state_search import Words, complexity, errors_of, from_zero
 from experiments.studies.mlregtest.words import LanguageWords
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.learning import Data
 
 _WORD = 1.44  # bits that a drawn word without the label is worth, if these are few: 1 / ln 2
@@ -44,7 +45,7 @@ _ROUNDS, _COUNTEREXAMPLES = 8, 1000  # times that given words with a rule are ad
 _FINAL = 2  # spaces of literals that are compared on all words
 _GAIN = 10.0  # bits of rules that are taken
 _CHANGES = 6  # rounds of rules for both labels
-_IN_ALL = 8  # times the seconds
+_IN_ALL, _AGAIN = 8, 3  # times the seconds, in all and if no acceptor is right
 _RARE = 0.25  # share of all words with a label that is compared
 _SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried
 _IMPROVED, _CANDIDATES = 60, 30_000  # states of a machine that is improved, and changes of single letters
@@ -53,15 +54,31 @@ _IMPROVED, _CANDIDATES = 60, 30_000  # states of a machine that is improved, and
 def likely(data: Data, seconds: float = 12.0) -> MooreMachine:
     """Return the acceptor of the shortest description, of `by_hierarchy` or of a list, each with and without rules.
 
+    If no acceptor is right on all words, it is learned again in three times the time.
+
     Args:
         seconds: as for `by_hierarchy`; the search for rules takes about as much per label and sample, and ends after
             eight times as much in all for either acceptor.
+
+    Raises:
+        UnsupportedFormat: as `by_hierarchy` does.
+        BudgetExceeded: if neither acceptor can be learned.
     """
-    words, candidates = end_labels(data), list[MooreMachine]()
-    for learn in (by_hierarchy, by_lists):
-        end = time.process_time() + _IN_ALL * seconds
-        if (machine := learn(data, seconds)) is not None and machine not in candidates:
-            candidates += [machine, _with_rules(machine, words, len(data.alphabet), seconds, end)]
+    words, candidates, problem = end_labels(data), list[MooreMachine](), BudgetExceeded()
+    for each in (seconds, _AGAIN * seconds):
+        for learn in (by_hierarchy, by_lists):
+            end = time.process_time() + _IN_ALL * each
+            try:
+                machine = learn(data, each)
+            except BudgetExceeded as error:
+                problem = error
+                continue
+            if machine not in candidates:
+                candidates += [machine, _with_rules(machine, words, len(data.alphabet), each, end)]
+        if any(not errors_of(machine, words) for machine in candidates):
+            break
+    if not candidates:
+        raise problem
     return min(candidates, key=lambda each: (errors_of(each, words), description(each, words)))
 
 
