@@ -29,7 +29,8 @@ def document() -> Document:
 
     Each run has the class and the sizes of its language, and what theory says of its layer; `finished` counts all runs.
     """
-    results = results_io.read(NAME)["results"]
+    written = results_io.read(NAME)
+    results = written["results"] | {"torch": written["versions"]["torch"]}
     counts = Counter((run["name"], run["seed"]) for run in results["runs"])
     results["finished"] = len(results["runs"])
     results["runs"] = [
@@ -95,10 +96,15 @@ def _amount(results: Document) -> str:
     spent = sum(run["processor_seconds"] for run in runs) / 60
     protocol, by_labels = results["protocol"], [run for run in runs if run["arm"] != "onehot"]
     failing = [run["fails_at"] for run in by_labels if run.get("fails_at") is not None]
+    elsewhere = Counter(run["torch"] for run in runs if run.get("torch", results["torch"]) != results["torch"])
+    finished = f"{asked['languages']} languages, {len(asked['arms'])} layers, {asked['seeds']} seeds"
+    if results["finished"] < planned:
+        finished = (
+            f"**{results['finished']:,} of the {planned:,} planned runs have finished** ({finished}). Shown: the "
+            f"languages that all layers have run, {seeds}"
+        )
     return (
-        f"\n**{results['finished']:,} of the {planned:,} planned runs have finished** ({asked['languages']} languages, "
-        f"{len(asked['arms'])} layers, {asked['seeds']} seeds). Shown: the languages that all layers have run, "
-        f"{seeds}. "
+        f"\n{finished}. {''.join(f'{n} runs used torch {version}. ' for version, n in elsewhere.items())}"
         f"{spent:.0f} minutes of processor time. Training: "
         f"{protocol['steps']} steps of {protocol['batch']} words of {protocol['length']} letters with a label at every "
         f"letter. Test: {protocol['words']} fresh words per length; a constant answer is right at the last letter of "
