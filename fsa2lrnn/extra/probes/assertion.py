@@ -94,6 +94,7 @@ def assert_exact(
     gradients: bool = True,
     *,
     gates: bool = True,
+    head_dim: int | None = None,
     device: str = "cpu",
     seed: int = 0,
 ) -> ProbeReport:
@@ -111,6 +112,8 @@ def assert_exact(
         initial_state: whether to test initial states, and a state carried over several calls.
         gradients: whether to test the gradients of all inputs; False for a kernel without a backward pass.
         gates: whether to test gates other than 0 and 1, within a certified bound (`bounds`).
+        head_dim: the size of keys and values that the kernel gets, 16 by default. The 16 coordinates of the probes are
+            spread over a larger one; the others are zero, which they must stay.
         device: the device on which the kernel runs.
         seed: the seed of the words.
 
@@ -120,7 +123,8 @@ def assert_exact(
     Raises:
         InexactKernel: an `AssertionError`, for the first wrong value.
         InexactProbe: if the audit cannot prove the probe itself exact for a chunk size.
-        ValueError: for an unknown operator, a dtype without probes, or a length below 1.
+        ValueError: for an unknown operator, a dtype without probes, a length below 1, or a `head_dim` below 16 or for
+            an operator without keys and values.
 
     >>> from fsa2lrnn.extra.probes import assert_exact, reference
     >>> coverage = assert_exact(reference("delta_rule"), op="delta_rule", dtypes=(torch.float32,), lengths=(1, 65))
@@ -136,7 +140,7 @@ def assert_exact(
     coverage = ProbeReport(operation.name)
     borders = tuple(chunk_sizes or BORDERS)
     for chunk in chunk_sizes or (None,):
-        caller = Caller(operation, kernel, device)
+        caller = Caller(operation, kernel, device, head_dim=head_dim)
         if chunk is not None:
             if caller.takes_chunk_size:
                 caller.chunk_size = chunk

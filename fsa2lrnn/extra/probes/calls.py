@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .cases import Case, backward
 from .operators import Operator
+from .words import KEYS, VALUES
 
 Kernel = Callable[..., Any]
 
@@ -28,10 +29,21 @@ class Caller:
             `scale`, `initial_state` and `output_final_state` are passed by name.
         device: the device of the tensors.
         chunk_size: the chunk size to pass; None to pass none.
+        head_dim: the size of keys and values that the kernel gets, if not that of the probes, over which the
+            coordinates of the probes are spread.
     """
 
-    def __init__(self, op: Operator, kernel: Kernel, device: str = "cpu", chunk_size: int | None = None) -> None:
+    def __init__(
+        self, op: Operator, kernel: Kernel, device: str = "cpu", chunk_size: int | None = None,
+        head_dim: int | None = None,
+    ) -> None:  # fmt: skip
         self.op, self.kernel, self.device, self.chunk_size = op, kernel, device, chunk_size
+        if head_dim is not None and (op.state != (KEYS, VALUES) or head_dim < KEYS):
+            raise ValueError(
+                f"head_dim={head_dim} for {op.name}: it is at least {KEYS}, for operators with keys and values alone"
+            )
+        self._dim = head_dim or KEYS
+        self._places = torch.linspace(0, self._dim - 1, KEYS).long().to(device)
         try:
             parameters = inspect.signature(kernel).parameters
         except (TypeError, ValueError):  # a builtin
@@ -58,6 +70,9 @@ class Caller:
     ) -> tuple[Tensor, Tensor]:
         """Call the kernel once and return outputs and final state; raise `WrongResult` for another result."""
         ordered = {n: tensors[n] for n in (*self.op.tensors, *self.op.static)}
+        if self._dim > KEYS:
+            ordered = {n: self._widened(t, len(self.op.tensors[n])) for n, t in ordered.items()}
+            S = None if S is None else self._widened(S, 2)
         options = {**self.op.options, **more, "initial_state": S, "output_final_state": True}
         if self.names_cu_seqlens:
             options.setdefault("cu_seqlens", None)
@@ -70,7 +85,26 @@ class Caller:
             raise WrongResult(f"the kernel returned {type(result).__name__}, not (outputs, final state)")
         if not isinstance(result[1], Tensor):
             raise WrongResult("the kernel returned no final state although output_final_state=True")
+        if self._dim > KEYS:
+            return self._narrowed(result[0], 1), self._narrowed(result[1], 2)
         return result[0], result[1]
+
+    def _widened(self, t: Tensor, axes: int) -> Tensor:
+        """Return a tensor with the probes' coordinates of its last axes spread over wider ones of zeros."""
+        for axis in range(t.dim() - axes, t.dim()):
+            shape = (*t.shape[:axis], self._dim, *t.shape[axis + 1 :])
+            t = t.new_zeros(shape).index_copy(axis, self._places, t)
+        return t
+
+    def _narrowed(self, t: Tensor, axes: int) -> Tensor:
+        """Return the probes' coordinates; raise `WrongResult` unless all others, which no input reaches, are zero."""
+        for axis in range(t.dim() - axes, t.dim()):
+            if t.shape[axis] != self._dim:
+                raise WrongResult(f"the kernel returned a tensor of shape {tuple(t.shape)} for heads of {self._dim}")
+            if t.detach().index_fill(axis, self._places, 0).any():
+                raise WrongResult("an output or state is not zero in a coordinate in which all inputs are")
+            t = t.index_select(axis, self._places)
+        return t
 
     def run(self, case: Case, dtype: torch.dtype) -> dict[str, Tensor]:
         """Return the outputs `o`, the final `state` and the gradients that the kernel computes for a case.

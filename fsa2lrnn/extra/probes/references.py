@@ -37,7 +37,8 @@ def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..
         if initial_state is None:
             heads = (inputs[names[0]].shape[2],) if operation.heads else ()
             batch = B if cu_seqlens is None else len(ends) - 1
-            initial_state = torch.zeros(batch, *heads, *operation.state, device=inputs[names[0]].device)
+            state = (inputs["k"].shape[-1], inputs["v"].shape[-1]) if "k" in inputs else operation.state
+            initial_state = torch.zeros(batch, *heads, *state, device=inputs[names[0]].device)
         outputs, states = list[Tensor](), list[Tensor]()
         # Packed sequences run one after the other, each from its own state.
         for i, (start, stop) in enumerate(pairwise(ends)):

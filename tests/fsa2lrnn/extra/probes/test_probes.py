@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -199,11 +200,31 @@ def test_the_oracle_is_rational_and_gradients_are_finite_differences():
         ({"op": "attention"}, "choose from"),
         ({"dtypes": (torch.float64,)}, "float64"),
         ({"lengths": (0,)}, "at least one"),
+        ({"head_dim": 8}, "at least 16"),
+        ({"head_dim": 32, "op": "causal_conv1d"}, "keys and values alone"),
     ],
 )
 def test_bad_arguments_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
         assert_exact(**{"kernel": chunked, "op": "delta_rule", **options})
+
+
+@pytest.mark.parametrize("op", ["gated_delta_rule", "delta_product", "kda", "rwkv7"])
+def test_wider_heads(op):
+    short = {"op": op, "dtypes": (torch.float32,), "lengths": (65,)}
+    assert assert_exact(reference(op), **short, head_dim=40).omitted == []
+
+    def run(*tensors, fault, **options):
+        o, S = reference(op)(*tensors, **options)
+        change = torch.zeros(o.shape[-1])
+        change[fault::40] = 1
+        return (o + change, S) if o.shape[-1] == 40 else (o, S)
+
+    for column, what in ((39, "o is wrong"), (38, "not zero in a coordinate")):  # 15 and none of the probes' own
+        kernel = partial(run, fault=column)
+        assert_exact(kernel, **short)
+        with pytest.raises(InexactKernel, match=what):
+            assert_exact(kernel, **short, head_dim=40)
 
 
 def test_a_kernel_without_packed_sequences_or_gradients_says_so():
