@@ -100,6 +100,7 @@ NAMED = {
     "fsa2lrnn.extra.learning": set(),  # names of `public`, loaded at first use
     "fsa2lrnn.extra.repairing": set(),  # the same
     "experiments.probes.implementations": set(),  # packages of others
+    "experiments.probes.on_gpu": set(),  # the same
     "experiments.probes.interpreted": {"experiments.probes.interpreted_dot"},  # after Triton is told to interpret
     "fsa2lrnn.automata.formats": {
         f"fsa2lrnn.automata.{way.partition(':')[0]}" for f in FORMATS for way in (f.reader, f.writer) if way
