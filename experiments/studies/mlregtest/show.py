@@ -137,8 +137,8 @@ def data_alone() -> str:
     inexact = [run for run in best if not run["exact"]]
     consistent = [run for run in inexact if run.get("training_errors") == 0]
     smaller = sum(run["learned_states"] < run["states"] for run in consistent)
-    longer = sorted({(run["method"], run["limit"]) for run in runs if run.get("limit", _LIMIT) > _LIMIT})
-    limits = "".join(f", {limit:g} s for `{method}`" for method, limit in longer)
+    longest = dict(sorted((run["method"], run.get("limit", _LIMIT)) for run in runs))
+    limits = "".join(f", {limit:g} s for `{method}`" for method, limit in longest.items() if limit > _LIMIT)
     return (
         markdown(["method", "words", "ended", "exact", *_TESTS, "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {_LIMIT:g} s of processor time per run{limits}; "
