@@ -142,7 +142,9 @@ def main(
     end, drawn = time.process_time() + 60 * minutes, languages(folder, sample)[first - 1 :: parts]
     described = known_rows(board.NAME, "languages")
     known = {row["name"] for row in described}
-    known_runs = known_rows(board.NAME, parts=rows or [])
+    keys = ("name", "arm", "seed")
+    by_cell = {tuple(run[key] for key in keys): run for run in known_rows(board.NAME, parts=rows or [])}
+    known_runs = [*by_cell.values()]
     for name in dict.fromkeys(run["name"] for run in known_runs):
         if name not in known:
             known.add(name)
@@ -174,7 +176,7 @@ def main(
         results_io.write("mlregtest_leaderboard", results, COMMAND)
 
     try:
-        write(run_due(plan(), ("name", "arm", "seed"), known_runs, run, write))
+        write(run_due(plan(), keys, known_runs, run, write))
     finally:
         board.figure(results_io.RESULTS / f"{board.NAME}.svg")
 

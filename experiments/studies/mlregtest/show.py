@@ -142,7 +142,7 @@ def data_alone() -> str:
     return (
         markdown(["method", "words", "ended", "exact", *_TESTS, "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {_LIMIT:g} s of processor time per run{limits}; "
-        f"about {results['test']:,} words per test set.{_compared(runs)}{_second(second)} "
+        f"about {results['test']:,} words per test set.{_second(second)} "
         f"`{best_method}` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
@@ -151,26 +151,11 @@ def data_alone() -> str:
     )
 
 
-def _compared(runs: Runs) -> str:
-    """Return how accurate `likely` is beside `hierarchy` on words at edit distance 1."""
-    accuracy = {
-        (run["method"], run["size"], run["name"]): (run["SA"] + run["LA"]) / 2
-        for run in runs
-        if all(isinstance(run.get(test), float) for test in ("SA", "LA"))
-    }
-    compared = [cell[1:] for cell in accuracy if cell[0] == "likely" and ("hierarchy", *cell[1:]) in accuracy]
-    if not compared:
-        return ""
-    new, old = (sum(accuracy[method, *cell] for cell in compared) / len(compared) for method in ("likely", "hierarchy"))
-    return f" On {len(compared)} languages the mean of SA and LA is {new:.3f} for `likely`, {old:.3f} for `hierarchy`."
-
-
 def _second(runs: Runs) -> str:
     """Return how many languages of the second sample were identified, and the accuracy on words at edit distance 1."""
     return "".join(
-        f" On {len(of)} other languages `{method}` from {size:,} words is exact on "
-        f"{sum(run['exact'] for run in of)} ({100 * sum(run['exact'] for run in of) / len(of):.0f} %), with an SA of "
-        f"{_of_data(of)[2]} and an LA of {_of_data(of)[4]}."
+        f" `{method}` from {size:,} words is exact on {sum(run['exact'] for run in of)} of {len(of)} other languages "
+        f"({100 * sum(run['exact'] for run in of) / len(of):.0f} %; SA {_of_data(of)[2]}, LA {_of_data(of)[4]})."
         for method, size in sorted({(run["method"], run["size"]) for run in runs})
         if (of := [run for run in runs if (run["method"], run["size"]) == (method, size)])
     )
