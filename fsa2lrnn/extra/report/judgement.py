@@ -8,7 +8,7 @@ and certified or proved. A model that is proved correct on all words is neither 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -101,6 +101,7 @@ def judge(
     say: Callable[[str], None] | None = None,
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
+    repairs: Sequence[tuple[str, str]] | None = None,
 ) -> ModelAssessment:
     """Return the assessment of a model against a machine.
 
@@ -110,6 +111,7 @@ def judge(
         ignore: the outputs of the machine that do not count: (), "lacked" (by the model), or a collection of them.
         seconds: a time limit for all steps except the alignment, in place of the budget's; a step that reaches it
             results in a refusal or an incomplete search. By default only the counterexample search depends on time.
+        repairs: the columns and mode of each repair, all of `REPAIRS` by default.
 
     Raises:
         InvalidMachine: if model and machine have different alphabets.
@@ -150,17 +152,18 @@ def judge(
     if one_layer:
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
-    repairs = []
+    evaluated = []
+    asked = REPAIRS if repairs is None else repairs
     repairing: Any = registry.find("repairing.evaluation")
-    for i, (columns, mode) in enumerate(REPAIRS if repairing and one_layer and proof is None else ()):
+    for i, (columns, mode) in enumerate(asked if repairing and one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
-            limit = deadline.share(1 / (len(REPAIRS) - i))
+            limit = deadline.share(1 / (len(asked) - i))
             try:
-                repairs.append(repairing.evaluate_repair(model, machine, columns, mode, work, ignored, limit))
+                evaluated.append(repairing.evaluate_repair(model, machine, columns, mode, work, ignored, limit))
             except OutOfTime as error:
-                repairs.append(repairing.EvaluatedRepair(columns, mode, str(error)))
+                evaluated.append(repairing.EvaluatedRepair(columns, mode, str(error)))
     return ModelAssessment(
-        falsified, certificate, extraction, isomorphic, alignment, tuple(repairs), goal.scope, took, proof
+        falsified, certificate, extraction, isomorphic, alignment, tuple(evaluated), goal.scope, took, proof
     )
 
 

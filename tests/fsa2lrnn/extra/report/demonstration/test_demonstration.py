@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.extra.report import judgement
 from fsa2lrnn.extra.report.demonstration import compiled, learned
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope
@@ -37,7 +36,7 @@ def test_expressions_have_the_value_that_python_gives_them(n_digits, modulus, se
 @pytest.mark.usefixtures("short_certificates")
 def test_a_model_is_trained_judged_repaired_and_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(learned, "TASK", "task:parity")
-    monkeypatch.setattr(judgement, "REPAIRS", judgement.REPAIRS[-1:])
+    monkeypatch.setattr(learned, "REPAIRS", learned.REPAIRS[-1:])
     monkeypatch.setattr(
         learned, "SETTINGS", {"steps": 400, "evaluate_every": 50, "learning_rate": 2e-3, "test_length": 100}
     )
