@@ -160,11 +160,11 @@ def main(
         "device": torch.cuda.get_device_name() if device == "cuda" else device,
         **{name: metadata.version(name) for name in ("fla-core", "triton", "torch")},
     }
-    asked = [each.partition(":")[::2] for each in only.split(",") if each]
+    chosen = [each.partition(":")[::2] for each in only.split(",") if each]
     tasks = [
         (place, dtype, (i, parts), device, seconds, mamba)
         for (place, kernel), dtype, i in product(enumerate(kernels(mamba)), (*DTYPES, IEEE), range(parts))
-        if (not asked and dtype != IEEE) or any(kernel.name == name and dtype in of.split("+") for name, of in asked)
+        if (not chosen and dtype != IEEE) or any(kernel.name == name and dtype in of.split("+") for name, of in chosen)
     ]
     rows = known_rows("probe_gpu", "kernels")
     with multiprocessing.get_context("spawn").Pool(workers, maxtasksperchild=1) as pool:

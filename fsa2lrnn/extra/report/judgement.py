@@ -153,11 +153,11 @@ def judge(
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
     evaluated = []
-    asked = REPAIRS if repairs is None else repairs
+    selected = REPAIRS if repairs is None else repairs
     repairing: Any = registry.find("repairing.evaluation")
-    for i, (columns, mode) in enumerate(asked if repairing and one_layer and proof is None else ()):
+    for i, (columns, mode) in enumerate(selected if repairing and one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
-            limit = deadline.share(1 / (len(asked) - i))
+            limit = deadline.share(1 / (len(selected) - i))
             try:
                 evaluated.append(repairing.evaluate_repair(model, machine, columns, mode, work, ignored, limit))
             except OutOfTime as error:
