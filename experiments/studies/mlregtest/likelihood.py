@@ -107,7 +107,10 @@ def _with_rules(machine: MooreMachine, words: Words, n_letters: int, seconds: fl
         for label in (False, True):
             has_time = time.process_time() < end - 2 * seconds
             if has_time and 0 < _share(machine, label, int(words[1].max())) < _RARE:
-                machine = refined(machine, label, words, n_letters, seconds, seed)
+                try:
+                    machine = refined(machine, label, words, n_letters, seconds, seed)
+                except BudgetExceeded:  # the rules make too many states
+                    continue
         if machine == before and (machine := improved(machine, words)) == before:
             break
     return machine
