@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all test-cpus test-deletion verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
+.PHONY: help demo test test-full test-all test-cpus test-deletion verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -32,6 +32,9 @@ demo: $(DEMO)    ## the main job: compile ModArith(5), prove it, use it
 test: $(READY)   ## style and tests, a few minutes on two cores
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
+	$(BIN)/pytest -q -n auto -m "not slow and not long"
+
+test-full: $(READY) ## the tests of more than a second too, some ten minutes
 	$(BIN)/pytest -q -n auto -m "not slow"
 
 # PyTorch asks oneDNN which kernels there are: without its limit, ATen offers kernels that it then refuses.

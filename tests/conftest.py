@@ -22,6 +22,7 @@ from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verification.certificate import Certificate
+from tests import long
 
 EXTRAS = Path(cli.__file__).parents[1] / "extra"
 MODELS = Path(__file__).parents[1] / "experiments" / "models"
@@ -33,10 +34,18 @@ UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=20, derandomize=True, **UNHURRIED)
 settings.register_profile("deep", max_examples=2_000, print_blob=True, **UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+LONG = frozenset(long.names())
 BROWSER_FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 )  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if item.nodeid in LONG:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture(scope="session")
