@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -71,7 +71,7 @@ def _cells(verdict: str, where: str, covers: Coverage, positions: str) -> tuple[
     return verdict, where, dtype, ", ".join(covers.scans), CALLS[covers.shapes], threads, environment, positions
 
 
-def _row(cells: tuple[str, ...] | list[str]) -> str:
+def _row(cells: Sequence[str]) -> str:
     return f"|{'|'.join(cells)}|"
 
 
@@ -175,7 +175,7 @@ def _soundness() -> str:
 def _fuzz() -> str:
     """Return a table of the hostile files that each reader was tested with."""
     document: dict[str, Any] = json.loads(FUZZ.read_bytes())
-    rows = document["readers"]
+    rows: dict[str, dict[str, Any]] = document["readers"]
     lines = [_row(["reader", "files", "read", "refused by name", "faults", "slowest, s"])]
     lines.append(_row(["---"] * 6))
     total = [0, 0, 0]

@@ -41,7 +41,7 @@ class Fit(NamedTuple):
         ranks = [_ranks(values) for values in (self.predicted, self.true)]
         if min(np.ptp(each) for each in ranks) == 0:
             return math.nan
-        return float(np.corrcoef(*ranks)[0, 1])
+        return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def _ranks(values: np.ndarray) -> np.ndarray:

@@ -165,14 +165,15 @@ def drift(tables: SwitchedAffine, target: CountedAutomaton, seed: int) -> dict[s
     A, v, x0 = (x.detach().double() for x in (tables.A, tables.v, tables.x0))
     generator = np.random.default_rng(seed)
     letters, states = random_words(target, _WORDS, _BURN[1] + 1, generator)
-    x, sums, counts = x0.expand(_WORDS, *x0.shape), torch.zeros(target.delta.shape[1], *x0.shape).double(), 0
+    x, sums = x0.expand(_WORDS, *x0.shape), torch.zeros(target.delta.shape[1], *x0.shape).double()
+    counts = torch.zeros(len(sums)).double()
     for k in range(_BURN[1]):
         x = torch.einsum("nhij,nhj->nhi", A[letters[:, k]], x) + v[letters[:, k]]
         if k >= _BURN[0] - 1:
             reached = torch.nn.functional.one_hot(torch.from_numpy(states[:, k + 1]), len(sums)).double()
             sums, counts = sums + torch.einsum("nq,nhi->qhi", reached, x), counts + reached.sum(0)
     known = (counts > 0).numpy()
-    c = sums / torch.clamp(torch.as_tensor(counts), min=1)[:, None, None]
+    c = sums / torch.clamp(counts, min=1)[:, None, None]
     margins, slopes = margins_of(tables, target, c)
     counted = known & target.answerable & (margins > 0).numpy()
     norms = slopes.flatten(1).norm(dim=1)

@@ -104,7 +104,7 @@ def main(
     # 3. Print the tables.
     console.facts("machine", sizes.machine_rows(machine))
     is_late = False
-    if rows is not None:
+    if by_name is not None and rows is not None:
         is_late = by_name.print_table(rows)
     elif not families:
         missing = registry.not_installed("huggingface", "the table of layers")
@@ -112,7 +112,7 @@ def main(
     console.facts("\nalgebra", classification.explain()[1:])
     if families:
         _print_families(verdicts)
-        if layer_verdicts:
+        if by_name is not None and layer_verdicts:
             by_name.print_verdicts(layer_verdicts)
     if not families:
         if blocks is None:

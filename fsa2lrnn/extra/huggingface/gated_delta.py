@@ -80,7 +80,7 @@ def power_of_four(size: int) -> int:
     return 4 ** ((size - 1).bit_length() + 1 >> 1)
 
 
-def head_settings(plan: StagePlan) -> dict[str, int]:
+def head_settings(plan: StagePlan) -> dict[str, Any]:
     """Return the configuration entries for the number and the widths of the heads of a gated delta layer."""
     d_k, d_v = sizes(plan)
     return {

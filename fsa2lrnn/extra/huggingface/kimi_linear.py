@@ -53,8 +53,8 @@ def _write_heads(layer: Any, weights: Mixer) -> None:
     taps[..., -1] = 1
     taps[:, : weights.taps.shape[1]] = weights.taps
     out = filled((weights.out > 0) * 2 * SHOWN / math.sqrt(d), 2)
-    rows = (filled(part, 1) for part in (weights.q, weights.k, weights.v, weights.gate))
-    wide, forget = Mixer(*rows, weights.alpha, weights.beta, out, taps), layer.forget_gate
+    q, k, v, gate = (filled(part, 1) for part in (weights.q, weights.k, weights.v, weights.gate))
+    wide, forget = Mixer(q, k, v, gate, weights.alpha, weights.beta, out, taps), layer.forget_gate
     wide.write({"q": layer.q_proj.weight, "k": layer.k_proj.weight, "v": layer.v_proj.weight})
     wide.write({"alpha": forget.f_a_proj.weight, "beta": layer.b_proj.weight, "out": layer.o_proj.weight})
     write(forget.f_b_proj.weight, np.repeat(np.eye(n), d, axis=0))

@@ -48,6 +48,7 @@ def _directions(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     spread = centred.T @ centred / len(points)
     ridge = max(float(np.trace(spread)) / len(spread), 1e-300) * 1e-3
     W = centred @ np.linalg.inv(spread + ridge * np.eye(len(spread)))
+    behind = np.arange(len(points))
     for bits in _BITS:
         for _ in range(_STEPS):
             whole = np.round(W / np.maximum(np.abs(W).max(1, keepdims=True), 1e-300) * (2**bits - 1))

@@ -14,10 +14,9 @@ import torch
 from numba import njit
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes
-from fsa2lrnn.lrnn.compiled import at_once, cuts, thread_count
+from fsa2lrnn.lrnn.compiled import at_once, cuts, thread_count, typed_once_differentiable
 
 WORTH_COMPILING = 1 << 13  # numbers; for fewer, no number of calls makes up for the seconds of compilation
 _COST = 1 << 9  # multiplications per entry of the outputs or states, roughly
@@ -48,7 +47,7 @@ class _Recur(Function):
         return y, last
 
     @staticmethod
-    @once_differentiable
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor, dlast: Tensor) -> tuple[Tensor, ...]:
         k, u, state = ctx.saved_tensors
         # The groups of words depend on the shapes alone, so that the sums do not depend on the number of threads.
