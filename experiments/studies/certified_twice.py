@@ -3,9 +3,9 @@
 Each certification runs in its own process, with the work limit of results/learned.json, or of `several_layers` for the
 cascades with noise whose certificates are joint sets; the second one runs next to at least one busy core, which is the
 machine's own load if that occupies all cores, otherwise another process. The study compares N and all bytes of the
-certificate. results/certified_twice.json is written after each run, first runs first,
-so that a second call continues where the first stopped, and calls for different models may run in parallel. A model
-whose weights have changed is certified anew.
+certificate. results/certified_twice.json is written after each run, first runs first, so that a second call continues
+where the first stopped, and calls for different models may run in parallel. A model whose weights have changed is
+certified anew.
 """
 
 from __future__ import annotations
