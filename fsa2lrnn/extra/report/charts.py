@@ -57,12 +57,13 @@ def _bar(model: Model, x: Callable[[float], float]) -> list[Bar]:
     if proved:
         bars.insert(0, Bar("proved", 0, end, f"≤ {proved:,}", f"proved up to {proved:,} letters"))
     if failure:
-        bars.append(Bar("fails", until, 100, f"fails at {failure:,}", f"fails on a word of {failure:,} letters"))
+        where = "at" if model.failure else "within"
+        bars.append(Bar("fails", until, 100, f"fails {where} {failure:,}", f"fails on a word of {failure:,} letters"))
     return bars
 
 
 def _failure(model: Model) -> int | None:
-    return model.failure.position if model.failure else None
+    return model.failure.position if model.failure else model.wrong_within
 
 
 def short(n: int) -> str:

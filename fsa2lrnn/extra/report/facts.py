@@ -174,6 +174,15 @@ class Model:
     provenance: dict[str, str] = field(default_factory=dict)
 
     @property
+    def wrong_within(self) -> int | None:
+        """The least length of evaluated words of which some have a wrong output, None if all are right.
+
+        It is None for a model with a `scope`, too, since the evaluation also counts other outputs.
+        """
+        rows = [] if self.scope else self.accuracy
+        return min((row["length"] for row in rows if row["whole_word"]["accuracy"] < 1), default=None)
+
+    @property
     def within(self) -> LayerInternals:
         """The internals of the model. Raises `UnsupportedFormat` for a model without them."""
         if self.inside is None:
@@ -249,7 +258,9 @@ def _how_long(model: Model) -> str:
     elif model.wrong:
         parts.append(f"wrong {model.wrong}")
     elif model.searched:
-        parts.append(f"no counterexample found ({model.searched})")
+        length = model.wrong_within
+        wrong = f"wrong on some random words of {counted(length, 'letter')}; no shorter" if length else "no"
+        parts.append(f"{wrong} counterexample found ({model.searched})")
     if model.evidence:
         parts.append(model.evidence)
     return "; ".join(parts) or "no verdict"

@@ -43,7 +43,11 @@ def test_verdicts_are_sentences(facts):
     ever = "right on all words, of every length (proved: closed, 7 joint states)"
     assert verdict(learned) == "Right on every word of up to 2 letters (proved); fails on a word of 3 letters."
     assert verdict(repaired) == verdict(constructed) == f"R{ever[1:]}."
-    unknown = replace(learned, proved=None, failure=None)
+    missed = replace(learned, proved=None, failure=None)
+    wrong = "Wrong on some random words of 100 letters; no shorter counterexample found (all short words)."
+    assert verdict(missed) == wrong
+    assert verdict(replace(missed, scope="some")) == "No counterexample found (all short words); some."
+    unknown = replace(missed, accuracy=[])
     assert verdict(replace(unknown, name="x")) == "No counterexample found (all short words)."
     assert verdict(replace(unknown, name="x", searched=None)) == "No verdict."
     assert verdict(replace(unknown, name="x", searched=None, proved=1)).startswith("Right on every word of up to 1 l")

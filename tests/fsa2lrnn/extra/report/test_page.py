@@ -83,10 +83,15 @@ def test_bars_say_what_is_proved_unknown_and_wrong(facts):
         ("constructed", whole),
     ]
     far = Counterexample(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
-    fails, none = replace(learned, failure=far, proved=None), replace(learned, name="x", proved=None, failure=None)
-    ticks, found = bars(replace(facts, models=[fails, none]))
+    fails, some = replace(learned, failure=far, proved=None), replace(learned, name="y", failure=None)
+    none = replace(some, name="x", proved=None, accuracy=[])
+    ticks, found = bars(replace(facts, models=[fails, none, some]))
     assert [text for text, _ in ticks] == ["1", "10", "100", "1k", "10k", "all words"]
-    assert [pieces for _, pieces in found] == [[("unknown", ""), ("fails", "fails at 40,000")], [("unknown", "")]]
+    assert [pieces for _, pieces in found] == [
+        [("unknown", ""), ("fails", "fails at 40,000")],
+        [("unknown", "")],
+        [("proved", "≤ 2"), ("unknown", ""), ("fails", "fails within 100")],
+    ]
     assert horizon(facts)[1]["repaired"][0].said == f"proved on all words ({repaired.proof})"
 
 
