@@ -1,5 +1,6 @@
 """The words and verdicts of the MLRegTest study, on machines that a person can check."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 from itertools import product
@@ -9,7 +10,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from experiments.studies.mlregtest import board, leaderboard
+from experiments.studies.mlregtest import board, leaderboard, likelihood
 from experiments.studies.mlregtest.data_alone import agrees_from, wrong_words
 from experiments.studies.mlregtest.decision_lists import DecisionList, Greed, Rule
 from experiments.studies.mlregtest.hierarchy import by_hierarchy, by_lists
@@ -21,7 +22,7 @@ from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.state_search import complexity, search, simplified
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data, read_published
 from fsa2lrnn import MooreMachine, zoo
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extra.learning import from_pairs, learn
 
 NO_AA = MooreMachine([[1, 2, 2], [0, 0, 2]], [True, True, False], alphabet="ab")
@@ -249,6 +250,21 @@ def test_rows_of_the_stored_results_compare_the_same_languages():
     for run in results["runs"]:
         if run.get("certified") is not None and run["fails_at"] is not None:
             assert run["certified"] < run["fails_at"]
+
+
+def test_rules_that_make_too_many_states_are_left_out(monkeypatch):
+    calls = []
+
+    def refined(*_):
+        calls.append(1)
+        raise BudgetExceeded("too many states")
+
+    monkeypatch.setattr(likelihood, "refined", refined)
+    machine = MooreMachine([[0, 1], [1, 1]], [True, False])  # no word with b, of which few are accepted
+    drawn = [LanguageWords(machine).draw(8, label, 100) for label in (True, False)]
+    words = np.concatenate(drawn), np.full(200, 8), np.repeat([1, 0], 100)
+    assert likelihood._with_rules(machine, words, 2, 0.1, time.process_time() + 60) == machine
+    assert calls
 
 
 def test_a_transition_changes_where_the_words_get_more_likely_and_none_wrong():
