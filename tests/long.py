@@ -4,16 +4,16 @@
     python -m tests.long REPORT
 
 A report adds names. A fixture that several tests share counts for the first of them, so a second report, of
-`-m "not slow and not long"`, adds the others. Of a function all of whose cases are long the shortest case stays.
+`-m "not slow and not long"`, adds the others.
 """
 
 import re
 import sys
-from collections import defaultdict
+from collections import Counter
 from pathlib import Path
 
 FILE = Path(__file__).parent / "long.txt"
-SECONDS, MOST = 1.0, 2.0  # of a long test, and of a case that stays
+SECONDS = 1.0
 STAY = ("tests/test_layering.py", "tests/test_reference.py", "tests/test_vocabulary.py")
 LINE = re.compile(r"\s*([\d.]+)s (?:call|setup|teardown)\s+(\S.*?)\s*")
 
@@ -24,19 +24,10 @@ def names():
 
 def long_tests(report):
     """The names of the long tests of a report."""
-    functions = defaultdict(lambda: defaultdict(float))
+    seconds = Counter()
     for match in filter(None, map(LINE.fullmatch, report.splitlines())):
-        name = match[2]
-        functions[name.split("[")[0]][name] += float(match[1])
-    found = set()
-    for function, cases in functions.items():
-        long = {name for name, seconds in cases.items() if seconds >= SECONDS}
-        shortest = min(cases, key=cases.__getitem__)
-        if len(long) == len(cases) > 1 and cases[shortest] <= MOST:
-            long.remove(shortest)
-        if not function.startswith(STAY):
-            found |= long
-    return found
+        seconds[match[2]] += float(match[1])
+    return {name for name, spent in seconds.items() if spent >= SECONDS and not name.startswith(STAY)}
 
 
 if __name__ == "__main__":

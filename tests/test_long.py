@@ -22,9 +22,8 @@ def test_long_tests_of_a_report():
     0.60s setup    tests/test_a.py::test_two
     0.60s call     tests/test_a.py::test_two
     0.90s call     tests/test_a.py::test_short
-    1.20s call     tests/test_a.py::test_cases[1]
-    9.00s call     tests/test_a.py::test_cases[2 and more]
+    9.00s call     tests/test_a.py::test_case[2 and more]
     7.00s call     tests/test_layering.py::test_rules
     """
-    expected = {f"tests/test_a.py::test_{name}" for name in ("one", "two", "cases[2 and more]")}
+    expected = {f"tests/test_a.py::test_{name}" for name in ("one", "two", "case[2 and more]")}
     assert long.long_tests(report) == expected
