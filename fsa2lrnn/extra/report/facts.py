@@ -228,6 +228,11 @@ class ReportFacts:
                     f"{model.name!r} is proved right up to {model.proved} letters and fails at letter "
                     f"{model.failure.position}"
                 )
+            if model.wrong_within is not None and (model.proved or 0) >= model.wrong_within:
+                faults.append(
+                    f"{model.name!r} is proved right up to {model.proved} letters and is wrong on random words of "
+                    f"{model.wrong_within}: do not trust the certificate, unless they ran by a scan that it leaves out"
+                )
         if faults:
             raise UnsupportedFormat("; ".join(faults))
 

@@ -31,6 +31,7 @@ def test_facts_that_contradict_themselves_are_refused(facts):
         ([replace(learned, proof="closed")], "is proved correct on all words and has a counterexample"),
         ([replace(constructed, wrong="at 1 %")], "is proved correct on all words and has a counterexample"),
         ([replace(learned, proved=3)], "is proved right up to 3 letters and fails at letter 3"),
+        ([replace(learned, failure=None, proved=100)], "proved right up to 100 letters and is wrong on random words"),
     ]:
         with pytest.raises(UnsupportedFormat, match=message):
             replace(facts, models=models)
