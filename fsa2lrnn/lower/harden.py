@@ -32,12 +32,13 @@ class Heads(NamedTuple):
 
     def states(self, tokens: np.ndarray) -> np.ndarray:
         """Return the states before and after each letter of a batch of words: int64 (B, T) -> (B, T+1, H)."""
-        heads, q = np.arange(len(self.start)), np.broadcast_to(self.start, (len(tokens), len(self.start)))
-        after = [q]
-        for letters in tokens.T:
-            q = self.next_state[letters[:, None], heads, q]
-            after.append(q)
-        return np.stack(after, axis=1)
+        _, H, b = self.next_state.shape
+        table, head = self.next_state.ravel(), np.arange(H) * b
+        states = np.empty((tokens.shape[1] + 1, len(tokens), H), np.int64)
+        states[0] = self.start
+        for k, letters in enumerate(tokens.T):
+            states[k + 1] = table.take(letters[:, None] * (H * b) + head + states[k])
+        return states.swapaxes(0, 1)
 
 
 def heads_of(model: LRNN) -> Heads:

@@ -174,20 +174,26 @@ def _gains(f, start, tokens, labels, cost):
     states = np.empty(length + 1, np.int64)
     value, before = np.empty(b), np.empty(b)
     for i in range(tokens.shape[0]):
-        states[0] = start
+        states[0], last = start, 0
         for k in range(length):
             states[k + 1] = f[tokens[i, k], states[k]]
+            if labels[i, k + 1] != UNCOUNTED:
+                last = k + 1
         value[:] = 0
-        for k in range(length, 0, -1):
+        for k in range(last, 0, -1):
             if labels[i, k] != UNCOUNTED:
                 value += cost[labels[i, k]]
             a, q = tokens[i, k - 1], states[k - 1]
-            here = value[states[k]]
+            here, target = value[states[k]], f[a]
+            # Separate loops over one row each are vectorised.
+            row = direct[a, q]
             for j in range(b):
-                gain = value[j] - here
-                direct[a, q, j] += gain
-                if k > 1:
-                    split[tokens[i, k - 2], states[k - 2], a, j] += gain
-                before[j] = value[f[a, j]]
-            value[:] = before
+                row[j] += value[j] - here
+            if k > 1:
+                row = split[tokens[i, k - 2], states[k - 2], a]
+                for j in range(b):
+                    row[j] += value[j] - here
+            for j in range(b):
+                before[j] = value[target[j]]
+            value, before = before, value
     return direct, split
