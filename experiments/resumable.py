@@ -68,8 +68,11 @@ def within(seconds: float) -> Generator[None]:
     try:
         yield
     except SystemError as error:  # compiled code returned a value although the signal had set an exception
-        if isinstance(error.__cause__, OutOfTime):
-            raise error.__cause__ from None
+        cause = error.__cause__
+        while isinstance(cause, SystemError):  # code within code
+            cause = cause.__cause__
+        if isinstance(cause, OutOfTime):
+            raise cause from None
         raise
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -1,10 +1,13 @@
 """Tables are those that their results give."""
 
+import signal
+
 import pytest
 
 from experiments import figures, learned_sizes, pictures, results_io
 from experiments.learned_sizes import Threshold
-from experiments.resumable import known_rows, run_due
+from experiments.resumable import known_rows, run_due, within
+from fsa2lrnn.errors import OutOfTime
 
 GROUP = {"columns": {"lower": 5, "upper": 5}, "real": {"lower": 2, "upper": 2}}
 REGISTER = {"columns": None, "real": {"lower": 3, "upper": 3}}
@@ -24,6 +27,21 @@ REGISTER = {"columns": None, "real": {"lower": 3, "upper": 3}}
 )
 def test_what_theory_asks_for(known, rule, expected):
     assert learned_sizes.predicted(known, rule) == expected
+
+
+def compiled(code):
+    """Run code as compiled code does, whose caller learns of an exception by a `SystemError`."""
+    try:
+        code()
+    except Exception as error:
+        raise SystemError("returned a result with an exception set") from error
+
+
+def test_a_limit_that_ends_compiled_code_is_out_of_time():
+    with pytest.raises(OutOfTime, match="processor time"), within(100):
+        compiled(lambda: compiled(lambda: signal.raise_signal(signal.SIGPROF)))
+    with pytest.raises(SystemError), within(100):
+        compiled(lambda: {}["missing"])
 
 
 def test_a_study_that_stopped_goes_on(tmp_path, monkeypatch):
