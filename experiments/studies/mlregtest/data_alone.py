@@ -26,7 +26,7 @@ from experiments.studies.mlregtest.hierarchy import by_hierarchy, end_labels
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.likelihood import likely
 from experiments.studies.mlregtest.names import parse_name
-from experiments.studies.mlregtest.networks import LAYERS, Network, by_layer
+from experiments.studies.mlregtest.networks import LAYERS, Network, by_gru, by_layer
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
@@ -51,6 +51,7 @@ METHODS: dict[str, Callable[[Data], MooreMachine | Network]] = {
     "rpni": lambda given: by_state_merging(given, by_evidence=False),
     "edsm": lambda given: by_state_merging(given, by_evidence=True),
     "merge": lambda given: learn(given, method="merge", held_out=0).machine,
+    "gru": by_gru,
     **{arm: partial(by_layer, arm=arm) for arm in LAYERS},
 }
 

@@ -1,8 +1,8 @@
 """RPNI and EDSM on arrays: prefix trees of millions of nodes, which AALpy's merger over Python objects does not reach.
 
-Both keep states and their other children, as in Lang, Pearlmutter and Price (1998). RPNI folds the first child into
-the first compatible state. EDSM makes a state of a child that is compatible with no state; if every child is compatible
-with some state, it folds the pair with the most pairs of equal labels.
+Both keep states and their other children, as in Lang, Pearlmutter and Price (1998), and fold one child at a time into a
+compatible state, or make a state of a child that is compatible with none. RPNI takes the first child and the first
+compatible state; EDSM takes the child of the most words, and the state for which the most pairs of labels are equal.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from experiments.studies.mlregtest.hierarchy import end_labels
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.learning import Data
-from fsa2lrnn.extra.learning.folding import prefix_tree
+from fsa2lrnn.extra.learning.folding import prefix_tree, weights
 
-_DONE, _FOLDED = -1, -2
+_DONE, _FOLDED = -1, -2  # instead of a node that becomes a state
+_LABEL, _WEIGHT = -1, -2  # instead of a letter
+_UNKNOWN = -1  # instead of a weight
 
 
 def by_state_merging(data: Data, *, by_evidence: bool) -> MooreMachine:
@@ -27,54 +29,62 @@ def by_state_merging(data: Data, *, by_evidence: bool) -> MooreMachine:
     end_labels(data)
     child, counts = prefix_tree(data)
     label = np.where(counts.any(1), counts.argmax(1), -1)
-    is_state, order = np.zeros(len(child), bool), [0]
-    is_state[0] = True
-    stack, log = np.empty((len(child), 2), np.int64), np.empty((2 * len(child), 3), np.int64)
-    while (node := _step(child, label, np.array(order), is_state, by_evidence, stack, log)) != _DONE:
+    weight, number = weights(child, counts), np.full(len(child), -1)
+    states, n_states = np.zeros(len(child), np.int64), 1
+    number[0] = 0
+    heaviest = np.full(len(child), _UNKNOWN)  # the weight of each state's heaviest child
+    stack, log = np.empty((len(child), 2), np.int64), np.empty((3 * len(child) + 1, 3), np.int64)
+    tree = child, label, weight, number, heaviest
+    while (node := _step(*tree, states[:n_states], by_evidence, stack, log)) != _DONE:
         if node != _FOLDED:
-            is_state[node] = True
-            order.append(int(node))
-    number = {node: i for i, node in enumerate(order)}
-    delta = [[number.get(int(child[node, a])) for node in order] for a in range(len(data.alphabet))]
-    outputs = [data.outputs[max(int(label[node]), 0)] for node in order]
+            number[node], states[n_states] = n_states, node
+            n_states += 1
+    states = states[:n_states]
+    delta = [[int(number[q]) if q >= 0 else None for q in row] for row in child[states].T.tolist()]
+    outputs = [data.outputs[max(int(y), 0)] for y in label[states]]
     return minimise(complete(delta, outputs, 0, data.alphabet, completion="ignore"))
 
 
 @njit(cache=True)
-def _step(child, label, states, is_state, by_evidence, stack, log):
-    """Fold one child or return it as a new state; `_FOLDED` after a fold, `_DONE` if no child is left."""
-    parent, letter, onto, most = -1, -1, -1, -1
-    for state in states:
-        for a in range(child.shape[1]):
-            node = child[state, a]
-            if node < 0 or is_state[node]:
-                continue
-            is_compatible = False
-            for target in states:
-                evidence, used = _fold(child, label, state, a, target, stack, log)
-                _undo(child, label, log, used)
-                if evidence >= 0:
-                    is_compatible = True
-                    if evidence > most:
-                        parent, letter, onto, most = state, a, target, evidence
-                    if not by_evidence:
-                        break
-            if not is_compatible:
-                return node
+def _step(child, label, weight, number, heaviest, states, by_evidence, stack, log):
+    """Fold one child and return `_FOLDED`, or return it as the next state; `_DONE` if there is no child."""
+    parent, most = -1, 0
+    for i in range(len(states)):
+        if heaviest[i] == _UNKNOWN:
+            heaviest[i] = 0
+            for node in child[states[i]]:
+                if node >= 0 and number[node] < 0:
+                    heaviest[i] = max(heaviest[i], weight[node])
+        if heaviest[i] > most:
+            parent, most = i, heaviest[i]
             if not by_evidence:
-                _fold(child, label, parent, letter, onto, stack, log)
-                return _FOLDED
+                break
     if parent < 0:
         return _DONE
-    _fold(child, label, parent, letter, onto, stack, log)
+    letter, heaviest[parent] = -1, _UNKNOWN
+    for a in range(child.shape[1]):
+        node = child[states[parent], a]
+        if letter < 0 and node >= 0 and number[node] < 0 and (weight[node] == most or not by_evidence):
+            letter = a
+    node, onto, best = child[states[parent], letter], -1, -1
+    for state in states:
+        evidence, used = _fold(child, label, weight, number, heaviest, states[parent], letter, state, stack, log)
+        _undo(child, label, weight, log, used)
+        if evidence > best:
+            onto, best = state, evidence
+            if not by_evidence:
+                break
+    if onto < 0:
+        return node
+    _fold(child, label, weight, number, heaviest, states[parent], letter, onto, stack, log)
     return _FOLDED
 
 
 @njit(cache=True)
-def _fold(child, label, parent, letter, state, stack, log):
+def _fold(child, label, weight, number, heaviest, parent, letter, state, stack, log):
     """Fold the subtree at a letter of a state into another; return the pairs of equal labels, −1 if two differ.
 
-    Entries of `log` undo the changes: a node, a letter and its former child, or −1 and its former label.
+    Entries of `log` undo the changes: a node, and a letter and its former child, or its former label or weight.
     """
     evidence, used, height = 0, 1, 1
     log[0] = parent, letter, child[parent, letter]
@@ -85,13 +95,19 @@ def _fold(child, label, parent, letter, state, stack, log):
         onto, node = stack[height]
         if label[node] >= 0:
             if label[onto] < 0:
-                log[used] = onto, -1, -1
+                log[used] = onto, _LABEL, -1
                 used += 1
                 label[onto] = label[node]
             elif label[onto] != label[node]:
                 return -1, used
             else:
                 evidence += 1
+        if number[onto] < 0:
+            log[used] = onto, _WEIGHT, weight[onto]
+            used += 1
+            weight[onto] += weight[node]
+        else:
+            heaviest[number[onto]] = _UNKNOWN
         for a in range(child.shape[1]):
             below = child[node, a]
             if below < 0:
@@ -107,10 +123,12 @@ def _fold(child, label, parent, letter, state, stack, log):
 
 
 @njit(cache=True)
-def _undo(child, label, log, used):
+def _undo(child, label, weight, log, used):
     for i in range(used - 1, -1, -1):
         node, what, before = log[i]
-        if what < 0:
+        if what == _LABEL:
             label[node] = before
+        elif what == _WEIGHT:
+            weight[node] = before
         else:
             child[node, what] = before

@@ -41,6 +41,18 @@ def _grow(child, counts, tokens, labels, lengths):
     return used
 
 
+@njit(cache=True)
+def weights(child, counts):
+    """Return the number of labels at each node of a prefix tree and below it, int64 (N,)."""
+    weight = np.zeros(len(child), np.int64)
+    for node in range(len(child) - 1, -1, -1):  # children come after their parents
+        weight[node] = counts[node].sum()
+        for below in child[node]:
+            if below >= 0:
+                weight[node] += weight[below]
+    return weight
+
+
 def merge_states(
     child: np.ndarray, counts: np.ndarray, share: float, strict: float, most: int, deadline: Deadline = NEVER
 ) -> np.ndarray:
@@ -50,10 +62,11 @@ def merge_states(
     """
     states, n_states, is_state = np.zeros(most + 1, np.int64), 1, np.zeros(len(child), np.bool_)
     is_state[0] = True
-    stack, log = np.empty((len(child), 2), np.int64), np.empty((len(child) * (counts.shape[1] + 1), 4), np.int64)
+    weight = weights(child, counts)
+    stack, log = np.empty((len(child), 2), np.int64), np.empty((len(child) * (counts.shape[1] + 2) + 1, 3), np.int64)
     while n_states <= most:
         deadline.check(f"merging states, {n_states:,} so far")
-        node = _merge_next(child, counts, share, strict, states[:n_states], is_state, stack, log)
+        node = _merge_next(child, counts, weight, share, strict, states[:n_states], is_state, stack, log)
         if node == _NONE:
             break
         if node != _FOLDED:
@@ -63,51 +76,34 @@ def merge_states(
 
 
 @njit(cache=True)
-def _merge_next(child, counts, share, strict, states, is_state, stack, log):
+def _merge_next(child, counts, weight, share, strict, states, is_state, stack, log):
     """Fold the heaviest child that is not a state; return its node if it becomes a state, else `_FOLDED` or `_NONE`."""
     parent, letter, heaviest = -1, -1, 0
     for state in states:
         for a in range(child.shape[1]):
             node = child[state, a]
-            if node >= 0 and not is_state[node]:
-                weight = _weight(child, counts, node, stack)
-                if weight > heaviest:
-                    parent, letter, heaviest = state, a, weight
+            if node >= 0 and not is_state[node] and weight[node] > heaviest:
+                parent, letter, heaviest = state, a, weight[node]
     if parent < 0:
         return _NONE
     node, best, largest_gain = child[parent, letter], -1, -np.inf
     for state in states:
-        gain, z, used = _fold(child, counts, parent, letter, state, share, stack, log)
-        _undo(child, counts, log, used)
+        gain, z, used = _fold(child, counts, weight, is_state, parent, letter, state, share, stack, log)
+        _undo(child, counts, weight, log, used)
         if z >= -strict and gain > largest_gain:
             best, largest_gain = state, gain
     if best < 0:
         return node
-    _fold(child, counts, parent, letter, best, share, stack, log)
+    _fold(child, counts, weight, is_state, parent, letter, best, share, stack, log)
     return _FOLDED
 
 
 @njit(cache=True)
-def _weight(child, counts, node, stack):
-    """Return the number of labels at a node and below it."""
-    weight, height = 0, 1
-    stack[0, 0] = node
-    while height:
-        height -= 1
-        node = stack[height, 0]
-        weight += counts[node].sum()
-        for a in range(child.shape[1]):
-            if child[node, a] >= 0:
-                stack[height, 0] = child[node, a]
-                height += 1
-    return weight
-
-
-@njit(cache=True)
-def _fold(child, counts, parent, letter, state, share, stack, log):
+def _fold(child, counts, weight, is_state, parent, letter, state, share, stack, log):
     """Fold the subtree at a state's letter into another state; return the gain, z, and the number of entries in `log`.
 
-    An entry undoes one change: a node, a letter and its former child; or a node, −1 − label and its former count.
+    An entry undoes one change: a node, a letter and its former child; a node, −1 − label and its former count; or a
+    node, −1 − the number of labels, and its former weight.
     """
     gain, deviation, variance, used, height = 0.0, 0.0, 0.0, 1, 1
     log[0, 0], log[0, 1], log[0, 2] = parent, letter, child[parent, letter]
@@ -124,6 +120,10 @@ def _fold(child, counts, parent, letter, state, share, stack, log):
                 log[used, 0], log[used, 1], log[used, 2] = onto, -1 - y, counts[onto, y]
                 used += 1
                 counts[onto, y] += counts[node, y]
+        if not is_state[onto]:
+            log[used, 0], log[used, 1], log[used, 2] = onto, -1 - counts.shape[1], weight[onto]
+            used += 1
+            weight[onto] += weight[node]
         for a in range(child.shape[1]):
             below = child[node, a]
             if below < 0:
@@ -139,10 +139,12 @@ def _fold(child, counts, parent, letter, state, share, stack, log):
 
 
 @njit(cache=True)
-def _undo(child, counts, log, used):
+def _undo(child, counts, weight, log, used):
     for i in range(used - 1, -1, -1):
         node, what, before = log[i, 0], log[i, 1], log[i, 2]
-        if what < 0:
+        if what == -1 - counts.shape[1]:
+            weight[node] = before
+        elif what < 0:
             counts[node, -1 - what] = before
         else:
             child[node, what] = before
