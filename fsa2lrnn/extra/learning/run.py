@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -99,8 +98,11 @@ class LearningRun:
         self.deadline = self._deadline()
         while True:
             candidate = None
-            with suppress(OutOfTime):
+            try:
                 candidate = self._step(report)
+            except OutOfTime:
+                if self.deadline.left() > 0:  # of a limit other than this run's
+                    raise
             self.seconds = before + time.monotonic() - begun
             if candidate is not None:
                 return candidate

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, equivalent, learn, load, represent, zoo
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning import Agreement, Recipe, patching, then_prove
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.legal import free_output, is_restricted, legal_part
@@ -184,6 +184,14 @@ def test_channels_and_data_by_their_family():
 def test_a_time_limit_ends_theory_training_and_judgement():
     with pytest.raises(BudgetExceeded, match="every head reaches too many states to list them in time"):
         learn("task:group(S3, transpositions)", layer="hard_reflections", seconds=0.1)
+
+
+def test_a_limit_of_the_caller_ends_a_run():
+    def stop(_):
+        raise OutOfTime("the caller's limit")
+
+    with pytest.raises(OutOfTime, match="the caller's limit"):
+        learn("task:sum_mod(7)", steps=60, report=stop)
 
 
 def test_heads_that_nothing_depends_on_stand_still_in_a_wide_network():
