@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
+import torch
 
 from experiments.studies.mlregtest import board, leaderboard, likelihood
 from experiments.studies.mlregtest.data_alone import agrees_from, wrong_words
@@ -18,6 +19,7 @@ from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.letter_classes import letter_classes
 from experiments.studies.mlregtest.likelihood import description, improved, likely
 from experiments.studies.mlregtest.literals import Factor, FactorFamily, Subsequence, SubsequenceFamily
+from experiments.studies.mlregtest.networks import by_gru
 from experiments.studies.mlregtest.state_merging import by_state_merging
 from experiments.studies.mlregtest.state_search import complexity, search, simplified
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data, read_published
@@ -202,6 +204,16 @@ def test_merging_on_arrays_agrees_with_aalpy():
         given = from_pairs(pairs, "ab")
         assert by_state_merging(given, by_evidence=False) == learn(given, method="rpni", held_out=0).machine
         assert wrong_words(by_state_merging(given, by_evidence=True), given) == 0
+
+
+def test_the_gru_of_the_benchmark_learns_which_letter_a_word_ends_with():
+    given = from_pairs([(word, word[-1] == "a") for k in (3, 5) for word in product("ab", repeat=k)], "ab")
+    learned = by_gru(given, epochs=40)
+    assert wrong_words(learned, given) == 0
+    assert not learned.model.training
+    other = from_pairs([("bbbba", False), ("aaaaaab", True)], "ba")  # other numbers for letters, and wrong labels
+    assert wrong_words(learned, other) == 2
+    assert torch.equal(by_gru(given, epochs=1).model.embedding.weight, by_gru(given, epochs=1).model.embedding.weight)
 
 
 @pytest.mark.parametrize("method", [by_hierarchy, lambda given: by_state_merging(given, by_evidence=True)])
