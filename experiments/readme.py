@@ -29,9 +29,7 @@ FILES = tuple(
         "docs/mlregtest.md",
     )
 )
-SECTION = re.compile(
-    r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
-)
+SECTION = re.compile(r"(<!-- results: (\w+), experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
 
 class Section(NamedTuple):

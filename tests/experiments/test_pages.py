@@ -165,7 +165,7 @@ def test_the_measurements_are_regenerated_as_they_stand(path):
 
 
 def test_a_wrong_number_would_be_corrected():
-    text = "<!-- results: scan_lengths, by python -m experiments.readme -->\n| 1 |\n<!-- end of results -->\nrest"
+    text = "<!-- results: scan_lengths, experiments.readme -->\n| 1 |\n<!-- end of results -->\nrest"
     made = readme.regenerated(text)
     first = results_io.read("bench_scan_lengths")["results"][0]
     assert f"\n|{first['length']:,}|{first['nanoseconds_a_letter']:.0f}|" in made

@@ -143,9 +143,29 @@ def data_alone() -> str:
         f"about {results['test']:,} words per test set.{_second(second)} "
         f"`{best_method}` from {largest:,} words:\n\n"
         + markdown(["class", "exact", *_TESTS], by_class)
+        + _against_gru(runs)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
         f"and {smaller} of these have fewer states than the language "
         "(`experiments/results/mlregtest_data_alone.json`).\n"
+    )
+
+
+def _against_gru(runs: Runs) -> str:
+    """Return the accuracies by class of `likely` and of the benchmark's GRU, where both were run."""
+    size = max(run["size"] for run in runs if run["method"] == "gru")
+    of = {
+        method: {run["name"]: run for run in runs if (run["method"], run["size"]) == (method, size)}
+        for method in ("likely", "gru")
+    }
+    both = sorted({*of["likely"]} & {*of["gru"]})
+    rows = []
+    for kind in CLASSES:
+        names = [name for name in both if of["gru"][name]["class"] == kind]
+        ours, theirs = (_of_data([of[method][name] for name in names]) for method in of)
+        rows.append([kind, ours[0], ours[2], theirs[2], ours[4], theirs[4]])
+    tests = [f"{test}: `{method}`" for test in ("SA", "LA") for method in of]
+    return f"\n`likely` and `gru` on {len(both)} languages, from {size:,} words:\n\n" + markdown(
+        ["class", "exact: `likely`", *tests], rows
     )
 
 
