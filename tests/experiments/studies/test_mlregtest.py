@@ -2,6 +2,8 @@
 
 import time
 from collections import Counter
+from contextlib import suppress
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -204,6 +206,72 @@ def test_merging_on_arrays_agrees_with_aalpy():
         given = from_pairs(pairs, "ab")
         assert by_state_merging(given, by_evidence=False) == learn(given, method="rpni", held_out=0).machine
         assert wrong_words(by_state_merging(given, by_evidence=True), given) == 0
+
+
+def edsm(pairs, alphabet):
+    """EDSM by its definition, on copies of the whole tree: children, labels and words of each node."""
+    tree = [{}], [None], [0]
+    for word, label in pairs:
+        node = 0
+        for a in word:
+            if a not in tree[0][node]:
+                tree[0][node][a] = len(tree[0])
+                for part, new in zip(tree, ({}, None, 0), strict=True):
+                    part.append(new)
+            node = tree[0][node][a]
+        tree[1][node], tree[2][node] = label, tree[2][node] + 1
+
+    def weight(node):
+        return tree[2][node] + sum(map(weight, tree[0][node].values()))
+
+    def folded(child, labels, words, onto, node):
+        if None not in (labels[onto], labels[node]) and labels[onto] != labels[node]:
+            raise ValueError
+        equal = int(labels[node] is not None and labels[onto] == labels[node])
+        labels[onto] = labels[node] if labels[onto] is None else labels[onto]
+        words[onto] += words[node]
+        for a, below in child[node].items():
+            if a in child[onto]:
+                equal += folded(child, labels, words, child[onto][a], below)
+            else:
+                child[onto][a] = below
+        return equal
+
+    states = [0]
+    while children := [(q, a) for q in states for a in alphabet if tree[0][q].get(a, 0) not in states]:
+        q, a = max(children, key=lambda place: weight(tree[0][place[0]][place[1]]))
+        node, best = tree[0][q][a], (-1, None)
+        for onto in states:
+            after = deepcopy(tree)
+            after[0][q][a] = onto
+            with suppress(ValueError):
+                best = max(best, (folded(*after, onto, node), after), key=lambda each: each[0])
+        if best[1] is None:
+            states.append(node)
+        else:
+            tree = best[1]
+    number = {q: i for i, q in enumerate(states)}
+    delta = [[number.get(tree[0][q].get(a), number[q]) for q in states] for a in alphabet]
+    labels = [tree[1][q] for q in states]
+    return MooreMachine(
+        delta, [pairs[0][1] if y is None else y for y in labels], 0, alphabet
+    ).minimise(), None in labels
+
+
+def test_edsm_on_arrays_agrees_with_its_definition():
+    random = Random(3)
+    compared = 0
+    for _ in range(30):
+        n = random.randrange(2, 5)
+        delta = [[random.randrange(n) for _ in range(n)] for _ in "abc"]
+        target = MooreMachine(delta, [True, *(random.random() < 0.5 for _ in range(n - 2)), False], alphabet="abc")
+        words = [word for k in range(1, 6) for word in product("abc", repeat=k)]
+        pairs = [(word, target.transduce(word)[-1]) for word in random.sample(words, 40)]
+        if len({label for _, label in pairs}) == 2:
+            machine, is_open = edsm(pairs, "abc")  # the output of a state without a label is any
+            compared += not is_open
+            assert is_open or by_state_merging(from_pairs(pairs, "abc"), by_evidence=True) == machine
+    assert compared > 10
 
 
 def test_the_gru_of_the_benchmark_learns_which_letter_a_word_ends_with():
