@@ -47,7 +47,10 @@ def by_state_merging(data: Data, *, by_evidence: bool) -> MooreMachine:
 
 @njit(cache=True)
 def _step(child, label, weight, number, heaviest, states, by_evidence, stack, log):
-    """Fold one child and return `_FOLDED`, or return it as the next state; `_DONE` if there is no child."""
+    """Fold one child into a state, and return `_FOLDED`; or return the child's node, which becomes the next state.
+
+    Return `_DONE` if no state has another child than states.
+    """
     parent, most = -1, 0
     for i in range(len(states)):
         if heaviest[i] == _UNKNOWN:
@@ -61,12 +64,12 @@ def _step(child, label, weight, number, heaviest, states, by_evidence, stack, lo
                 break
     if parent < 0:
         return _DONE
-    letter, heaviest[parent] = -1, _UNKNOWN
-    for a in range(child.shape[1]):
-        node = child[states[parent], a]
-        if letter < 0 and node >= 0 and number[node] < 0 and (weight[node] == most or not by_evidence):
-            letter = a
-    node, onto, best = child[states[parent], letter], -1, -1
+    heaviest[parent] = _UNKNOWN
+    letter, node = -1, -1
+    while node < 0 or number[node] >= 0 or (by_evidence and weight[node] < most):
+        letter += 1
+        node = child[states[parent], letter]
+    onto, best = -1, -1
     for state in states:
         evidence, used = _fold(child, label, weight, number, heaviest, states[parent], letter, state, stack, log)
         _undo(child, label, weight, log, used)

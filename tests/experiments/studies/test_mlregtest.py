@@ -192,17 +192,22 @@ def test_the_search_finds_the_automaton_and_nothing_simpler_is_right(name):
     assert complexity(simplified(twice, arrays)) == complexity(learned)
 
 
+def labelled_words(random, tries, alphabet, longest, count):
+    """Yield labelled words of drawn machines, of up to `longest` letters, where both labels occur."""
+    words = [word for k in range(1, longest + 1) for word in product(alphabet, repeat=k)]
+    for _ in range(tries):
+        n = random.randrange(2, 6)
+        delta = [[random.randrange(n) for _ in range(n)] for _ in alphabet]
+        outputs = [True, *(random.random() < 0.5 for _ in range(n - 2)), False]
+        target = MooreMachine(delta, outputs, alphabet=alphabet)
+        pairs = [(word, target.transduce(word)[-1]) for word in random.sample(words, count)]
+        if len({label for _, label in pairs}) == 2:
+            yield pairs
+
+
 def test_merging_on_arrays_agrees_with_aalpy():
     pytest.importorskip("aalpy")
-    random = Random(1)
-    for _ in range(6):
-        n = random.randrange(2, 6)
-        delta = [[random.randrange(n) for _ in range(n)] for _ in "ab"]
-        target = MooreMachine(delta, [True, *(random.random() < 0.5 for _ in range(n - 2)), False], alphabet="ab")
-        words = [word for k in range(1, 9) for word in product("ab", repeat=k)]
-        pairs = [(word, target.transduce(word)[-1]) for word in random.sample(words, 200)]
-        if len({label for _, label in pairs}) < 2:
-            continue
+    for pairs in labelled_words(Random(1), 6, "ab", 8, 200):
         given = from_pairs(pairs, "ab")
         assert by_state_merging(given, by_evidence=False) == learn(given, method="rpni", held_out=0).machine
         assert wrong_words(by_state_merging(given, by_evidence=True), given) == 0
@@ -259,18 +264,11 @@ def edsm(pairs, alphabet):
 
 
 def test_edsm_on_arrays_agrees_with_its_definition():
-    random = Random(3)
     compared = 0
-    for _ in range(30):
-        n = random.randrange(2, 5)
-        delta = [[random.randrange(n) for _ in range(n)] for _ in "abc"]
-        target = MooreMachine(delta, [True, *(random.random() < 0.5 for _ in range(n - 2)), False], alphabet="abc")
-        words = [word for k in range(1, 6) for word in product("abc", repeat=k)]
-        pairs = [(word, target.transduce(word)[-1]) for word in random.sample(words, 40)]
-        if len({label for _, label in pairs}) == 2:
-            machine, is_open = edsm(pairs, "abc")  # the output of a state without a label is any
-            compared += not is_open
-            assert is_open or by_state_merging(from_pairs(pairs, "abc"), by_evidence=True) == machine
+    for pairs in labelled_words(Random(3), 30, "abc", 5, 40):
+        machine, is_open = edsm(pairs, "abc")  # the output of a state without a label is any
+        compared += not is_open
+        assert is_open or by_state_merging(from_pairs(pairs, "abc"), by_evidence=True) == machine
     assert compared > 10
 
 
