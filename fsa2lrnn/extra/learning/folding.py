@@ -9,6 +9,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.extra.learning.word_files import Data
 
+LEAST_SHARE = 1e-9  # the share of wrong labels used for none: one differing label then separates two states
 _SURE = 1e-12  # chance that a state's label differs from the likeliest, below which it counts as certain
 _NONE, _FOLDED = -1, -2  # in place of a node
 
@@ -114,6 +115,8 @@ def _fold(child, counts, weight, is_state, parent, letter, state, share, stack, 
         onto, node = stack[height]
         terms = _predict(counts[onto], counts[node], share)
         gain, deviation, variance = gain + terms[0], deviation + terms[1], variance + terms[2]
+        if share <= LEAST_SHARE and deviation < -1:  # a label differs that is certain
+            return gain, -np.inf, used
         # Add the counts of the node, then move or fold its children.
         for y in range(counts.shape[1]):
             if counts[node, y]:

@@ -28,7 +28,7 @@ from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
-from fsa2lrnn.extra.learning.folding import merge_states, prefix_tree
+from fsa2lrnn.extra.learning.folding import LEAST_SHARE, merge_states, prefix_tree
 from fsa2lrnn.extra.learning.patching import patch_table
 from fsa2lrnn.extra.learning.word_files import Data
 from fsa2lrnn.lower.harden import Heads
@@ -36,7 +36,6 @@ from fsa2lrnn.lower.harden import Heads
 STRICT = (2.0, 2.5, 3.0, 3.5, 4.0)  # standard deviations below the expectation for one state
 SHARES = (0.0, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)  # that are tried if none is given
 MAX_STATES = 256  # before repair
-_LEAST = 1e-9  # the share of wrong labels used for noise 0: one differing label then separates two states
 _REPAIRS, _NEAR = 3, 1.3  # how many of the best are repaired, and up to which multiple of the nats of the best
 _SPARE = 3  # states that a repair may add
 _WORTH = 6.0  # nats that a change has to gain: about the description length of the change
@@ -99,7 +98,7 @@ def merge_noisy(data: Data, noise: float | None, deadline: Deadline = NEVER) -> 
 def merge_within(data: Data, noise: float, strict: float, deadline: Deadline = NEVER) -> MooreMachine | None:
     """Return the machine that results from one bound; None for more than `MAX_STATES` states."""
     child, counts = prefix_tree(data)
-    states = merge_states(child, counts, max(noise, _LEAST), strict, MAX_STATES, deadline)
+    states = merge_states(child, counts, max(noise, LEAST_SHARE), strict, MAX_STATES, deadline)
     if len(states) > MAX_STATES:
         return None
     number = {node: i for i, node in enumerate(states.tolist())}

@@ -59,71 +59,84 @@ def patch_table(
     >>> patched.before, patched.after
     (3, 0)
     """
-    f = np.ascontiguousarray(next_state, dtype=np.int64).copy()
-    tokens, labels = (np.ascontiguousarray(words, dtype=np.int64) for words in (tokens, labels))
-    counts = _count(f, start, tokens, labels, n_outputs)
-    before, changes, merged = _faults(counts), 0, 0
+    words = _Words(start, np.ascontiguousarray(tokens, np.int64), np.ascontiguousarray(labels, np.int64), n_outputs)
+    run = words.run(np.array(next_state, np.int64, order="C"))
+    before, changes, merged = _faults(run.counts), 0, 0
     while True:
         while (
-            _faults(counts)
-            and changes < _CHANGES
-            and (better := _better(f, start, tokens, labels, counts, worth, deadline)) is not None
+            _faults(run.counts) and changes < _CHANGES and (better := _better(run, words, worth, deadline)) is not None
         ):
-            f, counts = better
+            run = words.run(better)
             changes += 1
         fewer = merged
-        while (smaller := _merged(f, start, tokens, labels, counts, deadline)) is not None:
-            f, counts = smaller
+        while (smaller := _merged(run, words, deadline)) is not None:
+            run = words.run(smaller)
             merged += 1
-        if not _faults(counts) or merged == fewer or changes >= _CHANGES:
-            return PatchedTable(f, changes, merged, before, _faults(counts))
+        if not _faults(run.counts) or merged == fewer or changes >= _CHANGES:
+            return PatchedTable(run.next_state, changes, merged, before, _faults(run.counts))
 
 
-def _merged(
-    f: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, counts: np.ndarray, deadline: Deadline
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return columns with the rarest dispensable state merged into another, and their counts; None if none is."""
+class _Run(NamedTuple):
+    """A table (|Σ|, b) and what words do under it: states (N, T+1) and label counts of each state (b, C)."""
+
+    next_state: np.ndarray
+    states: np.ndarray
+    counts: np.ndarray
+
+
+class _Words(NamedTuple):
+    start: int
+    tokens: np.ndarray
+    labels: np.ndarray
+    n_outputs: int
+
+    def run(self, f: np.ndarray) -> _Run:
+        return _Run(f, *_follow(f, *self))
+
+    def recounts(self, run: _Run, changed: list[np.ndarray]) -> np.ndarray:
+        """Return the label counts (M, b, C) of M tables, each of which changes some columns."""
+        tables = np.array(changed, np.int32).reshape(-1, run.next_state.size)
+        columns, which = np.nonzero((tables != run.next_state.ravel()).T)
+        bounds = np.searchsorted(columns, np.arange(run.next_state.size + 1))
+        return _recounts(tables, bounds, which, run.states, self.tokens, self.labels, run.counts)
+
+
+def _merged(run: _Run, words: _Words, deadline: Deadline) -> np.ndarray | None:
+    """Return columns with the rarest dispensable state merged into another; None if there is none."""
+    f, _, counts = run
     faults, visits = _faults(counts), counts.sum(1)
     order = [q for q in np.argsort(visits, kind="stable").tolist() if visits[q]]
     for rare in order:
-        for other in reversed(order):
-            if rare in (other, start) or counts[rare].argmax() != counts[other].argmax():
-                continue
-            deadline.check("changing columns")
-            changed = np.where(f == rare, other, f)
-            changed_counts = _count(changed, start, tokens, labels, counts.shape[1])
-            if _faults(changed_counts) <= faults:
-                return changed, changed_counts
+        deadline.check("changing columns")
+        label = counts[rare].argmax()
+        others = [q for q in order[::-1] if q != rare and counts[q].argmax() == label] if rare != words.start else []
+        tables = [np.where(f == rare, other, f) for other in others]
+        for table, after in zip(tables, words.recounts(run, tables), strict=True):
+            if _faults(after) <= faults:
+                return table
     return None
 
 
-def _better(
-    f: np.ndarray,
-    start: int,
-    tokens: np.ndarray,
-    labels: np.ndarray,
-    counts: np.ndarray,
-    worth: float,
-    deadline: Deadline,
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return the best of the candidate changes with its counts; None if none gains `worth` nats."""
-    best, least = None, _cost(counts) - worth
+def _better(run: _Run, words: _Words, worth: float, deadline: Deadline) -> np.ndarray | None:
+    """Return the best of the candidate changes; None if none gains `worth` nats."""
+    f, states, counts = run
+    deadline.check("changing columns")
     share = (counts + _SMOOTH) / (counts + _SMOOTH).sum(1, keepdims=True)
     costs = np.ascontiguousarray(-np.log(share).T)
     copy = int(np.argmin(counts.sum(1)))  # an unreached state, if there is one
-    places = _promising(*_gains(f, start, tokens, labels, costs), can_split=not counts[copy].any())
-    for a, q, then, to in places:
-        deadline.check("changing columns")
+    can_split = not counts[copy].any()
+    tables = list[np.ndarray]()
+    for a, q, then, to in _promising(*_gains(f, states, words.tokens, words.labels, costs, can_split), can_split):
         changed = f.copy()
         if then < 0:
             changed[a, q] = to
         else:
             changed[:, copy], changed[a, q] = f[:, f[a, q]], copy
             changed[then, copy] = to
-        changed_counts = _count(changed, start, tokens, labels, counts.shape[1])
-        if (cost := _cost(changed_counts)) < least:
-            best, least = (changed, changed_counts), cost
-    return best
+        tables.append(changed)
+    after = [_cost(each) for each in words.recounts(run, tables)]
+    best = int(np.argmin(after)) if after else -1
+    return tables[best] if after and after[best] < _cost(counts) - worth else None
 
 
 def _promising(direct: np.ndarray, split: np.ndarray, can_split: bool) -> list[tuple[int, int, int, int]]:
@@ -149,51 +162,77 @@ def _cost(counts: np.ndarray) -> float:
 
 
 @njit(cache=True)
-def _count(f, start, tokens, labels, n_outputs):
-    """Return the label counts of each state, int64 (b, C)."""
-    counts = np.zeros((f.shape[1], n_outputs), np.int64)
+def _follow(f, start, tokens, labels, n_outputs):
+    """Return the states of words, int32 (N, T+1), and the label counts of each state, int64 (b, C)."""
+    states, counts = np.empty(labels.shape, np.int32), np.zeros((f.shape[1], n_outputs), np.int64)
     for i in range(tokens.shape[0]):
         q = start
         for k in range(tokens.shape[1] + 1):
             if k:
                 q = f[tokens[i, k - 1], q]
+            states[i, k] = q
             if labels[i, k] != UNCOUNTED:
                 counts[q, labels[i, k]] += 1
-    return counts
+    return states, counts
 
 
 @njit(cache=True)
-def _gains(f, start, tokens, labels, cost):
+def _recounts(tables, bounds, which, states, tokens, labels, counts):
+    """Return the label counts (M, b, C) of flat tables; table `which[j]` changes the column c of `bounds[c]` ≤ j."""
+    b, length = counts.shape[0], tokens.shape[1]
+    after, done = np.empty((len(tables), *counts.shape), np.int64), np.zeros(len(tables), np.int64)
+    after[:] = counts
+    for i in range(tokens.shape[0]):
+        for k in range(length):
+            column = tokens[i, k] * b + states[i, k]
+            for j in range(bounds[column], bounds[column + 1]):
+                m = which[j]
+                if i * length + k < done[m]:
+                    continue
+                # Follow the word from here on until it is back in its former state.
+                q, then = states[i, k], k
+                while then == k or (then < length and q != states[i, then]):
+                    q = tables[m, tokens[i, then] * b + q]
+                    then += 1
+                    label = labels[i, then]
+                    if label != UNCOUNTED:
+                        after[m, states[i, then], label] -= 1
+                        after[m, q, label] += 1
+                done[m] = i * length + then
+    return after
+
+
+@njit(cache=True)
+def _gains(f, states, tokens, labels, cost, can_split):
     """Return Σ V_k[i] − V_k[q_k] over the visits of each column, from costs (C, b) of labels in states.
 
     The first array is (|Σ|, b, b), by column and new target i; the second (|Σ|, b, |Σ|, b) is by column, next letter
-    and new target i of the next letter's column.
+    and new target i of the next letter's column; 0 without `can_split`.
     """
     b, length, n_letters = f.shape[1], tokens.shape[1], f.shape[0]
-    direct, split = np.zeros((n_letters, b, b)), np.zeros((n_letters, b, n_letters, b))
-    states = np.empty(length + 1, np.int64)
+    direct, split = np.zeros((n_letters * b, b)), np.zeros((n_letters * b * n_letters, b))
     value, before = np.empty(b), np.empty(b)
+    # Entries are addressed one by one: a view of a row costs more than the work on it.
     for i in range(tokens.shape[0]):
-        states[0], last = start, 0
-        for k in range(length):
-            states[k + 1] = f[tokens[i, k], states[k]]
-            if labels[i, k + 1] != UNCOUNTED:
-                last = k + 1
+        last = length
+        while last and labels[i, last] == UNCOUNTED:
+            last -= 1
         value[:] = 0
         for k in range(last, 0, -1):
-            if labels[i, k] != UNCOUNTED:
-                value += cost[labels[i, k]]
-            a, q = tokens[i, k - 1], states[k - 1]
-            here, target = value[states[k]], f[a]
-            # Separate loops over one row each are vectorised.
-            row = direct[a, q]
-            for j in range(b):
-                row[j] += value[j] - here
-            if k > 1:
-                row = split[tokens[i, k - 2], states[k - 2], a]
+            label = labels[i, k]
+            if label != UNCOUNTED:
                 for j in range(b):
-                    row[j] += value[j] - here
+                    value[j] += cost[label, j]
+            a, q = tokens[i, k - 1], states[i, k - 1]
+            here, row = value[states[i, k]], a * b + q
             for j in range(b):
-                before[j] = value[target[j]]
-            value, before = before, value
-    return direct, split
+                direct[row, j] += value[j] - here
+            if can_split and k > 1:
+                row = (tokens[i, k - 2] * b + states[i, k - 2]) * n_letters + a
+                for j in range(b):
+                    split[row, j] += value[j] - here
+            for j in range(b):
+                before[j] = value[f[a, j]]
+            for j in range(b):
+                value[j] = before[j]
+    return direct.reshape(n_letters, b, b), split.reshape(n_letters, b, n_letters, b)

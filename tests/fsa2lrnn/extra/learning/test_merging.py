@@ -16,7 +16,7 @@ from fsa2lrnn.extra.learning import noisy_merging
 from fsa2lrnn.extra.learning.attempt import LearningStart
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.film import FRAMES, NEVER, Frame, HeadHistory, read_film, thinned, with_frame
-from fsa2lrnn.extra.learning.folding import _predict
+from fsa2lrnn.extra.learning.folding import LEAST_SHARE, _predict, merge_states, prefix_tree
 from fsa2lrnn.extra.learning.judging import LearningTarget
 from fsa2lrnn.extra.learning.merging import merge
 from fsa2lrnn.extra.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
@@ -91,6 +91,18 @@ def test_wrong_labels_of_one_state_are_told_from_two():
     assert equivalent(repaired(wrong, data), target) is None
     assert wrong_labels(target, data) / data.n_labels == pytest.approx(0.1, abs=0.02)
     assert wrong_labels(target, data) < 0.5 * wrong_labels(wrong, data)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_fold_that_ends_at_a_wrong_label_is_refused_like_a_complete_one(seed):
+    target = zoo.random_dfa(6, 2, seed=seed, minimal=True)
+    data = from_pairs(pairs(target, 200, 0.02 * seed), target.alphabet)
+    states = []
+    for share in (LEAST_SHARE, 1.001 * LEAST_SHARE):
+        child, counts = prefix_tree(data)
+        states.append((merge_states(child, counts, share, 2.0, 256), child, counts))
+    for first, second in zip(*states, strict=True):
+        np.testing.assert_array_equal(first, second)
 
 
 def test_too_many_states_are_refused(monkeypatch):

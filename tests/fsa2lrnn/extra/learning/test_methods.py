@@ -211,7 +211,7 @@ def words_of(machine, length=14):
 
 
 def as_machine(f, start, examples, tokens, labels):
-    counts = patching._count(f, start, tokens, labels, len(examples.outputs))
+    _, counts = patching._follow(f, start, tokens, labels, len(examples.outputs))
     outputs = [examples.outputs[j] for j in counts.argmax(1)]
     return MooreMachine(f, outputs, start, examples.alphabet)
 
@@ -244,11 +244,25 @@ def test_copies_are_merged_and_impossible_labels_are_left_over():
     assert 0 < found.after <= found.before
 
 
+@pytest.mark.parametrize("labelled", [0.1, 1.0])
+def test_recounting_changed_tables_equals_counting_anew(labelled):
+    rng = np.random.default_rng(0)
+    tokens, labels = rng.integers(4, size=(300, 12)), rng.integers(3, size=(300, 13))
+    labels[rng.random(labels.shape) > labelled] = -1
+    f = rng.integers(6, size=(4, 8))
+    f[:, rng.integers(6)] = 2  # words meet again in a state that forgets
+    words = patching._Words(0, tokens, labels, 3)
+    changed = [np.where(rng.random(f.shape) < share, rng.integers(8, size=f.shape), f) for share in (0, 0.03, 0.1, 0.5)]
+    for table, counts in zip(changed, words.recounts(words.run(f), changed), strict=True):
+        np.testing.assert_array_equal(counts, words.run(table).counts)
+    assert words.recounts(words.run(f), []).shape == (0, 8, 3)
+
+
 def test_kernels_as_python(monkeypatch):
     _, tokens, labels = words_of(zoo.parity(), 5)
     f = np.array([[1, 0, 2], [1, 1, 2]])
     compiled = patch_table(f, 0, tokens[:40], labels[:40], 2)
-    for name in ("_count", "_gains"):
+    for name in ("_follow", "_recounts", "_gains"):
         monkeypatch.setattr(patching, name, getattr(patching, name).py_func)
     plain = patch_table(f, 0, tokens[:40], labels[:40], 2)
     np.testing.assert_array_equal(plain.next_state, compiled.next_state)
@@ -266,7 +280,8 @@ def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_on
             sum_of += cost[labels[0, k + 1], q]
         return sum_of
 
-    direct, split = patching._gains(f, 0, tokens, labels, cost)
+    states, _ = patching._follow(f, 0, tokens, labels, 2)
+    direct, split = patching._gains(f, states, tokens, labels, cost, True)
     for to in range(3):
         assert direct[0, 0, to] == pytest.approx(total(to) - total(f[0, 0]))
     assert not split[:, :, 0].any() or split[0, 0, 1].any()
