@@ -39,7 +39,7 @@ READERS = {
     "raises": one(fail),
     "hangs": one(spin),
     "allocates": one(lambda content: np.ones((60 << 20) + 20 * len(content), np.uint8)),
-    "allocates in Python": one(lambda _: [object() for _ in range(4_000_000)]),
+    "allocates in Python": one(lambda _: [bytes(1_000) for _ in range(100_000)]),
     "allocates what it may": one(lambda content: np.ones((40 << 20) + 10 * len(content), np.uint8)),
     "dies": one(lambda _: os._exit(3)),
 }
