@@ -95,7 +95,7 @@ class LearningStart:
         heads = self.heads
         patched = patch_table(
             heads.next_state[:, 0], int(heads.start[0]), batch.tokens.numpy(), batch.labels.numpy(),
-            len(self.examples.outputs), deadline=deadline,
+            len(self.examples.outputs), deadline=deadline, completely=True,
         )  # fmt: skip
         if patched.changes or patched.merged:
             layer = self.model.recurrences[0]

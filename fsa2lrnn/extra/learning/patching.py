@@ -13,6 +13,7 @@ the machine needs, and words that are rare in one of several equivalent states a
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
 
 _CHANGES = 200
+_RECENT = 16  # changes whose best predicts the others
 _TRIED = 48  # changes of each kind, of which the best is kept
 WORTH = 2.0  # nats that a change has to gain, by default
 _SMOOTH = 0.5  # pseudo-count of each label in each state
@@ -45,11 +47,17 @@ def patch_table(
     n_outputs: int,
     worth: float = WORTH,
     deadline: Deadline = NEVER,
+    *,
+    completely: bool = False,
 ) -> PatchedTable:
     """Return columns (|Σ|, b) of an automaton repaired for words (B, T) with labels (B, T+1), the empty word's first.
 
     A change redirects a column to another state; or to a copy of its target in the place of an unreached state, where
     one column of the copy leads elsewhere. It stays if it lowers the cost of the labels by at least `worth` nats.
+
+    Args:
+        completely: whether only a table without label errors is wanted. Then the search ends once the errors left are
+            more than the changes left could remove, each as many as the best of the last 16.
 
     Raises `OutOfTime` at the deadline.
 
@@ -62,18 +70,28 @@ def patch_table(
     words = _Words(start, np.ascontiguousarray(tokens, np.int64), np.ascontiguousarray(labels, np.int64), n_outputs)
     run = words.run(np.array(next_state, np.int64, order="C"))
     before, changes, merged = _faults(run.counts), 0, 0
+    faults = [before]
     while True:
         while (
             _faults(run.counts) and changes < _CHANGES and (better := _better(run, words, worth, deadline)) is not None
         ):
             run = words.run(better)
             changes += 1
+            faults.append(_faults(run.counts))
+            if completely and changes >= _RECENT and _is_vain(faults):
+                return PatchedTable(run.next_state, changes, merged, before, faults[-1])
         fewer = merged
         while (smaller := _merged(run, words, deadline)) is not None:
             run = words.run(smaller)
             merged += 1
         if not _faults(run.counts) or merged == fewer or changes >= _CHANGES:
             return PatchedTable(run.next_state, changes, merged, before, _faults(run.counts))
+
+
+def _is_vain(faults: list[int]) -> bool:
+    """Decide whether more label errors are left than the changes left could remove; `faults` is of all changes."""
+    fewer = max(earlier - later for earlier, later in pairwise(faults[-_RECENT - 1 :]))
+    return faults[-1] > (_CHANGES - len(faults) + 1) * max(1, fewer)
 
 
 class _Run(NamedTuple):

@@ -244,6 +244,16 @@ def test_copies_are_merged_and_impossible_labels_are_left_over():
     assert 0 < found.after <= found.before
 
 
+def test_a_complete_repair_ends_early_only_if_it_cannot_succeed():
+    _, tokens, _ = words_of(zoo.sum_mod(5))
+    f, noise = np.zeros((5, 12), np.int64), np.random.default_rng(0).integers(5, size=(len(tokens), 15))
+    alone, complete = (patch_table(f, 0, tokens, noise, 5, 0.0, completely=each) for each in (False, True))
+    assert alone.after
+    assert 16 <= complete.changes < alone.changes
+    assert patching._is_vain([*range(1_000, 966, -2)])
+    assert not patching._is_vain([*range(400, 366, -2)])
+
+
 @pytest.mark.parametrize("labelled", [0.1, 1.0])
 def test_recounting_changed_tables_equals_counting_anew(labelled):
     rng = np.random.default_rng(0)
