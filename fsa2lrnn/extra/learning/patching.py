@@ -103,6 +103,8 @@ class _Run(NamedTuple):
 
 
 class _Words(NamedTuple):
+    """Words (N, T) with labels (N, T+1), and the state before them."""
+
     start: int
     tokens: np.ndarray
     labels: np.ndarray
