@@ -128,8 +128,11 @@ def data_alone() -> str:
         key=lambda method: sum(bool(run["exact"]) for run in of[largest, method]),
     )
     best = of[largest, best_method]
+    header, where, against = _against_gru(runs)
     by_class = [
-        [kind, *_of_data(chosen)] for kind in CLASSES if (chosen := [run for run in best if run["class"] == kind])
+        [kind, *_of_data(chosen), *against[kind]]
+        for kind in CLASSES
+        if (chosen := [run for run in best if run["class"] == kind])
     ]
     inexact = [run for run in best if not run["exact"]]
     consistent = [run for run in inexact if run.get("training_errors") == 0]
@@ -141,32 +144,29 @@ def data_alone() -> str:
         markdown(["method", "words", "ended", "exact", *_TESTS, "median s"], rows)
         + f"\n{len({run['name'] for run in runs})} languages, at most {_LIMIT:g} s of processor time per run{limits}; "
         f"about {results['test']:,} words per test set.{_second(second)} "
-        f"`{best_method}` from {largest:,} words:\n\n"
-        + markdown(["class", "exact", *_TESTS], by_class)
-        + _against_gru(runs)
+        f"`{best_method}` from {largest:,} words; on the right {where}:\n\n"
+        + markdown(["class", "exact", *_TESTS, *header], by_class)
         + f"\nOf {len(inexact)} inexact runs, {len(consistent)} are right on all their training words, "
         f"and {smaller} of these have fewer states than the language "
         "(`experiments/results/mlregtest_data_alone.json`).\n"
     )
 
 
-def _against_gru(runs: Runs) -> str:
-    """Return the accuracies by class of `likely` and of the benchmark's GRU, where both were run."""
+def _against_gru(runs: Runs) -> tuple[list[str], str, dict[str, list[str]]]:
+    """Compare `likely` with the benchmark's GRU: a header, what was compared, and the cells by class."""
     size = max(run["size"] for run in runs if run["method"] == "gru")
     of = {
         method: {run["name"]: run for run in runs if (run["method"], run["size"]) == (method, size)}
         for method in ("likely", "gru")
     }
     both = sorted({*of["likely"]} & {*of["gru"]})
-    rows = []
+    cells: dict[str, list[str]] = {}
     for kind in CLASSES:
         names = [name for name in both if of["gru"][name]["class"] == kind]
         ours, theirs = (_of_data([of[method][name] for name in names]) for method in of)
-        rows.append([kind, ours[0], ours[2], theirs[2], ours[4], theirs[4]])
+        cells[kind] = [ours[0], ours[2], theirs[2], ours[4], theirs[4]]
     tests = [f"{test}: `{method}`" for test in ("SA", "LA") for method in of]
-    return f"\n`likely` and `gru` on {len(both)} languages, from {size:,} words:\n\n" + markdown(
-        ["class", "exact: `likely`", *tests], rows
-    )
+    return ["exact: `likely`", *tests], f"`likely` and `gru` from {size:,} words on {len(both)} languages", cells
 
 
 def _second(runs: Runs) -> str:

@@ -154,9 +154,9 @@ def _better(run: _Run, words: _Words, worth: float, deadline: Deadline) -> np.nd
             changed[:, copy], changed[a, q] = f[:, f[a, q]], copy
             changed[then, copy] = to
         tables.append(changed)
-    after = [_cost(each) for each in words.recounts(run, tables)]
-    best = int(np.argmin(after)) if after else -1
-    return tables[best] if after and after[best] < _cost(counts) - worth else None
+    costs_after = list(map(_cost, words.recounts(run, tables)))
+    best = int(np.argmin(costs_after)) if tables else -1
+    return tables[best] if tables and costs_after[best] < _cost(counts) - worth else None
 
 
 def _promising(direct: np.ndarray, split: np.ndarray, can_split: bool) -> list[tuple[int, int, int, int]]:
