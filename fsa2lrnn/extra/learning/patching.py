@@ -56,8 +56,8 @@ def patch_table(
     one column of the copy leads elsewhere. It stays if it lowers the cost of the labels by at least `worth` nats.
 
     Args:
-        completely: whether only a table without label errors is wanted. Then the search ends once the errors left are
-            more than the changes left could remove, each as many as the best of the last 16.
+        completely: whether only a table without label errors is wanted. Then the search ends once errors would be left
+            even if each further change removed as many as the best of the last 16.
 
     Raises `OutOfTime` at the deadline.
 
@@ -89,7 +89,7 @@ def patch_table(
 
 
 def _is_vain(faults: list[int]) -> bool:
-    """Decide whether more label errors are left than the changes left could remove; `faults` is of all changes."""
+    """Decide whether the best of the last changes, repeated, leaves label errors; `faults` are those after each."""
     fewer = max(earlier - later for earlier, later in pairwise(faults[-_RECENT - 1 :]))
     return faults[-1] > (_CHANGES - len(faults) + 1) * max(1, fewer)
 
