@@ -14,17 +14,12 @@ from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExact
 from fsa2lrnn.extra.huggingface import export as module
 from fsa2lrnn.extra.huggingface.export import export
-from fsa2lrnn.extra.huggingface.folder import FILE, FORMAT, load, run
+from fsa2lrnn.extra.huggingface.folder import FILE, load, run
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.verdicts import Proved, Scope, Undecided
 from tests.fsa2lrnn.extra.huggingface.mutated_folders import try_all, violations, write_all
 
 pytest.importorskip("transformers")
-
-
-DELTA_PRODUCT = json.dumps(
-    {"format": FORMAT, "version": 1, "layer": "delta-product", "machine": json.loads(zoo.parity().to_json())}
-)
 
 
 def test_what_is_loaded_is_what_was_written_and_what_the_auto_class_loads(exported):
@@ -50,7 +45,6 @@ def test_what_is_loaded_is_what_was_written_and_what_the_auto_class_loads(export
         ("{}", "is not a folder that `fsa2lrnn export` wrote"),
         ('{"format": "x", "version": 1}', "'x', version 1, where"),
         (None, "is not a folder"),
-        (DELTA_PRODUCT, "no whole model of delta-product is ever written"),
     ],
 )
 def test_another_folder_is_refused(tmp_path, text, message):
