@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
@@ -12,8 +12,6 @@ from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
 
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
-EARLIER = {"mend": "repair"}
-"""Earlier names of settings, accepted as arguments and in saved runs."""
 _HEADS = 12  # of layers other than blocks
 _REFINED = 1.5  # times the states of a machine in a block, if labels separate states
 _SMALL, _LARGE = (
@@ -67,7 +65,6 @@ class Recipe:
         seconds: the time limit, None for no limit; with a limit the result depends on the speed of the computer.
         seed: the seed of the initial weights and of the words.
         threads: the number of torch's threads.
-        mend: the earlier name of `repair`.
 
     Raises:
         UnsupportedFormat: for invalid values, all of which the message names, or values that contradict each other.
@@ -104,11 +101,8 @@ class Recipe:
     seconds: Annotated[float | None, Allowed("a number above 0, or None for no limit", lambda x: x > 0)] = None
     seed: Annotated[int, whole(0, (1 << 32) - 1)] = 0
     threads: _Count = 1
-    mend: InitVar[int | None] = None
 
-    def __post_init__(self, earlier: int | None) -> None:
-        if earlier is not None:
-            object.__setattr__(self, "repair", earlier)
+    def __post_init__(self) -> None:
         check_fields(self, "the recipe does not fit")
         if self.layer != "block" and not is_automaton(self.layer):
             hard = ["block", *(name for name in LAYERS if is_automaton(name))]
@@ -185,7 +179,7 @@ def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -
     (6, 2, 1)
     """
     names = [field.name for field in fields(Recipe)]
-    if unknown := sorted(set(changes) - {*names, *EARLIER}):
+    if unknown := sorted(set(changes) - set(names)):
         raise UnsupportedFormat(f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(names)}")
     if changes.get("layer", "block") != "block":
         return Recipe(**{"heads": _HEADS, **changes})

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.film import HeadHistory, read_film
 from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import EARLIER, Recipe
+from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.result import Agreement, Learned
 from fsa2lrnn.extra.learning.run import LearningRun, LearningState
 from fsa2lrnn.files import write_atomically
@@ -35,7 +35,6 @@ from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _T = TypeVar("_T")
 FORM = FileFormat("fsa2lrnn-learning", 1)
-VERSION = 2  # of the folder
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
 CASCADE = "cascade.svg"
@@ -53,8 +52,6 @@ class RunRequest:
     Args:
         source: the name of the source; `digest` is the SHA-256 of the machine or of the words.
         method, sampler, held_out: the arguments of `learn`.
-        version: the version of the folder that was read; 1 if the file has none. In version 1 `recipe.noise` was the
-            share of labels replaced by a draw from all outputs.
     """
 
     source: str
@@ -63,7 +60,6 @@ class RunRequest:
     sampler: str
     held_out: float
     recipe: Recipe
-    version: int = 1
 
 
 class RunFolder:
@@ -78,16 +74,11 @@ class RunFolder:
         path = folder / ASKED
         if resume and path.exists():
             before = _read(RunRequest, path)
-            if before.version == 1 and before.recipe.noise:
-                raise UnsupportedFormat(
-                    f"{folder} was written by an earlier version, in which noise = {before.recipe.noise} was the share "
-                    "of labels replaced by a draw from all outputs: start afresh"
-                )
-            check_same_run(folder, before, asked, ("steps", "seconds", "version"))
+            check_same_run(folder, before, asked, ("steps", "seconds"))
         else:
             for name in (CHECKPOINT, *RESULTS):
                 (folder / name).unlink(missing_ok=True)
-        _write_json(path, asdict(replace(asked, version=VERSION)))
+        _write_json(path, asdict(asked))
 
     def restore(self, run: LearningRun) -> None:
         """Restore the checkpoint in this folder, if there is one, into a run.
@@ -209,11 +200,7 @@ def read_finished(folder: Path) -> FinishedRun:
 
 
 def _read(kind: type[_T], path: Path) -> _T:
-    value = parse_json(path.read_bytes(), str(path))
-    recipe = value.get("recipe") if isinstance(value, dict) else None
-    if isinstance(recipe, dict):
-        value["recipe"] = {EARLIER.get(name, name): setting for name, setting in recipe.items()}
-    return read(kind, value, str(path), _VERDICTS)
+    return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
 
 
 def read_agreement(run: FinishedRun) -> Agreement | None:
@@ -225,9 +212,7 @@ def read_agreement(run: FinishedRun) -> Agreement | None:
         return None
     derived = ("verdict", "interval", "expected")
     counts = {name: value for name, value in run.recorded.verdict.items() if name not in derived}
-    # Version 1 did not write the noise, and its share of labels drawn anew is not a share of wrong ones.
-    before = {} if run.asked.version > 1 else {"noise": 0.0 if run.asked.recipe.is_clean else None}
-    return read(Agreement, before | counts, "verdict")
+    return read(Agreement, counts, "verdict")
 
 
 # Each verifier writes verdicts with its own keys, so their values are read without a schema; readers check the kind.
