@@ -2,7 +2,7 @@
 
 `learn.json` holds the recipe and the source; `checkpoint.bin` is a safetensors file with all that resuming needs. At
 the end `model.safetensors` is the proved or tested model, `network.safetensors` the trained one, `machine.json` and
-`machine.dot` the machine, `trail.jsonl` the records, `film.json` the head history, `cascade.svg` the distilled cascade,
+`machine.dot` the machine, `trail.jsonl` the records, `film.json` the head history,
 and `learned.json` the evidence. Files are replaced atomically. A finished run that is called again keeps its results
 until the new ones are complete.
 """
@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.decomposition.description import to_svg
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.film import HeadHistory, read_film
@@ -37,9 +36,8 @@ _T = TypeVar("_T")
 FORM = FileFormat("fsa2lrnn-learning", 1)
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
-CASCADE = "cascade.svg"
 RESULTS = (
-    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, CASCADE, RESULT,
+    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, RESULT,
 )  # fmt: skip
 _NEW_RESULTS = ".results"  # the folder that new results are written to first
 _SAVE_SECONDS = 30.0
@@ -135,8 +133,6 @@ def _write_results(folder: Path, found: Learned) -> None:
     if found.film is not None:
         text = json.dumps(found.film.to_json(), ensure_ascii=False, separators=(",", ":"))
         write_atomically(folder / FILM, f"{text}\n".encode())
-    if found.cascade is not None:
-        write_atomically(folder / CASCADE, to_svg(found.cascade).encode())
     _write_json(folder / RESULT, summary(found))
 
 

@@ -106,7 +106,7 @@ def full(*_):
 def test_the_evidence_of_one_model_never_stands_beside_another(tmp_path, monkeypatch):
     found = learn("task:parity", folder=tmp_path, steps=500)
     (tmp_path / ".results").mkdir()
-    (tmp_path / ".results" / "cascade.svg").write_text("of a call that was killed")
+    (tmp_path / ".results" / "film.json").write_text("of a call that was killed")
     write_learned(tmp_path, found)
     assert not (tmp_path / "cascade.svg").exists()
     replace_file = Path.replace
