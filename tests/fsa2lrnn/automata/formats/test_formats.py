@@ -14,7 +14,7 @@ from fsa2lrnn.automata import equivalent, formats, minimise
 from fsa2lrnn.automata.formats import meant, read_source, write_file
 from fsa2lrnn.automata.formats import regex as regex_module
 from fsa2lrnn.automata.formats.regex import from_regex
-from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, SourceWarning, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 
 PARITY = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["1", "0"])
@@ -51,6 +51,15 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
     assert read_source("regex:a.", alphabet="ab").accepts("ab")
     with pytest.raises(UnsupportedFormat, match="completion='sink': no transition can be missing in regex"):
         read_source("regex:a", alphabet="ab", completion="sink")
+
+
+def test_a_source_that_accepts_no_word_or_every_word_is_reported(tmp_path):
+    write_file(MooreMachine([[0]], [False], alphabet="a"), tmp_path / "m.json")
+    with pytest.warns(SourceWarning, match=r"m\.json accepts no word"):
+        read_source(tmp_path / "m.json")
+    with pytest.warns(SourceWarning, match=r"^regex:\[ab\]\* accepts every word: is that meant\?$"):
+        read_source("regex:[ab]*")
+    assert not read_source("regex:[ab]*", alphabet="abc").accepts("c")
 
 
 @pytest.mark.parametrize(
