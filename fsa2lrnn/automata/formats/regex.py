@@ -39,7 +39,7 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning
 
 MAX_LENGTH = 20_000  # characters
 MAX_LETTERS = 10_000  # over all classes such as [a-z]
-MAX_MEMBERS = 1_000_000  # letters of the alphabet in all classes: of [^a], [^b], … each has almost all
+MAX_MEMBERS = 300_000  # letters of the alphabet in all classes: of [^a], [^b], … each has almost all
 MAX_NFA_STATES = 50_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
 MAX_NFA_EDGES = 200_000
 
@@ -137,15 +137,7 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
     if len(set(letters)) < len(letters):
         raise InvalidMachine(f"{origin}: two letters of the alphabet {symbols} have the same text: rename one")
     members = _members(pieces, letters, problems)
-    # Letters that no piece tells apart are one letter of the graph, so that a large alphabet costs nothing there.
-    signatures: dict[str, list[str]] = {letter: [] for letter in letters}
-    for text, letters_of_piece in members.items():
-        for letter in letters_of_piece:
-            signatures[letter].append(text)
-    number: dict[tuple[str, ...], int] = {}
-    class_of = [number.setdefault(tuple(signatures[letter]), len(number)) for letter in letters]
-    class_of_letter = dict(zip(letters, class_of, strict=True))
-    labels = {text: sorted({class_of_letter[letter] for letter in found}) for text, found in members.items()}
+    class_of, labels = _classes(letters, members)
     nfa = _Nfa(origin)
     part = _parsed(pieces, labels, nfa, problems)
     problems.check()
@@ -154,7 +146,7 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
         tuple(State(q, q, q == part.final) for q in range(nfa.n_states)),
         ((part.start, None),),
         tuple(Edge(source, EPSILON if label < 0 else label, target) for source, label, target in nfa.edges),
-        tuple(range(len(number))),
+        tuple(dict.fromkeys(class_of)),
         origin,
         may_be_empty=True,
     )
@@ -164,14 +156,12 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
             f"{origin}: {minimal.n_states:,} states and {len(symbols):,} letters make a table of more than "
             f"{MAX_TABLE_ENTRIES:,} entries: map the letters to fewer"
         )
-    for piece in pieces:
-        if piece.kind == "infix" and piece.text in _OPERATORS:
+    for sign, name in _OPERATORS.items():
+        if used := [piece for piece in pieces if piece.kind == "infix" and piece.text == sign]:
+            piece = next((piece for piece in used if piece in nfa.empty), used[0])
             empty = ", and no word is on both" if piece in nfa.empty else ""
-            warnings.warn(
-                f"{origin}: {piece} is {_OPERATORS[piece.text]}{empty}; write \\{piece.text} for the letter",
-                SourceWarning,
-                stacklevel=2,
-            )
+            note = f"{origin}: {piece} is {name}{empty}; write \\{sign} for the letter"
+            warnings.warn(note, SourceWarning, stacklevel=2)
     return MooreMachine(minimal.delta[class_of], minimal.outputs, minimal.start, symbols)
 
 
@@ -303,6 +293,17 @@ def _members(pieces: list[_Piece], letters: list[str], problems: Problems) -> di
                 "fewer"
             )
     return members
+
+
+def _classes(letters: list[str], members: dict[str, list[str]]) -> tuple[list[int], dict[str, list[int]]]:
+    """Return the class of each letter, and the classes in each piece; no piece tells the letters of a class apart."""
+    pieces_of: dict[str, list[str]] = {letter: [] for letter in letters}
+    for text, letters_of_piece in members.items():
+        for letter in letters_of_piece:
+            pieces_of[letter].append(text)
+    number: dict[tuple[str, ...], int] = {}
+    class_of = {letter: number.setdefault(tuple(texts), len(number)) for letter, texts in pieces_of.items()}
+    return list(class_of.values()), {text: sorted({class_of[c] for c in found}) for text, found in members.items()}
 
 
 class _Part(NamedTuple):

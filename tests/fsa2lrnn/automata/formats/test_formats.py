@@ -280,7 +280,7 @@ def test_a_regex_that_does_not_parse_names_the_place_and_the_remedy(expression, 
     [
         "((a{99}){99}){99}",
         "(a{9999}){0}" * 1600,
-        "".join(f"[^{chr(0x4E00 + i)}]" for i in range(1100)),
+        "".join(f"[^{chr(0x4E00 + i)}]" for i in range(600)),
         ".{1,5000}[一-七]|[㐀-䀀]",
         "((((a*){40}^b*){40})^c*){40}",
         "a" * 30_000,
