@@ -119,7 +119,7 @@ def answer(pattern: str, alphabet: str | None, rng: random.Random) -> tuple[str,
         except InvalidMachine as refusal:
             fault = re.search(r" at position \d+ ([^:;,(]*)|alphabet is empty", str(refusal))
             return "other" if fault is None else (fault[1] or fault[0]).strip(), {}
-    letters = alphabet or "".join(rng.sample(machine.alphabet, min(3, len(machine.alphabet))))
+    letters = alphabet or "".join(map(str, rng.sample(machine.alphabet, min(3, len(machine.alphabet)))))
     return "noted" if notes else "read", {word: machine.accepts(list(word)) for word in words(letters)}
 
 

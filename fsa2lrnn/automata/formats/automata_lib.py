@@ -51,7 +51,7 @@ def from_automata(
             )
         letters = chosen
     if isinstance(automaton, GNFA):
-        if signs := [letter for letter in letters if letter in r"()[]{}\*+?|^$.&ε"]:
+        if signs := [letter for letter in letters if str(letter) in r"()[]{}\*+?|^$.&ε"]:
             raise InvalidMachine(
                 f"letter {signs[0]!r} is a sign of regular expressions, which a GNFA does not mark: rename it, or give "
                 "the DFA or NFA that the GNFA was made from"

@@ -220,8 +220,8 @@ def _bounds(match: re.Match[str]) -> tuple[int, int | None]:
     if match["low"] is None:
         times = int(text[1:-1].lstrip("0")[:9] or 0)
         return times, times
-    low, high = (digits and int(digits.lstrip("0")[:9] or 0) for digits in (match["low"], match["high"]))
-    return low or 0, None if high == "" else high
+    low, high = (int(match[name].lstrip("0")[:9] or 0) for name in ("low", "high"))
+    return low, high if match["high"] else None
 
 
 def _error_of_re(text: str) -> str:
@@ -405,7 +405,7 @@ class _Level:
     opening: _Piece | None = None
     left: _Part | None = None
     operator: _Piece | None = None
-    parts: list[_Part] = field(default_factory=list)
+    parts: list[_Part] = field(default_factory=list[_Part])
 
 
 def _parsed(pieces: list[_Piece], labels: dict[str, list[int]], nfa: _Nfa, problems: Problems) -> _Part:

@@ -267,6 +267,9 @@ def test_syntax_of_automata_lib(expression, alphabet, accepted, rejected):
 def test_a_regex_that_does_not_parse_names_the_place_and_the_remedy(expression, message):
     with pytest.raises(InvalidMachine, match=message):
         from_regex(expression)
+
+
+def test_the_alphabet_has_to_suit_the_expression():
     with pytest.raises(InvalidMachine, match=r"letter 'c' at position 2 is not in the alphabet \('a', 'b'\): add it"):
         from_regex("ac", alphabet="ab")
     with pytest.raises(InvalidMachine, match="letter 10 of the alphabet is not one character"):
