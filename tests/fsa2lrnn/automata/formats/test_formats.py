@@ -210,7 +210,6 @@ def test_the_language_is_that_of_python_on_the_common_syntax(expression):
         ("(a&b)a", None, [], ["", "a", "aa"]),
     ],
 )
-@pytest.mark.filterwarnings("ignore::fsa2lrnn.errors.SourceWarning")
 def test_syntax_of_automata_lib(expression, alphabet, accepted, rejected):
     machine = from_regex(expression, alphabet)
     for word in accepted:
@@ -309,7 +308,6 @@ def test_operators_that_are_letters_in_re_are_named():
 
 
 @given(EXPRESSIONS, EXPRESSIONS)
-@pytest.mark.filterwarnings("ignore::fsa2lrnn.errors.SourceWarning")
 def test_intersection_and_shuffle_are_those_of_the_languages(left, right):
     first, second = from_regex(left, alphabet="ab"), from_regex(right, alphabet="ab")
     both, shuffle = (from_regex(f"({left}){sign}({right})", alphabet="ab") for sign in "&^")

@@ -240,7 +240,6 @@ def test_acceptors_come_back_equal(machine):
 @pytest.mark.parametrize(
     ("name", "expected"), [("jflap_dfa", "a(ba)*"), ("jflap_nfa", "(0|1)*1(0|())"), ("jflap_old", "a*")]
 )
-@pytest.mark.filterwarnings("ignore:.*accepts every word")
 def test_acceptors_in_the_layout_of_jflap(name, expected):
     assert equivalent(read_source(DATA / f"{name}.jff"), from_regex(expected)) is None
 
