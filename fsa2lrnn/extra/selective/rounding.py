@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fsa2lrnn.lrnn.ranges import fits
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 UNIT_EPS = 1e-6  # of the norm that keys and queries are divided by
@@ -95,7 +96,8 @@ def decays(z: RoundedNumbers, scale: Tensor) -> RoundedNumbers:
     With t = scale·log(1 + eᶻ), an error of m units in t changes exp(−t) by m·t·exp(−t) ≤ m/e units.
     """
     c = scale.detach().cpu().double()
-    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), z.off + OPERATIONS * z.kind.u)
+    off = torch.where(fits(c, z.kind), z.off + OPERATIONS * z.kind.u, torch.inf)
+    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), off)
 
 
 def transition(steps: RoundedSteps) -> tuple[RoundedNumbers, RoundedNumbers]:
