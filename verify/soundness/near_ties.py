@@ -1,0 +1,164 @@
+"""Models whose choices are near ties: equal logits, exact zeros beside sums near zero, signed zeros, small margins.
+
+Each kind of layer with a proof is drawn with each gate and dtype, with one layer or two. The machine of a model is read
+off its own outputs: all states if they close, else all short words. Where a verdict says that the model computes this
+machine, the model is run in every way that the verdict covers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.rounding import FloatFormat
+from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
+from fsa2lrnn.extraction import extract, output_numbers
+from fsa2lrnn.lrnn import LRNN, LRNNConfig
+from fsa2lrnn.lrnn.gate import Gate, TableGate
+from fsa2lrnn.lrnn.layers import Shape, layer_named
+from fsa2lrnn.scope import EVERY, Coverage
+from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from verify.soundness import run as runs
+
+# A layer, the column rule, and options of the layer. These have finitely many states:
+FINITE: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("hard_slice", "none", {}), ("hard_deltaproduct", "none", {"writes": True}),
+    ("hard_deltaproduct", "none", {"writes": False}), ("hard_pd_ssm", "none", {"signs": True}),
+    ("hard_pd_ssm", "none", {}), ("hard_channels", "none", {}), ("hard_reflections", "none", {"factors": 2}),
+    ("block", "onehot", {}),
+)  # fmt: skip
+_STATE: dict[str, object] = {"reads": "state"}
+_KEYS = _STATE | {"conv": 0}
+OTHERS: tuple[tuple[str, str, dict[str, object]], ...] = (
+    ("block", "none", {}), ("block", "clip", {}), ("block", "paper", {}), ("householder", "none", {"factors": 2}),
+    ("gated_deltanet", "none", _KEYS), ("deltaproduct", "none", _KEYS), ("gated_deltaproduct", "none", _KEYS),
+    ("kda", "none", _KEYS), ("gdn2", "none", _KEYS), ("mamba2", "none", _KEYS), ("mamba3", "none", _STATE),
+    ("rwkv7", "none", _STATE | {"rank": 2}), ("pd_ssm", "none", _STATE), ("slice", "none", {}), ("mingru", "none", {}),
+)  # fmt: skip
+KINDS = (*FINITE, *FINITE, *FINITE, *OTHERS)
+DTYPES = (torch.float32, torch.float32, torch.float32, torch.float64, torch.float16, torch.bfloat16)
+WAYS = ((1, 1), (2, 1), (3, 2), (64, 2))  # words at once, and threads
+_NOISE = 12  # hidden units that cancel
+_STATES, _DEPTH, _LONGEST = 300, 4, 16
+_WORK, _WORK_OF_STACKS = 1e6, 3e7
+
+
+def drawn(seed: int) -> LRNN:
+    """Return the model of a seed."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    name, rule, options = KINDS[seed % len(KINDS)]
+    letters, outputs = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    shape, kind = Shape(int(rng.integers(1, 3)), int(rng.integers(2, 4))), layer_named(name).Config
+    if name in ("block", "hard_channels") or name.startswith("hard_"):
+        options = options | {"gate": str(rng.choice(["relu", "relu", "table"]))}
+    if "hidden" in kind.options():
+        options = options | {"hidden": 3 * shape.width + _NOISE}
+    layers = (kind.of_shape(shape, options),) * (1 + int(rng.random() < 0.3))
+    config = LRNNConfig(
+        tuple("abc"[:letters]), tuple(range(outputs)), layers, letters, 64, rule,
+        layer_norm="readout" if rng.random() < 0.15 else False, token_shift=bool(rng.random() < 0.15),
+    )  # fmt: skip
+    model, dtype = LRNN(config), DTYPES[int(rng.integers(len(DTYPES)))]
+    with torch.no_grad():
+        model.embedding.get_parameter("weight").copy_(torch.eye(letters))
+        for gate in [module for module in model.modules() if isinstance(module, Gate)]:
+            if gate is model.readout or seed % len(KINDS) < 3 * len(FINITE):
+                _write(gate, rng, FloatFormat.of(dtype).u)
+    return model.to(dtype)
+
+
+def _write(gate: Gate, rng: np.random.Generator, u: float) -> None:
+    """Write outputs for unit vectors that are equal or near each other: some are sums that cancel, some exact zeros."""
+    W1, _, W2, _ = gate.weights
+    (m, d), n, weight = W1.shape, len(W2), 10 ** rng.uniform(-1, 3)
+    if m < d:
+        return
+    is_table, is_integer = isinstance(gate, TableGate) or rng.random() < 0.2, rng.random() < 0.1
+    table = rng.integers(-2, 2, (d, n)).astype(np.float64)
+    if rng.random() < 0.5:  # few ties
+        table = rng.permuted(np.tile(np.arange(n), (d, 1)), axis=1) - float(rng.integers(n // 2, n + 1))
+    table += rng.integers(-1, 2, (d, n)) * (rng.random() < 0.6) * weight * u * 10 ** rng.uniform(-1, 1.5)
+    N1, N2 = rng.normal(size=(m - d, d)), rng.normal(size=(n, m - d)) * weight * (not is_table)
+    if is_integer:
+        table, N1, N2 = table.round(), N1.round(), N2.round()
+    if not is_table:
+        zeros = rng.random(n) < 0.4
+        table[:, zeros], N2[zeros] = 0, 0
+    values = np.concatenate([table.T - N2 @ np.maximum(N1, 0), N2], 1)
+    values = np.where(values == 0, np.copysign(0, rng.normal(size=values.shape)), values)
+    if isinstance(gate, TableGate):
+        gate.set({"W2": torch.tensor(values[:, :d], dtype=W2.dtype)})
+    else:
+        parts = {"W1": np.concatenate([np.eye(d), N1]), "W2": values}
+        gate.set({name: torch.tensor(part, dtype=W2.dtype) for name, part in parts.items()})
+
+
+@torch.no_grad()
+def machine_of(model: LRNN) -> MooreMachine:
+    """Return the machine that a model computes, or on words of up to four letters; raise `NotExact` for NaN logits."""
+    try:
+        return extract(model, _STATES)
+    except BudgetExceeded:
+        pass
+    n = len(model.alphabet)
+    first = np.cumsum([0, *(n**k for k in range(_DEPTH + 1))])  # the state of the first word of each length
+    words = np.arange(n**_DEPTH)[:, None] // n ** np.arange(_DEPTH - 1, -1, -1)
+    read = output_numbers(model(torch.tensor(words % n), "sequential", empty_word=True))
+    if (read < 0).any():
+        raise NotExact("a logit is NaN")
+    outputs = [int(read[i * n ** (_DEPTH - k), k]) for k in range(_DEPTH + 1) for i in range(n**k)]
+    delta = np.full((n, first[-1] + 1), first[-1])
+    for k in range(_DEPTH):
+        for a in range(n):
+            delta[a, first[k] : first[k + 1]] = first[k + 1] + n * np.arange(n**k) + a
+    return minimise(MooreMachine(delta, [*outputs, 0], 0, model.alphabet))
+
+
+@torch.no_grad()
+def examine(seed: int) -> Counter[str]:
+    """Verify and run one model; return counts, of which those of "wrong …" must be zero."""
+    counts = Counter[str](models=1)
+    model = drawn(seed)
+    kind = f"{KINDS[seed % len(KINDS)][0]}, {str(model.dtype).removeprefix('torch.')}"
+    try:
+        machine = machine_of(model)
+        verdict = prove_equivalent(model, machine, _STATES)
+    except (NotExact, UnsupportedFormat) as error:
+        return counts + Counter({f"refused: {type(error).__name__}": 1})
+    if isinstance(verdict, Proved):
+        counts[f"proved for calls: {verdict.covers.shapes}"] += 1
+        counts[f"proved, {kind}"] += 1
+        runs.run_words(model, machine, _LONGEST, _ways(verdict.covers), "proved", counts)
+    for method in ("auto", "joint sets"):
+        try:
+            certificate = certify(model, machine, work=_WORK if method == "auto" else _WORK_OF_STACKS, method=method)
+            accepted = check(certificate, model)
+        except UnsupportedFormat:
+            counts["not certified"] += 1
+            continue
+        if certificate.horizon == 0:
+            counts["certified for no letter"] += 1
+            continue
+        counts[f"certified by {certificate.method}"] += 1
+        counts[f"certified, {kind}"] += 1
+        length = _LONGEST if accepted.horizon is None else min(accepted.horizon, _LONGEST)
+        runs.run_words(model, machine, length, _ways(accepted.covers), "certified", counts)
+    return counts
+
+
+def _ways(covers: Coverage) -> Iterator[tuple[str, int, int]]:
+    if covers.shapes != EVERY:
+        yield runs.SINGLY, 1, covers.threads or 1
+        return
+    for batch, threads in WAYS:
+        for scan in ("auto", *covers.scans, runs.SINGLY, runs.IN_PIECES, runs.STRIDED):
+            yield scan, batch, threads
