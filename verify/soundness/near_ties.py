@@ -61,7 +61,7 @@ _SEARCHES = (("auto", 3e5), ("joint sets", 3e7))  # methods of `certify`, and th
 def drawn(seed: int) -> LRNN:
     """Return the model of a seed."""
     rng = np.random.default_rng(seed)
-    torch.manual_seed(seed)
+    torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
     name, rule, options = KINDS[seed % len(KINDS)]
     letters, outputs = (int(rng.choice([1, 2, 3], p=[0.1, 0.4, 0.5])) for _ in range(2))
     shape, kind = Shape(int(rng.integers(1, 3)), int(rng.integers(2, 4))), layer_named(name).Config
@@ -98,21 +98,21 @@ def _write(gate: Gate, rng: np.random.Generator, kind: torch.dtype, plain: float
     size = 10 ** rng.uniform(-1, 3)  # of the terms that cancel
     apart = FloatFormat.of(kind).u * size * 10 ** rng.uniform(-4, 1.5, (d, n))
     table += apart * rng.choice([-1, 0, 1]) * rng.choice([0, 1, 1], (d, n))
-    W1, W2 = np.eye(m, d), np.zeros((n, m))
+    first, second = np.eye(m, d), np.zeros((n, m))
     if is_table:
-        W2[:, :d] = table.T
+        second[:, :d] = table.T
     else:
         zeros = rng.random(n) < 0.4
-        W1[d : 2 * d], W1[2 * d :] = np.eye(d), rng.normal(size=(m - 2 * d, d))
-        W2[:, 2 * d :] = size * rng.normal(size=(n, m - 2 * d))
-        W1, W2, table = (
-            x.round() if rng.random() < 0.1 else x for x in (_rounded(W1, kind), _rounded(W2, kind), table)
+        first[d : 2 * d], first[2 * d :] = np.eye(d), rng.normal(size=(m - 2 * d, d))
+        second[:, 2 * d :] = size * rng.normal(size=(n, m - 2 * d))
+        first, second, table = (
+            x.round() if rng.random() < 0.1 else x for x in (_rounded(first, kind), _rounded(second, kind), table)
         )
         for copy in (0, d):  # the second holds what rounding the first leaves over
-            W2[:, copy : copy + d] = _rounded(table.T - W2 @ np.maximum(W1, 0), kind)
-        W2[zeros] = 0
-    W2 = np.where(W2 == 0, np.copysign(0, rng.normal(size=W2.shape)), W2)
-    values = {"W2": W2} if isinstance(gate, TableGate) else {"W1": W1, "W2": W2}
+            second[:, copy : copy + d] = _rounded(table.T - second @ np.maximum(first, 0), kind)
+        second[zeros] = 0
+    second = np.where(second == 0, np.copysign(0, rng.normal(size=second.shape)), second)
+    values = {"W2": second} if isinstance(gate, TableGate) else {"W1": first, "W2": second}
     gate.set({name: torch.tensor(x, dtype=gate.weights.W2.dtype) for name, x in values.items()})
 
 
