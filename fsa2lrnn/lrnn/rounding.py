@@ -172,6 +172,22 @@ class RoundedNumbers:
         is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
         return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 
+    def is_ordered(self) -> Tensor:
+        """Return whether all entries are finite and rounding changes the order of no two: (…, n) -> bool (…).
+
+        If the intervals of two entries meet, one of them contains the midpoints between theirs: comparing neighbours
+        suffices. Entries that are both exact may be equal.
+
+        >>> kind = FloatFormat.of("float32")
+        >>> [bool(RoundedNumbers(torch.tensor([0.0, x]), torch.tensor([0.0, 1.0]), kind).is_ordered()) for x in (-1, 2)]
+        [False, True]
+        """
+        mid, order = self.mid.sort(-1)
+        off = self.off.gather(-1, order)
+        reach = off[..., 1:] + off[..., :-1]
+        apart = (mid.diff(dim=-1) > reach * _OUTWARD) | (reach == 0)
+        return apart.all(-1) & (self.mid.isfinite() & self.off.isfinite()).all(-1)
+
     def centred(self) -> RoundedNumbers:
         """Return the columns minus their means: (…, b, b) -> (…, b, b)."""
         b, size, mean_size = self.mid.shape[-2], self.size, self.size.mean(-2, keepdim=True)
