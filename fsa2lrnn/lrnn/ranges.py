@@ -14,6 +14,7 @@ of that code. Let M bound the sizes of n operands, and let L be the largest numb
 - exp(−scale · softplus): scale ≤ L/4. One that overflowed, times a softplus that underflowed, would be NaN.
 - Sigmoid, softmax, tanh, sin, cos, and exp of numbers ≤ 0: all finite arguments; infinite exponentials end as 0 or 1.
 
+>>> import torch
 >>> kind = FloatFormat.of("float32")
 >>> [bool(moments_fit(torch.tensor(2.0**e), 4, kind)) for e in (60, 61)], floor_of(1e-12, FloatFormat.of("float16"))
 ([True, False], 0.0)
