@@ -94,8 +94,8 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
             sources = names if source == "*" else [source]  # a row stands for all states and all matching letters
             if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TRANSITIONS:
                 raise BudgetExceeded(
-                    f"{origin}: more than {MAX_TRANSITIONS:,} transitions, each '-' being two: build the MooreMachine yourself, with one "
-                    "letter for each class of inputs that act alike"
+                    f"{origin}: more than {MAX_TRANSITIONS:,} transitions, each '-' being two: build the MooreMachine "
+                    "yourself, with one letter for each class of inputs that act alike"
                 )
             edges += [Edge(q, letter, target, output, number) for q in sources for letter in _matching(bits)]
     graph = LabelledGraph(
