@@ -102,6 +102,8 @@ def limited(deadline: Deadline) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_VIRTUAL, TICK, TICK)
     try:
         yield
+    except SystemError as fault:  # how Python ends a function in C that went on after a tick
+        raise fault.__cause__ if isinstance(fault.__cause__, OutOfTime) else fault from None
     finally:
         _CURRENT.reset(token)
         if starts:
