@@ -135,7 +135,9 @@ def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
             position = index[letter]
         except (KeyError, TypeError):
             raise InvalidWord(_unknown(letter, k, alphabet)) from None
-        if type(letter) is not type(alphabet[position]) and confused((letter, alphabet[position])):
+        known = alphabet[position]
+        is_plain = type(letter) in (str, int) and type(known) is type(letter)
+        if not is_plain and confused((letter, known)):
             raise InvalidWord(_unknown(letter, k, alphabet))
         positions.append(position)
     return np.array(positions, dtype=np.int64)
