@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import FrameType
 
-from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 
 HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
@@ -133,6 +133,12 @@ def _tick(_number: int, frame: FrameType | None) -> None:
         step = step or (module if module.startswith("fsa2lrnn.") else "")
         frame = frame.f_back
     check_current(step or "a step")
+
+
+def bounded(amount: int, most: int, what: str) -> None:
+    """Raise `BudgetExceeded` if a step would need more than `most` numbers."""
+    if amount > most:
+        raise BudgetExceeded(f"unknown: memory limit: {what} are too many")
 
 
 def is_over() -> bool:
