@@ -103,7 +103,10 @@ def limited(deadline: Deadline) -> Iterator[None]:
     try:
         yield
     except SystemError as fault:  # how Python ends a function in C that went on after a tick
-        raise fault.__cause__ if isinstance(fault.__cause__, OutOfTime) else fault from None
+        cause: BaseException | None = fault
+        while cause is not None and not isinstance(cause, OutOfTime):
+            cause = cause.__cause__ or cause.__context__
+        raise (cause or fault) from None
     finally:
         _CURRENT.reset(token)
         if starts:
