@@ -74,6 +74,7 @@ def main(
     verdicts = {name: _answer(machine, name, deadline.share(0.5)) for name in names}
     layer_verdicts: dict[str, Any] = {}
     for name in layers:
+        assert by_name is not None  # it has named the layers
         with limited(deadline.share(0.5)):
             layer_verdicts[name] = by_name.verdict_on(machine, name, verdicts)
     costs = _costs(machine)

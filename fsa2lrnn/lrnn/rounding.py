@@ -47,9 +47,14 @@ class RoundedNumbers:
 
     @classmethod
     def exact(cls, x: Tensor, kind: FloatFormat | None = None) -> RoundedNumbers:
-        """Return numbers that are equal in every evaluation, in the format of x unless `kind` names another."""
+        """Return numbers that are equal in every evaluation, in the format of x unless `kind` names another.
+
+        NaN and infinity have no bound.
+        """
         mid = x.detach().cpu().double()
-        return cls(mid, torch.zeros_like(mid), kind or FloatFormat.of(x.dtype))
+        is_number = mid.isfinite()
+        off = torch.zeros_like(mid).where(is_number, torch.inf)
+        return cls(mid.where(is_number, 0), off, kind or FloatFormat.of(x.dtype))
 
     @property
     def size(self) -> Tensor:

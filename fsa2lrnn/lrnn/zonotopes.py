@@ -197,6 +197,7 @@ class Zonotopes(RoundedNumbers):
         rounding = (2 * n + 48) * u * largest / least + wrong * normed.size + 2.0**44 * self.kind.tiny * largest / least
         own = weight.abs() * (normed.own + rounding + _SLIP * normed.off) + 8 * u * bias.abs()
         own = own + 2.0**13 * self.kind.tiny * (1 + weight.abs())
+        own = self._bounded(own, weight.abs() * (normed.size + rounding) + bias.abs())  # these may cancel
         return self._with(normed.mid * weight + bias, normed.shared * weight[:, None], own)
 
     def _inverse_norms(self, p: float, least: float) -> Zonotopes:

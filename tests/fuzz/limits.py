@@ -85,14 +85,16 @@ def machines(rng: np.random.Generator) -> Iterator[tuple[str, str]]:
     letters = [np.where(np.arange(10) == a % 10, a // 10 % 10, np.arange(10)) for a in range(100)]
     yield "100 assignments of 10", machine_text(letters, list(range(10)))
     partial = [np.where(rng.random(400) < 0.5, 399, rng.integers(0, 400, 400)) for _ in range(8)]
-    yield "8 partial maps of 400", machine_text(partial, flags(399) + [0])
+    yield "8 partial maps of 400", machine_text(partial, [*flags(399), 0])
 
 
 def readers(rng: random.Random) -> Iterator[tuple[str, str, bytes]]:
     """Yield the reader, the name and the content of files that claim much in few bytes, or nest, or repeat."""
     n = 4_000
-    for text in ("(a|b)*a" + "(a|b)" * 25, "(" * n + "a" + ")" * n, "(a?)" * n, "((a*)*)*" * 300, "[a-z]" * n,
-                 "(a|b|c|d)*" * 500, "a{1000}" * 3, "(a{30}){30}", "(((a|b){9}){9}){9}", ".*" * n, "a|" * n + "b"):  # fmt: skip
+    for text in (
+        "(a|b)*a" + "(a|b)" * 25, "(" * n + "a" + ")" * n, "(a?)" * n, "((a*)*)*" * 300, "[a-z]" * n,
+        "(a|b|c|d)*" * 500, "a{1000}" * 3, "(a{30}){30}", "(((a|b){9}){9}){9}", ".*" * n, "a|" * n + "b",
+    ):  # fmt: skip
         yield "regex", text[:20], text.encode()
     head = "digraph {\n"
     for name, text in {
@@ -106,8 +108,9 @@ def readers(rng: random.Random) -> Iterator[tuple[str, str, bytes]]:
     for name, text in {
         "deep": "<structure>" + "<a>" * 30_000, "entities": '<!DOCTYPE x [<!ENTITY a "' + "b" * 99 + '">]><x>&a;</x>',
         "states": "<structure><type>fa</type><automaton>" + '<state id="1"/>' * 5_000 + "</automaton></structure>",
-        "loops": "<structure><type>fa</type><automaton>" + "".join(f'<state id="{q}"><initial/></state>' for q in range(900))
-        + "".join(f"<transition><from>{q}</from><to>{(q * 7) % 900}</to><read>a</read></transition>" for q in range(900))
+        "loops": "<structure><type>fa</type><automaton>"
+        + "".join(f'<state id="{q}"><initial/></state>' for q in range(900))
+        + "".join(f"<transition><from>{q}</from><to>{q * 7 % 900}</to><read>a</read></transition>" for q in range(900))
         + "</automaton></structure>",
     }.items():  # fmt: skip
         yield "JFLAP", name, text.encode()
@@ -126,15 +129,18 @@ def readers(rng: random.Random) -> Iterator[tuple[str, str, bytes]]:
         (".i 9\n.o 1\n" + "- * s1 1\n" + "".join(f"{'-' * 9} s{q} s0 1\n" for q in range(900))).encode(),
     )
     for name, text in {
-        "deep": "[" * 50_000, "deep symbol": json.dumps({"format": "fsa2lrnn-machine", "version": 1})[:-1] + ',"alphabet":['
-        + '{"tuple":[' * 9_000, "number": "9" * 90_000, "float": "1e999999", "keys": "{" + '"a":1,' * 14_000 + '"b":1}',
+        "deep": "[" * 50_000,
+        "deep symbol": '{"format": "fsa2lrnn-machine", "version": 1, "alphabet":[' + '{"tuple":[' * 9_000,
+        "number": "9" * 90_000, "float": "1e999999", "keys": "{" + '"a":1,' * 14_000 + '"b":1}',
         "letters": machine_text([[0]] * 9_000, [True]), "states": machine_text([[0] * 30_000], [1] * 30_000),
         "not numbers": machine_text([[0, 1]], [True, 1]), "ragged": machine_text([[0], [0, 1]], [1, 2]),
     }.items():  # fmt: skip
         yield "JSON machine", name, text.encode()[:LARGEST]
     for i in range(36):
-        kind = ("word lines", "word table", "settings", "model", "certificate", "family certificate", "proof certificate",
-                "refusal certificate", "sweep TOML")[i % 9]  # fmt: skip
+        kind = (
+            "word lines", "word table", "settings", "model", "certificate", "family certificate", "proof certificate",
+            "refusal certificate", "sweep TOML",
+        )[i % 9]  # fmt: skip
         content = READERS[kind].hostile(random.Random(f"{rng.random()}"))
         if len(content) <= LARGEST:
             yield kind, f"mutant {i}", content
@@ -203,7 +209,7 @@ def measured(question: Question, path: Path) -> tuple[str, float, float]:
             os.write(writing, json.dumps(value).encode())
         os._exit(0)
     os.close(writing)
-    with open(reading, "rb") as pipe:
+    with os.fdopen(reading, "rb") as pipe:
         text = pipe.read()
     os.waitpid(child, 0)
     return tuple(json.loads(text)) if text else ("killed", math.inf, math.inf)

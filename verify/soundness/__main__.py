@@ -1,7 +1,8 @@
-"""`python -m verify.soundness [--near-ties] [COUNT] [FIRST]`: verify and run random models; exit 1 if one was wrong.
+"""`python -m verify.soundness [--near-ties | --extremes] [COUNT] [FIRST]`: verify and run random models.
 
-The counts are stored in counts.json, or near_ties.json, written every few models: a second call continues where the
-first ended, up to COUNT models in total. After a change to a verifier, remove the file.
+The exit code is 1 if one was wrong. The counts are stored in counts.json, near_ties.json or extremes.json, written
+every few models: a second call continues where the first ended, up to COUNT models in total. After a change to a
+verifier, remove the file.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from pathlib import Path
 
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.versions import versions
-from verify.soundness import near_ties
+from verify.soundness import extremes, near_ties
 from verify.soundness.run import examine, run, wrong
 
 COUNT, EVERY = 600, 10
 COUNTS = Path(__file__).parent / "counts.json"
+OTHERS = {"near_ties": near_ties.examine, "extremes": extremes.examine}
 
 
 def main(
@@ -39,10 +41,10 @@ def main(
 
 
 if __name__ == "__main__":
-    is_near = "--near-ties" in sys.argv
-    given = [int(argument) for argument in sys.argv[1 + is_near : 3 + is_near]]
-    first = given[1] if len(given) > 1 else 0
-    chosen = (COUNTS.with_name("near_ties.json"), near_ties.examine) if is_near else (COUNTS, examine)
-    found = main(*given[:1] or [COUNT], first, *chosen)
+    chosen = [name for name in OTHERS if f"--{name.replace('_', '-')}" in sys.argv]
+    given = [int(argument) for argument in sys.argv[1:] if not argument.startswith("--")]
+    count, first = (*given, *(COUNT, 0)[len(given) :])
+    path = COUNTS.with_name(f"{chosen[0]}.json") if chosen else COUNTS
+    found = main(count, first, path, OTHERS[chosen[0]] if chosen else examine)
     print(json.dumps(dict(sorted(found.items())), indent=1))
     raise SystemExit(1 if wrong(found) else 0)

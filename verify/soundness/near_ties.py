@@ -8,7 +8,7 @@ machine, the model is run in every way that the verdict covers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -50,7 +50,7 @@ KINDS = (
     *FINITE[:3],
     *FINITE[:3],
     *OTHERS,
-)  # most often what compares all pairs of numbers
+)  # fmt: skip - most often what compares all pairs of numbers
 DTYPES = (*[torch.float32] * 5, torch.float64, torch.float16, torch.bfloat16)
 WAYS = ((1, 1), (2, 1), (3, 2), (64, 2))  # words at once, and threads
 _NOISE = 24  # hidden units that cancel
@@ -142,10 +142,10 @@ def machine_of(model: LRNN) -> MooreMachine:
 
 
 @torch.no_grad()
-def examine(seed: int) -> Counter[str]:
+def examine(seed: int, draw: Callable[[int], LRNN] = drawn, what: str = "near ties") -> Counter[str]:
     """Verify and run one model; return counts, of which those of "wrong …" must be zero."""
     counts = Counter[str](models=1)
-    model = drawn(seed)
+    model = draw(seed)
     kind = f"{KINDS[seed % len(KINDS)][0]}, {str(model.dtype).removeprefix('torch.')}"
     try:
         machine = machine_of(model)
@@ -165,7 +165,7 @@ def examine(seed: int) -> Counter[str]:
             lengths[way] = max(length, lengths.get(way, 0))
     for length in set(lengths.values()):
         ways = iter([way for way, longest in lengths.items() if longest == length])
-        runs.run_words(model, machine, length, ways, "near ties", counts)
+        runs.run_words(model, machine, length, ways, what, counts)
     return counts
 
 

@@ -211,7 +211,7 @@ def _outputs(made: LRNN, tokens: Tensor, scan: str) -> Tensor:
         logits = made(tokens.repeat_interleave(2, 1)[:, ::2])
     elif scan in cuts:
         state, parts = made.initial_state(len(tokens)), list[Tensor]()
-        for piece in tokens.split(cuts[scan], 1):
+        for piece in torch.split(tokens, cuts[scan], 1):
             logits, state = made.advance(piece, state, "sequential" if scan == SINGLY else "auto")
             parts.append(logits)
         logits = torch.cat(parts, 1)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fsa2lrnn.lrnn.ranges import fits
+from fsa2lrnn.lrnn.ranges import fits, floor_of
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 UNIT_EPS = 1e-6  # of the norm that keys and queries are divided by
@@ -78,7 +78,8 @@ def with_unit_norm(x: RoundedNumbers, eps: float = UNIT_EPS) -> RoundedNumbers:
     """Return bounds of x / √(Σ x² + ε): the inverse root changes by at most half of (Σ x² + ε)^(−3/2) times the sum."""
     ones = RoundedNumbers.exact(torch.ones(x.mid.shape[-1], 1), x.kind)
     squares = (x * x) @ ones
-    low = (squares.mid - squares.off + eps).clamp(min=0.999 * eps)
+    least = floor_of((1 - 4 * x.kind.u) * eps, x.kind)  # of the sum as it is computed
+    low = (squares.mid - squares.off + eps).clamp(min=least)
     mid = (squares.mid + eps).rsqrt()
     apart = squares.off / (2 * low**1.5) + OPERATIONS * x.kind.u * low.rsqrt()
     return x * squares.of(mid, apart)

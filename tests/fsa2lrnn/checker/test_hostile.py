@@ -125,7 +125,7 @@ def test_enumerations_that_do_not_end_are_refused(monkeypatch):
 def test_enumerations_are_bounded_in_letters_read_alone_and_in_memory(monkeypatch):
     model = LRNN(compile_machine(zoo.sum_mod(3)).config)  # of random weights, so that it rounds
     goal = specification_of(model, MooreMachine([[0]] * 3, [0], 0, "012"), empty_word=False)
-    monkeypatch.setattr(Specification, "is_wrong", lambda self, outputs, states: np.zeros(len(outputs), bool))
+    monkeypatch.setattr(Specification, "is_wrong", lambda _, outputs, __: np.zeros(len(outputs), bool))
     monkeypatch.setattr(enumeration, "MOST_ALONE", 12)
     walk = enumeration.explore(model, goal, lambda _: True)
     assert (walk.length, walk.steps, walk.is_closed) == (2, 12, False)

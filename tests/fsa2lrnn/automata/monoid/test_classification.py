@@ -215,7 +215,7 @@ def test_steps_of_others_are_interrupted():
             with suppress(ValueError):
                 int("x")
 
-    with pytest.raises(OutOfTime, match="limit of 0.05 s has passed"), limited(Deadline(60)), limited(Deadline(0.05)):
+    with pytest.raises(OutOfTime, match=r"limit of 0\.05 s has passed"), limited(Deadline(60)), limited(Deadline(0.05)):
         forever()
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)

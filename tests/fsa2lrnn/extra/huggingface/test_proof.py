@@ -190,7 +190,7 @@ def test_text_becomes_numbers_of_letters(alphabet, text):
 
 @pytest.mark.parametrize("letters", ["<pad>x", "<unk>", ("<p", "ad>"), ("k", "<u", "n>")])
 def test_letters_that_may_spell_a_special_token_are_refused(letters):
-    with pytest.raises(UnsupportedFormat, match="letters may spell '<(pad|unk)>'"):
+    with pytest.raises(UnsupportedFormat, match=r"letters may spell '<(pad|unk)>'"):
         tokenizer(letters, (False, True))
 
 
