@@ -30,6 +30,7 @@ A layer represents whatever the layers `within` it represent: answers are carrie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -38,7 +39,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
 from fsa2lrnn.extra.huggingface.alike import confused
 from fsa2lrnn.extra.huggingface.dual import MAX_COORDINATES, dual
 from fsa2lrnn.extra.huggingface.slices import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
@@ -176,14 +177,16 @@ def decide(
             continue
         report(layer.title)
         share = deadline.share(0.5)
-        with limited(share):
+        row = Decision()
+        with suppress(OutOfTime), limited(share):
             row = _one_layer(minimal, name, classification, block)
         # A search of stacks is spared if one layer, or stacks of a contained layer, already represent the machine.
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )
         if stacks is not None and layer.external is not None and not (layer.is_searched_last and is_implied):
-            with limited(share):
+            answer, why = "unknown", ""
+            with suppress(OutOfTime), limited(share):
                 answer, why = stacks(minimal, layer.external)
             is_planned = answer == "yes"
             row = Decision(
@@ -196,7 +199,7 @@ def decide(
             )
         row = _joined(row)
         if row.stack == "unknown":
-            with limited(share):
+            with suppress(OutOfTime), limited(share):
                 row = _stack(row, minimal, name, classification)
         rows[name] = replace(_joined(row), is_out_of_time=share.left() <= 0)
     if faults := contradictions(rows):
