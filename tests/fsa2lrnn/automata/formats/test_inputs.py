@@ -1,0 +1,109 @@
+"""Files that people bring: what their authors mean is read, or refused by the name of the construct."""
+
+import re
+
+import pytest
+
+from fsa2lrnn.automata.formats.dot import from_dot
+from fsa2lrnn.errors import Fsa2LrnnError, SourceWarning
+
+START = 'i [shape=none label=""]; i -> p; '
+
+
+def test_records_are_outputs_even_where_one_is_drawn_as_accepting():
+    text = 'p [shape=record label="{ p | off }"]; q [shape=doublecircle label="{ q | on }"]; '
+    text += "p -> q [label=t]; q -> p [label=t]"
+    with pytest.warns(SourceWarning, match="state 'q' is drawn as accepting"):
+        machine = from_dot(f"digraph {{ {START} {text} }}")
+    assert (machine.labels, machine.outputs) == (("p", "q"), ("off", "on"))
+    assert from_dot(f"digraph {{ {START} {text} }}", kind="acceptor").outputs == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("labels", "construct"),
+    [
+        ("go:0.75 go:0.25", "'go:0.75' is a probability"),
+        ("a 0.5", "'0.5' is a probability"),
+        ("go/mud:0.75 go/mud:0.25", "'go/mud:0.75' is a probability"),
+        ("a(1.0) b", "is a probability"),
+        ("7 [/push([)", "an operation on a stack"),
+        ("7 ]/pop([)", "an operation on a stack"),
+        ("a→b", "a rewriting"),
+        ("0/1,R 1/0,L", "a rewriting"),
+        ("x Σ-{x}", "a set of letters"),
+        ("x Σ", "a set of letters"),
+        ("[^a] a", "a set of letters"),
+        ("a-z", "a range of letters"),
+        (r"\\u0000-\\uffff", "a range of letters"),
+        ("a ~a", "'~a' is a formula"),
+        ("a !a", "'!a' is a formula"),
+        ("a&!b", "is a formula"),
+        ("a∧b", "is a formula"),
+        ("a true", "'true' is a formula"),
+        ("0,1,X", "'X' is a value that does not matter"),
+        ("01X 110", "'01X' is a value that does not matter"),
+        ("a @_IDENTITY_SYMBOL_@", "a symbol for other letters"),
+        ("a @P.Case.Up@", "a flag diacritic"),
+    ],
+)
+def test_labels_that_are_no_letters_are_refused_by_name(labels, construct):
+    edges = "".join(f'p -> p [label="{label}"]; ' for label in labels.split())
+    with pytest.raises(Fsa2LrnnError, match="line 1: .*" + re.escape(construct)):
+        from_dot(f"digraph {{ {START} {edges} }}")
+    first, *_ = labels.split()
+    machine = from_dot(f'digraph {{ {START} p -> p [label="{first}"] }}', kind="acceptor", separator=None)
+    assert machine.n_states == 1
+
+
+@pytest.mark.parametrize("labels", ["true false", "push pop", "AT&T", "f(x,y)", "a|b", "!coffee ?coin", "0 1", "X Y"])
+def test_letters_that_look_alike_stay_letters(labels):
+    edges = "".join(f'p -> p [label="{label}"]; ' for label in labels.split())
+    assert set(from_dot(f"digraph {{ {START} {edges} }}").alphabet) == set(labels.split())
+
+
+def test_labels_that_repeat_are_outputs():
+    text = f"digraph {{ {START} p [label=OK]; q [label=BAD]; r [label=OK]; p -> q -> r -> p [label=t] }}"
+    machine = from_dot(text)
+    assert (machine.labels, machine.outputs) == (("p", "q", "r"), ("OK", "BAD", "OK"))
+    text = text.replace("r [label=OK]", "r [label=OFF]")
+    assert from_dot(text).is_acceptor
+    assert from_dot(text, kind="moore").outputs == ("OK", "BAD", "OFF")
+
+
+@pytest.mark.parametrize(
+    ("label", "outputs"),
+    [
+        ("a / 200 OK, token", {"a": "200 OK, token"}),
+        ("a / x, b / y, z", {"a": "x", "b": "y, z"}),
+        ("a / 200, text/html", {"a": "200, text/html"}),
+        ("a/0,b/1", {"a": "0", "b": "1"}),
+    ],
+)
+def test_an_output_extends_over_commas(label, outputs):
+    machine = from_dot(f'digraph {{ {START} p -> p [label="{label}"] }}')
+    assert {letter: machine.transduce([letter])[0] for letter in machine.alphabet} == outputs
+
+
+SPELLINGS = ["ɛ", "ε", "ϵ", "λ", "Λ", "<eps>", "<Epsilon>", "epsilon", "eps", "&epsilon;", "@0@"]
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_of_epsilon_is_no_letter(spelling):
+    text = f'digraph {{ {START} p -> q [label="{spelling}"]; q -> r [label=a]; r [is_final=True peripheries=2] }}'
+    machine = from_dot(text)
+    assert (machine.alphabet, machine.accepts("a")) == (("a",), True)
+
+
+def test_exports_of_pyformlang_mark_start_and_final_states():
+    machine = from_dot(
+        "digraph { 0 [is_start=True, is_final=False]; 1 [is_start=False, is_final=True]; 0 -> 1 [label=a] }"
+    )
+    assert machine.accepts("a")
+    assert not machine.accepts("")
+
+
+def test_modal_edges_are_refused_and_dashed_ones_are_named():
+    with pytest.raises(Fsa2LrnnError, match="an edge of modality 'may'"):
+        from_dot(f"digraph {{ {START} p -> p [label=a modality=MAY] }}")
+    with pytest.warns(SourceWarning, match="dashed edges are read like the others"):
+        from_dot(f"digraph {{ {START} p -> p [label=a]; p -> p [label=b style=dashed] }}")
