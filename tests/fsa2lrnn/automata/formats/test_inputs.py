@@ -1,11 +1,16 @@
 """Files that people bring: what their authors mean is read, or refused by the name of the construct."""
 
+import html
 import re
 
+import networkx as nx
 import pytest
 
+from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.formats.dot import from_dot
-from fsa2lrnn.errors import Fsa2LrnnError, SourceWarning
+from fsa2lrnn.automata.formats.jflap import from_jflap, to_jflap
+from fsa2lrnn.automata.formats.networkx_graph import from_networkx
+from fsa2lrnn.errors import Fsa2LrnnError, InvalidMachine, SourceWarning, UnsupportedFormat
 
 START = 'i [shape=none label=""]; i -> p; '
 
@@ -107,3 +112,52 @@ def test_modal_edges_are_refused_and_dashed_ones_are_named():
         from_dot(f"digraph {{ {START} p -> p [label=a modality=MAY] }}")
     with pytest.warns(SourceWarning, match="dashed edges are read like the others"):
         from_dot(f"digraph {{ {START} p -> p [label=a]; p -> p [label=b style=dashed] }}")
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_epsilon_in_graphs_and_jflap(spelling):
+    graph = nx.MultiDiGraph()
+    graph.add_node("starting_p", label="")
+    graph.add_node("p", is_start=True, is_final=False)
+    graph.add_node("q", is_start="False", is_final="True")
+    graph.add_edge("starting_p", "p")
+    graph.add_edge("p", "q", label=spelling)
+    graph.add_edge("q", "p", label="a")
+    machine = from_networkx(graph)
+    assert (machine.alphabet, machine.accepts(""), machine.accepts("a")) == (("a",), True, True)
+    assert from_networkx(graph, alphabet=["a", spelling]).alphabet == ("a", spelling)
+    machine = from_jflap(jflap((0, 1, html.escape(spelling)), (1, 1, "a")))
+    assert (machine.alphabet, machine.accepts("")) == (("a",), True)
+
+
+def test_formulas_in_graphs_are_refused():
+    graph = nx.DiGraph([("p", "q", {"label": "a & !b"})])
+    with pytest.raises(UnsupportedFormat, match="'a & !b' is a formula"):
+        from_networkx(graph, start="p")
+
+
+def jflap(*transitions, kind="fa"):
+    arcs = "".join(
+        f"<transition><from>{p}</from><to>{q}</to><read>{label}</read></transition>" for p, q, label in transitions
+    )
+    states = '<state id="0" name="q0"><initial/></state><state id="1" name="q1"><final/></state>'
+    return f"<structure><type>{kind}</type>{states}{arcs}</structure>"
+
+
+def test_labels_of_jflap_are_words():
+    text = jflap((0, 0, "ab"), (0, 1, "c"), (0, 1, "aa"))
+    machine = from_jflap(text)
+    assert machine.alphabet == ("a", "b", "c")
+    assert [w for w in ("c", "abc", "aa", "abaa", "ab", "a", "ac", "bc", "aaa") if machine.accepts(w)] == [
+        "c",
+        "abc",
+        "aa",
+        "abaa",
+    ]
+    assert from_jflap(text, whole_labels=True).alphabet == ("aa", "ab", "c")
+    ours = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=("up", "ε"))
+    assert from_jflap(to_jflap(ours)) == ours
+    with pytest.raises(InvalidMachine, match="JFLAP reads the label 'ab' as a word: pass whole_labels=True"):
+        from_jflap(jflap((0, 1, "ab"), kind="mealy"))
+    with pytest.raises(InvalidMachine, match="a range of letters"):
+        from_jflap(jflap((0, 1, "[a-c]")))
