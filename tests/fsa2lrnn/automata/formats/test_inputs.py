@@ -6,10 +6,12 @@ import re
 import networkx as nx
 import pytest
 
-from fsa2lrnn import MooreMachine
+from fsa2lrnn import MooreMachine, equivalent
+from fsa2lrnn.automata.formats import read_source, write_file
 from fsa2lrnn.automata.formats.dot import from_dot
 from fsa2lrnn.automata.formats.jflap import from_jflap, to_jflap
 from fsa2lrnn.automata.formats.networkx_graph import from_networkx
+from fsa2lrnn.automata.formats.openfst import from_openfst
 from fsa2lrnn.errors import Fsa2LrnnError, InvalidMachine, SourceWarning, UnsupportedFormat
 
 START = 'i [shape=none label=""]; i -> p; '
@@ -161,3 +163,46 @@ def test_labels_of_jflap_are_words():
         from_jflap(jflap((0, 1, "ab"), kind="mealy"))
     with pytest.raises(InvalidMachine, match="a range of letters"):
         from_jflap(jflap((0, 1, "[a-c]")))
+
+
+def test_tabs_separate_fields_so_that_a_letter_can_be_a_blank():
+    machine = from_openfst("0\t1\ta\ta\n1\t0\t \t \n0\n")
+    assert (machine.alphabet, machine.accepts("a "), machine.accepts("a")) == ((" ", "a"), True, False)
+    table = "<eps>\t0\n \t1\na\t2\n"
+    assert from_openfst("0\t1\ta\n1\t0\t \n0\n", isymbols=table).accepts("a ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0\t1\ta\n1\n--\n0\t1\tb\n1\n", "line 3: -- begins a second transducer"),
+        ("0\t1\t@_UNKNOWN_SYMBOL_@\n1\n", "line 1: .*a symbol for other letters"),
+        ("0\t1\t@_IDENTITY_SYMBOL_@\t@_IDENTITY_SYMBOL_@\n1\n", "line 1: .*a symbol for other letters"),
+        ("0\t1\t@U.case.up@\n1\n", "line 1: .*a flag diacritic"),
+        (
+            "0\t1\ta\t0.5\n1\t0\tb\t0.25\n1\n",
+            "line 1: 0.5 and the others can be weights or outputs: pass acceptor=True",
+        ),
+    ],
+)
+def test_special_symbols_and_files_of_several_transducers_are_refused(text, message):
+    with pytest.raises(InvalidMachine, match=message):
+        from_openfst(text)
+
+
+def test_names_of_characters_and_epsilon_of_hfst():
+    machine = from_openfst(
+        "0\t1\t@_SPACE_@\t@_SPACE_@\t0.0\n1\t2\t@_EPSILON_SYMBOL_@\t@_EPSILON_SYMBOL_@\n2\t0.0\n--\n"
+    )
+    assert (machine.alphabet, machine.accepts(" ")) == ((" ",), True)
+
+
+def test_a_mealy_machine_is_written_in_its_own_format(tmp_path):
+    machine = from_openfst("0 1 a x\n0 0 b y\n1 0 a y\n1 1 b x\n")
+    write_file(machine, tmp_path / "m.fst.txt")
+    assert equivalent(read_source(tmp_path / "m.fst.txt"), machine) is None
+    echo = from_openfst("0 0 a a\n0 0 b b\n", acceptor=False)
+    write_file(echo, tmp_path / "m.fst.txt")
+    assert read_source(tmp_path / "m.fst.txt").transduce("ab") == ["a", "b"]
+    with pytest.raises(UnsupportedFormat, match="a transducer writes nothing before the first letter"):
+        write_file(MooreMachine([[0]], ["x"], alphabet="a"), tmp_path / "n.fst.txt")
