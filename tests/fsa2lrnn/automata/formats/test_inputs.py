@@ -12,6 +12,7 @@ from fsa2lrnn.automata.formats.dot import from_dot
 from fsa2lrnn.automata.formats.jflap import from_jflap, to_jflap
 from fsa2lrnn.automata.formats.networkx_graph import from_networkx
 from fsa2lrnn.automata.formats.openfst import from_openfst
+from fsa2lrnn.cli import main
 from fsa2lrnn.errors import Fsa2LrnnError, InvalidMachine, SourceWarning, UnsupportedFormat
 
 START = 'i [shape=none label=""]; i -> p; '
@@ -206,3 +207,38 @@ def test_a_mealy_machine_is_written_in_its_own_format(tmp_path):
     assert read_source(tmp_path / "m.fst.txt").transduce("ab") == ["a", "b"]
     with pytest.raises(UnsupportedFormat, match="a transducer writes nothing before the first letter"):
         write_file(MooreMachine([[0]], ["x"], alphabet="a"), tmp_path / "n.fst.txt")
+
+
+BAD = {
+    "mealy.dot": f'digraph {{ {START} p -> q [label="a / 0"] }}',
+    "chain.dot": f'digraph {{ {START} p -> p [label="a:0.5"] }}',
+    "marks.dot": f'digraph {{ {START} p [shape=doublecircle]; p -> p [label="a/0"] }}',
+    "words.jff": jflap((0, 1, "ab"), kind="moore"),
+    "short.fst.txt": "0 1 a x\n1 0 b\n0 0 c y\n",
+    "weights.fst.txt": "0\t1\ta\t0.5\n1\t0\tb\t0.25\n1\n",
+    "partial.fst.txt": "0 1 a x\n",
+}
+
+
+@pytest.mark.parametrize("verb", [("compile",), ("convert", "-o", "out.json"), ("explain",), ("run", "a")])
+@pytest.mark.parametrize("name", BAD)
+def test_errors_on_the_command_line_name_options(name, verb, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(BAD[name])
+    verb, *rest = verb
+    with pytest.raises(SystemExit) as ended:
+        main([verb, name, *rest])
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert said.startswith("error:")
+    assert not re.search(r"\b(completion|alphabet|kind|separator|whole_labels|acceptor|n_states|seconds)=", said), said
+
+
+def test_options_of_convert_read_what_is_ambiguous(tmp_path, capsys):
+    (tmp_path / "chain.dot").write_text(BAD["chain.dot"])
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", str(tmp_path / "chain.dot"), "-o", str(tmp_path / "m.json"), "--kind", "acceptor"])
+    assert (ended.value.code, read_source(tmp_path / "m.json").alphabet) == (0, ("a:0.5",))
+    with pytest.raises(SystemExit):
+        main(["compile", str(tmp_path / "chain.dot")])
+    assert "pass `fsa2lrnn convert --kind acceptor`" in capsys.readouterr().err
