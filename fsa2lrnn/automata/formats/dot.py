@@ -249,7 +249,11 @@ def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin
                 f"{origin}: line {edge.line}: an edge of modality {modality!r}: a machine has each transition or has "
                 "it not; keep the edges that are meant, without that attribute"
             )
-    dashed = [edge for edge in edges if "dashed" in edge.attributes.get("style", "")]
+    dashed = [
+        edge
+        for edge, texts in zip(edges, labels, strict=True)
+        if "dashed" in edge.attributes.get("style", "") and not all(map(is_epsilon, texts))
+    ]
     if dashed and len(dashed) < len(edges):
         warnings.warn(
             f"{origin}: line {dashed[0].line}: dashed edges are read like the others, not as transitions that may be "
@@ -345,7 +349,7 @@ def _split(line: str, separator: str) -> list[str]:
     groups: list[list[str]] = []
     unclosed = 0
     for piece in line.split(separator):
-        depth = piece.count("(") - piece.count(")")
+        depth = sum(map(piece.count, "([{")) - sum(map(piece.count, ")]}"))
         if unclosed > 0:
             groups[-1].append(piece)
             unclosed += depth

@@ -34,7 +34,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 _WRITTEN = {"@_SPACE_@": " ", "@_TAB_@": "\t", "@_COLON_@": ":"}  # HFST's names of characters
 _DECIMAL = re.compile(r"-?[0-9]*\.[0-9]+")
-_ZERO_WEIGHTS = re.compile(r"[-+]?0+(\.0*)?([eE][-+]?\d+)?")
+_ZERO_WEIGHTS = re.compile(r"[-+]?0+([.,]0*)?([eE][-+]?\d+)?")
 
 
 def from_openfst(
@@ -168,9 +168,11 @@ def _written_table(symbols: list[str]) -> list[str]:
 
 
 def _fields(line: str) -> list[str]:
-    """Return the fields of a line: between tabs if it has some, so that a letter can be a blank."""
-    fields = line.rstrip("\r\t").split("\t")
-    return fields if len(fields) > 1 and all(fields) and not any(" " in field for field in fields[:2]) else line.split()
+    """Return the fields of a line: between tabs if it has some, so that a letter can be a blank or nothing."""
+    fields = line.rstrip("\r").split("\t")
+    if len(fields) < 3 or not all(len(field.split()) == 1 for field in fields[:2]):
+        return line.split()
+    return [field or "@0@" for field in fields[:4]] + [field for field in fields[4:] if field]
 
 
 class _Labels:
