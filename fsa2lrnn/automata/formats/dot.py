@@ -244,6 +244,8 @@ def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin
             f"write each letter out, or pass kind={kind!r} if it is one letter"
         )
     for edge in edges:
+        if "resets" in edge.attributes:
+            raise UnsupportedFormat(f"{origin}: line {edge.line}: an edge resets timers, which a machine does not have")
         if (modality := edge.attributes.get("modality", "must").lower()) != "must":
             raise UnsupportedFormat(
                 f"{origin}: line {edge.line}: an edge of modality {modality!r}: a machine has each transition or has "

@@ -31,24 +31,8 @@ class Mark(Enum):
 EPSILON, ABSENT = Mark.EPSILON, Mark.ABSENT
 
 # The spellings of no letter in all formats: JFLAP's, pyformlang's, OpenFst's, foma's and HFST's.
-_EPSILONS = frozenset(
-    [
-        "ε",
-        "ϵ",
-        "ɛ",
-        "λ",
-        "Λ",
-        "𝜀",
-        "𝜖",
-        "&epsilon;",
-        "eps",
-        "epsilon",
-        "<eps>",
-        "<epsilon>",
-        "@0@",
-        "@_epsilon_symbol_@",
-    ]
-)
+_EPSILONS = {"ε", "ϵ", "ɛ", "λ", "Λ", "𝜀", "𝜖", "<ε>", "&epsilon;", "eps", "epsilon", "<eps>", "<epsilon>", "@0@"}
+_EPSILONS.add("@_epsilon_symbol_@")
 
 
 def is_epsilon(letter: Hashable) -> bool:

@@ -81,7 +81,7 @@ INPUTS = [
     ("hfst, names of blanks", ".att", "0\t1\t@_SPACE_@\t@_SPACE_@\n1\n", [([" "], True)]),
     ("hfst, several transducers", ".att", "0\t1\ta\ta\n1\n--\n0\t1\tb\tb\n1\n", "a second transducer"),
     ("foma, epsilon", ".att", "0\t1\t@0@\t@0@\n1\t2\ta\ta\n2\n", [("a", True), ("", False)]),
-    ("pynini#72: weights that look like outputs", ".fst.txt", "0 1 a 0.5\n1 1 b 1.25\n1\n", "can be weights or outputs"),
+    ("pynini#72: weights for outputs", ".fst.txt", "0 1 a 0.5\n1 1 b 1.25\n1\n", "can be weights or outputs"),
     ("pynini#21: epsilon in other brackets", ".fst.txt", "0 1 <ε> <ε>\n1 2 a a\n2\n", [("a", True), ("", False)]),
     ("openfst#2: too many columns", ".fst.txt", "0 1 a b c d e\n", "7 fields"),
     ("OpenFst, symbols of matchers", ".fst.txt", "0 1 <rho> <rho>\n1\n", "a symbol for other letters"),
