@@ -1,7 +1,11 @@
 """Small inputs of the kinds that public issues and files show, rewritten: source, reader, input, and what is right.
 
-What is right is either a list of (word, output at its end), or a phrase of the refusal.
+What is right is either a list of (word, output at its end), or a phrase of the refusal. `project#number` is an issue or a
+change that states what is meant; a tool without a number writes such files, and its own reader or manual says what they
+mean.
 """
+
+# ruff: noqa: E501
 
 S = 'digraph { s [shape=none label=""]; s -> p; '
 
