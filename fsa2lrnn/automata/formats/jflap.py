@@ -26,6 +26,7 @@ from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
+MAX_STATES = 100_000  # beyond which labels of several letters are not read, one state a letter
 MAX_NESTING = 50  # elements within elements; JFLAP writes four deep
 
 _KINDS: dict[str, Kind] = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
@@ -215,8 +216,13 @@ def _graph(reader: _JflapReader, whole_labels: bool, is_ours: bool) -> LabelledG
                 problems.add(f"JFLAP reads the label {label[:40]!r} as a word: {remedy}", item.line)
             if re.fullmatch(r"\[.-.\]", label):
                 problems.add(f"JFLAP 7 reads {label!r} as a range of letters: give each letter a transition", item.line)
+            if len(states) + len(label) > MAX_STATES:
+                raise BudgetExceeded(
+                    f"{reader.origin}: line {item.line}: labels of several letters stand for more than {MAX_STATES:,} "
+                    f"states: {remedy}"
+                )
             between = [(number, k) for k in range(1, len(label))]  # keys that no file can have
-            states += [State(key, f"{source} {label[: key[1]]}"[:80], line=item.line) for key in between]
+            states += [State(key, f"{source[:40]} {label[: min(key[1], 40)]}", line=item.line) for key in between]
             path = [source, *between, target]
             edges += [
                 Edge(p, letter, q, output, item.line) for p, letter, q in zip(path, label, path[1:], strict=False)

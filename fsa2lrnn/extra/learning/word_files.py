@@ -18,6 +18,7 @@ StaMinA and flexfringe write it; the label -1 is not known, labels 1 and 0 are b
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
@@ -247,7 +248,7 @@ def _splitter(words: list[str]) -> Callable[[str], Sequence[str]]:
 def _abbadingo_lines(text: str, faults: list[str]) -> list[_Entry]:
     lines = [(line, fields) for line, each in enumerate(text.split("\n"), 1) if (fields := each.split())]
     (first, header), *rest = lines or [(1, [])]
-    if len(header) != 2 or not all(field.isdecimal() for field in header):
+    if len(header) != 2 or not all(re.fullmatch("[0-9]{1,9}", field) for field in header):
         faults.append(f"line {first}: begin the file with the numbers of its words and letters")
         return []
     entries: list[_Entry] = []
