@@ -34,7 +34,9 @@ _KEYWORDS = ("completion", "alphabet", "form", "token_shift", "max_block", "max_
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in (*_KEYWORDS, "anyway")}
 _OPTIONS |= {"seconds": "--max-seconds", "noise": "--label-noise"}
 _OF_CONVERT = {name: f"--{name.replace('_', '-')}" for name in ("kind", "separator", "whole_labels", "acceptor")}
-_KEYWORD = re.compile(rf"(?<![-\w])({'|'.join(_OPTIONS | _OF_CONVERT)})=(\"[^\"]*\"|'[^']*'|[\w.…-]+)|`[^`]*`")
+_KEYWORD = re.compile(
+    rf"(?<![-\w])({'|'.join(_OPTIONS | _OF_CONVERT)})=(\"[^\"]*\"|'[^']*'|[\w.…-]+)|`[^`]*`|\w\([^()]*\)"
+)
 
 
 def plain(text: str) -> str:

@@ -27,7 +27,7 @@ def read_machine(
     """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if it is not None.
 
     If the source lacks a letter, its transitions are missing. `completion` defines missing transitions; by default,
-    acceptors reject there. `options` that are not None are the reader's. Raises `UnsupportedFormat` for a model
+    acceptors reject there. `options` are the reader's. Raises `UnsupportedFormat` for a model
     file, and `UnsupportedFormat`, `InvalidMachine` and `BudgetExceeded` as `MooreMachine.from_source` does.
     """
     from fsa2lrnn.automata.machine import MooreMachine
@@ -40,7 +40,6 @@ def read_machine(
         )
     _check_no_pickle(source)
     letters = None if alphabet is None else words.letters(alphabet)
-    options = {name: value for name, value in options.items() if value is not None}
     return MooreMachine.from_source(source, completion=completion, alphabet=letters, **options)
 
 

@@ -236,8 +236,8 @@ def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin
     """Raise `UnsupportedFormat` if labels are no letters, or edges are modal."""
     texts = list(dict.fromkeys(text for letters in labels for text in letters))
     letters = texts if kind != "mealy" else [(_with_output(text) or (text, ""))[0] for text in texts]
-    if (found := foreign(letters, texts if kind == "mealy" else ())) is not None:
-        label, construct = found
+    if (refused := foreign(letters, texts if kind == "mealy" else ())) is not None:
+        label, construct = refused
         edge = next(edge for edge, texts in zip(edges, labels, strict=True) if any(label in text for text in texts))
         raise UnsupportedFormat(
             f"{origin}: line {edge.line}: the label {label[:80]!r} is {construct}, and a machine has letters alone: "

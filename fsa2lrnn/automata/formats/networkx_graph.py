@@ -70,10 +70,10 @@ def from_networkx(
             EPSILON if letter not in (declared or ()) and is_epsilon(letter) else letter for letter in letters or ()
         ]
         edges += [Edge(tail, letter, head, values.get("output", ABSENT)) for letter in letters]
-    if declared is None and (found := foreign(e.letter for e in edges if isinstance(e.letter, str))) is not None:
+    if declared is None and (refused := foreign(e.letter for e in edges if isinstance(e.letter, str))) is not None:
         raise UnsupportedFormat(
-            f"{problems.origin}: the letter {found[0][:80]!r} is {found[1]}, and a machine has letters alone: write "
-            "each letter out, or declare alphabet=… if it is one letter"
+            f"{problems.origin}: the letter {refused[0][:80]!r} is {refused[1]}, and a machine has letters alone: "
+            "write each letter out, or declare alphabet=… if it is one letter"
         )
     starts = [node for node, values in graph.nodes(data=True) if _is_true(values, "start", "is_start")]
     starts = starts if start is ABSENT else [start]

@@ -71,7 +71,7 @@ def from_openfst(
             continue
         if fields == ["--"]:
             if rest := text.split("\n", line)[-1].strip():
-                problems.add(f"-- begins a second transducer ({rest[:20]!r}…): keep one a file", line)
+                problems.add(f"-- begins another transducer ({rest[:20]!r}…): keep one a file", line)
             break
         seen.setdefault(fields[0], line)
         if len(fields) <= 2:
@@ -188,9 +188,11 @@ class _Labels:
                 for text in texts
             }
             special = [text for text in texts if text[0] in "@<"]
-            if (found := foreign(special)) is not None:
-                line = next(line for label, line in labels if label == found[0])
-                problems.add(f"{role} {found[0]!r} is {found[1]}: write one arc for each letter that it means", line)
+            if (refused := foreign(special)) is not None:
+                line = next(line for label, line in labels if label == refused[0])
+                problems.add(
+                    f"{role} {refused[0]!r} is {refused[1]}: write one arc for each letter that it means", line
+                )
             return
         ordered = sorted(_table(role, table, problems).items(), key=lambda item: item[1])
         self.declared = tuple(symbol for symbol, number in ordered if number != 0)

@@ -33,15 +33,9 @@ def convert(
 ) -> None:
     """Write an automaton in another format, complete and deterministic, and report what is not preserved."""
     outputs.check_machine(output)
-    machine = sources.read_machine(
-        source,
-        completion,
-        alphabet,
-        kind=kind,
-        separator=separator,
-        whole_labels=whole_labels,
-        acceptor=acceptor,
-    )
+    how = {"kind": kind, "separator": separator, "whole_labels": whole_labels, "acceptor": acceptor}
+    chosen = {name: value for name, value in how.items() if value is not None}
+    machine = sources.read_machine(source, completion, alphabet, **chosen)
 
     from fsa2lrnn.automata.formats import write_file
     from fsa2lrnn.cli import console, sizes

@@ -229,20 +229,20 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
     return _truthful(entries)
 
 
-def _splitter(words: list[str]) -> Callable[[str], Sequence[str]]:
+def _splitter(cells: list[str]) -> Callable[[str], Sequence[str]]:
     """Return how all words of a file are split: at white space, at commas or the like between texts, or nowhere."""
-    if any(c.isspace() for word in words for c in word):
+    if any(c.isspace() for cell in cells for c in cell):
         return str.split
     for sign in ",;|":
-        if pieces := [piece for word in words if sign in word for piece in word.split(sign)]:
+        if pieces := [piece for cell in cells if sign in cell for piece in cell.split(sign)]:
             if all(pieces) and any(len(piece) > 1 for piece in pieces):
-                return lambda word: word.split(sign) if word else []
-            word = next(word for word in words if sign in word)
+                return lambda cell: cell.split(sign) if cell else []
+            cell = next(cell for cell in cells if sign in cell)
             raise UnsupportedFormat(
-                f"the word {word[:40]!r} has {sign!r}, which can be a letter or stand between letters: separate the "
+                f"the word {cell[:40]!r} has {sign!r}, which can be a letter or stand between letters: separate the "
                 "letters of all words by blanks"
             )
-    return lambda word: word
+    return lambda cell: cell
 
 
 def _abbadingo_lines(text: str, faults: list[str]) -> list[_Entry]:

@@ -176,7 +176,7 @@ def test_tabs_separate_fields_so_that_a_letter_can_be_a_blank():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("0\t1\ta\n1\n--\n0\t1\tb\n1\n", "line 3: -- begins a second transducer"),
+        ("0\t1\ta\n1\n--\n0\t1\tb\n1\n", "line 3: -- begins another transducer"),
         ("0\t1\t@_UNKNOWN_SYMBOL_@\n1\n", "line 1: .*a symbol for other letters"),
         ("0\t1\t@_IDENTITY_SYMBOL_@\t@_IDENTITY_SYMBOL_@\n1\n", "line 1: .*a symbol for other letters"),
         ("0\t1\t@U.case.up@\n1\n", "line 1: .*a flag diacritic"),
