@@ -195,8 +195,10 @@ def test_a_model_on_which_their_code_fails_is_said_to_be(exported):
     "machine",
     [
         MooreMachine([[(i + 1) % 1_500 for i in range(1_500)]] * 2, [i == 0 for i in range(1_500)], alphabet="01"),
-        MooreMachine([[i and i - 1 for i in range(16)], [min(i + 1, 15) for i in range(16)]], range(16), alphabet="01"),
-        MooreMachine([[(i + 1) % 14 for i in range(14)]] * 2, [i % 2 for i in range(14)], alphabet="01"),
+        MooreMachine(
+            [[i and i - 1 for i in range(16)], [min(i + 1, 15) for i in range(16)]], range(2, 18), alphabet="01"
+        ),
+        MooreMachine([[(i + 1) % 14 for i in range(14)]] * 2, [i % 2 == 1 for i in range(14)], alphabet="01"),
     ],
     ids=["large", "slow to plan", "not minimal"],
 )
