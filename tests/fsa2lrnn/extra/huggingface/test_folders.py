@@ -217,7 +217,7 @@ def test_larger_machines_and_single_letters(exported, tmp_path):
     machine = MooreMachine([range(13), *([q] * 13 for q in range(13))], range(13))
     folder = exported(machine)[0]
     assert load(folder, machine).machine.n_states == 13
-    other = MooreMachine(machine.delta, [False, *[True] * 12])
+    other = MooreMachine(machine.delta, ["no", *["yes"] * 12])
     with pytest.raises(CheckpointError, match="of 13 states"):
         load(folder, other)
     written = export(MooreMachine([[1, 0]], [False, True]), "olmo-hybrid", tmp_path / "m")
