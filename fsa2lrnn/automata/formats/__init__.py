@@ -92,14 +92,14 @@ def _read(
 
 
 def write_file(machine: MooreMachine, path: str | Path) -> None:
-    """Write a machine to a file in the format of its ending; for OpenFst, also write the symbol table NAME.syms.
+    """Write a machine to a file in the format of its ending; for OpenFst, also write its symbol tables.
 
     Raises `UnsupportedFormat` if the ending is unknown, the format cannot represent the machine, or writing fails.
     """
     form, path = _format_of(path, for_writing=True), Path(path)
     written = _loaded(form.writer or "")(machine)
     texts = cast("tuple[str, ...]", written) if isinstance(written, tuple) else (str(written),)
-    for target, text in zip(_targets(path, form), texts, strict=True):
+    for target, text in zip(_targets(path, len(texts)), texts, strict=True):
         try:
             write_atomically(target, text.encode())
         except UnicodeEncodeError as fault:
@@ -114,15 +114,16 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
 def check_target(path: str | Path) -> None:
     """Raise `UnsupportedFormat` if a path has an unknown ending or cannot be written, before there is a machine."""
     form, path = _format_of(path, for_writing=True), Path(path)
-    for target in _targets(path, form):
+    for target in _targets(path, 4 if form.name == "OpenFst" else 1):
         try:
             check_file(target)
         except OSError as fault:
             raise _unwritable(target, fault) from None
 
 
-def _targets(path: Path, form: SourceFormat) -> tuple[Path, ...]:
-    return (path, _sibling(path, ".syms")) if form.name == "OpenFst" else (path,)
+def _targets(path: Path, texts: int) -> tuple[Path, ...]:
+    tables = {1: (), 2: (".syms",), 3: (".isyms", ".osyms"), 4: (".syms", ".isyms", ".osyms")}[texts]
+    return (path, *(_sibling(path, ending) for ending in tables))
 
 
 def _unwritable(target: Path, fault: OSError) -> UnsupportedFormat:

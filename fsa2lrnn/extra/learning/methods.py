@@ -29,7 +29,7 @@ from fsa2lrnn.extra.learning.result import Agreement, Learned
 from fsa2lrnn.extra.learning.run import LearningRun, Record
 from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.extra.learning.whole import WholeRun
-from fsa2lrnn.extra.learning.word_files import Data, from_pairs, read_words
+from fsa2lrnn.extra.learning.word_files import ENDINGS, Data, from_pairs, read_words
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.files import alone, exists
 from fsa2lrnn.lower import compile_machine
@@ -200,12 +200,12 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     if isinstance(source, Data):
         return None, source
     if isinstance(source, str | Path):
-        if Path(source).suffix in (".jsonl", ".csv"):
+        if Path(source).suffix in ENDINGS:
             return None, read_words(source, alphabet)
         if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
             raise UnsupportedFormat(
-                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl and .csv, "
-                f"automata in {endings()}"
+                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl, .csv and "
+                f".dat, automata in {endings()}"
             )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None
     return None, from_pairs(source, alphabet)

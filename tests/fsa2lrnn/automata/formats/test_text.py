@@ -294,7 +294,7 @@ def test_other_files_of_jflap_and_other_xml_are_refused(text, message):
     ("write", "machine", "message"),
     [
         (to_openfst, MooreMachine([[0]], ["x"]), "a transducer writes nothing before the first letter, where this"),
-        (to_openfst, MooreMachine([[0]], [True], alphabet=["a b"]), "letter 'a b' holds white space, or means epsilon"),
+        (to_openfst, MooreMachine([[0]], [True], alphabet=["a b"]), "symbol 'a b' holds white space, or has another"),
         (to_json, MooreMachine([[0]], [1j]), "symbol 1j of type complex cannot be written to JSON"),
         (to_jflap, MooreMachine([[0, 0]], [1, "1"]), "two outputs are written alike"),
         *(
