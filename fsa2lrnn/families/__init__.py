@@ -61,7 +61,7 @@ class _Families(dict[str, str]):
         return super().__contains__(name) or name in LAYER_NAMES
 
     def get(self, name: str, default: str | None = None) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self[name] if name in self else default
+        return self[name] if name in self else default  # noqa: SIM401 - it would call itself
 
 
 FAMILIES: dict[str, str] = _Families(DESCRIPTIONS)
