@@ -240,7 +240,7 @@ def _cases(
         case = bounds.gate_case(op, seed, max(bounds.TOKENS, max(borders) + 6))
         yield case if state else replace(case, state=None)
     if gradients:
-        for T in (2, borders[0] + 1):
+        for T in (2, 2 * borders[0] + 1):
             case = with_gradients(op, seed + T, dtype, T, resets)
             yield case if state else replace(case, state=None)
     for T in sorted(t for t in lengths if t > LONG):

@@ -1,8 +1,8 @@
 """Test gates that no float format represents exactly, within certified bounds.
 
 Exact probes use only the gates 1 and 0, exp of 0 and of `RESET`. So they do not test the size of a gate. Here gates are
-multiples of 1/64 with exact sums, and keys overlap: unit keys write coordinates, and keys e_b − e_a with β = ½ copy half
-of coordinate a to b. So decays act in Q Kᵀ, in K D Kᵀ, through its inverse and through states.
+multiples of 1/64 with exact sums, and keys overlap: unit keys write coordinates, and keys e_b − e_a with β = ½ copy
+half of coordinate a to b. So decays act in Q Kᵀ, in K D Kᵀ, through its inverse and through states.
 
 Bound. A result is a polynomial of the inputs and decays. An algorithm computes it by sums and products, in whose
 expansion each monomial occurs once: recurrences, chunks with the inverse by rows, blocks or powers, prefix products.
