@@ -29,7 +29,7 @@ from .words import KEYS, VALUES, add, unit
 # values, output; and per copy the entry of K D Kᵀ, that of the inverse, and a partial result.
 STORED, STORED_PER_COPY = 8, 3
 TOKENS = 70  # the least length of the word
-INITIAL, WRITTEN, COPIES = 5, 4, 3  # coordinates in the initial state and written later; the most copies of copies
+INITIAL, WRITTEN, COPIES = 4, 3, 3  # coordinates in the initial state and written later; the most copies of copies
 GATES = ("g", "w")
 TOTAL = 8.0  # gates of a word sum to at least −TOTAL
 KIND = "gates within certified bounds"
@@ -46,7 +46,8 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
     order = rng.sample(range(KEYS), KEYS)
     copies = {order.pop(): 0 for _ in range(INITIAL)}  # the number of copies that led to a coordinate
     state = [[float(rng.randint(1, 3)) if i in copies else 0.0 for _ in range(VALUES)] for i in range(KEYS)]
-    events = {t: rng.random() < WRITTEN / len(order) for t in sorted(rng.sample(range(T - 1), len(order)))}
+    # The tokens that write a coordinate (True) or copy one to it.
+    events = {t: n < WRITTEN for n, t in enumerate(rng.sample(range(T - 1), len(order)))}
     remaining = [TOTAL] * prod(op.tensors[gate])
     for t in range(T):
         token = {name: [0.0] * prod(shape) for name, shape in op.tensors.items()}

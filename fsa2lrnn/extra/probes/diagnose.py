@@ -13,8 +13,10 @@ from .calls import Caller, WrongResult
 from .cases import Case, expected
 from .compare import Difference, difference
 from .operators import Operator
+from .words import RESET
 
 ROUNDING = 2.0**-5  # errors up to this part of the largest value are attributed to rounding
+RESIDUE = 2.0**-60  # a wrong value below it, in place of 0, is what a gate should have cleared
 # What a kernel may be that is exact for gates of 0 alone, though correct in the range for which it was written.
 FACTORISED = (
     ", as from decays of the wrong sign, or in the factorised form exp(g_i − r) exp(r − g_j), which overflow or round "
@@ -101,7 +103,9 @@ def _where(caller: Caller, name: str, runs: Sequence[Case], dtype: torch.dtype) 
     for part in (part for case in runs for part in pieces(op, case)):
         mine, correct = caller.run(part, dtype), expected(op, part)
         defined = expected(op, dict(wrong_definitions(op, part)).get(name, part))
-        if all(_same(defined[n], correct[n]) for n in ("o", "state")):
+        # What the definition does not change, or where its own result rounds, says nothing.
+        rounds = any(not _same(x, x.to(dtype).double()) or float(x.abs().max()) > 2.0**24 for x in defined.values())
+        if rounds or all(_same(defined[n], correct[n]) for n in ("o", "state")):
             continue
         if all(_same(mine[n].cpu().double(), defined[n]) for n in mine):
             explained.append(part)
@@ -133,7 +137,11 @@ def fault(
     if any(not _same(computed[n], again[n]) for n in computed):
         return "non-determinism: two calls with the same inputs differ"
     if first.quantity not in ("o", "state"):
-        return f"backward pass: outputs and final state are correct, the gradient of {first.quantity[1:]} is not"
+        sentence = f"backward pass: outputs and final state are correct, the gradient of {first.quantity[1:]} is not"
+        zero = [n for n in op.wide if _passes(caller, _changed(case, n, torch.zeros_like), dtype)]
+        return (
+            f"{sentence}; exact where {zero[0]} is 0{FACTORISED}" if zero and first.error == float("inf") else sentence
+        )
     # A wrong definition that explains every value of the kernel names the fault.
     if op.length(case.inputs) <= 512:
         for part in pieces(op, case):
@@ -152,6 +160,10 @@ def fault(
         return all(_passes(caller, change(c), dtype) for c in (case, *runs))
 
     exact_without = [n for n in op.wide if passes(lambda c: replace(_changed(c, n, torch.zeros_like), period=0))]  # noqa: B023
+    if exact_without and first.expected == 0 and 0 < abs(first.computed) < RESIDUE:
+        return (
+            f"wrong decay: where {exact_without[0]} is {RESET:.0f}, a decay is not 0, as in base 2 or of half the gate"
+        )
     if exact_without and (first.error == float("inf") or first.error <= 2.0**-16):
         how = "infinities or NaN" if first.error == float("inf") else f"errors up to {first.error:.1e}"
         return f"range of gates: {how} where {exact_without[0]} is not 0{FACTORISED}"
@@ -172,10 +184,10 @@ def fault(
         )
     if case.state is not None and passes(lambda c: replace(c, state=None, cuts=())):
         return "state carry: correct without an initial state"
-    for run in runs if first.quantity == "state" else ():
+    for run in (c for c in runs if first.quantity == "state" and not c.cuts):
         other = difference(op, run, caller.run(run, dtype), expected(op, run))
         if other is not None and other.quantity == "o":  # says more than the final state of a shorter word
-            return _by_position(op, run, other, chunk_sizes)
+            return f"{_by_position(op, run, other, chunk_sizes)} (in a word of {op.length(run.inputs)} tokens)"
     return _by_position(op, case, first, chunk_sizes)
 
 
