@@ -20,8 +20,8 @@ Inverse = Callable[[Tensor], Tensor]
 
 
 def exp(x: Tensor) -> Tensor:
-    """Return exp(x), in float64 as in float32: 0 where float32 rounds to it."""
-    return x.masked_fill(x < ZERO_BELOW, -torch.inf).exp()
+    """Return exp(x), in float64 as in float32: 0 where float32 rounds to it, and infinity where it overflows."""
+    return x.masked_fill(x < ZERO_BELOW, -torch.inf).masked_fill(x > 89, torch.inf).exp()
 
 
 def _read(q: Tensor, S: Tensor) -> Tensor:
