@@ -84,12 +84,12 @@ class _Value(torch.autograd.Function):
     """Return one tensor and pass gradients to another, as a kernel does whose backward pass is its own code."""
 
     @staticmethod
-    def forward(_: Any, value: Tensor, other: Tensor) -> Tensor:
+    def forward(ctx: Any, value: Tensor, other: Tensor) -> Tensor:  # noqa: ARG004
         assert value.shape == other.shape
         return value.clone()
 
     @staticmethod
-    def backward(_: Any, *gradients: Tensor) -> tuple[None, Tensor]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:  # noqa: ARG004
         return None, gradients[0]
 
 
@@ -262,12 +262,15 @@ def own_backward(
     cu_seqlens: Tensor | None = None, fault: str = "",
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Compute the chunked gated delta rule or KDA with a fault in the forward pass and a correct backward pass."""
-    more = (scale, initial_state, output_final_state, cu_seqlens)
+    run = partial(
+        gated_delta, *tensors, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+    )  # fmt: skip
     with torch.no_grad():
-        values = gated_delta(*tensors, *more, fault=fault)
+        values = run(fault=fault)
     if not any(t.requires_grad for t in tensors):
         return values
-    o, S = (_Value.apply(*pair) for pair in zip(values, gated_delta(*tensors, *more), strict=True))
+    o, S = (_Value.apply(*pair) for pair in zip(values, run(), strict=True))
     return o, S  # pyright: ignore[reportReturnType]
 
 

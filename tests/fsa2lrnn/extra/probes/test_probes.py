@@ -111,7 +111,7 @@ def no_carry_alone(q, k, v, g, beta, **options):
 FAULTS = [
     (lambda q, k, v, g, beta, **o: chunked(q, k, v, g, -beta, **o), "as if beta were negated"),
     (lambda q, k, v, g, beta, **o: chunked(q, k, v, g, beta.clamp(max=1), **o), "as if beta were clamped"),
-    (lambda q, k, v, g, beta, **o: chunked(q, k, v, -g, beta, **o), "gate sign"),
+    (lambda q, k, v, g, beta, **o: chunked(q, k, v, -g, beta, **o), "from decays of the wrong sign"),
     (lambda q, k, v, g, beta, **o: chunked(q, k, v, 0 * g, beta, **o), "wrong decay: as if g were 0"),
     (
         lambda q, k, v, g, beta, **o: chunked(q, k, v, g, beta, **{**o, "scale": 0.25}),
