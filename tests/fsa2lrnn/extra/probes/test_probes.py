@@ -326,6 +326,8 @@ def test_a_kernel_for_a_range_of_gates_is_probed_within_it():
     assert coverage.omitted[0].startswith("not tried: resets")
     with pytest.raises(InexactKernel, match="certified bounds"):
         assert_exact(wrong_base, **few)
+    few |= {"op": "simple_gla", "lengths": (3, 10**6), "gradients": False}
+    assert "not periodic" in assert_exact(reference("simple_gla"), **few).omitted[1]
     for op in ("kda", "rwkv7", "simple_gla", "state_passing"):
         case = word(OPERATORS[op], 1, replace(SIZES[torch.float32], resets=False), 99, batch=1, heads=1, state=True)
         assert not any(bool(case.inputs[name].any()) for name in OPERATORS[op].wide)
