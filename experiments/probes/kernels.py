@@ -1,7 +1,8 @@
 """Eight small kernels into which faults can be injected by name.
 
 They compute in float32 and return outputs in the dtype of `v`. The chunked ones follow the WY representation; they are
-written apart from the library's reference forms, for they are what is tested. `FAULTS` lists the faults per kernel.
+written apart from the library's reference forms, for they are what is tested. `mutants.KERNELS` lists the faults per
+kernel; `TABLE` those that change one factor of the chunked delta rule alone, each under a correct backward pass.
 """
 
 from __future__ import annotations
@@ -35,6 +36,61 @@ def chunk(t: Tensor, size: int, last: bool = False) -> Tensor:
     fill = t[:, -1:].expand(-1, missing, -1, -1) if last else t.new_zeros(t.shape[0], missing, *t.shape[2:])
     t = torch.cat([t, fill], 1)
     return t.reshape(t.shape[0], -1, size, *t.shape[2:]).movedim(3, 1)
+
+
+# One factor of the chunked delta rule is wrong: "FACTOR: CHANGE". Tensors are (B, H, N, C, ·), chunked.
+DECAYS = ("decay in Q Kᵀ", "decay in K D Kᵀ", "decay of w", "decay of queries", "decay of keys", "decay of the state")
+GATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "base 2": lambda g: g * 0.6931471805599453,
+    "halved": lambda g: g / 2,
+    "doubled": lambda g: g * 2,
+    "one percent too strong": lambda g: g * 1.01,
+    "missing": torch.zeros_like,
+    "negated": torch.neg,
+    "one token late": lambda g: torch.cat([torch.zeros_like(g[..., :1, :]), g[..., :-1, :]], -2),
+    "one token early": lambda g: torch.cat([g[..., 1:, :], torch.zeros_like(g[..., :1, :])], -2),
+    "missing at the first token of a chunk": lambda g: torch.cat([torch.zeros_like(g[..., :1, :]), g[..., 1:, :]], -2),
+    "missing in the second chunk": lambda g: torch.cat([g[:, :, :1], 0 * g[:, :, 1:2], g[:, :, 2:]], 2),
+    "of the next head": lambda g: g.roll(-1, 1),
+    "of the next row of the batch": lambda g: g.roll(-1, 0),
+}
+FACTORS = ("Q D Kᵀ", "K D Kᵀ", "the inverse", "u", "w", "new values", "carried state", "final state")
+CHANGES: dict[str, Callable[[Tensor], Tensor]] = {
+    "negated": torch.neg,
+    "halved": lambda x: x / 2,
+    "in float16": lambda x: x.half().float(),
+    "in bfloat16": lambda x: x.bfloat16().float(),
+    "without its last row": lambda x: torch.cat([x[..., :-1, :], torch.zeros_like(x[..., :1, :])], -2),
+    "reversed": lambda x: x.mT.flip(-1, -2) if x.shape[-1] == x.shape[-2] else x.flip(-2),
+    "of the next head": lambda x: x.roll(-1, 1),
+    "of the next row of the batch": lambda x: x.roll(-1, 0),
+}
+# The gate of the first token of a chunk does not occur in a decay from one token of the chunk to a later one.
+TABLE = [
+    f"{a}: {b}" for a in DECAYS for b in GATES
+    if not b.startswith("missing at") or a in ("decay of w", "decay of queries", "decay of the state")
+]  # fmt: skip
+TABLE += [f"{a}: {b}" for a in FACTORS for b in CHANGES]
+TABLE += [f"beta {a}" for a in ("missing in K D Kᵀ", "of the earlier token in K D Kᵀ", "missing in u", "missing in w")]
+
+
+def changed(x: Tensor, factor: str, fault: str) -> Tensor:
+    """Return a tensor, changed if the fault is in this factor."""
+    where, _, how = fault.partition(": ")
+    return (CHANGES if factor in FACTORS else GATES)[how](x) if where == factor else x
+
+
+class _Value(torch.autograd.Function):
+    """Return one tensor and pass gradients to another, as a kernel does whose backward pass is its own code."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, other: Tensor) -> Tensor:  # noqa: ARG004
+        assert value.shape == other.shape
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor]:  # noqa: ARG004
+        return None, gradients[0]
 
 
 def packed(run: Callable[..., Any], fault: str, cu_seqlens: Tensor | None, tensors: list[Tensor], state: Any) -> Any:
@@ -78,29 +134,35 @@ def delta_chunks(
         S = S.mT
     last = f == "padding repeats the last token"
     q, k, v, beta, g = (chunk(t, C, last) for t in (q, k, v, beta[..., None], g))
-    G = g.cumsum(-2)
     lower = torch.ones(C, C, dtype=torch.bool).tril(-1)
-    D = (G[..., :, None, :] - G[..., None, :, :]).masked_fill(~lower[..., None], 0).exp()
-    if f == "decay between tokens is exclusive":
-        E = G - g
-        D = (E[..., :, None, :] - G[..., None, :, :]).masked_fill(~lower[..., None], 0).clamp(max=0).exp()
-    pairs = lambda x, y: (x[..., :, None, :] * D * y[..., None, :, :]).sum(-1)  # noqa: E731
-    A = beta * pairs(k, k) * lower
+    in_scores, in_A, in_w, into, G, total = (changed(g, factor, f).cumsum(-2) for factor in DECAYS)
+
+    def pairs(x: Tensor, G: Tensor, y: Tensor) -> Tensor:
+        E = G - g if f == "decay between tokens is exclusive" else G
+        D = (E[..., :, None, :] - G[..., None, :, :]).masked_fill(~lower[..., None], 0)
+        D = D.clamp(max=0) if E is not G else D
+        return (x[..., :, None, :] * D.exp() * y[..., None, :, :]).sum(-1)
+
+    b = beta.mT if f == "beta of the earlier token in K D Kᵀ" else 1 if f == "beta missing in K D Kᵀ" else beta
+    A = changed(b * pairs(k, in_A, k) * lower, "K D Kᵀ", f)
     if f == "the inverse has the sign of A wrong":
         A = -A
     if f == "A is not masked below its diagonal blocks":
-        A = beta * pairs(k, k) * torch.ones(C, C).tril(-1).triu(-16)
+        A = beta * pairs(k, in_A, k) * torch.ones(C, C).tril(-1).triu(-16)
     inverse = torch.eye(C).expand(A.shape).clone()
     rows = C - 1 if f == "the inverse misses its last row" else C
     for i in range(1, rows):
         inverse[..., i, :i] = -(A[..., i : i + 1, :i].clone() @ inverse[..., :i, :i].clone())[..., 0, :]
-    u = inverse @ (v if f == "u lacks beta" else beta * v)
-    w = inverse @ ((k if f == "w lacks beta" else beta * k) * (1 if f == "w lacks the decay" else G.exp()))
+    inverse = changed(inverse, "the inverse", f)
+    u = changed(inverse @ (v if f == "beta missing in u" else beta * v), "u", f)
+    w = changed(inverse @ ((k if f == "beta missing in w" else beta * k) * in_w.exp()), "w", f)
     if f == "u is rounded to bfloat16":
         u = u.bfloat16().float()
     if f == "product in TF32":
         u = inverse @ (beta * tf32(v))
-    scores = pairs(q, k) * torch.ones(C, C).tril(-1 if f == "scores exclude the token itself" else 0)
+    scores = changed(pairs(q, in_scores, k), "Q D Kᵀ", f) * torch.ones(C, C).tril(
+        -1 if f == "scores exclude the token itself" else 0
+    )
     if f == "scores include the next token":
         scores = scores + torch.ones(C, C).triu(1).tril(1) * (q @ k.mT)
     outputs, starts = list[Tensor](), [S]
@@ -111,26 +173,25 @@ def delta_chunks(
         carried = torch.zeros_like(S) if f == "no carry between chunks" and n else S
         carried = torch.zeros_like(S) if f == "no carry after the first border" and n > 1 else carried
         new = u[:, :, n] - w[:, :, n] @ (tf32(carried) if f == "state product in TF32" else carried)
+        new, carried = changed(new, "new values", f), changed(carried, "carried state", f)
         if f == "the state is rounded to bfloat16 between chunks":
             carried = carried.bfloat16().float()
-        across = (q[:, :, n] * (1 if f == "queries lack the decay" else G[:, :, n].exp())) @ carried
+        across = (q[:, :, n] * into[:, :, n].exp()) @ carried
         within = scores[:, :, n] @ new
         outputs.append(across + within * (2 if f == "full chunks count twice" and not (final and short) else 1))
-        decay = G[:, :, n, -1]
+        decay = total[:, :, n, -1]
         if f == "the last decay is that of an empty slot" and final and short:
             decay = torch.zeros_like(decay)
         if f == "the state decays by the last but one":
-            decay = G[:, :, n, -2]
+            decay = total[:, :, n, -2]
         update = (k[:, :, n] * out_of[:, :, n]).mT @ new
-        if f == "keys enter the state without decay":
-            update = k[:, :, n].mT @ new
         if f == "an update is lost in a race" and torch.rand(()) < 0.25:
             update = torch.zeros_like(update)
         S = carried * decay.exp()[..., None] + update
         starts.append(S)
     S = starts[-2] if f == "the final state is that before the last chunk" else S
     S = S.roll(1, 1) if f == "final states of heads are rotated" else S
-    S = S.mT if f == "the final state is transposed" else S
+    S = changed(S, "final state", f)
     o = torch.cat(outputs, 2)[:, :, :T].transpose(1, 2)
     if f == "the first token of each chunk is not written":
         o = o * (torch.arange(T) % C != 0)[:, None, None] if T > C else o
@@ -194,6 +255,23 @@ def gated_delta(
     o, S = packed(partial(core, fault=fault), fault, cu_seqlens, tensors, initial_state)
     scale = scale**2 if fault == "the scale is applied twice" else scale
     return (o * scale).to(v.dtype), S
+
+
+def own_backward(
+    *tensors: Tensor, scale: float, initial_state: Tensor | None = None, output_final_state: bool = False,
+    cu_seqlens: Tensor | None = None, fault: str = "",
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """Compute the chunked gated delta rule or KDA with a fault in the forward pass and a correct backward pass."""
+    run = partial(
+        gated_delta, *tensors, scale=scale, initial_state=initial_state, output_final_state=output_final_state,
+        cu_seqlens=cu_seqlens,
+    )  # fmt: skip
+    with torch.no_grad():
+        values = run(fault=fault)
+    if not any(t.requires_grad for t in tensors):
+        return values
+    o, S = (_Value.apply(*pair) for pair in zip(values, run(), strict=True))
+    return o, S  # pyright: ignore[reportReturnType]
 
 
 def delta_product(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
 
 import torch
 
@@ -27,13 +29,14 @@ from .cases import (
 from .compare import Difference, difference
 from .diagnose import fault
 from .operators import Operator, operator
-from .report import describe
+from .report import describe, shortest
 from .shrink import shrink
+from .words import RESET
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LENGTHS = (1, 63, 64, 65, 4096, 10**6)
 BORDERS = (64,)  # chunk sizes at whose borders sequences are cut by default
-_NOT_PACKED = "packed sequences are left out: the kernel does not take cu_seqlens"
+RUNS = 12  # the most short cases with which a diagnosis is compared
 
 
 class InexactKernel(AssertionError):
@@ -93,7 +96,7 @@ def assert_exact(
     initial_state: bool = True,
     gradients: bool = True,
     *,
-    gates: bool = True,
+    gates: bool | tuple[float, float] = True,
     head_dim: int | None = None,
     device: str = "cpu",
     seed: int = 0,
@@ -102,7 +105,8 @@ def assert_exact(
 
     Args:
         kernel: a function with the arguments of flash-linear-attention's operator of that name: tensors (B, T, H, K),
-            then `scale`, `initial_state` and `output_final_state` by name; it returns (outputs, final state).
+            then `scale`, `initial_state` and `output_final_state` by name; it returns (outputs, final state). What a
+            kernel without one of these keywords cannot do is not tried, which the result says.
         op: the operator, a key of `OPERATORS`.
         dtypes: the dtypes of the tensors. Log gates and states are float32, as in flash-linear-attention.
         lengths: the numbers of tokens. Longer ones than 65,536 run in the first dtype, with one sequence and one head.
@@ -111,7 +115,9 @@ def assert_exact(
         variable_lengths: whether to test padded batches, and packed sequences if the kernel takes `cu_seqlens`.
         initial_state: whether to test initial states, and a state carried over several calls.
         gradients: whether to test the gradients of all inputs; False for a kernel without a backward pass.
-        gates: whether to test gates other than 0 and 1, within a certified bound (`bounds`).
+        gates: whether to test gates other than 0 and 1, within a certified bound (`bounds`). Or the range of the sum
+            of log gates over a chunk, from −8 or less to 0, such as (-80, 0): a kernel that multiplies
+            exp(g_i − r) by exp(r − g_j) overflows outside of one. Then words have resets only if it contains −128.
         head_dim: the size of keys and values that the kernel gets, 16 by default. The 16 coordinates of the probes are
             spread over a larger one; the others are zero, which they must stay.
         device: the device on which the kernel runs.
@@ -123,64 +129,104 @@ def assert_exact(
     Raises:
         InexactKernel: an `AssertionError`, for the first wrong value.
         InexactProbe: if the audit cannot prove the probe itself exact for a chunk size.
-        ValueError: for an unknown operator, a dtype without probes, a length below 1, or a `head_dim` below 16 or for
-            an operator without keys and values.
+        ValueError: for an unknown operator, a dtype without probes, a length below 1, gates in no such range, or a
+            `head_dim` below 16 or for an operator without keys and values.
 
     >>> from fsa2lrnn.extra.probes import assert_exact, reference
     >>> coverage = assert_exact(reference("delta_rule"), op="delta_rule", dtypes=(torch.float32,), lengths=(1, 65))
     >>> coverage.omitted
     []
     """
+    __tracebackhide__ = True
     operation = operator(op)
+    least, largest = (-torch.inf, 0.0) if isinstance(gates, bool) else gates
+    if least > -bounds.TOTAL or largest != 0:
+        raise ValueError(f"gates={gates}: a range of log gates is (low, 0) with low at most {-bounds.TOTAL:.0f}")
     for dtype in dtypes:
         if dtype not in BITS:
             raise ValueError(f"dtypes has {dtype}: the probes are proved for {', '.join(map(str, BITS))}")
     if wrong := [n for n in lengths if n < 1]:
         raise ValueError(f"lengths has {wrong[0]}: a sequence has at least one token")
     coverage = ProbeReport(operation.name)
+    if least > RESET and operation.wide:
+        coverage.omit(f"not tried: resets, whose log gate is {RESET:.0f}: gates={gates}")
+        if operation.name in ("simple_gla", "state_passing") and max(lengths) > LONG:
+            lengths = [n for n in lengths if n <= LONG]
+            coverage.omit(f"not tried: more than {LONG} tokens: without resets a sum of all writes is not periodic")
     borders = tuple(chunk_sizes or BORDERS)
     for chunk in chunk_sizes or (None,):
         caller = Caller(operation, kernel, device, head_dim=head_dim)
         if chunk is not None:
-            if caller.takes_chunk_size:
+            if caller.takes("chunk_size"):
                 caller.chunk_size = chunk
             else:
-                coverage.omit("chunk_size is not passed: the kernel does not take it")
+                coverage.omit("not tried: chunk_size, which the kernel does not take")
         for dtype in dtypes:
             coverage.proved += proved(operation.name, dtype, borders, gradients=False)
-            for case in _cases(
-                operation, dtype, lengths, borders, variable_lengths, initial_state, gates, gradients, seed
-            ):
-                if case.lengths and not caller.takes_cu_seqlens:
-                    coverage.omit(_NOT_PACKED)
-                elif operation.length(case.inputs) <= LONG or dtype == dtypes[0]:
+            options = borders, variable_lengths, initial_state, bool(gates), least <= RESET
+
+            def runs(
+                options: tuple[Any, ...] = options, caller: Caller = caller, dtype: torch.dtype = dtype
+            ) -> list[Case]:
+                drawn = _cases(operation, dtype, [n for n in lengths if n <= 512], *options, gradients=False, seed=seed)
+                adapted = (_adapted(caller, c, coverage) for c in drawn if c.kind != bounds.KIND)
+                return list(islice((c for c in adapted if c is not None), RUNS))
+
+            for drawn in _cases(operation, dtype, lengths, *options, gradients=gradients, seed=seed):
+                if operation.length(drawn.inputs) > LONG and dtype != dtypes[0]:
+                    continue
+                while (case := _adapted(caller, drawn, coverage)) is not None:
                     try:
-                        _check(caller, case, dtype, borders)
-                    except TypeError as error:  # from a kernel behind *args and **kwargs
-                        if not case.lengths or "cu_seqlens" not in str(error):
+                        _check(caller, case, dtype, borders, runs)
+                    except TypeError as error:  # from a kernel behind **options
+                        if not caller.refuse(error):
                             raise
-                        caller.takes_cu_seqlens = False
-                        coverage.omit(_NOT_PACKED)
                         continue
                     coverage.count(case.kind, dtype)
-        if not caller.takes_chunk_size:
+                    break
+        if not caller.takes("chunk_size"):
             break
     return coverage
 
 
+def _adapted(caller: Caller, case: Case, coverage: ProbeReport) -> Case | None:
+    """Return a case without what the kernel cannot do; `None`, named in the coverage, if nothing is left to test."""
+    op, what = caller.op, coverage.omit
+    for name, value in op.options.items():
+        if not caller.takes(name):
+            what(f"not passed: {name}={value}, which the kernel does not take")
+    if case.lengths and not caller.takes("cu_seqlens"):
+        return what("not tried: packed sequences: the kernel does not take cu_seqlens")
+    if case.scale != 1.0 and not caller.takes("scale"):
+        what("not tried: a scale other than 1: the kernel does not take scale")
+        case = replace(case, scale=1.0)
+    if case.state is not None and not caller.takes("initial_state"):
+        what("not tried: initial states: the kernel does not take initial_state")
+        if case.cuts or case.kind == "initial state":
+            return None
+        case = replace(case, state=None)
+    if not caller.returns_state:
+        what("not tried: final states: the kernel does not take output_final_state, and returns outputs alone")
+        if case.cuts:
+            return None
+        if case.upstream is not None:
+            case = replace(case, upstream=(case.upstream[0], torch.zeros_like(case.upstream[1])))
+    return case
+
+
 def _cases(
     op: Operator, dtype: torch.dtype, lengths: Sequence[int], borders: Sequence[int],
-    variable: bool, state: bool, gates: bool, gradients: bool, seed: int,
+    variable: bool, state: bool, gates: bool, resets: bool, *, gradients: bool, seed: int,
 ) -> Iterator[Case]:  # fmt: skip
     """Yield the cases of a dtype, from short to long words within each kind."""
-    size = SIZES[dtype]
+    size = replace(SIZES[dtype], resets=resets)
     for T in sorted(t for t in lengths if t <= LONG):
         batch = 2 if T <= 256 else 1
         yield word(op, seed + T, size, T, batch=batch, heads=2, state=False)
         if state:
             yield word(op, seed + T + 1, size, T, batch=batch, heads=2, state=True)
     if dtype == torch.float32 and op.queries:  # queries wide enough to show a product in TF32
-        yield word(op, seed + 5, WIDE_QUERY, max(borders) + 1, batch=1, heads=2, state=state)
+        yield word(op, seed + 5, replace(WIDE_QUERY, resets=resets), max(borders) + 1, batch=1, heads=2, state=state)
     if state:
         for cuts, T in all_lengths(borders):
             case = word(op, seed + T, size, T, batch=1, heads=2, state=True)
@@ -194,46 +240,66 @@ def _cases(
             yield padded(op, inner, 5, 0)
             yield padded(op, inner, 0, 7)
     if gates and op.wide and op.name != "state_passing":
-        case = bounds.gate_case(op, seed)
+        case = bounds.gate_case(op, seed, max(bounds.TOKENS, max(borders) + 6))
         yield case if state else replace(case, state=None)
     if gradients:
-        for T in (2, borders[0] + 1):
-            yield with_gradients(op, seed + T, dtype, T)
+        for T in (2, 2 * borders[0] + 1):
+            case = with_gradients(op, seed + T, dtype, T, resets)
+            yield case if state else replace(case, state=None)
     for T in sorted(t for t in lengths if t > LONG):
         yield long_word(op, seed, size, T)
 
 
-def _check(caller: Caller, case: Case, dtype: torch.dtype, borders: Sequence[int]) -> None:
+def _check(
+    caller: Caller, case: Case, dtype: torch.dtype, borders: Sequence[int], runs: Callable[[], list[Case]]
+) -> None:
     """Raise `InexactKernel` if the kernel computes a wrong value on a case."""
+    __tracebackhide__ = True
     op = caller.op
     if case.kind == bounds.KIND:
         _check_gates(caller, case, dtype)
         return
-    correct = expected(op, case)
-    try:
-        first = difference(op, case, caller.run(case, dtype), correct)
-    except WrongResult as error:
-        name = "backward pass" if "gradient" in str(error) else "state carry" if "state" in str(error) else "result"
-        raise InexactKernel(f"{op.name} in {dtype}, {case.kind}: {error}", op.name, dtype, case, name, None) from None
+
+    def wrong(case: Case) -> Difference | WrongResult | None:
+        try:
+            return difference(op, case, caller.run(case, dtype), expected(op, case))
+        except WrongResult as error:
+            return error
+
+    first = wrong(case)
     if first is None:
         return
 
     def fails(smaller: Case) -> bool:
         try:
-            return difference(op, smaller, caller.run(smaller, dtype), expected(op, smaller)) is not None
-        except (WrongResult, InexactProbe):
+            return type(wrong(smaller)) is type(first)
+        except InexactProbe:
             return False
 
-    likely = fault(caller, case, dtype, first, borders)
+    likely = ""
+    if isinstance(first, Difference):
+        try:
+            likely = fault(caller, case, dtype, first, borders, runs())
+        except WrongResult:  # from another run
+            likely = fault(caller, case, dtype, first, borders)
     short = shrink(op, case, dtype, fails)
     # A kernel that is not deterministic may pass here; then the message describes the unshrunk case.
-    last = difference(op, short, caller.run(short, dtype), expected(op, short))
-    short, last = (short, last) if last is not None else (case, first)
+    last = wrong(short)
+    if isinstance(first, WrongResult):
+        what = str(first)
+        likely = (
+            "in-place write" if "wrote" in what else "backward pass" if "gradient" in what
+            else "state carry" if "state" in what else "result"
+        )  # fmt: skip
+        message = "\n".join([f"{op.name} in {dtype}, {case.kind}: {what}", *shortest(op, short)])
+        raise InexactKernel(message, op.name, dtype, short, likely, None)
+    short, last = (short, last) if isinstance(last, Difference) else (case, first)
     raise InexactKernel(describe(op, dtype, case, first, short, last, likely), op.name, dtype, short, likely, last)
 
 
 def _check_gates(caller: Caller, case: Case, dtype: torch.dtype) -> None:
     """Raise `InexactKernel` if a value is outside the certified bound."""
+    __tracebackhide__ = True
     try:
         sentence = bounds.outside(caller.op, case, caller.run(case, dtype), dtype)
     except WrongResult as error:

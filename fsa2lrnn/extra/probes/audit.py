@@ -20,8 +20,9 @@ from torch.utils._pytree import tree_leaves
 
 BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 SUM_BITS = 24  # matrix products accumulate in float32
-# Below this argument exp is 0 in float32, after a conversion to base 2 as well.
-ZERO_BELOW = -128.0
+# Below this argument exp rounds to 0 in float32, after a conversion to base 2 as well: exp(−104) < 2⁻¹⁵⁰, half of the
+# least subnormal number. The forms, which run in float64, return 0 there (`forms.exp`).
+ZERO_BELOW = -104.0
 
 # Operations whose results contain only entries of their arguments, up to sign, and zeros and ones.
 _COPIES = frozenset(

@@ -170,10 +170,10 @@ def packed(op: Operator, seed: int, size: Magnitudes, lengths: tuple[int, ...], 
     return replace(parts[0], kind="packed sequences", inputs=inputs, state=states, lengths=lengths)
 
 
-def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int) -> Case:
-    """Return a case of T tokens with sparse upstream gradients of entries 0 and ±1."""
-    size = GRADIENT_SIZES[dtype]
-    case = replace(word(op, seed, size, T, batch=1, heads=2, state=True), kind="gradients")
+def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int, resets: bool = True) -> Case:
+    """Return a case of two sequences of T tokens with sparse upstream gradients of entries 0 and ±1."""
+    size = replace(GRADIENT_SIZES[dtype], resets=resets)
+    case = replace(word(op, seed, size, T, batch=2, heads=2, state=True), kind="gradients")
     assert case.state is not None
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():

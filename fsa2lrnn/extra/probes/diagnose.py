@@ -13,8 +13,15 @@ from .calls import Caller, WrongResult
 from .cases import Case, expected
 from .compare import Difference, difference
 from .operators import Operator
+from .words import RESET
 
 ROUNDING = 2.0**-5  # errors up to this part of the largest value are attributed to rounding
+RESIDUE = 2.0**-60  # a wrong value below it, in place of 0, is what a gate should have cleared
+# What a kernel may be that is exact for gates of 0 alone, though correct in the range for which it was written.
+FACTORISED = (
+    ", as from decays of the wrong sign, or in the factorised form exp(g_i − r) exp(r − g_j), which overflow or round "
+    "where gates sum below about −80: if the kernel is meant for a smaller range, pass it, such as gates=(-80, 0)"
+)
 Change = Callable[[Tensor], Tensor]
 
 
@@ -50,9 +57,11 @@ def wrong_definitions(op: Operator, case: Case) -> Iterator[tuple[str, Case]]:
     if case.lengths and case.state is None:
         yield "variable lengths: the state leaks from one packed sequence into the next", replace(case, lengths=())
     if op.scaled:
-        for scale in (1.0, case.scale**2, 0.25, 0.25 * case.scale):
+        for how, scale in (
+            ("1", 1.0), ("squared", case.scale**2), ("0.25", 0.25), ("multiplied by 0.25", 0.25 * case.scale)
+        ):  # fmt: skip
             if scale != case.scale:
-                yield f"scale: as if the scale were {scale} for {case.scale}", replace(case, scale=scale)
+                yield f"scale: as if the scale were {how}", replace(case, scale=scale)
     if op.heads:
         for name in op.tensors:
             yield f"head index: as if {name} came from the next head", _changed(case, name, lambda t: t.roll(-1, 2))
@@ -81,16 +90,58 @@ def pieces(op: Operator, case: Case) -> list[Case]:
     return parts
 
 
-def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chunk_sizes: Sequence[int]) -> str:
-    """Return a sentence that names the likely fault class of a failing case, whose first difference is `first`."""
+TRAITS: dict[str, Callable[[Operator, Case], bool]] = {
+    "in packed sequences": lambda _, case: bool(case.lengths),
+    "in a batch of one": lambda op, case: case.inputs[next(iter(op.tensors))].shape[0] == 1,
+    "in a call with one token": lambda op, case: op.length(case.inputs) == 1,
+}
+
+
+def _where(caller: Caller, name: str, runs: Sequence[Case], dtype: torch.dtype) -> str | None:
+    """Return where a wrong definition explains the kernel: "" for all runs; `None` if a wrong result contradicts it."""
+    op, explained, right = caller.op, list[Case](), list[Case]()
+    for part in (part for case in runs for part in pieces(op, case)):
+        mine, correct = caller.run(part, dtype), expected(op, part)
+        defined = expected(op, dict(wrong_definitions(op, part)).get(name, part))
+        # What the definition does not change, or where its own result rounds, says nothing.
+        rounds = any(not _same(x, x.to(dtype).double()) or float(x.abs().max()) > 2.0**24 for x in defined.values())
+        if rounds or all(_same(defined[n], correct[n]) for n in ("o", "state")):
+            continue
+        if all(_same(mine[n].cpu().double(), defined[n]) for n in mine):
+            explained.append(part)
+        elif difference(op, part, mine, correct) is None:
+            right.append(part)
+        else:
+            return None
+    if not right:
+        return ""
+    traits = (
+        trait for trait, has in TRAITS.items()
+        if all(has(op, c) for c in explained) and not any(has(op, c) for c in right)
+    )  # fmt: skip
+    return f", but only {next(traits, 'in some calls')}"
+
+
+def fault(
+    caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chunk_sizes: Sequence[int],
+    runs: Sequence[Case] = (),
+) -> str:  # fmt: skip
+    """Return a sentence that names the likely fault class of a failing case, whose first difference is `first`.
+
+    A sentence that one of `runs`, other short cases without gradients, contradicts is not returned.
+    """
     op = caller.op
-    if first.expected_bits.startswith("shape"):
+    if first.is_shape:
         return f"{'variable lengths' if case.lengths else 'shape'}: {first.quantity} has {first.computed_bits}"
     computed, again = caller.run(case, dtype), caller.run(case, dtype)
     if any(not _same(computed[n], again[n]) for n in computed):
         return "non-determinism: two calls with the same inputs differ"
     if first.quantity not in ("o", "state"):
-        return f"backward pass: outputs and final state are correct, the gradient of {first.quantity[1:]} is not"
+        sentence = f"backward pass: outputs and final state are correct, the gradient of {first.quantity[1:]} is not"
+        zero = [n for n in op.wide if _passes(caller, _changed(case, n, torch.zeros_like), dtype)]
+        return (
+            f"{sentence}; exact where {zero[0]} is 0{FACTORISED}" if zero and first.error == float("inf") else sentence
+        )
     # A wrong definition that explains every value of the kernel names the fault.
     if op.length(case.inputs) <= 512:
         for part in pieces(op, case):
@@ -99,9 +150,23 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
                 continue
             for name, other in wrong_definitions(op, replace(part, upstream=None)):
                 wrong = expected(op, other)
-                if all(_same(mine[n].cpu().double(), wrong[n]) for n in ("o", "state")):
-                    return name
+                if all(_same(mine[n].cpu().double(), wrong[n]) for n in mine if n in wrong):
+                    where = _where(caller, name, runs, dtype)
+                    if where is not None:
+                        return name + where
             break
+
+    def passes(change: Callable[[Case], Case]) -> bool:
+        return all(_passes(caller, change(c), dtype) for c in (case, *runs))
+
+    exact_without = [n for n in op.wide if passes(lambda c: replace(_changed(c, n, torch.zeros_like), period=0))]  # noqa: B023
+    if exact_without and first.expected == 0 and 0 < abs(first.computed) < RESIDUE:
+        return (
+            f"wrong decay: where {exact_without[0]} is {RESET:.0f}, a decay is not 0, as in base 2 or of half the gate"
+        )
+    if exact_without and (first.error == float("inf") or first.error <= 2.0**-16):
+        how = "infinities or NaN" if first.error == float("inf") else f"errors up to {first.error:.1e}"
+        return f"range of gates: {how} where {exact_without[0]} is not 0{FACTORISED}"
     if first.error == float("inf"):
         return "gate sign: infinities or NaN from a bounded computation" if op.wide else "overflow: infinities or NaN"
     if case.cuts and _passes(caller, replace(case, cuts=()), dtype):
@@ -111,15 +176,18 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
     if "padding" in case.kind:
         return "padding: tokens that leave the state unchanged change the result"
     # If the result is correct without a part of the inputs, this part names the fault.
-    for name in op.wide:
-        if _passes(caller, replace(_changed(case, name, torch.zeros_like), period=0), dtype):
-            return f"wrong decay: correct where {name} is 0"
+    if exact_without:
+        return f"wrong decay: correct where {exact_without[0]} is 0"
     if first.error <= ROUNDING:
         return (
             f"accumulation dtype: errors up to {first.error:.1e} of the largest value, as if a sum or product rounded"
         )
-    if case.state is not None and not case.cuts and _passes(caller, replace(case, state=None), dtype):
+    if case.state is not None and passes(lambda c: replace(c, state=None, cuts=())):
         return "state carry: correct without an initial state"
+    for run in (c for c in runs if first.quantity == "state" and not c.cuts):
+        other = difference(op, run, caller.run(run, dtype), expected(op, run))
+        if other is not None and other.quantity == "o":  # says more than the final state of a shorter word
+            return f"{_by_position(op, run, other, chunk_sizes)} (in a word of {op.length(run.inputs)} tokens)"
     return _by_position(op, case, first, chunk_sizes)
 
 

@@ -13,8 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .audit import ZERO_BELOW
+
 Slices = Mapping[str, Tensor]
 Inverse = Callable[[Tensor], Tensor]
+
+
+def exp(x: Tensor) -> Tensor:
+    """Return exp(x), in float64 as in float32: 0 where float32 rounds to it, and infinity where it overflows."""
+    return x.masked_fill(x < ZERO_BELOW, -torch.inf).masked_fill(x > 89, torch.inf).exp()
 
 
 def _read(q: Tensor, S: Tensor) -> Tensor:
@@ -37,17 +44,17 @@ def delta_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 def gated_delta_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
     """Return the next state and output of the delta rule on exp(g) S, with one gate per head (Gated DeltaNet)."""
-    return delta_step(S * x["g"].exp()[..., None, None], x)
+    return delta_step(S * exp(x["g"])[..., None, None], x)
 
 
 def kda_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
     """Return the next state and output of the delta rule on diag(exp(g)) S, one gate per key channel (KDA)."""
-    return delta_step(S * x["g"].exp()[..., None], x)
+    return delta_step(S * exp(x["g"])[..., None], x)
 
 
 def delta_product_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
     """Return the next state and output of one gate and n delta steps; `k`, `v`, `beta` have shapes (B, n, H, …)."""
-    S = S * x["g"].exp()[..., None, None]
+    S = S * exp(x["g"])[..., None, None]
     for i in range(x["k"].shape[1]):
         S = _erase_and_write(S, x["k"][:, i], x["v"][:, i], x["beta"][:, i])
     return S, _read(x["q"], S)
@@ -55,13 +62,13 @@ def delta_product_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 def simple_gla_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
     """Return S ← exp(g) S + k vᵀ and qᵀS (simple gated linear attention, Mamba-2's SSD)."""
-    S = _write(S * x["g"].exp()[..., None, None], x["k"], x["v"])
+    S = _write(S * exp(x["g"])[..., None, None], x["k"], x["v"])
     return S, _read(x["q"], S)
 
 
 def rwkv7_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
     """Return S ← diag(exp(w)) S + b aᵀS + k vᵀ and rᵀS (RWKV-7, the DPLR delta rule)."""
-    S = _write(S * x["w"].exp()[..., None] + x["b"][..., None] * _read(x["a"], S)[..., None, :], x["k"], x["v"])
+    S = _write(S * exp(x["w"])[..., None] + x["b"][..., None] * _read(x["a"], S)[..., None, :], x["k"], x["v"])
     return S, _read(x["r"], S)
 
 
@@ -91,7 +98,7 @@ def conv_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
 
 def state_passing_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
     """Return h ← exp(g) h + s and, as the output, the state *before* it, from which a chunk of Mamba-2 starts."""
-    return S * x["g"].exp()[..., None] + x["states"], S
+    return S * exp(x["g"])[..., None] + x["states"], S
 
 
 # The chunked forms. Row i of the inverse of I + A is built from the rows above it.
@@ -129,7 +136,7 @@ def _decays(late: Tensor, early: Tensor, diagonal: int) -> Tensor:
     C = late.shape[-2]
     lower = torch.ones(C, C, dtype=torch.bool).tril(diagonal)[..., None].to(late.device)
     difference = (late[..., :, None, :] - early[..., None, :, :]).masked_fill(~lower, 0)
-    return difference.exp().masked_fill(~lower, 0)
+    return exp(difference).masked_fill(~lower, 0)
 
 
 def _pairs(x: Tensor, D: Tensor, y: Tensor) -> Tensor:
@@ -154,8 +161,8 @@ def chunked_delta(
     G = g.cumsum(-2)
     A = b * _pairs(k, _decays(G, G, -1), k)
     inverse = invert(A)
-    u, w = inverse @ (b * v), inverse @ (b * k * G.exp())
-    scores, into, out_of = _pairs(q, _decays(G, G, 0), k), G.exp(), (G[..., -1:, :] - G).exp()
+    u, w = inverse @ (b * v), inverse @ (b * k * exp(G))
+    scores, into, out_of = _pairs(q, _decays(G, G, 0), k), exp(G), exp(G[..., -1:, :] - G)
     outputs = list[Tensor]()
     for n in range(q.shape[2]):
         new = u[:, :, n] - w[:, :, n] @ S
@@ -174,9 +181,9 @@ def chunked_dplr(
     before = G - w
     earlier, upto = _decays(before, G, -1), _decays(G, G, 0)
     inverse = invert(-_pairs(a, earlier, b))
-    u, erase = inverse @ (_pairs(a, earlier, k) @ v), inverse @ (a * before.exp())
+    u, erase = inverse @ (_pairs(a, earlier, k) @ v), inverse @ (a * exp(before))
     of_k, of_b = _pairs(q, upto, k), _pairs(q, upto, b)
-    into, out_of = G.exp(), (G[..., -1:, :] - G).exp()
+    into, out_of = exp(G), exp(G[..., -1:, :] - G)
     outputs = list[Tensor]()
     for n in range(q.shape[2]):
         new = u[:, :, n] + erase[:, :, n] @ S

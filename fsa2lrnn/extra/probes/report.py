@@ -18,18 +18,27 @@ def describe(
     """Return the message of `InexactKernel` for a case, its first difference, and the same for the shrunk case."""
     T = op.length(case.inputs)
     share = f"{first.wrong} of {first.entries} entries of {first.quantity} are wrong"
-    share += "" if first.last_token is None else f", tokens {first.token} to {first.last_token} of {T}"
+    if first.last_token is not None:
+        one = first.token == first.last_token
+        share += f", token {first.token} of {T}" if one else f", tokens {first.token} to {first.last_token} of {T}"
     lines = [
         f"{op.name} in {dtype}, {case.kind}: {first}",
-        f"  expected {first.expected!r} = {first.expected_bits}",
-        f"  computed {first.computed!r} = {first.computed_bits}",
-        f"  {share}",
+        f"  expected {first.values[0]}",
+        f"  computed {first.values[1]}",
+        *([] if first.is_shape else [f"  {share}"]),
         f"  likely fault: {likely}",
-        f"  shortest word found: {op.length(short.inputs)} tokens; there {last},",
-        f"  expected {last.expected!r} = {last.expected_bits}, computed {last.computed!r} = {last.computed_bits}",
-        *(f"    {line}" for line in letters(op, short)),
+        *shortest(op, short, f"; there {last},\n  expected {last.values[0]}, computed {last.values[1]}"),
     ]
     return "\n".join(lines)
+
+
+def shortest(op: Operator, short: Case, there: str = "") -> list[str]:
+    """Return lines that describe a shrunk case."""
+    n = op.length(short.inputs)
+    return [
+        f"  shortest word found: {n} token{'s' * (n > 1)}{there}",
+        *(f"    {line}" for line in letters(op, short)),
+    ]
 
 
 def letters(op: Operator, case: Case) -> list[str]:

@@ -16,7 +16,9 @@ from torch import Tensor
 
 ROOTS = 8  # the number of coordinates of the root system E8
 KEYS = VALUES = 16
-RESET = -1024.0  # exp(RESET) is 0 in every float format, and sums of resets stay exact
+# exp(RESET) rounds to 0 in every float format up to float32, and sums of resets are exact. In base 2, or with half the
+# gate, a decay is not 0, so that it shows wherever the correct result is 0. (Mamba divides by g: a power of two.)
+RESET = -128.0
 HALVINGS = 2  # the most halvings of a register between two writes
 Letter = dict[str, list[float]]
 
@@ -29,11 +31,13 @@ class Magnitudes:
         value: the largest absolute value written into a register; half of it for root coordinates.
         query: the largest absolute entry of a query.
         columns: the number of value columns that may differ from 0.
+        resets: whether gates may be `RESET`; otherwise all are 0.
     """
 
     value: int
     query: int = 1
     columns: int = VALUES
+    resets: bool = True
 
 
 class Source:
@@ -52,6 +56,7 @@ class Source:
         self.tokens = 0
         self.halvings = [0] * KEYS
         self.queue = list(range(KEYS)) if state is None else []
+        self.pause = 0  # tokens that reflect the empty state after a reset, so that what was not cleared shows
 
     def integer(self, bound: int) -> float:
         return float(self.rng.choice((-1, 1)) * self.rng.randint(max(1, bound // 2), bound))
@@ -89,6 +94,9 @@ class Source:
 
     def delta(self) -> Letter:
         """Return the next letter of the delta rule: key `k`, value `v` and `beta`."""
+        if self.pause:
+            self.pause -= 1
+            return letter(self.root(), [0.0] * VALUES, 1.0)
         if self.queue:
             return self.write(self.queue.pop(0))
         i, j = self.registers()
@@ -113,6 +121,8 @@ class Source:
     def reset_here(self) -> bool:
         """Return whether the next token resets, which is more likely at borders of chunks of 16 and 64 tokens."""
         self.tokens += 1
+        if not self.size.resets:
+            return False
         at_border = [self.tokens % c in (0, 1) for c in (64, 16)]
         return self.rng.random() < (0.3 if at_border[0] else 0.06 if at_border[1] else 0.015)
 
@@ -123,6 +133,7 @@ class Source:
         self.halvings = [0] * KEYS
         self.queue = list(range(KEYS))
         self.rng.shuffle(self.queue)
+        self.pause = self.rng.randint(0, 3)
         return True
 
 
@@ -153,7 +164,7 @@ def kda_letters(source: Source) -> Iterator[Letter]:
     """Yield letters of KDA, which also clear single registers through their own channel of the gate."""
     while True:
         g = [RESET if source.reset_now() else 0.0] * KEYS
-        if source.rng.random() < 0.05:
+        if source.size.resets and source.rng.random() < 0.05:
             i, _ = source.registers()
             g[i], source.halvings[i] = RESET, 0
         yield {"q": source.query(), "g": g, **source.delta()}
@@ -198,7 +209,7 @@ def rwkv7_letters(source: Source) -> Iterator[Letter]:
         if not reset and not source.queue and source.rng.random() < 0.2:
             i, j = source.registers()
             a, b, k = unit(j), unit(i), [0.0] * KEYS
-            how = source.rng.choice(("copy", "move", "flip"))
+            how = source.rng.choice(("copy", "move", "flip")) if source.size.resets else "copy"
             if how == "copy":
                 a = add(a, unit(i, -1.0))
             else:
@@ -284,7 +295,7 @@ def state_passing_letters(source: Source) -> Iterator[Letter]:
     """Yield letters with resets, and with the differences between successive states as `states`."""
     row = source.state[0] if source.state else [0.0] * VALUES
     while True:
-        reset = source.rng.random() < 0.1
+        reset = source.size.resets and source.rng.random() < 0.1
         new, old = source.values(source.size.value), [0.0] * VALUES if reset else row
         row = new
         yield {"g": [RESET if reset else 0.0], "states": [n - o for n, o in zip(new, old, strict=True)]}

@@ -1,5 +1,7 @@
 """The kernels of the study are correct without a fault, and both kinds of tests can tell."""
 
+from functools import partial
+
 import pytest
 import torch
 
@@ -11,6 +13,7 @@ from fsa2lrnn.extra.probes import OPERATORS
 def short(monkeypatch):
     monkeypatch.setattr(mutants, "DTYPES", (torch.float32,))
     monkeypatch.setattr(mutants, "LENGTHS", (65,))
+    monkeypatch.setattr(mutants.shrink, "SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("kernel", ["recurrent gated delta rule", "chunked SSD", "diagonal scan", "causal convolution"])
@@ -27,4 +30,15 @@ def test_faults_are_caught_and_known():
     source = (tables.results_io.RESULTS.parent / "probes/kernels.py").read_text(encoding="utf-8")
     faults = [fault for entry in mutants.KERNELS.values() for fault in entry[2] + entry[3]]
     assert len(faults) >= 40
-    assert [f for f in [*faults, *(f for _, _, f in mutants.HISTORICAL)] if f'"{f}"' not in source] == []
+    injected = [f for f in [*faults, *(f for _, _, f in mutants.HISTORICAL)] if f not in mutants.kernels.TABLE]
+    assert [f for f in injected if f'"{f}"' not in source] == []
+
+
+@pytest.mark.parametrize(
+    "fault", ["", *(f"decay {a}: {b}" for a in ("in K D Kᵀ", "of w") for b in ("base 2", "halved"))]
+)
+@pytest.mark.parametrize("kernel", ["chunked gated delta rule, own backward", "chunked KDA, own backward"])
+def test_a_wrong_decay_before_the_inverse_is_caught_without_a_wrong_gradient(kernel, fault):
+    op, run, faults, _ = mutants.KERNELS[kernel]
+    assert not fault or fault in faults
+    assert (mutants.probe(op, partial(run, fault=fault)) is not None) == bool(fault)

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import fsa2lrnn
-from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, reference
+from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, bounds, reference
+from fsa2lrnn.extra.probes.calls import Caller
 from fsa2lrnn.extra.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
 from fsa2lrnn.extra.probes.plugin import assert_exact_fixture  # noqa: F401
 
@@ -79,17 +80,50 @@ def wrong_base(q, k, v, g, beta, **options):
     return reference("gated_delta_rule")(q, k, v, g * 0.6931, beta, **options)
 
 
+def slightly_stronger(q, k, v, g, beta, **options):
+    return chunked(q, k, v, g * 1.01, beta, **options)
+
+
+def factorised(q, k, v, g, beta, **options):
+    """Multiply each token's write by exp(−G) and divide by it afterwards, within the whole sequence."""
+    G = g.cumsum(1)[..., None]
+    one = chunked(q * G.exp(), k, v, g * 0, beta, **options)[0] * (-G).exp()
+    o, S = chunked(q, k, v, g, beta, **options)
+    return o + 0 * one, S
+
+
+def lacks_beta(q, k, v, g, beta, scale, initial_state=None):
+    """Erase kᵀS in place of β kᵀS."""
+    S = initial_state if initial_state is not None else torch.zeros(q.shape[0], q.shape[2], 16, 16)
+    outputs = []
+    for t in range(q.shape[1]):
+        S = S * g[:, t].exp()[..., None, None]
+        read = (k[:, t, ..., None] * S).sum(-2)
+        S = S + k[:, t, ..., None] * (beta[:, t, ..., None] * v[:, t] - read)[..., None, :]
+        outputs.append((q[:, t, ..., None] * S).sum(-2) * scale)
+    return torch.stack(outputs, 1), S
+
+
+def no_carry_alone(q, k, v, g, beta, **options):
+    return (no_carry if q.shape[0] == 1 else chunked)(q, k, v, g, beta, **options)
+
+
 FAULTS = [
     (lambda q, k, v, g, beta, **o: chunked(q, k, v, g, -beta, **o), "as if beta were negated"),
     (lambda q, k, v, g, beta, **o: chunked(q, k, v, g, beta.clamp(max=1), **o), "as if beta were clamped"),
-    (lambda q, k, v, g, beta, **o: chunked(q, k, v, -g, beta, **o), "gate sign"),
+    (lambda q, k, v, g, beta, **o: chunked(q, k, v, -g, beta, **o), "from decays of the wrong sign"),
     (lambda q, k, v, g, beta, **o: chunked(q, k, v, 0 * g, beta, **o), "wrong decay: as if g were 0"),
     (
         lambda q, k, v, g, beta, **o: chunked(q, k, v, g, beta, **{**o, "scale": 0.25}),
         "scale: as if the scale were 0.25",
     ),
     (one_token_late, "wrong decay: as if g acted one token late"),
-    (wrong_base, "wrong decay: gates other than 0 and 1"),
+    (wrong_base, "wrong decay: where g is -128, a decay is not 0"),
+    (slightly_stronger, "wrong decay: gates other than 0 and 1"),
+    (factorised, "range of gates: infinities or NaN where g is not 0"),
+    (lacks_beta, "no definition that was tried explains it"),
+    (no_carry_alone, "as if the initial state were dropped, but only in a batch of one"),
+    (lambda *x, **o: (chunked(*x, **o)[0][:, :, :1], chunked(*x, **o)[1]), "shape: o has shape (2, 64, 1, 16)"),
     (no_carry, "state carry: as if the initial state were dropped"),
     (forgets_second_chunk, "chunk boundary: the first wrong token, 64,"),
     (final_state_of_padding, "state carry: every output is correct"),
@@ -200,6 +234,7 @@ def test_the_oracle_is_rational_and_gradients_are_finite_differences():
         ({"op": "attention"}, "choose from"),
         ({"dtypes": (torch.float64,)}, "float64"),
         ({"lengths": (0,)}, "at least one"),
+        ({"gates": (-80, 1)}, r"\(low, 0\)"),
         ({"head_dim": 8}, "at least 16"),
         ({"head_dim": 32, "op": "causal_conv1d"}, "keys and values alone"),
     ],
@@ -237,11 +272,79 @@ def test_a_kernel_without_packed_sequences_or_gradients_says_so():
 
     few = {"op": "delta_rule", "dtypes": (torch.float32,), "lengths": (3,)}
     hidden = assert_exact(lambda *tensors, **options: kernel(*tensors, **options), gradients=False, **few)
-    assert [sentence.split(" ")[0] for sentence in hidden.omitted] == ["packed"]
+    assert hidden.omitted == ["not tried: packed sequences: the kernel does not take cu_seqlens"]
     coverage = assert_exact(kernel, gradients=False, chunk_sizes=(16,), **few)
-    assert [sentence.split(" ")[0] for sentence in coverage.omitted] == ["chunk_size", "packed"]
+    assert coverage.omitted == ["not tried: chunk_size, which the kernel does not take", *hidden.omitted]
     with pytest.raises(InexactKernel, match="pass gradients=False"):
         assert_exact(kernel, **few)
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_a_kernel_is_probed_with_the_keywords_that_it_has(hidden):
+    few = {"dtypes": (torch.float32,), "lengths": (3,)}
+
+    def outputs(q, k, v, beta):
+        return reference("delta_rule")(q, k, v, beta)[0]
+
+    kernel = (lambda *tensors, **options: outputs(*tensors, **options)) if hidden else outputs
+    if hidden:  # a kernel behind **options says by a TypeError what it does not take, but has to return a state
+        kernel = lambda *x, **o: (outputs(*x, **o), reference("delta_rule")(*x, output_final_state=True)[1])  # noqa: E731
+    coverage = assert_exact(kernel, op="delta_rule", **few)
+    assert {kind for kind, _ in coverage.cases} == {"whole sequence", "left padding", "right padding", "gradients"}
+    told = " ".join(coverage.omitted)
+    assert all(f"does not take {name}" in told for name in ("scale", "initial_state", "cu_seqlens"))
+    assert ("outputs alone" in told) != hidden
+    with pytest.raises(InexactKernel, match="o is wrong"):
+        assert_exact(lambda q, k, v, beta: outputs(q, k, v, -beta), op="delta_rule", **few)
+
+    def convolution(x, weight, bias, initial_state=None):
+        return reference("causal_conv1d")(x, weight, bias, initial_state=initial_state, output_final_state=True)
+
+    assert "not passed: activation=None" in assert_exact(convolution, op="causal_conv1d", **few).omitted[0]
+
+
+@pytest.mark.parametrize("name", ["q", "k", "v", "g", "beta", "initial_state"])
+def test_a_write_into_an_input_is_named_and_shrunk(name):
+    def kernel(q, k, v, g, beta, initial_state=None, **options):
+        results = chunked(q, k, v, g, beta, initial_state=initial_state, **options)
+        given = {"q": q, "k": k, "v": v, "g": g, "beta": beta, "initial_state": initial_state}[name]
+        if given is not None and not given.requires_grad:
+            given.add_(1)
+        return results
+
+    with pytest.raises(
+        InexactKernel, match=rf"wrote into its argument {name}.*\n  shortest word found: 1 token\n"
+    ) as e:
+        assert_exact(kernel, op="gated_delta_rule", dtypes=(torch.float32,), lengths=(3,))
+    assert e.value.fault == "in-place write"
+    assert [entry.name for entry in e.traceback.filter(e)][-1] != "_check"
+
+
+def test_a_kernel_for_a_range_of_gates_is_probed_within_it():
+    few = {"op": "gated_delta_rule", "dtypes": (torch.float32,), "lengths": (65,), "gates": (-80, 0)}
+    coverage = assert_exact(factorised, **few)
+    assert coverage.omitted[0].startswith("not tried: resets")
+    with pytest.raises(InexactKernel, match="certified bounds"):
+        assert_exact(wrong_base, **few)
+    few |= {"op": "simple_gla", "lengths": (3, 10**6), "gradients": False}
+    assert "not periodic" in assert_exact(reference("simple_gla"), **few).omitted[1]
+    for op in ("kda", "rwkv7", "simple_gla", "state_passing"):
+        case = word(OPERATORS[op], 1, replace(SIZES[torch.float32], resets=False), 99, batch=1, heads=1, state=True)
+        assert not any(bool(case.inputs[name].any()) for name in OPERATORS[op].wide)
+
+
+@pytest.mark.parametrize("form", OPERATORS["kda"].forms)
+def test_decays_within_the_triangular_inverse_show(form):
+    """Overlapping keys on either side of a gate: K D Kᵀ is not 0, and a decay of 1 % more is outside of the bound."""
+    operator = OPERATORS["kda"]
+    case = bounds.gate_case(operator, 0)
+    k = case.inputs["k"][0, :, 0]
+    assert int(((k @ k.T).tril(-1) != 0).sum()) >= 6
+    result = Caller(operator, reference("kda", form, 16)).run(case, torch.float32)
+    assert bounds.outside(operator, case, result, torch.float32) is None
+    stronger = replace(case, inputs={**case.inputs, "g": case.inputs["g"] * 1.01})
+    result = Caller(operator, reference("kda", form, 16)).run(stronger, torch.float32)
+    assert "expected" in bounds.outside(operator, case, result, torch.float32)
 
 
 SCRIPT = """
