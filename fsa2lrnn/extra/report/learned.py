@@ -251,7 +251,7 @@ def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
 
 def _learning(run: Any, evidence: str) -> Learning:
     recorded, recipe = run.recorded, run.asked.recipe
-    n_heads = recipe.layers * recipe.heads if run.network is not None else 0
+    n_heads = recipe.heads if run.network is not None else 0
     return Learning(
         evidence, list(_carrying_heads(run)), n_heads, recorded.steps, recorded.starts, recorded.seconds,
         *([], []) if run.film is None else _history(run.film), is_whole=recipe.is_whole,

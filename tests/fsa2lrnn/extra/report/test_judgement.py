@@ -260,15 +260,11 @@ def test_what_a_run_says_of_words_is_written_from_its_counts(run):
     assert "right on 39 of 40 held-out words" in page
     assert "equal to the target" not in page
     noisy = replace(run.asked, recipe=replace(run.asked.recipe, suffixes=0, noise=0.1))
-    for version, said in (
-        (2, "the right machine is expected to reach 0.9000"),
-        (1, "how many of them are wrong is unknown"),
-    ):
-        counted = counts | ({"noise": 0.1, "expected": 0.9} if version == 2 else {})
-        of_noise = replace(of_words, verdict={"verdict": "agreement", **counted})
-        page = build(assemble_learned(replace(run, asked=replace(noisy, version=version), recorded=of_noise), FEW))
-        assert said in page
-        assert "held-out words" not in page
+    counted = counts | {"noise": 0.1, "expected": 0.9}
+    of_noise = replace(of_words, verdict={"verdict": "agreement", **counted})
+    page = build(assemble_learned(replace(run, asked=noisy, recorded=of_noise), FEW))
+    assert "the right machine is expected to reach 0.9000" in page
+    assert "held-out words" not in page
     for wrong in ({"right": 41}, {"words": 0, "right": 0}, {"right_labels": 91}):
         recorded = replace(of_words, verdict={"verdict": "agreement", **counts, **wrong})
         with pytest.raises(UnsupportedFormat, match=r"words and .* labels are right"):
