@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import product
+from typing import cast
 
 import torch
 from hypothesis import strategies as st
@@ -155,7 +156,7 @@ def gates_stay_within_bounds(effort: Effort, base: float = 1.0) -> Answer:
             tensors = Caller(op, reference(op.name, form, _CHUNK)).prepare(slower, dtype)
             o, S = Caller(op, reference(op.name, form, _CHUNK))(tensors, case.state, case.scale)
             cases += 1
-            if (sentence := outside(op, case, {"o": o, "state": S}, dtype)) is not None:
+            if (sentence := outside(op, case, {"o": o, "state": cast("Tensor", S)}, dtype)) is not None:
                 return refuted(f"{op.name}, {form}, {dtype}: {sentence}", op=op.name, seed=seed)
     return Tested("words of 70 tokens with gates of −1/8 to −1/2", cases, effort.seed)
 
