@@ -184,7 +184,7 @@ def _vector(x: Tensor) -> Vector:
 
 def _matrix(x: Tensor) -> Any:
     x = x if x.ndim == 2 else x[:, None]
-    return arb_mat(*x.shape, _vector(x.flatten()))
+    return arb_mat(*x.shape, _vector(x.flatten()))  # pyright: ignore
 
 
 def _affine(A: Any, x: Vector, v: Vector) -> Vector:

@@ -278,7 +278,7 @@ def _check_tables(model: LRNN, counts: Counter[str]) -> None:
         middle = numbers.double().numpy()
         allowed = np.broadcast_to(np.asarray(allowed, np.float64), middle.shape)
         others = [layer.tables(u, "reference"), *(layer.tables(u.repeat(k, 1), "auto") for k in (3, 40))]
-        others.append(tuple(torch.cat(each) for each in zip(*(layer.tables(row[None]) for row in u), strict=True)))
+        others.append(tuple(torch.cat(each) for each in zip(*(layer.tables(row[None]) for row in u), strict=True)))  # pyright: ignore
         for other in others:
             computed = other["Av".index(part)][: len(middle)].double().numpy()
             counts["wrong: computed tables"] += int((~(np.abs(computed - middle) <= allowed)).sum())
@@ -300,7 +300,7 @@ def _check_sets(model: LRNN, certificate: Certificate, levels: list[list[Word]],
     for ramp in tube.tail:
         last = LONGEST if ramp.steps is None else ramp.sets.length + ramp.steps
         for length in range(ramp.sets.length, min(last, LONGEST) + 1):
-            stated.append((ramp.sets, float(length - ramp.sets.length), ramp))  # noqa: PERF401
+            stated.append((ramp.sets, float(length - ramp.sets.length), ramp))  # noqa: PERF401 # pyright: ignore
     for sets, steps, ramp in stated:
         length = sets.length + int(steps)
         if not 0 < length < len(levels):
