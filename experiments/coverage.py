@@ -102,7 +102,8 @@ call: where only "sequential" is covered, pass `method="sequential"`.
 
 ## What a verdict rests on
 
-Certificates are checked by programs that import nothing of the search:
+Small programs decide whether a certificate holds. They import nothing of the rest of the library, and do not trust the
+search:
 
 {trusted}
 
@@ -110,9 +111,13 @@ Certificates are checked by programs that import nothing of the search:
 models and those of `as_tables(model)`. It replays a proof by enumeration
 (`fsa2lrnn verify MODEL MACHINE --certificate FILE`) for the scans sequential, fused and letters if no step can round,
 and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
-Their bounds on rounding (`lrnn/rounding.py` and the layer's `rounded_tables`), the check of modules
+Their bounds on rounding (`lrnn/rounding.py`, `lrnn/ranges.py` and the layer's `rounded_tables`), the check of modules
 (`verification/modules.py`) and torch must then be trusted too, and `lrnn/zonotopes.py` for joint sets. Horizon
 certificates by enumeration, and a `Proved` that the checker has not replayed, rest on the model's own step in torch.
+
+!!! warning "A fault in the checker would be believed"
+    `certify` searches with the checker's own steps and margins, so it would propose what a faulty checker accepts. Only
+    `families/recheck` shares no code with its search.
 
 ## How the verifiers were tested
 

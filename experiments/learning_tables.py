@@ -7,9 +7,7 @@ from statistics import median
 from typing import Any
 
 from experiments import results_io
-from experiments.studies import hard_families as hard
 from experiments.studies import learn_and_prove
-from experiments.studies import learned_cascades as cascades
 from experiments.tables import facts, markdown
 
 _METHODS = {"train": "trained", "test": "merged by test", "rpni": "RPNI", "edsm": "EDSM", "alergia": "ALERGIA"}
@@ -23,8 +21,6 @@ def in_short() -> str:
     large = {learn_and_prove.group(task) for task in learn_and_prove.LARGE}
     named = [run for run, of in runs if of not in (*large, learn_and_prove.RANDOM)]
     short = [run for run in named if run["task"] != _LONGEST]
-    of_layer = results_io.read("hard_families")["results"]["runs"]
-    of_way = results_io.read("learned_cascades")["results"]["runs"]
     groups = {
         f"{len({run['task'] for run in short})} named tasks": short,
         "ModArith(5)": [run for run in named if run["task"] == _LONGEST],
@@ -33,14 +29,9 @@ def in_short() -> str:
         ],
         _sized("random machines", [run for run, of in runs if of in large]): [run for run, of in runs if of in large],
     }
-    for layer in hard.FAMILIES:
-        found = [run for run in of_layer if run["layer"] == layer and run["end"] != "refused"]
-        groups[f"{len({run['task'] for run in found})} tasks by `{layer}`"] = found
-    taught = [run for run in of_way if run["way"] == "distilled" and run["end"] != "failed"]
-    groups[f"the cascades of {len({run['task'] for run in taught})} tasks, distilled"] = taught
     rows = list[list[str]]()
     for name, found in groups.items():
-        proved = [run["processor_seconds"] for run in found if run.get("proved", run.get("end") == "proved")]
+        proved = [run["processor_seconds"] for run in found if run["proved"]]
         took = [f"{of(proved):.1f}" for of in (median, max)] if proved else ["", ""]
         rows.append([name, f"{len(proved)} of {len(found)}", *took])
     return markdown(["what is learned", "proved for all lengths", "seconds, median", "most"], rows) + facts(
@@ -75,32 +66,6 @@ def noise() -> str:
         f"that reaches the limit of {found['limit']:g} s counts as a failure. {done:,} of {asked:,} runs were done"
     )
     return markdown(["labels after", "words", "wrong", *_METHODS.values()], rows) + facts(document, note)
-
-
-def hard_families() -> str:
-    """Return how often each layer's trained network was proved, and the prediction of theory."""
-    document = results_io.read("hard_families")
-    found = document["results"]
-    rows = [
-        [
-            *(row["layer"], row["task"], f"{row['states']}", row["one_vector"], row["theory"]),
-            "refused" if row["refused"] else f"{row['proved']} of {row['runs']}",
-            *(
-                "" if row[name] is None else f"{row[name]:,.{places}f}"
-                for name, places in (("seconds", 1), ("steps", 0))
-            ),
-        ]
-        for row in hard.table(found)
-    ]
-    runs, asked = len(found["runs"]), sum(found["asked"].values())
-    note = (
-        f'"Proved" counts trained networks, read-out included, proved within {found["limit"]:g} s of processor time; '
-        f'{asked - runs} of {asked} runs were not done. "One vector": whether the family represents the machine with '
-        'one vector per state (T3, T7, T36). "Predicted": what `learn` predicts (for channels, with any number of '
-        "vectors: T51). Seconds and steps are medians of proved runs"
-    )
-    heads = ["layer", "task", "states", "one vector", "predicted", "proved", "seconds", "steps"]
-    return markdown(heads, rows) + facts(document, note)
 
 
 def selective_learned() -> str:
@@ -147,27 +112,6 @@ def selective_trained() -> str:
     return markdown(heads, rows) + facts(document, note)
 
 
-def learned_cascades() -> str:
-    """Return, for each way to learn a cascade, how often the network was proved, or how far it came."""
-    document = results_io.read("learned_cascades")
-    found = document["results"]
-    rows = [
-        [
-            *(row["way"], row["task"], f"{row['proved']} of {row['runs']}"),
-            "" if row["seconds"] is None else f"{row['seconds']:.1f}",
-            "" if row["length"] is None else f"words of {row['length']} letters, error {row['error']:.2f}",
-            row["why"].partition(":")[0],
-        ]
-        for row in cascades.table(found)
-    ]
-    note = (
-        f"Three layers of two blocks of 8; runs from scratch had {found['limit']:g} s of processor time. "
-        f'{len(found["runs"])} of {found["asked"]} runs were done. Seconds are medians of proved runs; for "learned, '
-        'distilled" they include both steps'
-    )
-    return markdown(["method", "task", "proved", "seconds", "reached", "reason"], rows) + facts(document, note)
-
-
 def _share(runs: Mapping[str, list[Any]] | None) -> str:
     """Return how many machines were identified exactly, and the median of seconds over the runs made."""
     if runs is None or not runs["machine"]:
@@ -180,24 +124,3 @@ def _share(runs: Mapping[str, list[Any]] | None) -> str:
 
 def _seconds(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
-
-
-def sooner() -> str:
-    """Return the seconds until a proof and until the first perfect evaluation under the published rule."""
-    document = results_io.read("sooner")
-    rows = [
-        [
-            row["task"].removeprefix("task:"),
-            f"{row['both']} of {row['seeds']}",
-            *(_number(row[name], 1) for name in ("proved_seconds", "released_seconds")),
-            *(_number(row[name], 0) for name in ("ratio", "least_ratio")),
-        ]
-        for row in document["results"]["tasks"]
-    ]
-    heads = ["task", "seeds with both", "proved after, s", "paper rule, s", "ratio", "least ratio"]
-    note = "Medians over seeds; processor time on one thread"
-    return markdown(heads, rows) + facts(document, note)
-
-
-def _number(value: float | None, digits: int) -> str:
-    return "" if value is None else f"{value:,.{digits}f}"

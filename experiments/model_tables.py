@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import Any
 
 from experiments import results_io
-from experiments.studies.certified_twice import are_alike
 from experiments.tables import facts, markdown
 
 
@@ -73,121 +71,21 @@ def learned_models() -> str:
     )
 
 
-def certified_anew() -> str:
-    """Return certified lengths and counterexamples of models whose seeds were not used before."""
-    document = results_io.read("certified_anew")
-    rows = [
-        [
-            row["model"], "–" if row["right_at_500"] is None else f"{row['right_at_500']:.3f}",
-            _number("all lengths" if row["certified"] is None else row["certified"]),
-            f"{row['counterexample']:,}" if row["counterexample"] else "none found",
-            f"{row['certified'] / row['counterexample']:.2f}" if row["certified"] and row["counterexample"] else "–",
-            f"{row['seconds']['certify']:.0f}",
-        ]
-        for row in document["results"]["models"]
-    ]  # fmt: skip
-    kept = results_io.read("learned")["results"]["summary"]["median_of_proved_over_failing_length"]
-    return markdown(["model", "right at 500", "proved ≤", "fails at", "ratio", "seconds"], rows) + (
-        f"\nThe median ratio is {document['results']['median_ratio']:.2f}, and {kept:.2f} for those above. Seconds "
-        f"are processor time of `certify` (`experiments/results/certified_anew.json`, by `{document['command']}`).\n"
-    )
-
-
-def certified_twice() -> str:
-    """Return how often each model was certified, and whether length and certificate were equal each time."""
-    document = results_io.read("certified_twice")
-    models = results_io.read("learned")["results"]["models"]
-    rows = {name: row["runs"] for name, row in document["results"].items()}
-    every = {name: [*row.get("runs", []), *rows.get(name, [])] for name, row in models.items()}
-    several = {name: runs for name, runs in every.items() if len(runs) > 1}
-    alike = [name for name, runs in several.items() if len({run["certified"] for run in runs}) == 1]
-    busy = sum(any(run["beside_a_busy_core"] for run in rows.get(name, [])) for name in several)
-    twice = [runs for runs in rows.values() if len(runs) > 1]
-    layered = [runs for name, runs in rows.items() if name not in models and len(runs) > 1]
-    seconds = sorted(run["seconds"] for runs in rows.values() for run in runs)
-    text = [
-        f"The certified length N was computed more than once for {len(several)} of {len(models)} models, for {busy} of "
-        f"them at least once next to a busy core, and was the same each time for {len(alike)}.",
-        f"Two certificates of each of {len(twice)} models were compared byte for byte: {sum(map(are_alike, twice))} "
-        f"pairs are equal; {len(layered)} of the models are cascades with noise, with certificates by joint sets.",
-    ]
-    if unlike := [name for name in several if name not in alike]:
-        text.append(f"Unlike: {', '.join(unlike)}.")
-    if len(several) < len(models):
-        text.append(f"Of the other {len(models) - len(several)} it was found once so far.")
-    if seconds:
-        text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, depending on the machine's load")
-    return " ".join(text) + f" (`experiments/results/certified_twice.json`, by `{document['command']}`).\n"
-
-
-def certified_gap() -> str:
-    """Return the certified share of the shortest counterexample's length and the causes of the gap, by task."""
-    document = results_io.read("certified_gap")
-    rows = document["results"]["models"]
-    lengths = ("certified", "sets", "sets_without_rounding", "hull", "linear")
-    names = ("certified", "sets of one memory", "without rounding", "tight sets of that shape", "one linear bound")
-    lines: list[list[str]] = []
-    tasks = {row["model"]: row["model"].split("/")[0] for row in rows}
-    for task in [*dict.fromkeys(sorted(tasks.values())), "median of all"]:
-        some = [row for row in rows if tasks[row["model"]] == task] or rows
-        shares = [median(row[name] / row["counterexample"] for row in some) for name in lengths]
-        lines.append([task, str(len(some)), *(f"{share:.2f}" for share in shares)])
-    growth = document["results"]["summary"]
-    return markdown(["task", "models", *names], lines) + (
-        f"\nOf the growth per letter of the sets' half-widths along gradients of margins, {growth['balls']:.0%} come "
-        f"from balls, which bound contracting coordinates, and {growth['intervals']:.0%} from intervals of slow ones, "
-        f"in the median (`experiments/results/certified_gap.json`, by `{document['command']}`).\n"
-    )
-
-
-def joint_directions() -> str:
-    """Return, per model measured, what joint directions without loss could add, as shares of the counterexample."""
-    rows = results_io.read("joint_directions")["results"]["models"]
-    names = ("sets", "carried", "units", "functions")
-    header = [
-        "model",
-        "memory",
-        "sets",
-        "carried without loss",
-        "and hidden units",
-        "and final functions",
-        "scale",
-        "turn",
-    ]
-    lines = [
-        [
-            row["model"],
-            str(row["memory"]),
-            *(f"{row[name] / row['counterexample']:.2f}" for name in names),
-            f"{row['scale']:.2f}",
-            f"{row['turn']:.2f}",
-        ]
-        for row in sorted(rows, key=lambda row: row["model"])
-    ]
-    return markdown(header, lines)
-
-
 def several_layers() -> str:
-    """Return certified lengths, counterexamples and repairs of models of several layers."""
+    """Return certified lengths and counterexamples of models of several layers."""
     document = results_io.read("several_layers")
     lines: list[list[str]] = []
     for row in document["results"]["models"]:
         certified, wrong = row["certified"], row["counterexample"]
         share = f"{certified / wrong:.2f}" if wrong else "–"
-        repaired = "refused"
-        if row["refused"] is None:
-            classes = "; ".join(" ".join(map(str, layer)) for layer in row["classes"])
-            repaired = f"all lengths, {row['joint_states']} joint states; classes {classes}"
         sizes = "; ".join(" ".join(map(str, layer)) for layer in row["layers"])
         proved = "all lengths" if certified is None else str(certified)
-        seconds = f"{row['certify_seconds']:.0f}", f"{row['seconds']:.0f}"
         lengths = str(row["enumerated"]), proved, row["method"], str(wrong or "–"), share
-        lines.append([row["model"], sizes, *lengths, repaired, *seconds])
+        lines.append([row["model"], sizes, *lengths, f"{row['certify_seconds']:.0f}"])
     lengths_heads = ["3,000 steps enumerated", "certified", "by", "counterexample", "share"]
-    heads = ["model", "blocks by layer", *lengths_heads, "after repair, proved", "certify, s", "repair, s"]
+    heads = ["model", "blocks by layer", *lengths_heads, "certify, s"]
     return markdown(heads, lines) + (
-        f"\nSeconds are processor time; the repair includes its proof (`experiments/results/several_layers.json`, by "
-        f"`{document['command']}`).\n"
+        f"\nSeconds are processor time (`experiments/results/several_layers.json`, by `{document['command']}`).\n"
     )
 
 

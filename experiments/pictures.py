@@ -133,20 +133,17 @@ def reach(layer: str) -> str:
     """Return a drawing of the eigenvalues that an external layer reaches, and those that machines require."""
     middle_x, middle_y, radius = 130, 130, 100
     low, high = REACHED[layer]
-    is_disc = layer == "pd-ssm"
 
     def place(z: complex) -> tuple[float, float]:
         return middle_x + radius * z.real, middle_y - radius * z.imag
 
-    fill = f"{COLOURS[0]}33" if is_disc else "none"
-    body = [f'<circle cx="{middle_x}" cy="{middle_y}" r="{radius}" fill="{fill}" stroke="#999"/>']
+    body = [f'<circle cx="{middle_x}" cy="{middle_y}" r="{radius}" fill="none" stroke="#999"/>']
     body.append(_line(middle_x - radius - 20, middle_y, middle_x + radius + 20, middle_y, "#999"))
-    if not is_disc:
-        (left, y), (right, _) = place(low), place(high)
-        body.append(f'<path d="M{left:.0f} {y:.0f} L{right:.0f} {y:.0f}" stroke="{COLOURS[0]}" stroke-width="7"/>')
+    (left, y), (right, _) = place(low), place(high)
+    body.append(f'<path d="M{left:.0f} {y:.0f} L{right:.0f} {y:.0f}" stroke="{COLOURS[0]}" stroke-width="7"/>')
     for row, (name, wanted) in enumerate(WANTED.items()):
         colour = COLOURS[row % len(COLOURS)]
-        is_held = [is_disc or (abs(z.imag) < 1e-9 and low <= z.real <= high) for z in wanted]
+        is_held = [abs(z.imag) < 1e-9 and low <= z.real <= high for z in wanted]
         for z, is_one in zip(wanted, is_held, strict=True):
             x, y = place(z)
             body.append(
@@ -161,7 +158,7 @@ def reach(layer: str) -> str:
         body.append(
             _text(308, down + 5, f"{name}: {'reached' if all(is_held) else 'not all reached'}", "#333", "start")
         )
-    ends = "the whole disc" if is_disc else f"from {low:.4g} to {high:g}".replace("-", "−")
+    ends = f"from {low:.4g} to {high:g}".replace("-", "−")
     body.append(_text(308, 60 + 34 * len(WANTED) + 5, ends, "#333", "start"))
     return _svg(660, 260, body)
 
@@ -169,7 +166,7 @@ def reach(layer: str) -> str:
 def _reached() -> dict[str, tuple[float, float]]:
     """Return the least and the largest eigenvalue of each layer as its file declares them, β doubled where possible."""
     settings = SimpleNamespace(config=SimpleNamespace(linear_allow_neg_eigval=True))
-    found = {name: layer_file(name).OBSERVER.reach(settings) for name in ("olmo-hybrid", "mamba-2", "rwkv-7", "pd-ssm")}
+    found = {name: layer_file(name).OBSERVER.reach(settings) for name in ("olmo-hybrid", "mamba-2", "rwkv-7")}
     without = SimpleNamespace(config=SimpleNamespace())
     return {**found, "qwen3-next": layer_file("qwen3-next").OBSERVER.reach(without)}
 

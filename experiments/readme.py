@@ -99,33 +99,6 @@ def released() -> str:
     return f"{table}\nOf {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).\n"
 
 
-def trained_released() -> str:
-    """Return what external layers can represent, and what training reached."""
-    found = results_io.read("trained_released")["results"]
-    layers = list(next(iter(found["known"].values())))
-    cells = {(cell["task"], cell["seed"], cell["layer"]): cell for cell in found["cells"]}
-    seeds = sorted({cell["seed"] for cell in found["cells"]})
-    rows: list[list[str]] = []
-    for task, known in found["known"].items():
-        rows.append([f"**{task}**", "", *(_known(known[layer]) for layer in layers)])
-        rows += [["", str(seed), *(_trained(cells.get((task, seed, layer))) for layer in layers)] for seed in seeds]
-    return tables.markdown(["task", "seed", *layers], rows)
-
-
-def _known(known: dict[str, Any]) -> str:
-    """Return the number of layers of the known stack for a task, or the answer without one."""
-    return f"**{known['answer'] if known['layers'] is None else known['layers']}**"
-
-
-def _trained(cell: dict[str, Any] | None) -> str:
-    """Return the end of a run: its steps, then the number of right words at each length."""
-    if cell is None:
-        return "–"
-    right = ", ".join(f"{last}" if n == 100 else f"{last}/{n}" for last, n in cell["last"].values())
-    ended = {"learned": "✓", "diverged": "diverged"}.get(cell["end"], "✗")
-    return f"{ended} {cell['step']:,}" + (f": {right}" if right else "")
-
-
 def _answer(answer: dict[str, Any]) -> str:
     """Return `layers:states` for a construction, `no` with the repeated word, or `?`."""
     if "recurrence" in answer:
@@ -234,7 +207,6 @@ SECTIONS = {
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
-    "trained_released": Section(trained_released, ("trained_released",)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2", "training")),
@@ -244,10 +216,6 @@ SECTIONS = {
     "sweep": Section(tables.sweep, ("sweep_families",)),
     "learned": Section(model_tables.learned, ("learned",)),
     "learned_models": Section(model_tables.learned_models, ("learned",)),
-    "certified_anew": Section(model_tables.certified_anew, ("certified_anew", "learned")),
-    "certified_twice": Section(model_tables.certified_twice, ("certified_twice", "learned")),
-    "certified_gap": Section(model_tables.certified_gap, ("certified_gap",)),
-    "joint_directions": Section(model_tables.joint_directions, ("joint_directions",)),
     "several_layers": Section(model_tables.several_layers, ("several_layers",)),
     "failure_law": Section(law_tables.law, ("failure_law",)),
     "certified_training": Section(law_tables.certified_training_table, ("certified_training",)),
@@ -257,15 +225,12 @@ SECTIONS = {
     "atlas": Section(atlas.table, (atlas.NAME,)),
     "hard": Section(tables.hard, ("bench_hard",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
-    "learned_cascades": Section(learning_tables.learned_cascades, ("learned_cascades",)),
-    "hard_families": Section(learning_tables.hard_families, ("hard_families",)),
     "selective_learned": Section(learning_tables.selective_learned, ("selective",)),
     "selective_trained": Section(learning_tables.selective_trained, ("selective",)),
-    "sooner": Section(learning_tables.sooner, ("sooner",)),
     "noise": Section(learning_tables.noise, ("noise",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
     "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
-    "learned_in_short": Section(learning_tables.in_short, ("learn_and_prove", "hard_families", "learned_cascades")),
+    "learned_in_short": Section(learning_tables.in_short, ("learn_and_prove",)),
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
@@ -301,17 +266,11 @@ WRITERS = {
     "bench_words": "benchmarks.words",
     "block_sizes": "studies.block_sizes",
     "cascade_table": "studies.cascades",
-    "certified_anew": "studies.certified_anew",
-    "certified_gap": "studies.certified_gap",
     "certified_training": "studies.certified_training",
-    "certified_twice": "studies.certified_twice",
     "failure_law": "studies.failure_law",
     "families_table": "studies.families",
-    "hard_families": "studies.hard_families",
-    "joint_directions": "studies.joint_directions --model sum3/seed-0 …",
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
-    "learned_cascades": "studies.learned_cascades",
     "mlregtest_candidates": "studies.mlregtest.candidates FOLDER",
     "mlregtest_classes": "studies.mlregtest.classes FOLDER",
     "mlregtest_data_alone": "studies.mlregtest.data_alone FOLDER",
@@ -329,11 +288,9 @@ WRITERS = {
     "released_table": "studies.released",
     "selective": "studies.selective",
     "several_layers": "studies.several_layers",
-    "sooner": "studies.sooner",
     "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
-    "trained_released": "studies.trained_released",
     "training": "studies.training FOLDER…",
 }
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
+import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from types import FrameType
 
-from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
 
 HAS_PASSED = "has passed: give more seconds (--max-seconds)"
 
@@ -81,6 +84,9 @@ _CURRENT = ContextVar("deadline of the current block", default=NEVER)
 def limited(deadline: Deadline) -> Iterator[None]:
     """Set the deadline that `check_current` tests inside this block, unless an outer block has an earlier one.
 
+    Steps that do not call it, such as those of other packages, are interrupted too, between two instructions of Python:
+    in the main thread, where the system has `SIGVTALRM`, a timer calls it once per `TICK` seconds of processor time.
+
     >>> with limited(Deadline(0.0)):
     ...     check_current("searching for a cascade")
     Traceback (most recent call last):
@@ -88,11 +94,59 @@ def limited(deadline: Deadline) -> Iterator[None]:
     fsa2lrnn.errors.OutOfTime: searching for a cascade: the limit of 0 s has passed: give more seconds (--max-seconds)
     """
     outer = _CURRENT.get()
-    token = _CURRENT.set(deadline if deadline.left() < outer.left() else outer)
+    current = deadline if deadline.left() < outer.left() else outer
+    token = _CURRENT.set(current)
+    starts = outer is NEVER and current is not NEVER and _may_tick()
+    if starts:
+        signal.signal(signal.SIGVTALRM, _tick)
+        signal.setitimer(signal.ITIMER_VIRTUAL, TICK, TICK)
     try:
         yield
+    except SystemError as fault:  # how Python ends a function in C that went on after a tick
+        cause: BaseException | None = fault
+        while cause is not None and not isinstance(cause, OutOfTime):
+            cause = cause.__cause__ or cause.__context__
+        raise (cause or fault) from None
     finally:
         _CURRENT.reset(token)
+        if starts:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+
+
+TICK = 0.1
+_GRACE = 0.2  # seconds in which a step may end by itself, with a partial answer
+_NOT_INSIDE = ("<frozen importlib", __file__, contextmanager.__code__.co_filename, threading.__file__)
+
+
+def _may_tick() -> bool:
+    is_main = threading.current_thread() is threading.main_thread()
+    return is_main and hasattr(signal, "SIGVTALRM") and signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
+
+
+def _tick(_number: int, frame: FrameType | None) -> None:
+    """Raise `OutOfTime` if the current deadline passed some time ago; never inside an import, or this module."""
+    if _CURRENT.get().left() > -_GRACE:
+        return
+    step = ""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith(_NOT_INSIDE):
+            return  # half an import cannot be repeated, and the block has to end: the next tick comes soon
+        module = str(frame.f_globals.get("__name__"))
+        step = step or (module if module.startswith("fsa2lrnn.") else "")
+        frame = frame.f_back
+    check_current(step or "a step")
+
+
+def bounded(amount: int, most: int, what: str) -> None:
+    """Raise `BudgetExceeded` if a step would need more than `most` numbers."""
+    if amount > most:
+        raise BudgetExceeded(f"unknown: memory limit: {what} are too many")
+
+
+def is_over() -> bool:
+    """Return whether the deadline of the enclosing `limited` block has passed, for steps that have a partial answer."""
+    return _CURRENT.get().left() <= 0
 
 
 def check_current(what: str) -> None:

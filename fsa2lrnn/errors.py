@@ -44,6 +44,10 @@ class CheckpointError(Fsa2LrnnError, ValueError):
     """An error in a weights file: damaged, foreign, incomplete, or of a newer version of the library."""
 
 
+class SourceWarning(UserWarning):
+    """The warning that a source was read, but may not mean what its author meant; the message names the remedy."""
+
+
 def shortened(text: str, limit: int = 200) -> str:
     """Return a text for a message, with its middle left out if it has more than `limit` characters.
 

@@ -55,6 +55,34 @@ def _with_variants(index: dict[Any, int]) -> dict[Any, int]:
     return index
 
 
+def confused(symbols: Iterable[Hashable]) -> str:
+    """Return a sentence that names two symbols which are equal in Python, but not of one type and value; "" if none.
+
+    Such symbols are one key of a dictionary, so that one of them would be read as the other.
+
+    >>> confused([True, 0, 1])
+    'True (bool) and 1 (int) are equal in Python, so that one would be read as the other: rename one'
+    >>> confused([True, False, "1"]), confused([0.0, -0.0])[:20]
+    ('', '0.0 (float) and -0.0')
+    """
+    first: dict[Hashable, Hashable] = {}
+    for symbol in symbols:
+        other = first.setdefault(symbol, symbol)
+        if other is not symbol and _identity(other) != _identity(symbol):
+            kinds = " and ".join(f"{shown(each)} ({type(each).__name__})" for each in (other, symbol))
+            return f"{kinds} are equal in Python, so that one would be read as the other: rename one"
+    return ""
+
+
+def _identity(symbol: Hashable) -> Hashable:
+    symbol = symbol.item() if isinstance(symbol, np.generic) else symbol
+    if isinstance(symbol, bool | int | float):
+        return next(kind.__name__ for kind in (bool, int, float) if isinstance(symbol, kind)), repr(+symbol)
+    if isinstance(symbol, tuple):
+        return "tuple", tuple(map(_identity, symbol))
+    return ("frozenset", frozenset(map(_identity, symbol))) if isinstance(symbol, frozenset) else type(symbol)
+
+
 def is_character_alphabet(alphabet: Alphabet) -> bool:
     """Return whether every letter is written as one character, so that words need no separators."""
     return all(len(str(letter)) == 1 for letter in alphabet)
@@ -104,9 +132,14 @@ def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
     index, positions = letter_index(alphabet), []
     for k, letter in enumerate(word):
         try:
-            positions.append(index[letter])
+            position = index[letter]
         except (KeyError, TypeError):
             raise InvalidWord(_unknown(letter, k, alphabet)) from None
+        known = alphabet[position]
+        is_plain = type(letter) in (str, int) and type(known) is type(letter)
+        if not is_plain and confused((letter, known)):
+            raise InvalidWord(_unknown(letter, k, alphabet))
+        positions.append(position)
     return np.array(positions, dtype=np.int64)
 
 
@@ -175,6 +208,8 @@ def align(letters: Alphabet, others: Alphabet) -> list[int]:
     [1, 0]
     """
     position = {letter: i for i, letter in enumerate(others)}
+    if why := confused((*letters, *others)):
+        raise InvalidMachine(f"letters {why}")
     if set(position) != set(letters):
         if sorted(map(str, letters)) == sorted(map(str, others)):
             raise InvalidMachine(_alike(letters, others))

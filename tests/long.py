@@ -14,7 +14,7 @@ from pathlib import Path
 
 FILE = Path(__file__).parent / "long.txt"
 SECONDS = 1.0
-STAY = ("tests/test_layering.py", "tests/test_reference.py", "tests/test_vocabulary.py")
+STAY = ("tests/test_layering.py", "tests/test_reference.py")
 LINE = re.compile(r"\s*([\d.]+)s (?:call|setup|teardown)\s+(\S.*?)\s*")
 
 

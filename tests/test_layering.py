@@ -36,7 +36,7 @@ MAY_IMPORT = {
     "fsa2lrnn.scope": {"symbols"},
     "fsa2lrnn.verdicts": {"display", "errors", "reading", "scope", "symbols"},
     "fsa2lrnn.automata": {
-        "display", "errors", "files", "multi_step", "reading", "registry", "source_kinds", "symbols",
+        "deadline", "display", "errors", "files", "multi_step", "reading", "registry", "source_kinds", "symbols",
     },
     "fsa2lrnn.decomposition": {"automata", "deadline", "display", "errors", "registry", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},

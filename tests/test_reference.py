@@ -147,8 +147,3 @@ def test_what_is_not_there_is_named():
     assert list(missing(there + "".join(f" ({name})." for name in gone))) == [*gone[:2], gone[3], gone[2]]
     assert list(missing("`families/replay.py` and `fsa2lrnn/gates/`")) == ["families/replay.py"]
     assert list(missing("Code: `bound`, `refine.fibre_code`, `refine.fibre` (`x`).\nTests: `y`")) == ["refine.fibre"]
-
-
-def test_the_documentation_keeps_to_its_length():
-    words = sum(len(page.read_text(encoding="utf-8").split()) for page in (ROOT / "docs").rglob("*.md"))
-    assert words <= 38_000

@@ -71,7 +71,7 @@ def layer_step(name: str, of: str, batch: int, length: int) -> Step:
 
 def model_step(task: str, layer: str) -> Step:
     """Return a training step with the published settings of a task: forward pass, loss, backward pass and Adam."""
-    settings = steps.preset("released", f"task:{task}", layer=layer)  # "paper" in checkouts of version 0.1
+    settings = steps.preset("paper", f"task:{task}", layer=layer)
     model, batch = steps.prepare(settings)
     return steps.step(model, steps.OURS, batch, settings)
 
@@ -91,7 +91,7 @@ def scan_step(name: str) -> Step:
         "block, long words": (partial(scan, method="fused"), (A, v, x0), dx),
         "block by token": (partial(scan_tokens, tokens, method="fused"), (*tables, x0), dx),
         "one-hot by token": (lambda logits: hard_scan(tokens, logits, hot), (tables[0],), dx),
-        "columns": (lambda blocks: normalise(blocks, "released", 1.2, "fused"), (A,), torch.randn_like(A)),
+        "columns": (lambda blocks: normalise(blocks, "paper", 1.2, "fused"), (A,), torch.randn_like(A)),
     }
     return partial(scans.forward_and_backward, *cases[name])
 

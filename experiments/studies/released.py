@@ -1,10 +1,9 @@
 """Which external layers represent which machine: `python -m experiments.studies.released`.
 
 Every yes is written as a whole model, loaded and proved on its own one-token step in float32. If that needs more than
-`BUDGET` states, the model is run on a word of `LETTERS` letters instead, and the table says so. If a layer's models run
-only on GPUs, its published recurrence is run until no new state appears. Every no is a certificate that
-`fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer must be installed; with `--layer NAME` only
-that column is computed, and the others are taken from the table.
+`BUDGET` states, the model is run on a word of `LETTERS` letters instead, and the table says so. Every no is a
+certificate that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer must be installed; with
+`--layer NAME` only that column is computed, and the others are taken from the table.
 """
 
 from __future__ import annotations
@@ -79,9 +78,6 @@ def cell(machine: MooreMachine, layer: str) -> dict:
     if said.kind != "yes":
         return {"answer": said.kind, **(refused if said.kind == "no" else one_layer)}
     file = layer_file(layer)
-    if file.CODE is None:
-        steps = {"how": said.plan.how, "steps": said.plan.n_factors}
-        return {"answer": "yes", "layers": 1, **steps, "recurrence": said.plan.closed()}
     n_layers = said.plan.n_layers * file.LAYER.layers_a_stage
     found = {"answer": "yes", "how": said.plan.how, "layers": n_layers, **shown(said.plan, layer)}
     return {**found, **one_layer}

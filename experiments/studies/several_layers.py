@@ -1,10 +1,10 @@
-"""Certified length, counterexample and repair of models of several layers.
+"""Certified length and counterexample of models of several layers.
 
 `python -m experiments.studies.several_layers`: the kept model of ModArith(5), and compiled cascades whose layers are
 disturbed by normal noise of a share of the largest weight, drawn twice; joint sets were developed on the first draw.
 The certified length is that of `certify`, accepted by `check` (for the kept model that of
 `studies.learned`), beside that of an enumeration of at most `STEPS` steps; the counterexample is the shortest that
-`falsify` finds; the repair is dyadic, and proved for words of all lengths or refused with its reason.
+`falsify` finds.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ import torch
 from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extra.repairing import repair
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.verdicts import Proved, Refuted
-from fsa2lrnn.verification import prove_equivalent
+from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.enumeration import explore
@@ -81,7 +78,7 @@ def measured(model: LRNN, machine: MooreMachine) -> dict[str, Any]:
     certificate = certify(model, machine, ignore="lacked", work=WORK)
     done = time.process_time()
     accepted = check(certificate, model, ignore="lacked")
-    row: dict[str, Any] = {
+    return {
         "layers": [list(layer.block_sizes) for layer in model.recurrences],
         "enumerated": enumerated.length,
         "certified": accepted.horizon,
@@ -90,20 +87,6 @@ def measured(model: LRNN, machine: MooreMachine) -> dict[str, Any]:
         "seconds_before": round(middle - begun, 1),
         "certify_seconds": round(done - middle, 1),
         "check_seconds": round(time.process_time() - done, 1),
-    }
-    begun = time.process_time()
-    try:
-        repaired = repair(model, machine, mode="dyadic", ignore="lacked")
-    except (NotExact, NotExpressible) as error:
-        return {**row, "refused": str(error), "seconds": round(time.process_time() - begun, 1)}
-    proof = prove_equivalent(repaired.model, machine, empty_word=False, ignore="lacked")
-    return {
-        **row,
-        "refused": None,
-        "joint_states": proof.pairs if isinstance(proof, Proved) else None,
-        "classes": [[int(classes.max()) + 1 for classes in layer] for layer in repaired.layers],
-        "change": repaired.change._asdict(),
-        "seconds": round(time.process_time() - begun, 1),
     }
 
 

@@ -20,8 +20,8 @@ import numpy as np
 from fsa2lrnn.automata.language import fresh_start, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import coaccessible, paths
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.symbols import align
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.symbols import align, confused
 
 Ignore = Literal["lacked"] | Collection[Hashable]
 
@@ -32,12 +32,15 @@ BLANK = None  # the output of a machine where the task specifies none
 def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], ignore: Ignore) -> tuple[Hashable, ...]:
     """Return the distinct outputs of a machine that do not count for a model with outputs `known`, in order.
 
-    Raises `UnsupportedFormat` for an `ignore` that is neither "lacked" nor a collection of the machine's outputs.
+    Raises `UnsupportedFormat` for an `ignore` that is neither "lacked" nor a collection of the machine's outputs,
+    `InvalidMachine` for outputs that are equal in Python only (`symbols.confused`).
 
     >>> ignored_outputs(("a", "b", "error", "b"), ("a", "b"), "lacked"), ignored_outputs((0, 1), (0,), ())
     (('error',), ())
     """
     own = dict.fromkeys(outputs)
+    if why := confused((*outputs, *known, *(() if isinstance(ignore, str) else ignore))):
+        raise InvalidMachine(f"outputs {why}")
     if ignore == "lacked":
         predictable = set(known)
         return tuple(output for output in own if output not in predictable)

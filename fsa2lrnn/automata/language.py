@@ -11,7 +11,7 @@ import numpy as np
 from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat, shortened
-from fsa2lrnn.symbols import align
+from fsa2lrnn.symbols import align, confused
 
 State = TypeVar("State", bound=Hashable)
 
@@ -327,10 +327,14 @@ def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
     """Return a class number for each output, in the order of first appearance: int64 (n,).
 
+    Raises `InvalidMachine` for outputs that are equal in Python only (`symbols.confused`), such as 1 and True.
+
     >>> output_classes("bab").tolist()
     [0, 1, 0]
     """
     number: dict[Hashable, int] = {}
+    if why := confused(outputs):
+        raise InvalidMachine(f"outputs {why}")
     return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
 
 

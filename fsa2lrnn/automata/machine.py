@@ -16,7 +16,7 @@ import numpy as np
 
 from fsa2lrnn import registry
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.symbols import Word, encode, letter_index
+from fsa2lrnn.symbols import Word, confused, encode, letter_index
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -335,6 +335,8 @@ def _faults(
                 faults.append(f"{kind} {i} is {symbol!r}, which is not equal to itself: use None or a string")
                 break
         else:
+            if kind != "label" and (why := confused(symbols)):
+                faults.append(f"{kind}s {why}")
             if kind == "letter" and len(set(symbols)) != len(symbols):
                 ((twice, _),) = Counter(symbols).most_common(1)
                 faults.append(f"letter {twice!r} stands twice in the alphabet: letters are distinct")

@@ -116,14 +116,17 @@ def _part(kind: type, value: Any, unpack: Any) -> Any:
 
 
 def symbol(value: Any) -> Any:
-    """Return a letter or an output as a hashable object. Raises `UnsupportedInput` for a value that is not a symbol."""
+    """Return a letter or an output as a hashable object. Raises `UnsupportedInput` for a value that is not a symbol.
+
+    Numbers, booleans and tuples are returned with their types, since 1, 1.0 and True are equal in Python.
+    """
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset"):
-            return (tuple if tag == "tuple" else frozenset)(map(symbol, as_list(items)))
+            return tag, (tuple if tag == "tuple" else frozenset)(map(symbol, as_list(items)))
     is_symbol = value is None or type(value) in (str, bool) or (type(value) is int and value.bit_length() < 64)
     require(is_symbol or (type(value) is float and value == value), f"{value!r:.80} is not a symbol")
-    return value
+    return value if value is None or type(value) is str else (type(value).__name__, repr(value))
 
 
 def fields(value: Any, where: str, *names: str) -> list[Any]:

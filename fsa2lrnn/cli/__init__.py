@@ -15,7 +15,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from fsa2lrnn import __version__, registry
-from fsa2lrnn.cli.conventions import Group, with_display
+from fsa2lrnn.cli.conventions import with_display
 from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
 from fsa2lrnn.cli.verbs.certify import certify
 from fsa2lrnn.cli.verbs.compile import compile_
@@ -49,7 +49,6 @@ _NO_MEMORY = re.compile("can't allocate memory|out of memory")  # the messages o
 
 app = typer.Typer(
     name="fsa2lrnn",
-    cls=Group,
     help="Compile finite automata into exact linear recurrent networks, and prove networks equal to automata.",
     epilog=f"SOURCE is regex:(ab)*, task:mod_arith(5), or a file: {endings()}",
     invoke_without_command=True,

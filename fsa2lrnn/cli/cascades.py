@@ -56,7 +56,11 @@ def look(machine: MooreMachine, max_block: int | None = None, token_shift: bool 
             best = choice.search.cheapest()
         return CascadeSearchResult(best, counted, "", best.bound, choice)
     except (BudgetExceeded, NotExact, NotExpressible) as error:
-        return CascadeSearchResult(None, False, str(error), prime_bound(machine), choice)
+        try:
+            bound = prime_bound(machine)
+        except BudgetExceeded:
+            bound = None
+        return CascadeSearchResult(None, False, str(error), bound, choice)
 
 
 def draw(answer: CascadeSearchResult, path: Path) -> None:

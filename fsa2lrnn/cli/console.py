@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -28,6 +29,14 @@ out = _Console(highlight=False, soft_wrap=True, emoji=False)
 err = _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 _LONGEST = 2_000  # the most characters of an error message
+# Keywords of Python that messages name, and the options that stand for them; some are those of `convert` alone.
+_KEYWORDS = ("completion", "alphabet", "form", "token_shift", "max_block", "max_states", "method", "mode", "columns")
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in (*_KEYWORDS, "anyway")}
+_OPTIONS |= {"seconds": "--max-seconds", "noise": "--label-noise"}
+_OF_CONVERT = {name: f"--{name.replace('_', '-')}" for name in ("kind", "separator", "whole_labels", "acceptor")}
+_KEYWORD = re.compile(
+    rf"(?<![-\w])({'|'.join(_OPTIONS | _OF_CONVERT)})=(\"[^\"]*\"|'[^']*'|[\w.…-]+)|`[^`]*`|\w\([^()]*\)"
+)
 
 
 def plain(text: str) -> str:
@@ -65,8 +74,29 @@ def error(kind: str, text: str) -> None:
 def message(text: str, used: int = 0) -> str:
     """Return an error message as printable text that, with `used` more characters, has at most `_LONGEST`."""
     note = 40  # characters of the note on how many are left out
-    text = plain(text)
+    text = plain(in_options(text))
     return text if len(text) + used <= _LONGEST else shortened(text, _LONGEST - used - note)
+
+
+def in_options(text: str) -> str:
+    """Return a message with options in place of Python's keywords, except in what is quoted as code.
+
+    >>> print(in_options("choose completion='sink', or kind='moore'; `f(kind='moore')`; acceptor=False"))
+    choose --completion sink, or `fsa2lrnn convert --kind moore`; `f(kind='moore')`; `fsa2lrnn convert --no-acceptor`
+    """
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match[1], match[2]
+        if name is None:
+            return match[0]
+        written = _OPTIONS.get(name) or _OF_CONVERT[name]
+        if value == "False":
+            written = f"--no-{written[2:]}"
+        elif value != "True":
+            written += " " + value.strip("\"'")
+        return written if name in _OPTIONS else f"`fsa2lrnn convert {written}`"
+
+    return _KEYWORD.sub(option, text)
 
 
 def emit_json(value: dict[str, Any]) -> None:

@@ -1,43 +1,17 @@
-"""The conventions of all commands: `--quiet`, `--progress`, a line about long work, and earlier names of options."""
+"""The conventions of all commands: `--quiet`, `--progress` and a line about long work."""
 
 from __future__ import annotations
 
 import copy
 import functools
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
-from typer.core import TyperGroup
 
 from fsa2lrnn.cli import activity
 
-# An earlier option, today's name ("" where the value is an argument without a flag), and the commands that had it.
-# Version 0.1 accepts them with a warning.
-_RENAMED = (
-    ("--out", "--output", "demo learn sweep train"),
-    ("--seconds", "--max-seconds", "certify compare draw falsify learn repair report verify"),
-    ("--letters", "--max-tokens", "compare report sweep train"),
-    ("--budget", "--max-states", "verify"),
-    ("--words", "--max-states", "falsify"),
-    ("--length", "--max-length", "falsify"),
-    ("--layer", "--import", "certify compare draw extract falsify repair report run sweep verify"),
-    ("--to", "--layer", "export"),
-    ("--noise", "--label-noise", "learn"),
-    ("--noise", "--weight-noise", "train"),
-    ("--teacher", "--target", "learn"),
-    ("--against", "", "compare report"),
-    ("--against", "--models-only", "draw"),
-)
-_EARLIER_VALUES = {
-    ("--preset", "released"): "paper",
-    ("--normalisation", "released"): "paper",
-    ("--layer", "hard_lanes"): "hard_channels",
-}
-RENAMED = {command: {old: new for old, new, used in _RENAMED if command in used.split()}
-           for _, _, commands in _RENAMED for command in commands.split()}  # fmt: skip
 _SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only results, warnings and errors")]
@@ -56,40 +30,6 @@ def _show_help(context: typer.Context, is_set: bool) -> None:
 ShowHelp = Annotated[
     bool, typer.Option("--help", "-h", callback=_show_help, is_eager=True, help="show this message and exit")
 ]
-
-
-class Group(TyperGroup):
-    """The group of all commands, which accepts earlier names of options with a warning."""
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command and its arguments, with today's names of options."""
-        return super().resolve_command(ctx, [*args[:1], *renamed(args[0], args[1:])] if args else args)
-
-
-def renamed(command: str, arguments: list[str]) -> list[str]:
-    """Return the arguments of a command with today's names of options; warn about each earlier one.
-
-    >>> renamed("run", ["m.safetensors", "--", "--layer"])
-    ['m.safetensors', '--', '--layer']
-    """
-    names, result = RENAMED.get(command, {}), list[str]()
-    for position, argument in enumerate(arguments):
-        before = arguments[position - 1] if position else ""
-        if argument == "--":
-            return result + arguments[position:]
-        name, sign, value = argument.partition("=")
-        for option, earlier in _EARLIER_VALUES.keys() & {(name, value), (before, argument)}:
-            new = _EARLIER_VALUES[option, earlier]
-            warnings.warn(f"{earlier} is an earlier value of {option}: write {option} {new}", stacklevel=2)
-            argument = argument.removesuffix(earlier) + new
-        if name not in names:
-            result.append(argument)
-            continue
-        new = names[name]
-        instead = f"write {new}" if new else "give SOURCE after the models"
-        warnings.warn(f"{name} is an earlier name of `fsa2lrnn {command}`: {instead}", stacklevel=2)
-        result += ([new] if new else []) + ([value] if sign else [])
-    return result
 
 
 def _with_choices(parameter: inspect.Parameter) -> inspect.Parameter:

@@ -16,7 +16,7 @@ from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.deadline import Deadline, limited, without_limits
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
 from fsa2lrnn.family_names import BLOCK, FACTORS
 from fsa2lrnn.files import write_atomically
@@ -49,9 +49,10 @@ def main(
     """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
 
     The table of layers in use and the least block sizes are computed only if no families are named; all families are
-    decided where the answer is JSON, or certificates are written. Layers and the cascade that are not decided within
-    `max_seconds` are "unknown"; the layers have half of the seconds that remain when their search begins, the cascade
-    all that then remain. An unknown name of a family or layer raises `UnsupportedFormat` or `MissingPackage`.
+    decided where the answer is JSON, or certificates are written. What is not decided within `max_seconds` is "unknown:
+    time limit"; the facts of algebra, each family, and the layers have half of the seconds that remain when their
+    search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat` or
+    `MissingPackage`.
     """
     deadline = Deadline.of(max_seconds)
     by_name: Any = registry.find("huggingface.layers")  # the verdicts on layers
@@ -69,9 +70,13 @@ def main(
     names = list(FAMILIES) if are_all else [name for name in families if name not in named]
     for name in names:
         description_of(name)
-    classification = classify(machine)
-    verdicts = {name: _answer(machine, name) for name in names}
-    layer_verdicts = {name: by_name.verdict_on(machine, name, verdicts) for name in layers} if by_name else {}
+    classification = classify(machine, max_seconds=deadline.share(0.5))
+    verdicts = {name: _answer(machine, name, deadline.share(0.5)) for name in names}
+    layer_verdicts: dict[str, Any] = {}
+    for name in layers:
+        assert by_name is not None  # it has named the layers
+        with limited(deadline.share(0.5)):
+            layer_verdicts[name] = by_name.verdict_on(machine, name, verdicts)
     costs = _costs(machine)
     extra = registry.find("block_size.sentences")
     activity.note("block sizes")
@@ -109,7 +114,7 @@ def main(
     elif not families:
         missing = registry.not_installed("huggingface", "the table of layers")
         _print_facts("which layer should I use?", [("not decided", str(missing))])
-    console.facts("\nalgebra", classification.explain()[1:])
+    is_late |= _print_facts("algebra", classification.explain()[1:])
     if families:
         _print_families(verdicts)
         if by_name is not None and layer_verdicts:
@@ -134,7 +139,7 @@ def _print_facts(title: str, rows: list[tuple[str, str]]) -> bool:
     """Print names and values, with long notes on time limits shortened; return whether there was such a note."""
     short = [(name, without_limits(text)) for name, text in rows]
     console.facts(f"\n{title}", short)
-    return short != rows
+    return short != rows or any("unknown: time limit" in text for _, text in rows)
 
 
 def _print_families(verdicts: dict[str, Verdict | OutOfBudget]) -> None:
@@ -154,14 +159,17 @@ def table_of(title: str, *headings: str) -> Table:
     return table
 
 
-def _answer(machine: MooreMachine, family: str) -> Verdict | OutOfBudget:
+def _answer(machine: MooreMachine, family: str, deadline: Deadline) -> Verdict | OutOfBudget:
     try:
-        verdict = represent(machine, family)
+        with limited(deadline):
+            verdict = represent(machine, family)
+            if not isinstance(verdict, Unknown):
+                verdict.check()
+            return verdict
+    except OutOfTime:
+        return OutOfBudget("unknown: time limit")
     except BudgetExceeded as fault:
         return OutOfBudget(str(fault))
-    if not isinstance(verdict, Unknown):
-        verdict.check()
-    return verdict
 
 
 def _json(verdict: Verdict | OutOfBudget) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fsa2lrnn import registry
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from fsa2lrnn.symbols import Alphabet
 
 
-def read_machine(source: str, completion: Completion | None = None, alphabet: str | None = None) -> MooreMachine:
+def read_machine(
+    source: str, completion: Completion | None = None, alphabet: str | None = None, **options: Any
+) -> MooreMachine:
     """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if it is not None.
 
     If the source lacks a letter, its transitions are missing. `completion` defines missing transitions; by default,
-    acceptors reject there. Raises `UnsupportedFormat` for a model file, and `UnsupportedFormat`, `InvalidMachine` and
-    `BudgetExceeded` as `MooreMachine.from_source` does.
+    acceptors reject there. `options` are the reader's. Raises `UnsupportedFormat` for a model
+    file, and `UnsupportedFormat`, `InvalidMachine` and `BudgetExceeded` as `MooreMachine.from_source` does.
     """
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.cli import words
@@ -38,7 +40,7 @@ def read_machine(source: str, completion: Completion | None = None, alphabet: st
         )
     _check_no_pickle(source)
     letters = None if alphabet is None else words.letters(alphabet)
-    return MooreMachine.from_source(source, completion=completion, alphabet=letters)
+    return MooreMachine.from_source(source, completion=completion, alphabet=letters, **options)
 
 
 def model_of(

@@ -25,6 +25,7 @@ from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.optional import require
 
 METHODS = ("suffixes", "lstar")
+SECONDS = 600  # a model that is far from every small machine ends at no other limit for hours
 _HELD_OUT = 256  # random words
 
 
@@ -84,7 +85,7 @@ def extract_learned(
     max_suffix: int = 32,
     max_words: int = 100_000,
     seed: int = 0,
-    seconds: float | Deadline | None = None,
+    seconds: float | Deadline | None = SECONDS,
 ) -> Extraction:
     """Return the minimal machine that a model behaves like on short words, with the evidence.
 
@@ -99,7 +100,7 @@ def extract_learned(
         horizon: the length of the random words of `held_out`, and of those in which L* searches for counterexamples.
         max_classes, max_suffix, max_words: the limits beyond which the extraction gives up.
         seed: the random seed.
-        seconds: the time limit; by default no limit.
+        seconds: the time limit; None for no limit.
 
     Raises:
         OutOfTime: if the time limit passes first.

@@ -60,6 +60,9 @@ class _Families(dict[str, str]):
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or name in LAYER_NAMES
 
+    def get(self, name: str, default: str | None = None) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self[name] if name in self else default  # noqa: SIM401 - it would call itself
+
 
 FAMILIES: dict[str, str] = _Families(DESCRIPTIONS)
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""

@@ -16,9 +16,10 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.deadline import check_current
 from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.errors import NotExact
+from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
 
+MAX_STATES = 1_000  # of a minimal machine: matrices of this size take 8 MB in int64, 40 MB as Python's integers
 _PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 200 products of residues stay inside 63 bits
 
 
@@ -57,9 +58,14 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
     """Return the obstruction space W of T3 for a family and the table (|Σ|, n) of a minimal machine.
 
     Raises:
+        BudgetExceeded: for more than `MAX_STATES` states.
         NotExact: if the space generated modulo each of three primes is smaller than W.
         OutOfTime: if the current deadline passes (`deadline.limited`).
     """
+    if (n := delta.shape[1]) > MAX_STATES:
+        raise BudgetExceeded(
+            f"memory limit: {n:,} states of the minimal machine, and at most {MAX_STATES:,} are decided"
+        )
     forced = list(identities(family, delta))
     for prime in _PRIMES:
         basis, origins = _spin(forced, delta, prime)

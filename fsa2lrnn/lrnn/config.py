@@ -12,7 +12,7 @@ from torch import Tensor
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers import Columns, LayerConfig, layer_in_file, name_of
-from fsa2lrnn.lrnn.normalise import EARLIER_RULES, RULES
+from fsa2lrnn.lrnn.normalise import RULES
 from fsa2lrnn.reading import read
 
 MAX_LAYERS = 256  # to bound what a small file can allocate
@@ -52,8 +52,6 @@ class LRNNConfig:
     token_shift: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.normalisation, str):
-            object.__setattr__(self, "normalisation", EARLIER_RULES.get(self.normalisation, self.normalisation))
         if not self.alphabet or not self.outputs or not self.layers:
             raise UnsupportedFormat("alphabet, outputs and layers must each have at least one entry")
         if len(self.layers) > MAX_LAYERS:

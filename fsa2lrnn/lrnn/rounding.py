@@ -7,6 +7,7 @@ Stability of Numerical Algorithms", §3.1). `RoundedNumbers` propagates such bou
 expression as float64 computes it, and `off` bounds the distance of any evaluation in the format from `mid`. Bounds are
 computed in float64 and enlarged by a factor 1 + 2⁻³⁰, which exceeds their own rounding many times.
 
+`lrnn.ranges` states the range in which each bound holds; outside of it the bound is infinite.
 The bounds assume IEEE arithmetic, exp and pow of the C library and of torch to 4 units in the last place, and that
 LayerNorm on the CPU treats each row separately, in a way that depends on its length alone (a test checks it).
 """
@@ -21,6 +22,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from fsa2lrnn.checker.rounding import FloatFormat
+from fsa2lrnn.lrnn.ranges import fits, floor_of
 
 _U64 = 2.0**-53
 _OUTWARD = 1 + 2.0**-30
@@ -45,9 +47,14 @@ class RoundedNumbers:
 
     @classmethod
     def exact(cls, x: Tensor, kind: FloatFormat | None = None) -> RoundedNumbers:
-        """Return numbers that are equal in every evaluation, in the format of x unless `kind` names another."""
+        """Return numbers that are equal in every evaluation, in the format of x unless `kind` names another.
+
+        NaN and infinity have no bound.
+        """
         mid = x.detach().cpu().double()
-        return cls(mid, torch.zeros_like(mid), kind or FloatFormat.of(x.dtype))
+        is_number = mid.isfinite()
+        off = torch.zeros_like(mid).where(is_number, torch.inf)
+        return cls(mid.where(is_number, 0), off, kind or FloatFormat.of(x.dtype))
 
     @property
     def size(self) -> Tensor:
@@ -62,7 +69,7 @@ class RoundedNumbers:
     def of(self, mid: Tensor, off: Tensor) -> RoundedNumbers:
         """Return numbers in the same format; the bound of NaN and of a number that may overflow becomes infinite."""
         off = off * _OUTWARD
-        is_bounded = (mid.abs() + off <= self.kind.largest / 4) & mid.isfinite()
+        is_bounded = fits(mid.abs() + off, self.kind) & mid.isfinite()
         return RoundedNumbers(torch.where(is_bounded, mid, 0), torch.where(is_bounded, off, torch.inf), self.kind)
 
     def where(self, mask: Tensor) -> RoundedNumbers:
@@ -130,7 +137,7 @@ class RoundedNumbers:
         return self._bounded(self._gamma(self.mid.new_tensor(n + 1.0)) * (size @ there) + small, size @ there)
 
     def _bounded(self, rounding: Tensor, sums: Tensor) -> Tensor:
-        return torch.where(sums <= self.kind.largest / 4, rounding, torch.inf)
+        return torch.where(fits(sums, self.kind), rounding, torch.inf)
 
     def sigmoid(self) -> RoundedNumbers:
         """Return 1 / (1 + e^−x); the sigmoid changes by at most a quarter of a change of x."""
@@ -140,10 +147,13 @@ class RoundedNumbers:
     def normalised(self) -> RoundedNumbers:
         """Return x / max(‖x‖₂, 10⁻¹²) along the last axis; the error bounds use that no entry exceeds 1."""
         over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
-        low, middle, high = (norm.clamp(min=n) for norm, n in zip(norm_bounds(over, 2.0), _FLOORS, strict=True))
+        low, middle, high = norm_bounds(over, 2.0)
+        if floor_of(_FLOORS[0], self.kind):
+            low = low.clamp(min=_FLOORS[0])
+        middle, high = middle.clamp(min=_FLOORS[1]), high.clamp(min=_FLOORS[2])
         bound = over.divided(middle, low, high).squeeze(-1).clamp(max=2.1)
-        is_finite = self.off.isfinite().all(-1, keepdim=True)
-        return self.of((over.mid / middle).squeeze(-1), bound.where(is_finite, torch.inf))
+        is_known = self.off.isfinite().all(-1, keepdim=True) & (low[..., 0] > 0)
+        return self.of((over.mid / middle).squeeze(-1), bound.where(is_known, torch.inf))
 
     def columns(self, rule: str, p: float) -> RoundedNumbers:
         """Return blocks under a column rule, with bounds for both methods of `normalise`: (…, b, b) -> (…, b, b)."""
@@ -167,16 +177,32 @@ class RoundedNumbers:
         is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
         return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 
+    def is_ordered(self) -> Tensor:
+        """Return whether all entries are finite and rounding changes the order of no two: (…, n) -> bool (…).
+
+        If the intervals of two entries meet, one of them contains the midpoints between theirs: comparing neighbours
+        suffices. Entries that are both exact may be equal.
+
+        >>> kind = FloatFormat.of("float32")
+        >>> [bool(RoundedNumbers(torch.tensor([0.0, x]), torch.tensor([0.0, 1.0]), kind).is_ordered()) for x in (-1, 2)]
+        [False, True]
+        """
+        mid, order = self.mid.sort(-1)
+        off = self.off.gather(-1, order)
+        reach = off[..., 1:] + off[..., :-1]
+        apart = (mid.diff(dim=-1) > reach * _OUTWARD) | (reach == 0)
+        return apart.all(-1) & (self.mid.isfinite() & self.off.isfinite()).all(-1)
+
     def centred(self) -> RoundedNumbers:
         """Return the columns minus their means: (…, b, b) -> (…, b, b)."""
         b, size, mean_size = self.mid.shape[-2], self.size, self.size.mean(-2, keepdim=True)
         rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * both(self.kind) * (size + mean_size)
-        off = self.off + self.off.mean(-2, keepdim=True) + rounding + 8 * self.kind.tiny
+        off = self.off + self.off.mean(-2, keepdim=True) + self._bounded(rounding, b * mean_size) + 8 * self.kind.tiny
         return self.of(self.mid - self.mid.mean(-2, keepdim=True), off)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """Return error bounds of the quotients mid / middle, for divisors between `low` and `high`."""
-        apart = torch.maximum(high - middle, middle - low) / (low * middle)
+        apart = torch.maximum(high - middle, middle - low) / low / middle  # low · middle may overflow
         return self.off / low + self.mid.abs() * apart + both(self.kind) * self.size / low + 4 * self.kind.tiny
 
     def _gamma(self, n: Tensor) -> Tensor:

@@ -34,7 +34,8 @@ def wrap(
 
     Raises:
         UnsupportedFormat: for symbols that are not distinct, an `empty` that is not an output, an object that is not a
-            module, and a module that does not give one logit per output for a letter.
+            module, and a module that does not give one logit per output for a letter, or gives a word other logits the
+            second time or beside other words.
 
     >>> class LastLetter(nn.Module):
     ...     def forward(self, tokens):
@@ -76,6 +77,30 @@ class Wrapped(nn.Module):
         self._is_tuple = self._has_steps and isinstance(module.initial_state(1), tuple)  # type: ignore[operator]
         with torch.no_grad():
             self._like = self._checked(module(torch.zeros(1, 1, dtype=torch.int64, device=self.device)), (1, 1))
+            self._check_function()
+
+    def _check_function(self) -> None:
+        """Raise `UnsupportedFormat` unless a word has the same logits alone, twice, and beside other words."""
+        generator = torch.Generator().manual_seed(0)
+        tokens = torch.randint(len(self.alphabet), (3, min(6, self._longest)), generator=generator).to(self.device)
+        alone = self._checked(self.module(tokens[2:]), (1, tokens.shape[1]))
+        again, beside = self.module(tokens[2:]), self.module(tokens)[2:]
+        scale = alone.abs().nan_to_num(0, 0, 0).max().item() + 1
+        eps = 64 * max(torch.finfo(alone.dtype).eps, 1e-5) if alone.is_floating_point() else 0
+        for logits, what, cause in (
+            (again, "given twice", "something is drawn at random, such as a dropout that eval() does not switch off"),
+            (
+                beside,
+                "beside other words",
+                "a recurrent layer without batch_first=True reads the batch as time, or a norm has statistics of the "
+                "batch",
+            ),
+        ):
+            if not torch.allclose(logits, alone, rtol=0, atol=eps * scale, equal_nan=True):
+                raise UnsupportedFormat(
+                    f"the module gives one word different logits {what} (by up to "
+                    f"{(logits - alone).abs().max().item():.2g}), so it is no function of its word: {cause}"
+                )
 
     def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:
         expected = (*shape, len(self.outputs))

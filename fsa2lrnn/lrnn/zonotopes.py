@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.lrnn.affine import EPS
+from fsa2lrnn.lrnn.ranges import floor_of, moments_fit
 from fsa2lrnn.lrnn.rounding import RoundedNumbers, both, norm_bounds
 
 _SLIP = 2.0**-40  # relative, of a sum of up to 2^12 products of coefficients in float64
@@ -142,7 +143,7 @@ class Zonotopes(RoundedNumbers):
 
     def normalised(self) -> Zonotopes:
         columns = self[..., None]
-        return (columns * columns._inverse_norms(2.0, _LEAST_NORM))[..., 0]
+        return (columns * columns._inverse_norms(2.0, floor_of(_LEAST_NORM, self.kind)))[..., 0]
 
     def columns(self, rule: str, p: float) -> RoundedNumbers:
         if rule == "none":
@@ -170,7 +171,9 @@ class Zonotopes(RoundedNumbers):
         return Zonotopes(mid, off, self.kind, shared, own)
 
     def centred(self) -> Zonotopes:
+        sums = self.size.sum(-2, keepdim=True)
         rounding = (2 * self.mid.shape[-2] + 48) * both(self.kind) * self.size.amax(-2, keepdim=True)
+        rounding = self._bounded(rounding, sums)
         own = self.own + self.own.mean(-2, keepdim=True) + rounding + 8 * self.kind.tiny
         shared = self.shared - self.shared.mean(-3, keepdim=True)
         return self._with(self.mid - self.mid.mean(-2, keepdim=True), shared, own)
@@ -188,11 +191,13 @@ class Zonotopes(RoundedNumbers):
         least = norm_bounds(extended, 2.0)[0][..., 0] / math.sqrt(n)
         largest = self.size.amax(-1, keepdim=True)
         wrong = ((16 * n + 128) * u * largest * largest + 8 * u * EPS) / (least * least)
-        wrong = torch.where(wrong < 0.25, wrong + 8 * u, torch.inf)  # the relative error of the computed 1/σ
+        is_known = (wrong < 0.25) & moments_fit(largest, n, self.kind)
+        wrong = torch.where(is_known, wrong + 8 * u, torch.inf)  # the relative error of the computed 1/σ
         normed = (centred * extended._inverse_norms(2.0, 0.0))[..., 0].scaled(math.sqrt(n))
         rounding = (2 * n + 48) * u * largest / least + wrong * normed.size + 2.0**44 * self.kind.tiny * largest / least
         own = weight.abs() * (normed.own + rounding + _SLIP * normed.off) + 8 * u * bias.abs()
         own = own + 2.0**13 * self.kind.tiny * (1 + weight.abs())
+        own = self._bounded(own, weight.abs() * (normed.size + rounding) + bias.abs())  # these may cancel
         return self._with(normed.mid * weight + bias, normed.shared * weight[:, None], own)
 
     def _inverse_norms(self, p: float, least: float) -> Zonotopes:
@@ -221,4 +226,6 @@ class Zonotopes(RoundedNumbers):
         gaps = torch.stack([1 / x.clamp(min=least) - slope * x for x in places])
         top, bottom = gaps.amax(0), gaps.amin(0)
         own = slope.abs() * norms.own + (top - bottom) / 2 + _SLIP * (ends[0] + slope.abs() * norms.size)
+        if least not in (0.0, 1.0):  # the format rounds the floor
+            own = own + 4 * both(self.kind) * ends[0]
         return self._with(slope * norms.mid + (top + bottom) / 2, slope[..., None] * norms.shared, own)

@@ -14,9 +14,8 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
-from fsa2lrnn.lrnn.layers import EARLIER_NAMES, LAYERS, Layer, Shape, layer_in_file, layer_named
+from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.lrnn.layers.base import MAX_WIDTH, Hint
-from fsa2lrnn.lrnn.normalise import EARLIER_RULES
 from fsa2lrnn.reading import Allowed, check_fields, one_of, parse_json, shown, whole
 from fsa2lrnn.training.data import SAMPLERS
 
@@ -112,9 +111,6 @@ class Settings:
     threads: Annotated[int, whole(1, 1 << 10)] = 1
 
     def __post_init__(self) -> None:
-        for name, earlier in (("normalisation", EARLIER_RULES), ("layer", EARLIER_NAMES)):
-            value = getattr(self, name)
-            object.__setattr__(self, name, earlier.get(value, value) if isinstance(value, str) else value)
         check_fields(self, "settings do not fit")
         faults = self._faults_of_layer()
         if self.cuda_graph and self.device == "cpu":
@@ -206,9 +202,6 @@ class Settings:
             values = parse_json(text, "the text")
             if not isinstance(values, dict):
                 raise UnsupportedFormat(f"{shown(values)} is not a JSON object")
-            if "factors" in values:  # files of version 0.1
-                factors = values.pop("factors")
-                values |= {"layer": "householder", "options": {"factors": factors}} if factors else {}
             if unknown := [name for name in values if name not in names]:
                 raise UnsupportedFormat(f"{shown(unknown[0])[1:-1]}: no such setting")
             if "task" not in values:
@@ -227,7 +220,6 @@ _PAPER: dict[str, dict[str, Any]] = {
 }
 _QUICK: dict[str, Any] = {"learning_rate": 1e-3, "steps": 1_000, "test_length": 40, "evaluate_every": 50}
 PRESETS = ("paper", "quick")
-_EARLIER = {"released": "paper"}  # in files of version 0.1
 
 
 def preset(name: str, task: str, /, **changes: Any) -> Settings:
@@ -237,15 +229,13 @@ def preset(name: str, task: str, /, **changes: Any) -> Settings:
       Sum. The paper's ModArith is trained on the five residues only, this one on the outputs that occur after digits.
     - "quick": shows within a minute whether a small machine is learned at the training length; test length 40.
 
-    The earlier name "released" stands for "paper". A change may also be an option of the layer, such as `factors=2`
-    with `layer="householder"`.
+    A change may also be an option of the layer, such as `factors=2` with `layer="householder"`.
 
     Raises `UnsupportedFormat` for an unknown name, or as `Settings` does.
 
     >>> preset("paper", "task:mod_arith(5)").layers, preset("quick", "task:parity", seed=3).seed
     (3, 3)
     """
-    name = _EARLIER.get(name, name)
     if name not in PRESETS:
         raise UnsupportedFormat(f"preset {name!r} is not known: choose one of {', '.join(PRESETS)}")
     of_layer = layer_named(changes.get("layer", Settings.layer)).Config.options()

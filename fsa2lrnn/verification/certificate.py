@@ -34,7 +34,6 @@ from fsa2lrnn.verification.plain import library_errors
 
 FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
-_OLD_FORMAT = "fsa2lrnn-certificate"  # old files, which ignore the outputs that the model lacks
 METHODS = ("sets", "joint sets", "enumeration")
 _SMALL = 1 << 16  # bytes: smaller arrays are always compressed
 _LACKS = {
@@ -161,14 +160,10 @@ class Certificate(Brief):
             raise UnsupportedFormat(f"{shown(value)} is not a certificate: it must be a JSON object")
         rest = dict(cast("dict[str, Any]", value))
         form = rest.pop("format", None), rest.pop("version", None)
-        if form not in ((FORMAT, VERSION), (_OLD_FORMAT, VERSION)) or type(form[1]) is not int:
+        if form != (FORMAT, VERSION) or type(form[1]) is not int:
             raise UnsupportedFormat(
                 f"format {shown(form[0])}, version {shown(form[1])}: this reads {FORMAT!r}, {VERSION}"
             )
-        if form[0] == _OLD_FORMAT:
-            if "ignore" in rest:
-                raise UnsupportedFormat(f"ignore is not known in a file of format {_OLD_FORMAT!r}: remove it")
-            rest["ignore"] = "lacked"
         method = str(rest.get("method"))
         lacks = _LACKS.get(method, ())
         if extra := [name for name in lacks if name in rest]:

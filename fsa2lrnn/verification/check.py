@@ -25,7 +25,7 @@ from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Accepted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.coverage import of_certificate
-from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.enumeration import MOST_ALONE, MOST_BYTES, explore
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain, slack_of
@@ -161,7 +161,8 @@ def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) ->
     if not walk.is_closed and (horizon is None or walk.length < horizon):
         raise CertificateRefused(
             f"the states do not close: {walk.pairs:,} are reached by words of up to {walk.length:,} letters, and no "
-            "more are looked at"
+            f"more are looked at than {MOST_READ:,} letters, {MOST_ALONE:,} where steps round, or "
+            f"{MOST_BYTES >> 20} MB of states allow"
         )
     return goal
 

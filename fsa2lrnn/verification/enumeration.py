@@ -23,6 +23,13 @@ ROUNDS = ("sequential",)
 """The scans of an enumeration in which something rounds: words read letter by letter, one at a time."""
 
 
+MOST_ALONE = 1 << 14
+"""The maximal number of letters read one at a time, for a model that rounds: some seconds."""
+MOST_BYTES = 1 << 27
+"""The maximal size of the visited pairs."""
+_PAIR = 250  # bytes that Python takes for a pair, besides the state
+
+
 @dataclass(frozen=True)
 class EnumerationResult:
     """The result of an enumeration.
@@ -55,13 +62,15 @@ def explore(
     """Explore pairs breadth first until a word is wrong, no pair is new, or budget, time or length run out.
 
     A length is explored completely or not at all: `allows` decides whether that many steps may be made in all. A model
-    that rounds is stepped letter by letter, one word at a time, since it may round differently in a batch.
+    that rounds is stepped letter by letter, one word at a time, since it may round differently in a batch, at most
+    `MOST_ALONE` times. Pairs are at most as many as fit in `MOST_BYTES`.
     """
     watch = RoundingWatch(model)
     result = _walked(ModelSystem(model, deadline=deadline), watch, goal, allows, longest)
     if watch.is_exact:
         return replace(result, scans=model.methods)
-    return _walked(ModelSystem(model, at_once=1, deadline=deadline), watch, goal, allows, longest)
+    alone = ModelSystem(model, at_once=1, deadline=deadline)
+    return _walked(alone, watch, goal, lambda steps: steps <= MOST_ALONE and allows(steps), longest)
 
 
 def _walked(
@@ -72,9 +81,10 @@ def _walked(
     while len(rows) and (longest is None or length < longest):
         live = goal.live[:, states].T  # (N, |Σ|)
         # A length is explored only if the budget covers all of it.
-        if not allows(steps + int(live.sum())):
+        more = int(live.sum())
+        if not allows(steps + more) or (len(visited) + more) * (rows[0].nbytes + _PAIR) > MOST_BYTES:
             break
-        steps += int(live.sum())
+        steps += more
         try:
             with watch.looking():
                 outputs, after = system.fan(rows, live)  # (M,), (M, D)

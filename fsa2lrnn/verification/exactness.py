@@ -70,7 +70,7 @@ def has_one_largest(logits: RoundedNumbers) -> bool:
     """
     column = RoundedNumbers(logits.mid.unsqueeze(-1), logits.off.unsqueeze(-1), logits.kind)
     is_one = column.largest(torch.ones(column.mid.shape[-2], 1, dtype=torch.bool)).is_exact
-    return is_one and bool(column.mid.isfinite().all())
+    return is_one and bool(column.size.isfinite().all())  # a single logit has no rival but NaN
 
 
 def may_close(model: LRNN) -> bool:

@@ -163,6 +163,7 @@ class JointSets:
         slip = 2.0**-40 * (expected.size + logits.size)
         least = expected.mid - logits.mid - spread * (1 + 2.0**-30) - slip
         least[torch.arange(len(counts)), numbers] = torch.inf
+        least[~expected.size[:, 0].isfinite()] = -torch.inf  # a single logit has no rival but NaN
         return float(least.nan_to_num(nan=-torch.inf, posinf=torch.inf).min())
 
 

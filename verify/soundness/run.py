@@ -33,6 +33,7 @@ from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 
 BATCHES = (1, 3, 64)
 THREADS = (1, 2)
+SINGLY, IN_PIECES, STRIDED = "letters one by one", "in pieces", "strided"  # calls, beside the scans of whole words
 _WORDS, _LONGEST = 64, 48
 _STATES = 400  # joint states of a proof
 _WORK, _WORK_OF_STACKS = 1e6, 5e8  # of a search for sets
@@ -84,9 +85,9 @@ def examine(seed: int) -> Counter[str]:
     if isinstance(verdict, Proved):
         counts["proved"] += 1
         counts[f"proved for calls: {verdict.covers.shapes}"] += 1
-        alone = [("letters one by one", 1, verdict.covers.threads or 1)]
+        alone = [(SINGLY, 1, verdict.covers.threads or 1)]
         ways = _ways(verdict.scans) if verdict.covers.shapes == EVERY else iter(alone)
-        _run(made, machine, _LONGEST, ways, "proved", counts)
+        run_words(made, machine, _LONGEST, ways, "proved", counts)
     if seed % _EVERY == 0:
         task = zoo.from_task(STACKED[seed // _EVERY % len(STACKED)])
         verified += _stacked(stack(choice, task), task, counts)
@@ -109,7 +110,7 @@ def _stacked(made: LRNN, machine: MooreMachine, counts: Counter[str]) -> Iterato
             continue
         counts[f"stacks certified by {certificate.method}"] += 1
         horizon = _LONGEST if certificate.horizon is None else min(certificate.horizon, _LONGEST)
-        _run(made, machine, horizon, _covered(of_certificate(certificate)), "stacks", counts)
+        run_words(made, machine, horizon, _covered(of_certificate(certificate)), "stacks", counts)
         yield made, machine, lambda model, certificate=certificate: check(certificate, model)
 
 
@@ -118,7 +119,7 @@ def _covered(covers: Coverage) -> Iterator[tuple[str, int, int]]:
     if covers.shapes == EVERY:
         yield from _ways(covers.scans)
     else:
-        yield "letters one by one", 1, covers.threads or 1
+        yield SINGLY, 1, covers.threads or 1
 
 
 def tamper(
@@ -143,14 +144,14 @@ def tamper(
         horizon, scans, shapes = _LONGEST, verdict.covers.scans, verdict.covers.shapes
         if isinstance(verdict, Accepted) and verdict.horizon is not None:
             horizon = min(verdict.horizon, _LONGEST)
-        calls = ("auto", *scans, "letters one by one") if shapes == EVERY else ("letters one by one",)
+        calls = ("auto", *scans, SINGLY) if shapes == EVERY else (SINGLY,)
         ways = [
             (scan, batch, torch.get_num_threads()) for scan in calls for batch in ((1, 3) if shapes == EVERY else (1,))
         ]
         counts[f"accepted: {name}"] += 1
         SWITCH.on = True
         try:
-            _run(victim, machine, horizon, iter(ways), "tampered", counts)
+            run_words(victim, machine, horizon, iter(ways), "tampered", counts)
         except Exception:
             counts["wrong tampered: raised"] += 1
         finally:
@@ -165,23 +166,23 @@ def _look_at(certificate: Certificate, made: LRNN, machine: MooreMachine, counts
     if horizon:
         counts["certified beyond 0"] += 1
         counts["certified for ever"] += certificate.horizon is None
-        _run(made, machine, horizon, _ways(SCANS), "certified", counts)
+        run_words(made, machine, horizon, _ways(SCANS), "certified", counts)
     of_tables = certify(switched(made), machine, 1, work=_WORK).horizon  # looked up, they may be right for longer
     longer = _LONGEST if of_tables is None else min(of_tables, _LONGEST)
     if longer > horizon:
         seen: Counter[str] = Counter()
-        _run(made, machine, longer, _ways(SCANS), "tables", seen)
+        run_words(made, machine, longer, _ways(SCANS), "tables", seen)
         counts["models wrong within the horizon of their tables, not of their gates"] += seen["wrong tables"] > 0
 
 
 def _ways(scans: tuple[str, ...]) -> Iterator[tuple[str, int, int]]:
     for threads in THREADS:
         for batch in BATCHES:
-            for scan in ("auto", *scans, "letters one by one"):
+            for scan in ("auto", *scans, SINGLY):
                 yield scan, batch, threads
 
 
-def _run(
+def run_words(
     made: LRNN,
     machine: MooreMachine,
     length: int,
@@ -189,6 +190,7 @@ def _run(
     what: str,
     counts: Counter[str],
 ) -> None:
+    """Run random words in these ways, and count the outputs that are not the machine's."""
     goal = specification_of(made, machine)
     tokens = np.random.default_rng(length).integers(0, len(made.alphabet), (_WORDS, length))
     tokens = np.concatenate([tokens, np.resize(np.arange(len(made.alphabet)), (8, 1)).repeat(length, 1)])
@@ -204,15 +206,17 @@ def _run(
 
 
 def _outputs(made: LRNN, tokens: Tensor, scan: str) -> Tensor:
-    if scan != "letters one by one":
-        logits = made(tokens, scan)
-    else:
-        state = made.initial_state(len(tokens))
-        parts: list[Tensor] = []
-        for column in tokens.T[..., None]:
-            logits, state = made.advance(column, state, "sequential")
+    cuts = {SINGLY: 1, IN_PIECES: 1 + tokens.shape[1] // 3}
+    if scan == STRIDED:
+        logits = made(tokens.repeat_interleave(2, 1)[:, ::2])
+    elif scan in cuts:
+        state, parts = made.initial_state(len(tokens)), list[Tensor]()
+        for piece in torch.split(tokens, cuts[scan], 1):
+            logits, state = made.advance(piece, state, "sequential" if scan == SINGLY else "auto")
             parts.append(logits)
         logits = torch.cat(parts, 1)
+    else:
+        logits = made(tokens, scan)
     return logits.argmax(-1).masked_fill(logits.isnan().any(-1), -2)
 
 
@@ -226,12 +230,9 @@ def _threads(count: int) -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def run(count: int, first: int = 0) -> Counter[str]:
+def run(count: int, first: int = 0, of_seed: Callable[[int], Counter[str]] = examine) -> Counter[str]:
     """Return the counts of so many models."""
-    counts: Counter[str] = Counter()
-    for seed in range(first, first + count):
-        counts += examine(seed)
-    return counts
+    return sum(map(of_seed, range(first, first + count)), Counter[str]())
 
 
 def wrong(counts: Counter[str]) -> dict[str, int]:

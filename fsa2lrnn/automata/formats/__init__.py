@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import inspect
 import re
+import warnings
 from collections.abc import Hashable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from fsa2lrnn.automata.language import Completion, widen
+from fsa2lrnn.automata.language import Completion, trim, widen
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat, shortened
+from fsa2lrnn.errors import BudgetExceeded, SourceWarning, UnsupportedFormat, shortened
 from fsa2lrnn.files import check_file, exists, write_atomically
 from fsa2lrnn.reading import decode
 from fsa2lrnn.source_kinds import FORMATS, SourceFormat
@@ -47,24 +48,36 @@ def read_source(
         BudgetExceeded: if the file is larger than 32 MiB, or its machine too large.
         InvalidMachine: with every problem of the file.
 
+    A `SourceWarning` says that the machine accepts no word, or every word.
+
     >>> read_source("regex:(ab)*").accepts("abab")
     True
     """
+    machine = _read(source, completion, alphabet, options)
+    if machine.is_acceptor and len(answers := set(trim(machine).outputs)) == 1:
+        words = "every word" if answers.pop() else "no word"
+        warnings.warn(f"{shortened(str(source))} accepts {words}: is that meant?", SourceWarning, stacklevel=2)
+    return machine
+
+
+def _read(
+    source: str | Path, completion: Completion | None, alphabet: Iterable[Hashable] | None, options: dict[str, Any]
+) -> MooreMachine:
     form = _format_of(source, for_writing=False)
     taken = options_of(form)
     letters = None if alphabet is None else tuple(alphabet)
     if letters is not None and "alphabet" in taken:
-        options["alphabet"] = letters
+        options = {**options, "alphabet": letters}
     elif letters is not None:  # a reader without that option: add letters to the machine that it reads
         can_miss = "completion" in taken
-        machine = read_source(source, completion=completion if can_miss else None, **options)
+        machine = _read(source, completion if can_miss else None, None, options)
         return widen(machine, letters, completion)
     if completion is not None:
         if "completion" not in taken:
             raise UnsupportedFormat(
                 f"completion={completion!r}: no transition can be missing in {form.name}, leave it out"
             )
-        options["completion"] = completion
+        options = {**options, "completion": completion}
     if unknown := [name for name in options if name not in taken]:
         takes = ", ".join(taken) or "no options"
         raise UnsupportedFormat(f"option {unknown[0]!r} is not known to the reader of {form.name}: it takes {takes}")
@@ -79,14 +92,14 @@ def read_source(
 
 
 def write_file(machine: MooreMachine, path: str | Path) -> None:
-    """Write a machine to a file in the format of its ending; for OpenFst, also write the symbol table NAME.syms.
+    """Write a machine to a file in the format of its ending; for OpenFst, also write its symbol tables.
 
     Raises `UnsupportedFormat` if the ending is unknown, the format cannot represent the machine, or writing fails.
     """
     form, path = _format_of(path, for_writing=True), Path(path)
     written = _loaded(form.writer or "")(machine)
     texts = cast("tuple[str, ...]", written) if isinstance(written, tuple) else (str(written),)
-    for target, text in zip(_targets(path, form), texts, strict=True):
+    for target, text in zip(_targets(path, len(texts)), texts, strict=True):
         try:
             write_atomically(target, text.encode())
         except UnicodeEncodeError as fault:
@@ -101,15 +114,16 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
 def check_target(path: str | Path) -> None:
     """Raise `UnsupportedFormat` if a path has an unknown ending or cannot be written, before there is a machine."""
     form, path = _format_of(path, for_writing=True), Path(path)
-    for target in _targets(path, form):
+    for target in _targets(path, 4 if form.name == "OpenFst" else 1):
         try:
             check_file(target)
         except OSError as fault:
             raise _unwritable(target, fault) from None
 
 
-def _targets(path: Path, form: SourceFormat) -> tuple[Path, ...]:
-    return (path, _sibling(path, ".syms")) if form.name == "OpenFst" else (path,)
+def _targets(path: Path, texts: int) -> tuple[Path, ...]:
+    tables = {1: (), 2: (".syms",), 3: (".isyms", ".osyms"), 4: (".syms", ".isyms", ".osyms")}[texts]
+    return (path, *(_sibling(path, ending) for ending in tables))
 
 
 def _unwritable(target: Path, fault: OSError) -> UnsupportedFormat:

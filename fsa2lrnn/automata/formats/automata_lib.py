@@ -51,6 +51,11 @@ def from_automata(
             )
         letters = chosen
     if isinstance(automaton, GNFA):
+        if signs := [letter for letter in letters if str(letter) in r"()[]{}\*+?|^$.&ε"]:
+            raise InvalidMachine(
+                f"letter {signs[0]!r} is a sign of regular expressions, which a GNFA does not mark: rename it, or give "
+                "the DFA or NFA that the GNFA was made from"
+            )
         return from_regex(automaton.to_regex(), alphabet=letters)
     # An NFA has a set of targets for each letter, and the letter "" for epsilon.
     states = in_natural_order(automaton.states)

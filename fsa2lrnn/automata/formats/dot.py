@@ -7,10 +7,12 @@ start      a state with the attribute `start=true` or `initial=true`, or the tar
            (`shape=point`, `style=invis`, `shape=none` without label), or is named "start" or the like, without labels.
 accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `accepting=true`, `final=true`.
 letters    the edge label, at commas or line breaks several letters, but not at commas in brackets, as in `f(x,y)`; a
-           comma itself is written between two others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All letters are
-           strings.
+           comma itself is written between two others (`a,,,b`) or alone. `ε`, `λ`, `eps`, `epsilon` and the like mean
+           no letter. All letters are strings. Probabilities, operations on stacks, formulas and sets are refused.
 outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output` or, as in records,
-           `name|output`. A graph with accepting states is an acceptor, even if state names contain slashes.
+           `name|output`, or the output alone where labels repeat. A graph with accepting states is an acceptor, even
+           if state names contain slashes, unless its labels are all records in braces. The output of a Mealy machine
+           extends over commas up to the next `letter / output`.
 
 `to_dot` writes the same picture with the exact symbols next to each label, so that `from_dot` restores the machine.
 """
@@ -20,6 +22,7 @@ from __future__ import annotations
 import html
 import json
 import re
+import warnings
 from collections.abc import Hashable, Iterator
 from typing import Any, get_args
 
@@ -27,18 +30,27 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import dot_syntax
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.dot_syntax import Arc, DotGraph, Node
-from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problems, State
+from fsa2lrnn.automata.formats.foreign import foreign
+from fsa2lrnn.automata.formats.graph import (
+    ABSENT,
+    EPSILON,
+    Edge,
+    Kind,
+    LabelledGraph,
+    Problems,
+    State,
+    is_epsilon,
+)
 from fsa2lrnn.automata.formats.json_file import label_to_json
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, SourceWarning, UnsupportedFormat
 from fsa2lrnn.reading import parse_json, read
 
 MAX_TRANSITIONS = 50_000  # beyond one per character
 
 _START_REMEDY = 'add an arrow from an invisible node, as in  __start0 [shape=none label=""]; __start0 -> q0'
 _START_WORDS = frozenset({"", "start", "begin", "init", "initial", "entry"})
-_EPSILONS = frozenset({"ε", "ϵ", "λ"})
 _TRUE = frozenset({"true", "1", "yes"})
 _PLAIN_SHAPES = frozenset({"none", "plain", "plaintext", "point"})
 _OURS = "fsa2lrnn"  # the graph attribute that marks exact symbols next to the labels
@@ -55,13 +67,14 @@ def from_dot(
 
     Args:
         completion: the treatment of missing transitions (`assemble.to_machine`).
-        kind: "acceptor", "moore" or "mealy", if the text is ambiguous or a slash is part of a letter or a name.
+        kind: "acceptor", "moore" or "mealy", if the text is ambiguous or a slash is part of a letter or a name; with
+            it, labels that look like probabilities or formulas are letters.
         separator: the separator of the letters of one label; None if a comma can be part of a letter.
         origin: the name of the file, for messages.
 
     Raises:
         InvalidMachine: with every problem of the text and its line.
-        UnsupportedFormat: for another `kind`.
+        UnsupportedFormat: for another `kind`, probabilities, operations on stacks, modal edges, formulas and sets.
 
     >>> from_dot('digraph { q1 [shape=doublecircle] "" -> q0; q0 -> q1 [label="a,b"]; q1 -> q1 [label=a] }').labels
     ('q1', 'q0', 'sink')
@@ -76,11 +89,22 @@ def from_dot(
     nodes = [node for node in drawn.nodes.values() if node.name not in arrows]
     edges = [edge for edge in drawn.edges if edge.tail not in arrows]
     starts = [(edge.head, edge.line) for edge in drawn.edges if edge.tail in arrows]
-    starts += [(node.name, node.line) for node in nodes if _is_true(node, "start", "initial")]
-    letters = {label: list(_letters(label, separator)) for label in dict.fromkeys(_labels(edges))}
+    starts += [(node.name, node.line) for node in nodes if _is_true(node, "start", "initial", "is_start")]
+    is_mealy = kind == "mealy" or (kind is None and not any(map(_is_accepting, nodes)))
+    letters = {label: list(_letters(label, separator, is_mealy)) for label in dict.fromkeys(_labels(edges))}
     labels = [letters[label] for label in _labels(edges)]
     _check_transitions(sum(map(len, labels)), text, origin)
-    kind = kind or _kind(nodes, labels)
+    if kind is None:
+        kind = _kind(nodes, labels)
+        _check_meaning(edges, labels, kind, origin)
+    has_names = kind != "moore" or any(map(_name_and_output, nodes))
+    if kind == "moore" and (marked := [node.name for node in nodes if _is_accepting(node)]):
+        warnings.warn(
+            f"{origin}: state {marked[0]!r} is drawn as accepting, but states have outputs, which are read; "
+            "kind='acceptor' reads the marks",
+            SourceWarning,
+            stacklevel=2,
+        )
     problems = Problems(origin)
     for edge in (edge for edge, letters in zip(edges, labels, strict=True) if "" in letters):
         remedy = "give it label=…, or label=ε if it reads none"
@@ -92,7 +116,7 @@ def from_dot(
         )
     graph = LabelledGraph(
         kind,
-        tuple(_state(node, kind) for node in nodes),
+        tuple(_state(node, kind, has_names) for node in nodes),
         tuple(dict(starts).items()),
         tuple(_edge(edge, part, kind) for edge, parts in zip(edges, labels, strict=True) for part in parts if part),
         origin=origin,
@@ -208,17 +232,57 @@ def _start_arrows(drawn: DotGraph) -> set[str]:
     return tails - entered
 
 
+def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin: str) -> None:
+    """Raise `UnsupportedFormat` if labels are no letters, or edges are modal."""
+    texts = list(dict.fromkeys(text for letters in labels for text in letters))
+    letters = texts if kind != "mealy" else [(_with_output(text) or (text, ""))[0] for text in texts]
+    if (refused := foreign(letters, texts if kind == "mealy" else ())) is not None:
+        label, construct = refused
+        edge = next(edge for edge, texts in zip(edges, labels, strict=True) if any(label in text for text in texts))
+        raise UnsupportedFormat(
+            f"{origin}: line {edge.line}: the label {label[:80]!r} is {construct}, and a machine has letters alone: "
+            f"write each letter out, or pass kind={kind!r} if it is one letter"
+        )
+    for edge in edges:
+        if "resets" in edge.attributes:
+            raise UnsupportedFormat(f"{origin}: line {edge.line}: an edge resets timers, which a machine does not have")
+        if (modality := edge.attributes.get("modality", "must").lower()) != "must":
+            raise UnsupportedFormat(
+                f"{origin}: line {edge.line}: an edge of modality {modality!r}: a machine has each transition or has "
+                "it not; keep the edges that are meant, without that attribute"
+            )
+    dashed = [
+        edge
+        for edge, texts in zip(edges, labels, strict=True)
+        if "dashed" in edge.attributes.get("style", "") and not all(map(is_epsilon, texts))
+    ]
+    if dashed and len(dashed) < len(edges):
+        warnings.warn(
+            f"{origin}: line {dashed[0].line}: dashed edges are read like the others, not as transitions that may be "
+            "missing",
+            SourceWarning,
+            stacklevel=2,
+        )
+
+
 def _kind(nodes: list[Node], labels: list[list[str]]) -> Kind:
     if labels and all(letters and all(_with_output(letter) for letter in letters) for letters in labels):
         return "mealy"
+    if nodes and all(re.fullmatch(r"\{[^|]*\|.*\}", _label(node).strip(), re.DOTALL) for node in nodes):
+        return "moore"
     if any(_is_accepting(node) for node in nodes):
         return "acceptor"
     if any(_with_output(letter) for letters in labels for letter in letters):
         return "mealy"
-    return "moore" if any(_name_and_output(node) for node in nodes) else "acceptor"
+    captions = [_label(node).strip() for node in nodes]
+    # Labels that repeat, and are no names, are outputs.
+    repeat = all("label" in node.attributes for node in nodes) and all(captions) and len(set(captions)) < len(captions)
+    return "moore" if repeat or any(_name_and_output(node) for node in nodes) else "acceptor"
 
 
-def _state(node: Node, kind: Kind) -> State:
+def _state(node: Node, kind: Kind, has_names: bool) -> State:
+    if not has_names:
+        return State(node.name, node.name, False, _label(node).strip(), node.line)
     if kind == "moore":
         name, output = _name_and_output(node) or (_name(node), ABSENT)
         return State(node.name, name, False, output, node.line)
@@ -227,7 +291,7 @@ def _state(node: Node, kind: Kind) -> State:
 
 def _edge(edge: Arc, text: str, kind: Kind) -> Edge:
     letter, output = (_with_output(text) or (text, ABSENT)) if kind == "mealy" else (text, ABSENT)
-    return Edge(edge.tail, EPSILON if letter in _EPSILONS else letter, edge.head, output, edge.line)
+    return Edge(edge.tail, EPSILON if is_epsilon(letter) else letter, edge.head, output, edge.line)
 
 
 def _label(item: Arc | Node) -> str:
@@ -244,7 +308,7 @@ def _name(node: Node) -> str:
 
 def _name_and_output(node: Node) -> tuple[str, str] | None:
     label = _label(node).strip()
-    is_record = "record" in node.attributes.get("shape", "").lower()
+    is_record = "record" in node.attributes.get("shape", "").lower() or (label[:1], label[-1:]) == ("{", "}")
     name, bar, output = (label.strip("{}") if is_record else label).partition("|")
     if bar and (is_record or (name.strip() and output.strip())):
         return name.strip(), output.strip()
@@ -257,13 +321,21 @@ def _with_output(label: str) -> tuple[str, str] | None:
     return (left.strip(), right.strip()) if left.strip() and right.strip() else None
 
 
-def _letters(label: str, separator: str | None) -> Iterator[str]:
-    """Yield the letters of an edge label, with an empty string for an empty piece."""
+def _letters(label: str, separator: str | None, is_mealy: bool) -> Iterator[str]:
+    """Yield the letters of an edge label, with an empty string for an empty piece, or their pairs with an output."""
     if label and not label.strip():
         yield label
         return
     for line in label.strip("\n").split("\n"):
         pieces = [line] if separator is None else _split(line, separator)
+        if is_mealy and separator is not None:  # an output extends up to the next pair
+            slash, joined = " / " if " / " in line else "/", list[str]()
+            for piece in pieces:
+                if joined and _with_output(joined[-1]) and slash not in piece:
+                    joined[-1] += separator + piece
+                else:
+                    joined.append(piece)
+            pieces = joined
         k = 0
         while k < len(pieces):
             if separator is not None and pieces[k : k + 2] == ["", ""]:
@@ -279,7 +351,7 @@ def _split(line: str, separator: str) -> list[str]:
     groups: list[list[str]] = []
     unclosed = 0
     for piece in line.split(separator):
-        depth = piece.count("(") - piece.count(")")
+        depth = sum(map(piece.count, "([{")) - sum(map(piece.count, ")]}"))
         if unclosed > 0:
             groups[-1].append(piece)
             unclosed += depth
@@ -293,7 +365,7 @@ def _is_accepting(node: Node) -> bool:
     return (
         node.attributes.get("shape", "").lower().startswith("double")
         or node.attributes.get("peripheries") == "2"
-        or _is_true(node, "accepting", "final")
+        or _is_true(node, "accepting", "final", "is_final")
     )
 
 

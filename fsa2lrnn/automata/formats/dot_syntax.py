@@ -122,6 +122,8 @@ class _Parser:
         self._expect("{")
         self._statements(_Scope(), 0)
         if not self._at("end"):
+            if self._at_word("digraph") or self._at_word("strict"):
+                self._fail("another graph begins here: keep one graph a file")
             self._fail(f"{self._found()} follows the end of the graph: keep one graph a file")
         return self.result
 

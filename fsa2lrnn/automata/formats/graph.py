@@ -30,6 +30,15 @@ class Mark(Enum):
 
 EPSILON, ABSENT = Mark.EPSILON, Mark.ABSENT
 
+# The spellings of no letter in all formats: JFLAP's, pyformlang's, OpenFst's, foma's and HFST's.
+_EPSILONS = {"ε", "ϵ", "ɛ", "λ", "Λ", "𝜀", "𝜖", "<ε>", "&epsilon;", "eps", "epsilon", "<eps>", "<epsilon>", "@0@"}
+_EPSILONS.add("@_epsilon_symbol_@")
+
+
+def is_epsilon(letter: Hashable) -> bool:
+    """Return whether a letter of a format that does not declare its letters is a spelling of no letter."""
+    return isinstance(letter, str) and (letter in _EPSILONS or letter.lower() in _EPSILONS)
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:

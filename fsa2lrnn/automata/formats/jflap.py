@@ -1,7 +1,8 @@
 """Read and write JFLAP files (`.jff`) of type fa, moore and mealy, as JFLAP 4 to 7 write them.
 
-A `<read>` of several characters is one letter, and an empty one in an fa is epsilon. All symbols are strings; an empty
-output is the output "". The outputs of a Moore machine are read from its states; JFLAP repeats them at transitions.
+A `<read>` of several characters in an fa is a word, as in JFLAP, except in files that `to_jflap` wrote, where it is one
+letter; an empty one, `ε` and the like are epsilon. All symbols are strings; an empty output is the output "". The
+outputs of a Moore machine are read from its states; JFLAP repeats them at transitions.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ from defusedxml.sax import make_parser
 
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.automata_lib import text_letters
-from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problems, State
+from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problems, State, is_epsilon
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
+MAX_STATES = 100_000  # beyond which labels of several letters are not read, one state a letter
 MAX_NESTING = 50  # elements within elements; JFLAP writes four deep
 
 _KINDS: dict[str, Kind] = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
+_OURS = "<!--Created with fsa2lrnn.-->"
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -90,10 +93,20 @@ class _JflapReader(ContentHandler):
             self.kind = text
 
 
-def from_jflap(text: str, completion: Completion | None = None, origin: str = "the JFLAP text") -> MooreMachine:
+def from_jflap(
+    text: str,
+    completion: Completion | None = None,
+    whole_labels: bool | None = None,
+    origin: str = "the JFLAP text",
+) -> MooreMachine:
     """Return the machine of a `.jff` text, with letters in natural order.
 
     `assemble.to_machine` numbers the states and treats missing transitions by `completion`.
+
+    Args:
+        completion: the treatment of missing transitions.
+        whole_labels: whether a label of several characters is one letter, not a word; by default in our own files.
+        origin: the name of the file, for messages.
 
     Raises:
         InvalidMachine: if the XML is broken, declares entities, or describes no machine; with every problem and line.
@@ -121,7 +134,8 @@ def from_jflap(text: str, completion: Completion | None = None, origin: str = "t
         raise UnsupportedFormat(
             f"{origin} is a JFLAP file with {found}: those of finite automata (fa), moore and mealy machines are read"
         )
-    return to_machine(_graph(reader), completion)
+    is_ours = _OURS in text[:200]
+    return to_machine(_graph(reader, is_ours if whole_labels is None else whole_labels, is_ours), completion)
 
 
 def to_jflap(machine: MooreMachine) -> str:
@@ -166,11 +180,11 @@ def to_jflap(machine: MooreMachine) -> str:
                 "\t\t</transition>",
             ]
     lines += ["\t</automaton>", "</structure>"]
-    header = '<?xml version="1.0" encoding="UTF-8" standalone="no"?><!--Created with fsa2lrnn.-->'
+    header = '<?xml version="1.0" encoding="UTF-8" standalone="no"?>' + _OURS
     return header + "&#13;\n".join(lines)
 
 
-def _graph(reader: _JflapReader) -> LabelledGraph:
+def _graph(reader: _JflapReader, whole_labels: bool, is_ours: bool) -> LabelledGraph:
     kind = _KINDS[reader.kind or ""]
     problems = Problems(reader.origin)
     states: list[State] = []
@@ -187,13 +201,34 @@ def _graph(reader: _JflapReader) -> LabelledGraph:
     if len(starts) > 1:
         problems.add(f"{len(starts)} states are <initial/>, JFLAP allows one: unmark the others", starts[1][1])
     edges: list[Edge] = []
-    for item in reader.transitions:
+    for number, item in enumerate(reader.transitions):
         if missing := [name for name in ("from", "to", "read") if name not in item.texts]:
             problems.add(f"a <transition> has no <{missing[0]}>: add it", item.line)
             continue
         output = item.texts.get("transout", ABSENT) if kind == "mealy" else ABSENT
-        letter = item.texts["read"] or EPSILON
-        edges.append(Edge(item.texts["from"], letter, item.texts["to"], output, item.line))
+        label, source, target = item.texts["read"], item.texts["from"], item.texts["to"]
+        if not label or (is_epsilon(label) and not is_ours):
+            edges.append(Edge(source, EPSILON, target, output, item.line))
+            continue
+        if len(label) > 1 and not whole_labels:
+            remedy = "pass whole_labels=True if it is one letter, or give each transition one character"
+            if kind != "acceptor":
+                problems.add(f"JFLAP reads the label {label[:40]!r} as a word: {remedy}", item.line)
+            if re.fullmatch(r"\[.-.\]", label):
+                problems.add(f"JFLAP 7 reads {label!r} as a range of letters: give each letter a transition", item.line)
+            if len(states) + len(label) > MAX_STATES:
+                raise BudgetExceeded(
+                    f"{reader.origin}: line {item.line}: labels of several letters stand for more than {MAX_STATES:,} "
+                    f"states: {remedy}"
+                )
+            between = [(number, k) for k in range(1, len(label))]  # keys that no file can have
+            states += [State(key, f"{source[:40]} {label[: min(key[1], 40)]}", line=item.line) for key in between]
+            path = [source, *between, target]
+            edges += [
+                Edge(p, letter, q, output, item.line) for p, letter, q in zip(path, label, path[1:], strict=False)
+            ]
+            continue
+        edges.append(Edge(source, label, target, output, item.line))
     return LabelledGraph(
         kind,
         tuple(states),

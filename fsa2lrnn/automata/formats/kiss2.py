@@ -16,13 +16,14 @@ import re
 from collections.abc import Iterable
 from itertools import product
 
-from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES, to_machine
+from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.graph import Edge, LabelledGraph, Problems, State
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, shortened
 
 MAX_INPUT_BITS = 16  # 65,536 letters
+MAX_TRANSITIONS = 250_000  # after don't-cares are written out: a second, and 100 MB
 _COUNTS = (".i", ".o", ".p", ".s")
 _IGNORED = {".ilb", ".ob", ".code", ".latch_order", ".latch", ".type", ".start_kiss", ".end_kiss"}
 _ANY = ("*", "-")
@@ -37,7 +38,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
 
     Raises:
         InvalidMachine: with every problem of the text and its line.
-        BudgetExceeded: for more than 16 input bits or 1,000,000 transitions.
+        BudgetExceeded: for more than 16 input bits or 250,000 transitions, with don't-cares written out.
 
     >>> toggle = from_kiss2(".i 1\\n.o 1\\n0 off off 0\\n1 off on 1\\n0 on on 1\\n1 on off 0\\n.e\\n")
     >>> toggle.transduce(["1", "0", "1"])
@@ -91,10 +92,10 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
             problems.add(f"output {shortened(output, 40)!r} is not {outputs} of the characters 0, 1 and -", number)
         elif target not in _ANY:
             sources = names if source == "*" else [source]  # a row stands for all states and all matching letters
-            if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TABLE_ENTRIES:
+            if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TRANSITIONS:
                 raise BudgetExceeded(
-                    f"{origin}: more than {MAX_TABLE_ENTRIES:,} transitions: build the MooreMachine yourself, with one "
-                    "letter for each class of inputs that act alike"
+                    f"{origin}: more than {MAX_TRANSITIONS:,} transitions, each '-' being two: build the MooreMachine "
+                    "yourself, with one letter for each class of inputs that act alike"
                 )
             edges += [Edge(q, letter, target, output, number) for q in sources for letter in _matching(bits)]
     graph = LabelledGraph(

@@ -1,49 +1,80 @@
-r"""Read regular expressions by automata-lib, with an alphabet, positions in messages and limits.
+r"""Read regular expressions in the syntax of Python's `re`, with operators of automata-lib, positions and limits.
 
-An expression matches whole words, without anchors. Its syntax is:
+An expression matches whole words over its alphabet, as `re.fullmatch` with `re.DOTALL` does. Its syntax is:
 
-=====================  ==============================================================================================
-``ab``, ``a|b``        concatenation, union (binding weakest, with ``&`` and ``^``, from the left)
-``a*`` ``a+`` ``a?``   any number, at least one, at most one
-``a{2,3}``             counted: also ``{2}``, ``{2,}``, ``{,3}``
-``a&b``, ``a^b``       intersection, shuffle (the letters of both, interleaved)
-``()``                 the empty word
-``.``                  any letter of the alphabet
-``[a-c]``, ``[^a]``    one of these letters, one of the others in the alphabet
-``\d`` ``\w`` ``\s``      digits, word characters, white space; ``\D`` ``\W`` ``\S`` the other letters of the alphabet
-``\*``                 the letter ``*``; so for every sign above, and ``\n``, ``\t``
-=====================  ==============================================================================================
+============================  ========================================================================================
+``ab``, ``a|b``               concatenation, union (binding weakest, with ``&`` and ``^``, from the left)
+``a*`` ``a+`` ``a?``          any number, at least one, at most one
+``a{2,3}``                    counted: also ``{2}``, ``{2,}``, ``{,3}``, ``{,}``
+``a*?`` ``a{2,3}?``           lazy quantifiers: the language is that of ``a*``, ``a{2,3}``
+``a&b``, ``a^b``              intersection, shuffle (the letters of both, interleaved): letters in `re`, so noted
+``(ab)``, ``()``              a group, the empty word; also ``(?:ab)``, ``(?P<name>ab)`` and the comment ``(?#…)``
+``.``                         any letter of the alphabet, a line end too
+``[a-c]``, ``[^a]``           one of these letters, one of the others in the alphabet
+``\d`` ``\w`` ``\s``          digits, word characters, white space: those of ASCII, and others in the alphabet
+``\D`` ``\W`` ``\S``          the other letters of the alphabet
+``\*``                        the letter ``*``; so for every sign above
+``\n`` ``\x41`` ``\u00e9``    letters by name or number: also ``\a \f \r \t \v``, ``\U…``, ``\N{…}``, ``\0``, ``\101``
+============================  ========================================================================================
 
-A space is a letter.
+A space is a letter. Every other construct of `re` is refused by name: anchors, back-references, look-around, flags,
+atomic and conditional groups, possessive quantifiers. So are ``{`` ``}`` ``]`` ``$`` ``ε`` as letters without ``\``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import count
-from typing import Any
+import warnings
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import NamedTuple
 
-from automata.base.exceptions import AutomatonException, RegexException
-from automata.fa.nfa import NFA
-from automata.regex import parser, postfix
-
-from fsa2lrnn.automata.formats.assemble import to_machine
-from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problem, Problems, State, in_natural_order
+from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES, to_machine
+from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problems, State, in_natural_order
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, SourceWarning
 
-MAX_LENGTH = 20_000  # characters; the parser tries some twenty patterns at each
+MAX_LENGTH = 20_000  # characters
 MAX_LETTERS = 10_000  # over all classes such as [a-z]
-MAX_NFA_STATES = 20_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
-MAX_NFA_COPIES = 200_000  # states copied on the way; the parser copies the whole operand of each repetition
+MAX_MEMBERS = 300_000  # letters of the alphabet in all classes: of [^a], [^b], … each has almost all
+MAX_NFA_STATES = 50_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
+MAX_NFA_EDGES = 200_000
 
-_untyped: Any = parser  # its lexer is generic without arguments
+_LETTER = r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|%s|.)"
+_TOKEN = re.compile(
+    r"(?P<comment>\(\?\#[^)]*+\))|(?P<open>\((?:\?:|\?P<[^>)]*>|(?!\?)))|(?P<refused>\(\?(?:\([^)]*\)|P.|<.|.)?)"
+    r"|(?P<close>\))|(?P<infix>[|&^])"
+    r"|(?P<repeat>[*+?]|\{(?:[0-9]+|(?P<low>[0-9]*),(?P<high>[0-9]*))\})(?P<mode>[?+]?)"
+    r"|(?P<set>\[\^?+\]?+(?:\\.|[^\]\\])*+\]|\.|\\[dDsSwW])"
+    rf"|(?P<escape>{_LETTER % '0[0-7]{0,2}|[1-7][0-7]{2}|[1-9][0-9]?'})|(?P<letter>.)",
+    re.DOTALL,
+)
+_ITEM = rf"{_LETTER % '[0-7]{1,3}'}|."
+_RANGE = re.compile(rf"({_ITEM})(?:-({_ITEM}))?", re.DOTALL)  # of a class: a letter or a shorthand, or two letters
 
+_WHOLE = "words are matched whole, so no anchor is needed"
+_REFUSED = {
+    "(?=": "look-ahead: name the words that are meant, perhaps by the intersection &",
+    "(?!": "look-ahead: name the words that are meant, perhaps by the intersection &",
+    "(?<=": "look-behind: name the words that are meant, perhaps by the intersection &",
+    "(?<!": "look-behind: name the words that are meant, perhaps by the intersection &",
+    "(?<": "not a group of re: write (?P<name>…) or (…)",
+    "(?>": "an atomic group, which gives no letter back: write (…) if all ways to match are meant",
+    "(?(": "a conditional group: write both cases with |",
+    "(?P=": "a back-reference, which no finite automaton can follow: write out the words that are meant",
+    "(?#": "a comment without its end: add )",
+    "(?P>": "a recursive group, which no finite automaton can follow: write it out to a depth",
+    "\\A": f"an anchor: {_WHOLE}",
+    "\\Z": f"an anchor: {_WHOLE}",
+    "\\z": f"an anchor: {_WHOLE}",
+    "\\b": "a word boundary: write out where one is needed; \\x08 is the letter backspace",
+    "\\B": "the opposite of a word boundary: write out where none is needed",
+}
 _NOT_LETTERS = {
-    "$": "words are matched whole, so no anchor is needed; write \\$ for the letter",
+    "$": f"{_WHOLE}; write \\$ for the letter",
     "ε": "write () for the empty word, \\ε for the letter",
     "{": "it opens no counted repetition such as {2,3}; write \\{ for the letter",
     "}": "it closes no counted repetition such as {2,3}; write \\} for the letter",
@@ -51,30 +82,23 @@ _NOT_LETTERS = {
     "]": "it closes no class such as [a-c]; write \\] for the letter",
     "\\": "nothing follows that it could mark; write \\\\ for the letter",
 }
+_OPERATORS = {"&": "the intersection of both sides", "^": "the shuffle of both sides"}
+_SHORTHANDS = {"\\d": "0123456789", "\\s": " \t\n\r\f\v"}
+_SHORTHANDS["\\w"] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_" + _SHORTHANDS["\\d"]
 
 
 @dataclass(frozen=True)
-class _RegexPiece:
-    """A token of automata-lib with its text and its position, from 0."""
+class _Piece:
+    """A token with its kind (the name of a group of `_TOKEN`), its position from 0, and the letters that it names."""
 
+    kind: str
     text: str
     position: int
-    token: Any
-
-    def is_a(self, kind: type) -> bool:
-        return isinstance(self.token, kind)
-
-    @property
-    def letters(self) -> frozenset[str]:
-        """The letters that the token names; `.` and the shorthands name those passed to the lexer."""
-        if isinstance(self.token, parser.StringToken):
-            return frozenset(self.token.text)
-        if isinstance(self.token, parser.CharacterClassToken):
-            return frozenset(self.token.class_chars)
-        return frozenset(getattr(self.token, "input_symbols", ()))
+    letters: str = ""
+    bounds: tuple[int, int | None] = (0, None)
 
     def __str__(self) -> str:
-        return f"{self.text!r} at position {self.position + 1}"
+        return f"{self.text[:40]!r} at position {self.position + 1}"
 
 
 def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreMachine:
@@ -89,6 +113,8 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
             lacks a letter.
         BudgetExceeded: if the expression or its automaton is beyond the limits of this module.
 
+    A `SourceWarning` names each operator `&` and `^`, which are letters in `re`.
+
     >>> from_regex("(ab)*").transduce("abab")
     [False, True, False, True]
     >>> from_regex("a.", alphabet="abc").alphabet
@@ -99,149 +125,324 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
         raise BudgetExceeded(
             f"{origin} has {len(regex):,} characters, the limit is {MAX_LENGTH:,}: write the automaton to a file"
         )
-    if alphabet is None:
-        symbols = in_natural_order(frozenset[str]().union(*(piece.letters for piece in _pieces(regex, (), origin))))
-    else:
-        symbols = tuple(alphabet)
+    problems = Problems(origin)
+    pieces = _pieces(regex, problems)
+    symbols = in_natural_order("".join(p.letters for p in pieces)) if alphabet is None else tuple(alphabet)
     letters = list(map(str, symbols))
-    if bad := [letter for letter in symbols if len(str(letter)) != 1]:
+    if bad := [symbol for symbol, letter in zip(symbols, letters, strict=True) if len(letter) != 1]:
         raise InvalidMachine(
             f"{origin}: letter {bad[0]!r} of the alphabet is not one character, and a regular expression has no other "
             "letters: rename it, or write the automaton to a file"
         )
-    pieces = _pieces(regex, letters, origin)
-    faults = map(Problem, _faults(pieces, frozenset(letters), declared=alphabet is not None))
-    Problems(origin, faults).check()
-    _check_size(pieces, origin)
-    try:
-        nfa = NFA.from_regex(regex, input_symbols=frozenset(letters))
-    except (AutomatonException, RegexException) as fault:
-        raise InvalidMachine(f"{origin}: {fault}; correct the expression") from None
-    # automata-lib adds the letters of every class to the alphabet given; transitions on those lead nowhere here.
-    symbol_of = {"": EPSILON, **dict(zip(letters, symbols, strict=True))}
+    if len(set(letters)) < len(letters):
+        raise InvalidMachine(f"{origin}: two letters of the alphabet {symbols} have the same text: rename one")
+    members = _members(pieces, letters, problems)
+    class_of, labels = _classes(letters, members)
+    nfa = _Nfa(origin)
+    part = _parsed(pieces, labels, nfa, problems)
+    problems.check()
     graph = LabelledGraph(
         "acceptor",
-        tuple(State(q, q, q in nfa.final_states) for q in sorted(nfa.states)),
-        ((nfa.initial_state, None),),
-        tuple(
-            Edge(source, symbol_of[letter], target)
-            for source, paths in nfa.transitions.items()
-            for letter, targets in paths.items()
-            if letter in symbol_of
-            for target in targets
-        ),
-        symbols,
+        tuple(State(q, q, q == part.final) for q in range(nfa.n_states)),
+        ((part.start, None),),
+        tuple(Edge(source, EPSILON if label < 0 else label, target) for source, label, target in nfa.edges),
+        tuple(dict.fromkeys(class_of)),
         origin,
         may_be_empty=True,
     )
     minimal = minimise(to_machine(graph))
-    return MooreMachine(minimal.delta, minimal.outputs, minimal.start, minimal.alphabet)
+    if minimal.n_states * len(symbols) > MAX_TABLE_ENTRIES:
+        raise BudgetExceeded(
+            f"{origin}: {minimal.n_states:,} states and {len(symbols):,} letters make a table of more than "
+            f"{MAX_TABLE_ENTRIES:,} entries: map the letters to fewer"
+        )
+    for sign, name in _OPERATORS.items():
+        if used := [piece for piece in pieces if piece.kind == "infix" and piece.text == sign]:
+            piece = next((piece for piece in used if piece in nfa.empty), used[0])
+            empty = ", and no word is on both" if piece in nfa.empty else ""
+            note = f"{origin}: {piece} is {name}{empty}; write \\{sign} for the letter"
+            warnings.warn(note, SourceWarning, stacklevel=2)
+    return MooreMachine(minimal.delta[class_of], minimal.outputs, minimal.start, symbols)
 
 
-def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_RegexPiece]:
-    lexer: Any = _untyped.get_regex_lexer(frozenset(letters), count())
-    pieces: list[_RegexPiece] = []
-    position, named = 0, 0
-    while position < len(regex):
-        token = lexer.tokens.get_token(regex, position)
-        if token is None:
-            raise InvalidMachine(
-                f"{origin}: {regex[position]!r} at position {position + 1} is not a letter: write white space other "
-                "than a blank as \\n or \\t"
-            )
-        make, match = token
-        _check_letters(named + _span(match.group()) - len(regex), f"{match.group()[:40]!r}", origin)
-        try:
-            token = make(match)
-        except (RegexException, ValueError) as fault:
-            raise InvalidMachine(
-                f"{origin}: {match.group()[:40]!r} at position {position + 1}: {str(fault)[:200]}"
-            ) from None
-        pieces.append(_RegexPiece(match.group(), position, token))
-        named += len(token.class_chars) if isinstance(token, parser.CharacterClassToken) else 1
-        _check_letters(named - len(regex), str(pieces[-1]), origin)
-        position = match.end()
+def _pieces(regex: str, problems: Problems) -> list[_Piece]:
+    """Return the tokens of an expression without comments; a fault ends none but an unclosed class."""
+    pieces: list[_Piece] = []
+    named: dict[str, str] = {}  # letters of each class
+    groups = set[str]()
+    for match in _TOKEN.finditer(regex):
+        kind, text, position = str(match.lastgroup), match.group(), match.start()
+        piece = _Piece(kind, text, position)
+        if kind == "comment":
+            continue
+        if kind == "mode":  # a quantifier, by its last group
+            piece = _Piece("repeat", text, position, bounds=_bounds(match))
+            low, high = piece.bounds
+            if match["mode"] == "+":
+                problems.add(f"{piece} is possessive, it gives no letter back: write {text[:-1]} if all ways are meant")
+            elif high is not None and high < low:
+                problems.add(f"{piece} has its bounds reversed: write {{{match['high']},{match['low']}}}")
+        elif kind == "open" and len(text) > 3:
+            if _error_of_re(f"{text})") or text in groups:
+                problems.add(f"{piece} has no valid name, or that of another group: write (…)")
+            groups.add(text)
+        elif kind == "refused":
+            name = next((name for start, name in _REFUSED.items() if text.startswith(start)), None)
+            problems.add(f"{piece} is {name or 'a flag or an unknown group: leave it out, write [aA] for both cases'}")
+            piece = _Piece("open", text, position)
+        elif kind == "set" and text != ".":
+            if text not in named:
+                named[text] = _named(piece, sum(map(len, named.values())), problems)
+            piece = _Piece("set", text, position, named[text])
+        elif kind == "escape":
+            if fault := _escape_fault(text):
+                problems.add(f"{piece} is {fault}")
+                piece = _Piece("set", text, position)
+            else:
+                piece = _Piece("letter", text, position, _letter(text))
+        elif kind == "letter":
+            piece = _Piece("set" if text in _NOT_LETTERS else "letter", text, position, text)
+            if text in _NOT_LETTERS:
+                problems.add(f"{piece} is not a letter: {_NOT_LETTERS[text]}")
+        if any("\ud800" <= letter <= "\udfff" for letter in piece.letters):
+            problems.add(f"{piece} names half a character, which UTF-8 does not have: write the whole character")
+        pieces.append(piece)
+        if text == "[":
+            break  # all that follows could be meant as its letters
     return pieces
 
 
-def _span(text: str) -> int:
-    """Return a lower bound on the number of letters in the ranges of a class, since one can span all of Unicode."""
-    if not text.startswith("["):
-        return 0
-    ends = re.findall(r"(?=(.)-\\?(.))", text, re.DOTALL)
-    return sum(max(0, ord(last) - ord(first)) for first, last in ends)
+def _bounds(match: re.Match[str]) -> tuple[int, int | None]:
+    """Return the bounds of a quantifier; None is infinite, and numbers are cut to nine digits, beyond all limits."""
+    signs = {"*": (0, None), "+": (1, None), "?": (0, 1)}
+    if (text := match["repeat"]) in signs:
+        return signs[text]
+    if match["low"] is None:
+        times = int(text[1:-1].lstrip("0")[:9] or 0)
+        return times, times
+    low, high = (int(match[name].lstrip("0")[:9] or 0) for name in ("low", "high"))
+    return low, high if match["high"] else None
 
 
-def _check_letters(named: int, where: str, origin: str) -> None:
-    if named > MAX_LETTERS:
-        raise BudgetExceeded(
-            f"{origin} names more than {MAX_LETTERS:,} letters in classes: narrow {where}, or map the letters to fewer"
-        )
+def _error_of_re(text: str) -> str:
+    try:
+        re.compile(text)
+    except (re.error, OverflowError) as fault:
+        return str(getattr(fault, "msg", fault))
+    return ""
 
 
-def _faults(pieces: list[_RegexPiece], letters: frozenset[str], declared: bool) -> Iterator[str]:
-    unclosed: list[_RegexPiece] = []
-    before: _RegexPiece | None = None
-    for piece in pieces:
-        is_infix = before is not None and before.is_a(postfix.InfixOperator)
-        opens = before is None or is_infix or before.is_a(postfix.LeftParen)
-        if opens and (piece.is_a(postfix.InfixOperator) or piece.is_a(postfix.PostfixOperator)):
-            remedy = "no anchor is needed, words are matched whole" if piece.text == "^" else "write () for no letter"
-            yield f"{piece} has nothing before it: {remedy}"
-        if piece.is_a(postfix.LeftParen):
-            unclosed.append(piece)
-        elif piece.is_a(postfix.RightParen):
-            if is_infix:
-                yield f"{before} has nothing after it: write () for no letter"
-            if not unclosed:
-                yield f"{piece} closes no parenthesis: remove it, or write \\) for the letter"
-            else:
-                unclosed.pop()
-        yield from _piece_faults(piece, letters, declared)
-        before = piece
-    if before is not None and before.is_a(postfix.InfixOperator):
-        yield f"{before} has nothing after it: write () for no letter"
-    for piece in unclosed:
-        yield f"{piece} is not closed: add ), or write \\( for the letter"
+def _escape_fault(text: str) -> str:
+    if text in _REFUSED:
+        return _REFUSED[text]
+    if text[1] in "123456789" and len(text) < 4:
+        return "a back-reference, which no finite automaton can follow: write out the words that are meant"
+    if error := _error_of_re(text):
+        return f"not an escape ({error}): write \\\\ for the letter \\, \\x41 for a letter by its number"
+    return ""
 
 
-def _piece_faults(piece: _RegexPiece, letters: frozenset[str], declared: bool) -> list[str]:
-    if isinstance(piece.token, parser.StringToken):
-        if piece.text in _NOT_LETTERS:
-            return [f"{piece} is not a letter: {_NOT_LETTERS[piece.text]}"]
-        if declared and not piece.letters <= letters:
-            return [f"letter {piece} is not in the alphabet {tuple(sorted(letters))}: add it there"]
-    elif isinstance(piece.token, parser.QuantifierToken) and piece.token.upper_bound == 0:
-        # automata-lib 9.2 reads x{0} as x?
-        return [f"{piece} repeats nothing: write () in place of the repetition"]
-    elif isinstance(piece.token, parser.CharacterClassToken | parser.WildcardToken):
-        negated = isinstance(piece.token, parser.CharacterClassToken) and piece.token.negated
-        if not (letters - piece.letters if negated else letters & piece.letters):
-            return [f"{piece} stands for no letter: give the alphabet, which is {tuple(sorted(letters))} here"]
-    return []
+def _letter(text: str) -> str:
+    if len(text) == 1:
+        return text
+    return text.encode().decode("unicode_escape") if text[1] in "abfnrtvxuUN01234567" else text[1:]
 
 
-def _check_size(pieces: list[_RegexPiece], origin: str) -> None:
-    """Raise `BudgetExceeded` if automata-lib would build too large an automaton, computed from its constructions."""
-    tokens: list[Any] = _untyped.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
-    sizes: list[int] = []
-    copies = 0
-    for token in postfix.tokens_to_postfix(tokens):
-        if isinstance(token, postfix.InfixOperator):
-            right, left = sizes.pop(), sizes.pop()
-            multiplies = isinstance(token, parser.IntersectionToken | parser.ShuffleToken)
-            sizes.append(left * right if multiplies else left + right + 1)
-            copies += sizes[-1] if multiplies else right
-        elif isinstance(token, postfix.PostfixOperator):
-            times = 1
-            if isinstance(token, parser.QuantifierToken):
-                times = max(token.lower_bound, token.upper_bound or 0, 1)
-            sizes.append(sizes.pop() * times + 1)
-            copies += sizes[-1]
-        else:
-            sizes.append(2)
-        if sizes[-1] > MAX_NFA_STATES or copies > MAX_NFA_COPIES:
+def _named(piece: _Piece, before: int, problems: Problems) -> str:
+    """Return the letters that a class names, those after ^ included, so that they are letters of the alphabet."""
+    text = piece.text
+    if text in _SHORTHANDS or text.startswith("\\"):
+        return _SHORTHANDS.get(text, "")
+    body = text[2 if text.startswith("[^") else 1 : -1]
+    if re.search(r"^\[|--|&&|\|\||~~", re.sub(r"\\.", "  ", body, flags=re.DOTALL)):
+        problems.add(f"{piece} may be a set operation or a POSIX class, which re has not: write \\ before [ - & | ~")
+    elif error := _error_of_re(text):
+        problems.add(f"{piece} is not a class ({error}): write [a-z] from the smaller letter, \\ before [ ] - ^")
+    else:
+        ranges = [(first, last or first) for first, last in _RANGE.findall(body)]
+        ends = [(first, last) for first, last in ranges if first[-1] not in "dDsSwW" or len(first) != 2]
+        codes = [(ord(_letter(first)), ord(_letter(last))) for first, last in ends]
+        if before + sum(last - first + 1 for first, last in codes) > MAX_LETTERS:
             raise BudgetExceeded(
-                f"{origin} needs more than {MAX_NFA_STATES:,} nondeterministic states, or copies more than "
-                f"{MAX_NFA_COPIES:,} on the way: lower the counts and the nesting, or write the automaton to a file"
+                f"{problems.origin} names more than {MAX_LETTERS:,} letters in classes: narrow {piece}, or map the "
+                "letters to fewer"
             )
+        shorthands = (_SHORTHANDS.get(first, "") for first, _ in ranges)
+        return "".join(map(chr, (c for first, last in codes for c in range(first, last + 1)))) + "".join(shorthands)
+    return ""
+
+
+def _members(pieces: list[_Piece], letters: list[str], problems: Problems) -> dict[str, list[str]]:
+    """Return the letters of the alphabet that each letter or class stands for, by the text of the piece."""
+    text, alphabet, members = "".join(letters), set(letters), dict[str, list[str]]()
+    size = 0
+    for piece in pieces:
+        if piece.kind == "letter" and piece.letters not in alphabet:
+            problems.add(f"letter {piece} is not in the alphabet {tuple(sorted(letters))}: add it there")
+        elif piece.kind == "letter":
+            members[piece.text] = [piece.letters]
+        elif piece.kind == "set" and not problems.all:
+            if piece.text not in members:
+                members[piece.text] = re.findall(piece.text, text, re.DOTALL)
+                size += len(members[piece.text])
+            if not members[piece.text]:
+                problems.add(f"{piece} stands for no letter: give the alphabet, which is {tuple(sorted(letters))} here")
+        if size > MAX_MEMBERS:
+            raise BudgetExceeded(
+                f"{problems.origin}: classes stand for more than {MAX_MEMBERS:,} letters in all: map the letters to "
+                "fewer"
+            )
+    return members
+
+
+def _classes(letters: list[str], members: dict[str, list[str]]) -> tuple[list[int], dict[str, list[int]]]:
+    """Return the class of each letter, and the classes in each piece; no piece tells the letters of a class apart."""
+    pieces_of: dict[str, list[str]] = {letter: [] for letter in letters}
+    for text, letters_of_piece in members.items():
+        for letter in letters_of_piece:
+            pieces_of[letter].append(text)
+    number: dict[tuple[str, ...], int] = {}
+    class_of = {letter: number.setdefault(tuple(texts), len(number)) for letter, texts in pieces_of.items()}
+    return list(class_of.values()), {text: sorted({class_of[c] for c in found}) for text, found in members.items()}
+
+
+class _Part(NamedTuple):
+    """A part of the automaton: no edge leads to its start or from its final state, and it was built last.
+
+    Its states are those from `first_state`, its edges those from `first_edge`, up to those of the next part.
+    """
+
+    start: int
+    final: int
+    first_state: int
+    first_edge: int
+
+
+class _Nfa:
+    """A nondeterministic automaton by Thompson's construction; label -1 is epsilon."""
+
+    def __init__(self, origin: str) -> None:
+        self.origin, self.n_states = origin, 0
+        self.edges: list[tuple[int, int, int]] = []
+        self.empty = set[_Piece]()  # intersections without a word
+
+    def add(self, states: int, edges: int = 0) -> int:
+        """Return the number of the first of some new states, unless these or the new edges exceed the limits."""
+        if self.n_states + states > MAX_NFA_STATES or len(self.edges) + edges > MAX_NFA_EDGES:
+            raise BudgetExceeded(
+                f"{self.origin} needs more than {MAX_NFA_STATES:,} nondeterministic states or {MAX_NFA_EDGES:,} "
+                "transitions: lower the counts and the nesting, or write the automaton to a file"
+            )
+        self.n_states += states
+        return self.n_states - states
+
+    def letters(self, labels: list[int]) -> _Part:
+        start, first_edge = self.add(2, len(labels)), len(self.edges)
+        self.edges += [(start, label, start + 1) for label in labels]
+        return _Part(start, start + 1, start, first_edge)
+
+    def concatenation(self, parts: list[_Part]) -> _Part:
+        if not parts:
+            return self.letters([-1])
+        self.edges += [(p.final, -1, q.start) for p, q in pairwise(parts)]
+        return parts[0]._replace(final=parts[-1].final)
+
+    def combined(self, operator: _Piece, left: _Part, right: _Part) -> _Part:
+        if operator.text != "|":
+            return self._product(operator, left, right)
+        self.edges += [(left.start, -1, right.start), (right.final, -1, left.final)]
+        return left
+
+    def repetition(self, part: _Part, low: int, high: int | None) -> _Part:
+        if high == 0:
+            del self.edges[part.first_edge :]
+            return self.letters([-1])
+        copies = max(low, high or 1)
+        size, block = self.n_states - part.first_state, self.edges[part.first_edge :]
+        self.add((copies - 1) * size, (copies - 1) * (len(block) + 2))
+        for shift in range(size, copies * size, size):
+            self.edges += [(source + shift, label, target + shift) for source, label, target in block]
+            self.edges.append((part.final + shift - size, -1, part.start + shift))
+        start, final = part.start, part.final + (copies - 1) * size
+        if high is not None:
+            self.edges += [(start + k * size, -1, final) for k in range(low, copies)]
+            return part._replace(final=final)
+        outer = self.add(2, 4)  # a new start and a new final state, since the last copy is a loop
+        self.edges += [(outer, -1, start), (final, -1, final - part.final + part.start), (final, -1, outer + 1)]
+        if low == 0:
+            self.edges.append((outer, -1, outer + 1))
+        return part._replace(start=outer, final=outer + 1)
+
+    def _product(self, operator: _Piece, left: _Part, right: _Part) -> _Part:
+        """Return the part of all pairs that can be reached, for an intersection or a shuffle."""
+        moves: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        for source, label, target in self.edges[left.first_edge :]:
+            moves[source].append((label, target))
+        del self.edges[left.first_edge :]
+        first_state, both = self.n_states, operator.text == "&"
+        pairs = [(left.start, right.start), (left.final, right.final)]
+        number = {pair: self.add(1) for pair in pairs}
+        for p, q in pairs:
+            alone = [(label, (target, q)) for label, target in moves[p] if label < 0 or not both]
+            alone += [(label, (p, target)) for label, target in moves[q] if label < 0 or not both]
+            if both:
+                alone += [(a, (s, t)) for a, s in moves[p] if a >= 0 for b, t in moves[q] if a == b]
+            self.add(0, len(alone))
+            for label, pair in alone:
+                if pair not in number:
+                    number[pair] = self.add(1)
+                    pairs.append(pair)
+                self.edges.append((number[p, q], label, number[pair]))
+        if all(target != first_state + 1 for _, _, target in self.edges[left.first_edge :]):
+            self.empty.add(operator)
+        return _Part(first_state, first_state + 1, first_state, left.first_edge)
+
+
+@dataclass
+class _Level:
+    """An open parenthesis (or the whole expression), what stands before the last operator, and the parts after it."""
+
+    opening: _Piece | None = None
+    left: _Part | None = None
+    operator: _Piece | None = None
+    parts: list[_Part] = field(default_factory=list[_Part])
+
+
+def _parsed(pieces: list[_Piece], labels: dict[str, list[int]], nfa: _Nfa, problems: Problems) -> _Part:
+    """Return the automaton of an expression, or add its faults; parts are built in the order of the pieces."""
+    levels = [_Level()]
+    before: _Piece | None = None
+    for piece in pieces:
+        level = levels[-1]
+        if piece.kind in ("letter", "set"):
+            level.parts.append(nfa.letters(labels.get(piece.text, [])))
+        elif piece.kind == "open":
+            levels.append(_Level(piece))
+        elif piece.kind == "repeat":
+            if not level.parts:
+                problems.add(f"{piece} has nothing before it: write () for no letter")
+            elif before is not None and before.kind == "repeat":
+                problems.add(f"{piece} repeats a repetition: put {before} and what it repeats in parentheses")
+            else:
+                level.parts.append(nfa.repetition(level.parts.pop(), *piece.bounds))
+        elif piece.kind == "infix":
+            if piece.text in _OPERATORS and not level.parts:
+                remedy = _WHOLE if piece.text == "^" else "write () for no letter"
+                problems.add(f"{piece} has nothing before it: {remedy}")
+            level.left, level.operator, level.parts = _folded(level, nfa, problems), piece, []
+        elif len(levels) == 1:
+            problems.add(f"{piece} closes no parenthesis: remove it, or write \\) for the letter")
+        else:
+            part = _folded(levels.pop(), nfa, problems)
+            levels[-1].parts.append(part)
+        before = piece
+    for level in levels[1:]:
+        problems.add(f"{level.opening} is not closed: add ), or write \\( for the letter")
+    return _folded(levels[0], nfa, problems)
+
+
+def _folded(level: _Level, nfa: _Nfa, problems: Problems) -> _Part:
+    if level.operator is not None and level.operator.text in _OPERATORS and not level.parts:
+        problems.add(f"{level.operator} has nothing after it: write () for no letter")
+    part = nfa.concatenation(level.parts)
+    return part if level.left is None or level.operator is None else nfa.combined(level.operator, level.left, part)

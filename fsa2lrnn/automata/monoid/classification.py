@@ -6,6 +6,7 @@ syntactic monoid of its language.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,8 +26,10 @@ from fsa2lrnn.automata.monoid.order import (
 )
 from fsa2lrnn.automata.monoid.subgroups import has_two_groups, is_aperiodic, is_solvable
 from fsa2lrnn.automata.monoid.subregular import is_strictly_local, is_strictly_piecewise, tier_of
+from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import card
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 
 MAX_MONOID = 100_000
 """The default bound on the enumerated elements of a transition monoid."""
@@ -147,13 +150,17 @@ class Classification(Brief):
         return {"n_states": self.machine.n_states, "kind": self.kind, "facts": facts}
 
 
-def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classification:
+def classify(
+    machine: MooreMachine, max_monoid: int = MAX_MONOID, max_seconds: float | Deadline | None = None
+) -> Classification:
     """Return the classification of a machine, each fact with its method, and with a witness if it is false.
 
     Args:
         machine: any machine; it is minimised first.
         max_monoid: the largest number of elements to enumerate of the monoid, which may have nⁿ, and of its images and
             groups. Polynomial methods have limits of their own, which their facts state.
+        max_seconds: a time limit, of which each fact may use half of what remains; a fact that is not decided by then
+            is "unknown: time limit". By default no limit.
 
     Raises `UnsupportedFormat` unless `max_monoid` is a whole number of at least 1.
 
@@ -165,29 +172,31 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
     "'ab' leads from state 0 over 1 back to 0"
     """
     minimal = minimise(machine)
-    action = Action.of(minimal)
-    monoid, images = enumerate_monoid(action, max_monoid), Images(action, max_monoid)
-    commutative, r_trivial = is_commutative(action), is_r_trivial(action)
-    j_trivial = is_j_trivial(action, r_trivial)
-    definite, definite_order = is_definite(action)
-    reverse_definite, reverse_definite_order = is_reverse_definite(action)
-    strictly_local, strictly_local_order = is_strictly_local(minimal, action)
-    by_factors, tier = _by_factors(action, j_trivial, definite, reverse_definite), tier_of(action)
+    action, ask = Action.of(minimal), _Questions(Deadline.of(max_seconds))
+    with limited(ask.deadline.share(0.5)):
+        monoid, images = enumerate_monoid(action, max_monoid), Images(action, max_monoid, partial=True)
+    commutative, r_trivial = ask.fact(is_commutative, action), ask.fact(is_r_trivial, action)
+    j_trivial = ask.fact(is_j_trivial, action, r_trivial)
+    definite, definite_order = ask.order(is_definite, action)
+    reverse_definite, reverse_definite_order = ask.order(is_reverse_definite, action)
+    strictly_local, strictly_local_order = ask.order(is_strictly_local, minimal, action)
+    by_factors, tier = ask.factors(action, j_trivial, definite, reverse_definite), tier_of(action)
     on_tier = by_factors
     if tier.names != action.names:  # J-trivial exactly if the whole monoid is: the other letters are its identity
-        on_tier = _by_factors(tier, j_trivial, is_definite(tier)[0], is_reverse_definite(tier)[0])
+        ends = ask.order(is_definite, tier)[0], ask.order(is_reverse_definite, tier)[0]
+        on_tier = ask.factors(tier, j_trivial, *ends)
     locally_testable = by_factors["locally_testable"]
-    aperiodic = is_aperiodic(monoid, images, r_trivial, locally_testable)
+    aperiodic = ask.fact(is_aperiodic, monoid, images, r_trivial, locally_testable)
     return Classification(
         machine=minimal,
         monoid_size=Fact(monoid.size if monoid.whole else None, monoid.method),
-        group=is_group(action),
+        group=ask.fact(is_group, action),
         commutative=commutative,
         aperiodic=aperiodic,
-        two_groups=has_two_groups(monoid, aperiodic),
-        solvable=is_solvable(monoid, images, commutative, aperiodic),
+        two_groups=ask.fact(has_two_groups, monoid, aperiodic),
+        solvable=ask.fact(is_solvable, monoid, images, commutative, aperiodic),
         r_trivial=r_trivial,
-        l_trivial=is_l_trivial(monoid, aperiodic, r_trivial, j_trivial),
+        l_trivial=ask.fact(is_l_trivial, monoid, aperiodic, r_trivial, j_trivial),
         j_trivial=j_trivial,
         definite=definite,
         definite_order=definite_order,
@@ -196,16 +205,34 @@ def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classificat
         **by_factors,
         strictly_local=strictly_local,
         strictly_local_order=strictly_local_order,
-        strictly_piecewise=is_strictly_piecewise(minimal, action),
+        strictly_piecewise=ask.fact(is_strictly_piecewise, minimal, action),
         tier=tier.names,
-        tier_strictly_local=is_strictly_local(minimal, tier)[0],
+        tier_strictly_local=ask.order(is_strictly_local, minimal, tier)[0],
         **{f"tier_{name}": fact for name, fact in on_tier.items()},
     )
 
 
-def _by_factors(action: Action, j_trivial: Fact, definite: Fact, reverse_definite: Fact) -> dict[str, Fact]:
-    """Return the facts on the factors of words by name, the widest class first."""
-    dot_depth_one = is_dot_depth_one(action, j_trivial)
-    threshold = is_locally_threshold_testable(action, dot_depth_one)
-    locally_testable = is_locally_testable(action, definite, reverse_definite, threshold)
-    return {"dot_depth_one": dot_depth_one, "threshold_testable": threshold, "locally_testable": locally_testable}
+@dataclass(frozen=True)
+class _Questions:
+    """The questions of one classification, each answered within a share of the time, else undecided."""
+
+    deadline: Deadline
+
+    def order(self, question: Callable[..., tuple[Fact, int | None]], *arguments: object) -> tuple[Fact, int | None]:
+        try:
+            with limited(self.deadline.share(0.5)):
+                return question(*arguments)
+        except OutOfTime:
+            return Fact(None, "unknown: time limit"), None
+        except BudgetExceeded as fault:
+            return Fact(None, f"unknown: {fault}"), None
+
+    def fact(self, question: Callable[..., Fact], *arguments: object) -> Fact:
+        return self.order(lambda: (question(*arguments), None))[0]
+
+    def factors(self, action: Action, j_trivial: Fact, definite: Fact, reverse_definite: Fact) -> dict[str, Fact]:
+        """Return the facts on the factors of words by name, the widest class first."""
+        dot_depth_one = self.fact(is_dot_depth_one, action, j_trivial)
+        threshold = self.fact(is_locally_threshold_testable, action, dot_depth_one)
+        locally_testable = self.fact(is_locally_testable, action, definite, reverse_definite, threshold)
+        return {"dot_depth_one": dot_depth_one, "threshold_testable": threshold, "locally_testable": locally_testable}

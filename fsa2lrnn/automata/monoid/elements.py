@@ -16,9 +16,12 @@ import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Letters
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 
-MAX_BYTES = 1 << 28  # for the maps and the Cayley graph; their construction needs three times as much
+MAX_BYTES = 1 << 26  # for the maps and the Cayley graph; their construction needs three times as much
+
+
+_PIECE = 1 << 20  # entries of generators that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,8 @@ class TransitionMonoid:
         """The method of an answer that uses all elements, or the limit that was reached."""
         if self.whole:
             return f"by enumeration of the monoid, {self.size:,} elements"
+        if self.size < self.cap:
+            return f"unknown: time limit, after {self.size:,} elements of the monoid"
         return f"capped at {self.cap:,} elements of the monoid"
 
     def numbers(self, i: int) -> tuple[int, ...]:
@@ -93,7 +98,7 @@ def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
     """
     cap = allowed(action, max_monoid)
     identity = np.arange(action.n_states).astype(action.letters.dtype)
-    return TransitionMonoid(action, *map_kernels.generate(action.letters, identity, False, cap), cap)
+    return TransitionMonoid(action, *map_kernels.generate(action.letters, identity, False, cap, partial=True), cap)
 
 
 def allowed(action: Action, limit: int) -> int:
@@ -113,6 +118,8 @@ def allowed(action: Action, limit: int) -> int:
 class Images:
     """The images of the set of all states under words, at most `limit`, enumerated breadth first at first use.
 
+    If the current deadline passes then, they are those found so far if `partial`, else there is an `OutOfTime`.
+
     >>> from fsa2lrnn.automata import zoo
     >>> images = Images(Action.of(zoo.elevator(4)), limit=1_000)
     >>> [images.members(i).tolist() for i in range(5)], images.whole
@@ -121,6 +128,7 @@ class Images:
 
     action: Action
     limit: int
+    partial: bool = False
 
     @property
     def cap(self) -> int:
@@ -130,7 +138,7 @@ class Images:
     @cached_property
     def _enumerated(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
         everything = np.ones(self.action.n_states, self.action.letters.dtype)
-        return map_kernels.generate(self.action.letters, everything, True, self.cap)
+        return map_kernels.generate(self.action.letters, everything, True, self.cap, self.partial)
 
     @property
     def sets(self) -> np.ndarray:
@@ -185,6 +193,8 @@ class Images:
         """The method of an answer that uses all images, or the limit that was reached."""
         if self.whole:
             return f"by enumeration of the images, {len(self.sets):,} sets of states"
+        if len(self.sets) < self.cap:
+            return f"unknown: time limit, after {len(self.sets):,} sets of states"
         return f"capped at {self.cap:,} sets of states"
 
     def roots(self) -> list[int]:
@@ -204,15 +214,19 @@ class Images:
         places, size, roots, turns = self._transport
         m = size[root]
         edges = np.argwhere(turns & (roots == root)[:, None])
-        targets = self.graph[edges[:, 0], edges[:, 1]]
-        moved = self.action.letters[edges[:, 1, None], places[edges[:, 0], :m]]
-        # From state places[j, x] back to x.
-        back = np.zeros((len(edges), self.action.n_states), np.uint32)
-        np.put_along_axis(back, places[targets, :m].astype(np.int64), np.arange(m, dtype=np.uint32)[None], axis=1)
-        permutations = np.take_along_axis(back, moved.astype(np.int64), axis=1)
-        _, first = np.unique(permutations, axis=0, return_index=True)
-        first.sort()
-        return permutations[first], [(int(i), int(a)) for i, a in edges[first]]
+        first, step = dict[bytes, tuple[int, int]](), max(1, _PIECE // self.action.n_states)
+        for piece in np.split(edges, range(step, len(edges), step)):
+            targets = self.graph[piece[:, 0], piece[:, 1]]
+            moved = self.action.letters[piece[:, 1, None], places[piece[:, 0], :m]]
+            # From state places[j, x] back to x.
+            back = np.zeros((len(piece), self.action.n_states), np.uint32)
+            np.put_along_axis(back, places[targets, :m].astype(np.int64), np.arange(m, dtype=np.uint32)[None], axis=1)
+            for row, edge in zip(np.take_along_axis(back, moved.astype(np.int64), axis=1), piece.tolist(), strict=True):
+                first.setdefault(row.tobytes(), tuple(edge))
+            if len(first) * 4 * int(m) > MAX_BYTES:
+                raise BudgetExceeded(f"memory limit: more than {len(first):,} generators of a group on {m:,} states")
+        permutations = np.frombuffer(b"".join(first), np.uint32).reshape(len(first), int(m))
+        return permutations, list(first.values())
 
     def words(self, root: int, i: int, a: int) -> list[list[int]]:
         """Return words, as letter numbers, whose permutations of the root generate that of set i and letter a.

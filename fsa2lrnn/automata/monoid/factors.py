@@ -46,14 +46,16 @@ Without pattern 0, the p, q, r of the other patterns are distinct.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, islice, product
 
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters, refuted
 from fsa2lrnn.automata.table_kernels import can_reach
+from fsa2lrnn.deadline import check_current
 
-MAX_NODES = 30_000_000  # edges of a graph of tuples: 240 MB
+MAX_NODES = 10_000_000  # edges of a graph of tuples: 40 MB, and several times as much to build it
 MAX_STEPS = 2_000_000_000  # steps of the search from every pair for patterns 1 and 2: some seconds
 MAX_JOINS = 2_000_000_000  # candidates of pattern 4: some seconds
 _SHORT = 200  # words of at most two letters in the quick search for pattern 4
@@ -168,13 +170,15 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
     reach = np.stack([map_kernels.reachable(pairs, node) for node in range(n * n)])
-    pattern = map_kernels.not_exchangeable(reach, loops3, numbers, loops4, n, MAX_JOINS)
-    method = "polynomial: by triples and quadruples of states that a word fixes"
-    if pattern[0] == -1:
-        return Fact(True, method)
-    if pattern[0] == -2:
-        return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
-    return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
+    method, joins = "polynomial: by triples and quadruples of states that a word fixes", 0
+    for a, c in product(range(n), repeat=2):
+        check_current("comparing paths")
+        pattern = map_kernels.not_exchangeable(reach, loops3, numbers, loops4, n, a, c)
+        if pattern[0] >= 0:
+            return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
+        if (joins := joins + int(pattern[1])) > MAX_JOINS:
+            return Fact(None, f"undecided: more than {MAX_JOINS:,} pairs of paths to compare")
+    return Fact(True, method)
 
 
 def _exchange_witness(action: Action, pairs: np.ndarray, states: Sequence[int]) -> FactWitness:
@@ -222,8 +226,7 @@ def _short_refutation(action: Action) -> FactWitness | None:
     It shows that eSe is not commutative, where e is an idempotent power of u, and exe and eze replace x and z.
     """
     k, n = action.letters.shape
-    short = [(a,) for a in range(k)] + [(a, b) for a in range(k) for b in range(k)]
-    short = short[:_SHORT]
+    short = list(islice(chain(product(range(k)), product(range(k), repeat=2)), _SHORT))
     maps = np.array(
         [action.letters[w[0]] if len(w) == 1 else action.letters[w[1]][action.letters[w[0]]] for w in short]
     )

@@ -13,26 +13,31 @@ import numpy as np
 from numba import njit
 
 from fsa2lrnn.automata.table_kernels import breadth_first
+from fsa2lrnn.deadline import check_current, is_over
 
 _CHUNK = 1 << 22  # entries of maps that are computed at a time
 
 
 def generate(
-    letters: np.ndarray, start: np.ndarray, sets: bool, cap: int
+    letters: np.ndarray, start: np.ndarray, sets: bool, cap: int, partial: bool = False
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
     """Return the orbit of a map or set under letters, breadth first, as (elements, origin, letter, right, whole).
 
     `letters` is unsigned, shape (k, n); `start` has the same dtype, shape (n,), and is a map or, if `sets`, the 0/1
     indicator of a set. Element 0 is `start`; `elements[i]` is `elements[origin[i]]` followed by `letter[i]`, and no
     shorter word gives it. `right[i, a]` is the number of element i followed by a, −1 if this is not among the elements
-    or was not computed. `whole` is False if there are more than `cap` elements, of which the first `cap` are returned.
+    or was not computed. `whole` is False if there are more than `cap` elements, of which the first `cap` are returned,
+    or if the current deadline passed, after fewer, and `partial`; else this raises `OutOfTime`.
     """
     k, n = letters.shape
     step = max(1, _CHUNK // max(1, k * n))
     number = {start.tobytes(): 0}
     blocks, right, origin, letter = [start[None]], list[np.ndarray](), [np.array([-1])], [np.array([-1])]
-    done = 0
+    done, late = 0, False
     for block in blocks:  # which grows
+        if late := partial and is_over():
+            break
+        check_current("enumerating maps of states")
         if sets:
             images = np.zeros((len(block), k, n), letters.dtype)
             rows, members = np.nonzero(block)
@@ -54,25 +59,51 @@ def generate(
             break
     elements = np.concatenate(blocks)
     right.append(np.full((len(elements) - done, k), -1))
-    return elements, np.concatenate(origin), np.concatenate(letter), np.concatenate(right), len(number) <= cap
+    return (
+        elements,
+        np.concatenate(origin),
+        np.concatenate(letter),
+        np.concatenate(right),
+        len(number) <= cap and not late,
+    )
 
 
-@njit(cache=True)
 def components(successors: np.ndarray) -> np.ndarray:
     """Return the strongly connected component of each node, numbered so that edges never lead to a higher number.
 
     This is Tarjan's algorithm (1972) with an explicit stack: O(N k), at any depth.
     """
+    size = len(successors)
+    component, visited, tried = np.full(size, -1), np.full(size, -1, np.int32), np.zeros(size, np.int32)
+    low, open_nodes, path = (np.empty(size, np.int32) for _ in range(3))
+    at = np.zeros(5, np.int64)
+    while not _more_components(successors, component, low, visited, open_nodes, path, tried, at, _SLICE):
+        check_current("searching strongly connected components")
+    return component
+
+
+_SLICE = 1 << 20  # nodes that `_more_components` visits at a time
+
+
+@njit(cache=True)
+def _more_components(
+    successors: np.ndarray, component: np.ndarray, low: np.ndarray, visited: np.ndarray,
+    open_nodes: np.ndarray, path: np.ndarray, tried: np.ndarray, at: np.ndarray, budget: int,
+) -> bool:  # fmt: skip
+    """Go on with the search that stopped `at` (root, depth, time, n_open, n_components); return whether it is done."""
     size, k = successors.shape
-    component, low, visited = np.full(size, -1), np.empty(size, np.int64), np.full(size, -1)
-    open_nodes, path = np.empty(size, np.int64), np.empty(size, np.int64)
-    tried = np.zeros(size, np.int64)
-    time, n_open, n_components = 0, 0, 0
-    for root in range(size):
-        if visited[root] >= 0:
-            continue
-        path[0], depth = root, 1
+    root, depth, time, n_open, n_components = at
+    while root < size:
+        if depth == 0:
+            if visited[root] >= 0:
+                root += 1
+                continue
+            path[0], depth = root, 1
         while depth:
+            budget -= 1
+            if budget < 0:
+                at[:] = root, depth, time, n_open, n_components
+                return False
             i = path[depth - 1]
             if tried[i] == 0:
                 visited[i] = low[i] = time
@@ -105,7 +136,7 @@ def components(successors: np.ndarray) -> np.ndarray:
             depth -= 1
             if depth:
                 low[path[depth - 1]] = min(low[path[depth - 1]], low[i])
-    return component
+    return True
 
 
 def on_cycle(successors: np.ndarray) -> np.ndarray:
@@ -217,10 +248,10 @@ def quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.n
     apart = ~np.eye(n, dtype=bool)
     loops = loops & apart[:, :, None] & apart[:, None, :] & apart
     fixed = loops[:, :, :, None] & loops[:, :, None, :] & loops[:, None, :, :] & loops
-    states = np.argwhere(fixed).T
     numbers = np.full(fixed.shape, -1, np.int32)
-    if states.shape[1] > limit:
+    if np.count_nonzero(fixed) > limit:
         return numbers, np.full((1, 1), -2, np.int32)
+    states = np.argwhere(fixed).T
     numbers[fixed] = np.arange(states.shape[1])
     p, q, r, s = letters[:, states].swapaxes(0, 1)
     return numbers, np.ascontiguousarray(numbers[p, q, r, s].T)
@@ -228,50 +259,45 @@ def quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.n
 
 @njit(cache=True)
 def not_exchangeable(
-    reach: np.ndarray, loops3: np.ndarray, numbers: np.ndarray, loops4: np.ndarray, n: int, limit: int
+    reach: np.ndarray, loops3: np.ndarray, numbers: np.ndarray, loops4: np.ndarray, n: int, a: int, c: int
 ) -> tuple[int, int, int, int, int, int, int]:
-    """Return pattern 4 of `factors`, (a, b, c, d, b′, c′, d′), seven times −1 if none, −2 beyond `limit` comparisons.
+    """Return pattern 4 of `factors` at (a, c), (a, b, c, d, b′, c′, d′), or (−1, the comparisons, −1, …) if none.
 
     `reach[p n + q, r n + s]` is whether some word leads (p, q) to (r, s); `loops3[p, q, r]` whether some word fixes
     three states, and `loops4[numbers[p, q, r, s]]` whether one fixes four.
     """
     first, second = np.empty((n * n, 2), np.int64), np.empty((n * n, 2), np.int64)
     steps = 0
-    for a in range(n):
-        for c in range(n):
-            if not reach[a * n + a, c * n + c]:
+    if reach[a * n + a, c * n + c]:
+        for c1 in range(c, n):  # the pattern is symmetric in c and c′
+            if not loops3[a, c, c1] or not reach[a * n + a, c1 * n + c1]:
                 continue
-            for c1 in range(c, n):  # the pattern is symmetric in c and c′
-                if not loops3[a, c, c1] or not reach[a * n + a, c1 * n + c1]:
-                    continue
-                n_first = n_second = 0
-                for b in range(n):
-                    for d in range(n):
-                        if loops3[b, b, d]:
-                            if reach[a * n + c1, b * n + d] and reach[b * n + b, c * n + c]:
-                                first[n_first] = b, d
-                                n_first += 1
-                            if reach[a * n + c, b * n + d] and reach[b * n + b, c1 * n + c1]:
-                                second[n_second] = b, d
-                                n_second += 1
-                steps += n_first * n_second + n * n
-                if steps > limit:
-                    return -2, -2, -2, -2, -2, -2, -2
-                for i in range(n_first):
-                    b, d1 = first[i]
-                    for j in range(n_second):
-                        b1, d = second[j]
-                        if d == d1 or not reach[b * n + b1, c * n + c1]:
-                            continue
-                        if b == b1:
-                            fixed = loops3[b, d, d1]
-                        elif d in (b, b1):
-                            fixed = loops3[b, b1, d1]
-                        elif d1 in (b, b1):
-                            fixed = loops3[b, b1, d]
-                        else:
-                            number = numbers[b, d, b1, d1]
-                            fixed = number >= 0 and loops4[number]
-                        if fixed:
-                            return a, b, c, d, b1, c1, d1
-    return -1, -1, -1, -1, -1, -1, -1
+            n_first = n_second = 0
+            for b in range(n):
+                for d in range(n):
+                    if loops3[b, b, d]:
+                        if reach[a * n + c1, b * n + d] and reach[b * n + b, c * n + c]:
+                            first[n_first] = b, d
+                            n_first += 1
+                        if reach[a * n + c, b * n + d] and reach[b * n + b, c1 * n + c1]:
+                            second[n_second] = b, d
+                            n_second += 1
+            steps += n_first * n_second + n * n
+            for i in range(n_first):
+                b, d1 = first[i]
+                for j in range(n_second):
+                    b1, d = second[j]
+                    if d == d1 or not reach[b * n + b1, c * n + c1]:
+                        continue
+                    if b == b1:
+                        fixed = loops3[b, d, d1]
+                    elif d in (b, b1):
+                        fixed = loops3[b, b1, d1]
+                    elif d1 in (b, b1):
+                        fixed = loops3[b, b1, d]
+                    else:
+                        number = numbers[b, d, b1, d1]
+                        fixed = number >= 0 and loops4[number]
+                    if fixed:
+                        return a, b, c, d, b1, c1, d1
+    return -1, steps, -1, -1, -1, -1, -1

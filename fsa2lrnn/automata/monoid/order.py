@@ -128,8 +128,8 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
         _, coarser = np.unique(classes[action.letters.T], axis=0, return_inverse=True)
         coarser = coarser.reshape(-1)  # some versions of numpy keep an axis
         if coarser.max() == classes.max():
-            apart = classes[:, None] != classes
-            word, (p, q) = action.fixed_pair(apart, (0, int(apart[0].argmax())))
+            other = int((classes != classes[0]).argmax())
+            word, (p, q) = action.fixed_pair(lambda p, q, of=classes: bool(of[p] != of[q]), (0, other))
             says = f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}"
             return refuted(method, says, [word], (p, q)), None
         classes, k = coarser, k + 1

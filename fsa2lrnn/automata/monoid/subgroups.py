@@ -19,6 +19,8 @@ COMMUTATORS_KEPT = 12  # at each depth of nesting
 def elements(generators: np.ndarray, cap: int) -> np.ndarray | None:
     """Return the elements of the group that permutations (m, n) generate, (N, n), identity first; None if N > `cap`.
 
+    Raises `OutOfTime` if the current deadline passes.
+
     >>> elements(np.array([[1, 2, 0]], np.uint32), cap=10).tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
@@ -181,14 +183,17 @@ def has_two_groups(monoid: TransitionMonoid, aperiodic: Fact) -> Fact:
     """
     if aperiodic.value:
         return Fact(True, "every group in the monoid is trivial, since it is aperiodic")
-    powers = monoid.elements.astype(np.intp)
-    for _ in range(monoid.action.n_states.bit_length()):  # on cycles of 2ᵏ states these powers are the identity
-        powers = np.take_along_axis(powers, powers, axis=1)
-    odd = np.argwhere(np.take_along_axis(powers, powers, axis=1) != powers)
-    if not len(odd):
+    for begin in range(0, monoid.size, step := max(1, (1 << 20) // monoid.action.n_states)):
+        powers = monoid.elements[begin : begin + step].astype(np.intp)
+        for _ in range(monoid.action.n_states.bit_length()):  # on cycles of 2ᵏ states these powers are the identity
+            powers = np.take_along_axis(powers, powers, axis=1)
+        odd = np.argwhere(np.take_along_axis(powers, powers, axis=1) != powers)
+        if len(odd):
+            break
+    else:
         return Fact(True if monoid.whole else None, monoid.method)
     i, state = odd[0].tolist()
-    f, q = monoid.elements[i], int(powers[i, state])
+    f, q, i = monoid.elements[begin + i], int(powers[i, state]), begin + i
     cycle = [q]
     while f[cycle[-1]] != q:
         cycle.append(int(f[cycle[-1]]))

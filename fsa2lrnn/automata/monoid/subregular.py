@@ -53,7 +53,9 @@ def is_strictly_local(machine: MooreMachine, action: Action) -> tuple[Fact, int 
         further &= apart
         if (further == apart).all():
             # Each pair left has one letter that leads to another of them.
-            word, (p, q) = action.fixed_pair(apart, tuple(np.argwhere(apart)[0].tolist()))
+            word, (p, q) = action.fixed_pair(
+                lambda p, q, of=apart: bool(of[p, q]), tuple(np.argwhere(apart)[0].tolist())
+            )
             says = f"{action.spell(word)} fixes states {p} and {q}, from both of which a word is accepted"
             return refuted(_METHOD, says, [word], (p, q)), None
         apart, k = further, k + 1

@@ -19,11 +19,23 @@ def convert(
     minimise: Annotated[bool, typer.Option("--minimise", help="write the minimal automaton")] = False,
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
+    kind: Annotated[options.MachineKind | None, typer.Option(help="how to read a DOT file that is ambiguous")] = None,
+    separator: Annotated[str | None, typer.Option(help="what separates the letters of one label in DOT")] = None,
+    whole_labels: Annotated[
+        bool | None,
+        typer.Option("--whole-labels/--words", help="whether a label of several characters in JFLAP is one letter"),
+    ] = None,
+    acceptor: Annotated[
+        bool | None,
+        typer.Option("--acceptor/--no-acceptor", help="whether an arc's fourth field in OpenFst text is a weight"),
+    ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Write an automaton in another format, complete and deterministic, and report what is not preserved."""
     outputs.check_machine(output)
-    machine = sources.read_machine(source, completion, alphabet)
+    how = {"kind": kind, "separator": separator, "whole_labels": whole_labels, "acceptor": acceptor}
+    chosen = {name: value for name, value in how.items() if value is not None}
+    machine = sources.read_machine(source, completion, alphabet, **chosen)
 
     from fsa2lrnn.automata.formats import write_file
     from fsa2lrnn.cli import console, sizes

@@ -10,7 +10,8 @@ from flint import fmpz  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import HAS_PASSED, NEVER, Deadline
+from fsa2lrnn.deadline import HAS_PASSED, NEVER, Deadline, limited
+from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
 from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock, SizeBounds
 from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
@@ -156,19 +157,23 @@ class BlockNeeds:
 def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNeeds | str:
     """Return the needs of a machine after checking all certificates, or the reason why there was no search.
 
-    Each search has at most `BUDGET` seconds and a tenth of the seconds that remain until the deadline. Raises
-    `recheck.RejectedCertificate` for a certificate that is not valid.
+    Each search has at most `BUDGET` seconds and a tenth of the seconds that remain until the deadline, all together
+    half of them. Raises `recheck.RejectedCertificate` for a certificate that is not valid.
     """
     if reason := too_large(minimise(machine)):
         return reason
     if deadline.left() <= 0:
         return f"the time limit {HAS_PASSED}"
-    answers = needs(machine, min(BUDGET, deadline.share(0.1).seconds))
-    for answer in answers.blocks.values():
-        answer.check()
-    if answers.factors.impossible is not None:
-        recheck(answers.factors.impossible)
-    return answers
+    try:
+        with limited(deadline.share(0.5)):
+            answers = needs(machine, min(BUDGET, deadline.share(0.1).seconds))
+            for answer in answers.blocks.values():
+                answer.check()
+            if answers.factors.impossible is not None:
+                recheck(answers.factors.impossible)
+            return answers
+    except OutOfTime:
+        return "unknown: time limit"
 
 
 def needs(machine: MooreMachine, budget: float = BUDGET) -> BlockNeeds:

@@ -77,9 +77,7 @@ class Trial:
     @cached_property
     def folder(self) -> str:
         """The name of the folder of the run, which depends on its names and settings only, not on other runs."""
-        # Folders of version 0.1 were named when the rule "paper" was "released".
-        text = self.settings.to_json().replace('"normalisation": "paper"', '"normalisation": "released"')
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        digest = hashlib.sha256(self.settings.to_json().encode()).hexdigest()[:8]
         names = (self.task, self.network, self.setting, str(self.settings.seed))
         return "-".join([*(re.sub(r"[^\w.]+", "_", name).strip("_")[:40] for name in names), digest])
 

@@ -18,19 +18,15 @@ LAYERS = {
     "qwen3.5": "qwen3_5",
     "mamba-2": "mamba2",
     "mamba": "mamba",
-    "pd-ssm": "pd_ssm",
     "rwkv-7": "rwkv7",
     "kimi-linear": "kimi_linear",
-    "slstm": "slstm",
-    "delta-product": "delta_product",
 }  # the names of layers and of their files
 
 
 def layer_file(name: str) -> Any:
     """Return the module of the external layer `name`; raise `UnsupportedFormat` for a name that is not in `LAYERS`.
 
-    It defines `LAYER` (the declaration), `CODE` (the interface to run models), `plan` and `build`. If no whole model of
-    the layer runs on a CPU, `CODE` is None, and plans have a method `closed` in place of `build`.
+    It defines `LAYER` (the declaration), `CODE` (the interface to run models), `plan` and `build`.
 
     >>> layer_file("olmo-hybrid").LAYER.name
     'olmo-hybrid'

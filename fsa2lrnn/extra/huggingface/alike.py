@@ -17,7 +17,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.map_kernels import components
-from fsa2lrnn.deadline import check_current
+from fsa2lrnn.deadline import bounded, check_current
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.families.verdicts import CertifiedAnswer, certificate_header
 
@@ -90,6 +90,7 @@ def confused(machine: MooreMachine, kind: str) -> ConfusedWords | None:
 def _of_stack(delta: np.ndarray, start: int) -> _Confusion | None:
     """Return words u, e, x and states p ≠ q with p = start·u = p·e and q = p·x = q·e, |x| a multiple of |e| (T55)."""
     n = delta.shape[1]
+    bounded(n**2 * max(500, len(delta)), 500**3, f"words between {n:,} states with {len(delta):,} letters")
     ways = [_paths(delta, p) for p in range(n)]
     successors = (delta[:, :, None] * n + delta[:, None, :]).reshape(len(delta), n * n).T
     of_pair = components(np.ascontiguousarray(successors))

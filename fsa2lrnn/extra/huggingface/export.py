@@ -37,8 +37,7 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
         NotExpressible: if no stack of the layer can represent the machine, or no construction is known; the message
             says which.
         BudgetExceeded: if the machine is too large for a whole model.
-        UnsupportedFormat: for an unknown layer or dtype, a layer without whole models on a CPU, or letters that a
-            tokenizer cannot distinguish.
+        UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer cannot distinguish.
         CheckpointError: if the folder holds other files, which a package may read instead of those written.
         MissingPackage: if the package of the layer is not installed.
         NotExact: if the proof fails on the installed code.
@@ -50,11 +49,6 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             "letters of 1,024 squared; choose one of these"
         )
     file = layer_file(layer)
-    if file.CODE is None:
-        raise UnsupportedFormat(
-            f"layer {layer}: its models run on GPUs alone, and here it is known by the recurrence that was published; "
-            f"`explain SOURCE --layer {layer}` says what that holds"
-        )
     decided = answer(machine, layer)
     if decided.kind == "no":
         raise NotExpressible(f"no stack of {layer} layers without attention can hold this machine: {decided.why}")

@@ -117,9 +117,7 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
     if expected is not None:
         _check_recorded(folder, machine, expected)
     file = layer_file(layer)
-    code: Code | None = file.CODE
-    if code is None:
-        raise CheckpointError(f"{folder / FILE}: no whole model of {layer} is ever written: export another layer")
+    code: Code = file.CODE
     weights = code.weights(folder)
     dtypes = {part.dtype for part in weights.values()}
     if len(dtypes) != 1 or not dtypes <= set(DTYPES.values()):

@@ -30,6 +30,7 @@ A layer represents whatever the layers `within` it represent: answers are carrie
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -38,8 +39,9 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
 from fsa2lrnn.extra.huggingface.alike import confused
+from fsa2lrnn.extra.huggingface.dual import MAX_COORDINATES, dual
 from fsa2lrnn.extra.huggingface.slices import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
 from fsa2lrnn.families.householder import HouseholderWitness
@@ -87,12 +89,12 @@ IN_USE = {
         "Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative"), theorem="T54"
     ),
     "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
-    "deltaproduct": LayerInUse("DeltaProduct, n steps", "delta-product", ("block",), True),
+    "deltaproduct": LayerInUse("DeltaProduct, n steps", within=("block",)),
     "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "gdn-2", "deltaproduct"), theorem="T57"),
     "gdn-2": LayerInUse("GDN-2, b ≤ 1"),
     "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
-    "pd-ssm": LayerInUse("PD-SSM", "pd-ssm"),
-    "slstm": LayerInUse("sLSTM", "slstm"),
+    "pd-ssm": LayerInUse("PD-SSM"),
+    "slstm": LayerInUse("sLSTM"),
     "block": LayerInUse("block-diagonal", within=("slice", "slice-sparse")),
     "slice": LayerInUse("SLiCE, blocks"),
     "slice-sparse": LayerInUse("sparse SLiCE"),
@@ -138,9 +140,8 @@ class Decision:
         return dict(vars(self))
 
 
-Stacks = Callable[[MooreMachine, str], tuple[Answer, bool, str]]
-"""A function of a machine and an external layer that returns the answer on stacks, whether its plan is one layer
-over letters, and the reason or the construction."""
+Stacks = Callable[[MooreMachine, str], tuple[Answer, str]]
+"""A function of a machine and an external layer that returns the answer on stacks and its construction or reason."""
 
 
 def decide(
@@ -176,18 +177,20 @@ def decide(
             continue
         report(layer.title)
         share = deadline.share(0.5)
-        with limited(share):
+        row = Decision()
+        with suppress(OutOfTime), limited(share):
             row = _one_layer(minimal, name, classification, block)
         # A search of stacks is spared if one layer, or stacks of a contained layer, already represent the machine.
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )
         if stacks is not None and layer.external is not None and not (layer.is_searched_last and is_implied):
-            with limited(share):
-                answer, is_one, why = stacks(minimal, layer.external)
-            one, is_planned = "yes" if is_one else row.one, answer == "yes"
+            answer, why = "unknown", ""
+            with suppress(OutOfTime), limited(share):
+                answer, why = stacks(minimal, layer.external)
+            is_planned = answer == "yes"
             row = Decision(
-                one,
+                row.one,
                 answer,
                 row.smallest or (why if is_planned else ""),
                 "" if is_planned else why,
@@ -196,7 +199,7 @@ def decide(
             )
         row = _joined(row)
         if row.stack == "unknown":
-            with limited(share):
+            with suppress(OutOfTime), limited(share):
                 row = _stack(row, minimal, name, classification)
         rows[name] = replace(_joined(row), is_out_of_time=share.left() <= 0)
     if faults := contradictions(rows):
@@ -297,6 +300,14 @@ def _one_layer(
                 return Decision("yes", "yes", f"real blocks of size {size}{constant}")
             case "slice-sparse":  # T59
                 return Decision("yes", "yes", f"{minimal.n_states} numbers, {2 * minimal.n_states} entries per letter")
+            case "pd-ssm":  # the dual of every machine is finite
+                try:
+                    size = f"{dual(minimal).n_coordinates} coordinates"
+                except BudgetExceeded:
+                    size = f"more than {MAX_COORDINATES} coordinates"
+                return Decision("yes", "yes", f"the dual: {size}")
+            case "slstm":  # not linear: threshold units, one per letter and state
+                return Decision("yes", "yes", f"{minimal.delta.size} threshold units")
             case "attention":
                 words = confused(minimal, "hard-attention")
                 if words is not None:

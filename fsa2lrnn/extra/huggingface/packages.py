@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
-from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.optional import is_installed, require
 
 TRIED = "5.23.0"  # the version of transformers with which the layers were tested
@@ -68,21 +66,3 @@ def _without(package: str) -> Iterator[None]:
 def versions() -> dict[str, str]:
     """Return the versions of transformers, tokenizers, torch and safetensors, on which proofs depend."""
     return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
-
-
-def pdssm() -> Any:
-    """Import IBM's module of PD-SSM; raise `MissingPackage` with instructions to install it or einops."""
-    require("einops", None, "the layer pd-ssm")
-    if not is_installed("pdssm"):
-        raise MissingPackage(
-            "the layer pd-ssm needs pdssm.py, which is in no package: "
-            "git clone https://github.com/IBM/expressive-sparse-state-space-model, and put its folder "
-            "state_tracking_PyTorch/models on PYTHONPATH"
-        )
-    return require("pdssm", None, "the layer pd-ssm")
-
-
-def pdssm_versions() -> dict[str, str]:
-    """Return the versions of torch and einops, and the hash of IBM's file, which has no version."""
-    digest = hashlib.sha256(Path(pdssm().__file__).read_bytes()).hexdigest()
-    return {"pdssm.py": f"sha256 {digest[:16]}", "einops": version("einops"), "torch": version("torch")}

@@ -42,15 +42,6 @@ class MachinePlan:
         return tuple(dict.fromkeys(self.machine.outputs))
 
 
-class OneLayerPlan(MachinePlan):
-    """The base class of plans of one layer."""
-
-    @property
-    def n_layers(self) -> int:
-        """The number of layers, 1."""
-        return 1
-
-
 @dataclass(frozen=True, eq=False)
 class StageHead:
     """The parameters of one head for the n symbols of its stage, float64.

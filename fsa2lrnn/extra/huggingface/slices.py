@@ -12,7 +12,7 @@ import numpy as np
 from flint import fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.deadline import check_current
+from fsa2lrnn.deadline import bounded, check_current
 from fsa2lrnn.families.closure import left_kernel, obstruction, primitive
 from fsa2lrnn.families.identities import FORCED
 
@@ -47,6 +47,7 @@ def is_diagonal(delta: np.ndarray) -> bool:
 def has_register(delta: np.ndarray) -> bool:
     """Return whether words e and f act on two states p and q as a register: both go to p by e, and both to q by f."""
     letters, n = np.unique(delta, axis=0), delta.shape[1]
+    bounded(n**3, 30_000_000, f"triples of {n:,} states")
     merging = np.zeros((n, n, n), bool)  # [p, x, y]: some word leads both x and y to p
     states = np.arange(n)
     merging[states, states, states] = True
@@ -84,6 +85,7 @@ def is_walsh_hadamard(delta: np.ndarray) -> bool | None:
 def _clash(steps: np.ndarray) -> bool:
     """Return whether two letters act on a pair of states as two maps other than the identity (T59 (b))."""
     n = steps.shape[1]
+    bounded(n * steps.size, 5_000_000, f"pairs of {n:,} states with {len(steps):,} letters")
     p, q = np.triu_indices(n, 1)
     before, after = np.stack([p, q]), steps[:, np.stack([p, q])]  # (2, pairs), (|Σ|, 2, pairs)
     is_closed = ((after == p) | (after == q)).all(axis=1)

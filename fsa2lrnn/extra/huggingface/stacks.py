@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.in_use import Answer
-from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.refuse import answer
 
 
-def decide_stack(machine: MooreMachine, layer: str) -> tuple[Answer, bool, str]:
-    """Return the answer on stacks, whether its construction is one layer without convolutions, and a reason.
+def decide_stack(machine: MooreMachine, layer: str) -> tuple[Answer, str]:
+    """Return the answer on stacks, and its construction or the reason.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> decide_stack(zoo.parity(), "slstm")[:2]
-    ('yes', True)
+    >>> decide_stack(zoo.parity(), "olmo-hybrid")
+    ('yes', 'one head: reflections, 2 matrices')
     """
     decided = answer(machine, layer)
     if decided.plan is None:
-        return ("no" if decided.kind == "no" else "unknown"), False, decided.why
-    return "yes", isinstance(decided.plan, OneLayerPlan), decided.plan.how
+        return ("no" if decided.kind == "no" else "unknown"), decided.why
+    return "yes", decided.plan.how

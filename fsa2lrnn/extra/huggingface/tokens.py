@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 from fsa2lrnn import symbols
@@ -16,13 +16,15 @@ from fsa2lrnn.optional import require
 from fsa2lrnn.reading import shown
 
 PAD, UNKNOWN = "<pad>", "<unk>"
+_PAIRED = 64  # letters whose pairs are read as a check
 PADDING = 1  # the number of padding tokens; their embedding and logit are zero
 
 
 def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> list[str]:
     """Return the texts of all tokens, letters first.
 
-    Raises `UnsupportedFormat` for a letter whose text is empty or contains spaces, or for two equal texts.
+    Raises `UnsupportedFormat` for a letter whose text is empty or contains spaces, for two equal texts, and if all the
+    characters of `<pad>` or `<unk>` stand in letters: tokenizers look for these two in any text first.
 
     >>> vocabulary("ab", [False, True])
     ['a', 'b', '=reject', '=accept', '<pad>', '<unk>']
@@ -32,6 +34,10 @@ def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> lis
     odd = next((token for token in letters if token.split() != [token]), None)
     if odd is not None:
         raise UnsupportedFormat(f"letter {odd!r} is empty or holds spaces, and a tokenizer reads text: rename it")
+    characters = set("".join(letters))
+    spelt = next((special for special in (PAD, UNKNOWN) if set(special) <= characters), None)
+    if spelt is not None:
+        raise UnsupportedFormat(f"letters may spell {spelt!r}, which the tokenizer reads as one token: rename a letter")
     twice = next((token for token in tokens if tokens.count(token) > 1), None)
     if twice is not None:
         raise UnsupportedFormat(f"two letters or outputs are written {twice!r}: rename one")
@@ -71,6 +77,11 @@ def tokenizer(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> Any:
         padding_side="right",
     )  # fmt: skip
     read, written = whole(" ".join(letters))["input_ids"], [whole.decode([i]) for i in range(len(words))]
+    if len(parts) > 1 and read == list(range(len(letters))):  # letters need no spaces: every two of them side by side
+        some = range(min(len(letters), _PAIRED))
+        word = [*range(len(letters)), *(letter for pair in product(some, repeat=2) for letter in pair)]
+        if (together := whole("".join(letters[i] for i in word))["input_ids"]) != word:
+            read = together
     if read != list(range(len(letters))) or written != words:
         raise UnsupportedFormat(
             f"letters {shown(letters)} are read as {shown(read)} and tokens are written as {shown(written)}: rename "

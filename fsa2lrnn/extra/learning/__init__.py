@@ -2,9 +2,7 @@
 
 `methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
 `patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
-produces both. `distilling` learns from a trained model. Layers whose heads implement a machine together are verified as
-a `whole`: hard diagonal layers and reflections, whose limits `theory` predicts, and several layers of blocks (`deep`),
-into which `cascades` distils a machine's components.
+produces both. Layers whose heads implement a machine together (hard channels, reflections) are verified as a `whole`.
 
 The names of `public` are loaded at first use: the command line shows its help without torch.
 """

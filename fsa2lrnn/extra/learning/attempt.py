@@ -12,7 +12,6 @@ from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.extra.learning.deep import begin, deep_network
 from fsa2lrnn.extra.learning.examples import Examples
 from fsa2lrnn.extra.learning.patching import PatchedTable, patch_table
 from fsa2lrnn.extra.learning.recipe import Recipe
@@ -63,7 +62,6 @@ class LearningStart:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((recipe.seed << 16) + number)
             self.model = LRNN(network(recipe, heads, block, examples.alphabet, examples.outputs))
-            begin(self.model, recipe.start)
         if recipe.suffixes:
             _own_states(self.model, heads)
         parts = (self.model.layers, self.model.readout)
@@ -215,9 +213,7 @@ class LearningStart:
 def network(
     recipe: Recipe, heads: int, block: int, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """Return the configuration of a recipe's network: one layer with a table of logits per letter, or several ones."""
-    if recipe.layers > 1:
-        return deep_network((block,) * heads, recipe.layers, recipe, alphabet, outputs)
+    """Return the configuration of a recipe's network: one layer with a table of logits per letter."""
     hidden = max(recipe.hidden, len(outputs)) if recipe.suffixes else recipe.hidden
     return LRNNConfig(
         alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=hidden,

@@ -56,5 +56,5 @@ def learned_of(
     film = HeadHistory(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
     return Learned(
         model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
-        run.seconds, candidate.faults, candidate.labels, film, run.cascade,
+        run.seconds, candidate.faults, candidate.labels, film,
     )  # fmt: skip

@@ -15,8 +15,7 @@ import torch
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.learning.cascades import CascadePlan, DistilledRun, check_teacher, plan_cascade
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extra.learning.ending import learned_of, trained
 from fsa2lrnn.extra.learning.examples import FreshWords, UserWords
 from fsa2lrnn.extra.learning.judging import LearningTarget, agreement
@@ -29,9 +28,8 @@ from fsa2lrnn.extra.learning.refining import refine
 from fsa2lrnn.extra.learning.result import Agreement, Learned
 from fsa2lrnn.extra.learning.run import LearningRun, Record
 from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest, write_learned
-from fsa2lrnn.extra.learning.theory import LearnabilityPrediction, foresee
 from fsa2lrnn.extra.learning.whole import WholeRun
-from fsa2lrnn.extra.learning.word_files import Data, from_pairs, read_words
+from fsa2lrnn.extra.learning.word_files import ENDINGS, Data, from_pairs, read_words
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.files import alone, exists
 from fsa2lrnn.lower import compile_machine
@@ -45,11 +43,10 @@ from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.train import use_threads
 from fsa2lrnn.verdicts import Proved
 
-METHODS = ("train", "rpni", "merge", "cascade")
-"""Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a statistical
-test; distillation of a cascade's components into layers of small blocks."""
+METHODS = ("train", "rpni", "merge")
+"""Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a test."""
 HELD_OUT = 0.1  # of a user's words
-_LARGEST = 8  # numbers that a reflection layer exchanges if theory gives no size
+_LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
 _DATA_SCOPE = "words drawn as the held-out ones were"
 
@@ -59,7 +56,6 @@ def learn(
     recipe: Recipe | None = None,
     *,
     method: str = "train",
-    teacher: MooreMachine | None = None,
     sampler: str = "task",
     held_out: float = HELD_OUT,
     alphabet: Sequence[Hashable] | None = None,
@@ -79,10 +75,7 @@ def learn(
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
         method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
-            or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`). For a machine
-            also "cascade" (`cascades`): its cascade is distilled into layers of blocks of at most `block` states (8 by
-            default), which are then trained together. `layers` and `heads` are by default as many as it needs.
-        teacher: the machine whose cascade is distilled, such as a learned one; by default the source.
+            or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
@@ -92,10 +85,9 @@ def learn(
     Raises:
         UnsupportedFormat: for an invalid source, data or settings, and for labels that contradict each other unless
             `noise` allows wrong ones.
-        NotExpressible: if the layer cannot represent the machine (before training), or no cascade fits.
-        BudgetExceeded: if a layer cannot be distilled, or no head has a machine of a manageable size at the end.
-        OutOfTime: if the recipe's seconds end a merger or the distillation of a cascade. Training that they end
-            returns its current machine with the verdict on it.
+        BudgetExceeded: if no head has a machine of a manageable size at the end.
+        OutOfTime: if the recipe's seconds end a merger. Training that they end returns its current machine with the
+            verdict on it.
         MissingPackage: for "rpni" without AALpy.
 
     >>> found = learn("task:sum_mod(2)")
@@ -109,32 +101,20 @@ def learn(
     if recipe is not None and changes:
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
     machine, data = _machine_or_data(source, alphabet)
-    if method == "cascade" and machine is None:
-        raise UnsupportedFormat(
-            'method "cascade" teaches a machine that is there, and proves it: learn one from these words first, its '
-            "machine.json is such a source"
-        )
-    if teacher is not None and method != "cascade":
-        raise UnsupportedFormat(f'a teacher is for method "cascade", not for "{method}"')
-    # Complete the recipe, by theory or by a plan where the source is a machine.
     n_states = None if machine is None else minimise(machine).n_states
-    begun = time.monotonic()
-    plan, prediction = None, None
-    if machine is not None and method == "cascade":
-        plan = plan_cascade(teacher or machine, recipe, **changes)
-        recipe = plan.recipe
-    else:
-        recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
+    recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
     if recipe.suffixes and not _counts_every_word(machine, source, sampler):
         raise UnsupportedFormat(
             f"suffixes = {recipe.suffixes} take a machine of which every word counts: leave suffixes out, or take "
             'sampler="uniform"'
         )
-    if machine is not None:
-        recipe, prediction = _predicted(machine, recipe, sampler, source if isinstance(source, str) else "")
-    elif recipe.is_whole:
-        raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
-    analysis = time.monotonic() - begun  # the recipe's seconds limit it together with the training
+    if recipe.is_whole:
+        if n_states is None:
+            raise UnsupportedFormat(
+                f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks"
+            )
+        block = recipe.block or min(_LARGEST, n_states)
+        recipe = replace(recipe, block=block, factors=recipe.factors or block - 1 or 1)
     if data is None and method in ("rpni", "merge"):
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
     if method == "rpni" and not recipe.is_clean:
@@ -146,7 +126,7 @@ def learn(
         check_noise(recipe.noise, len(data.outputs))
         if recipe.is_clean:
             data.check_consistent()
-    task = None if machine is None else _task_of(machine, source, sampler, recipe, plan)
+    task = None if machine is None else _task_of(machine, source, sampler, recipe)
     # Run in the folder if there is one, and write the result there.
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
@@ -154,12 +134,12 @@ def learn(
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             held.enter_context(alone(Path(folder), "run"))
-            sha256 = _digest(machine, data, teacher)
+            sha256 = _digest(machine, data)
             request = RunRequest(_name(source), sha256, method, sampler, float(held_out), recipe)
             saved = RunFolder(Path(folder), request, resume)
         if task is not None:
             assert n_states is not None
-            learned = _from_machine(*task, recipe, n_states, saved, report, prediction, plan, analysis)
+            learned = _from_machine(*task, recipe, n_states, saved, report)
         else:
             assert data is not None
             learned = _from_data(data, recipe, method, held_out, saved, report)
@@ -212,29 +192,6 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _predicted(
-    machine: MooreMachine, recipe: Recipe, sampler: str, name: str
-) -> tuple[Recipe, LearnabilityPrediction | None]:
-    """Return the recipe with the sizes that theory gives, and its prediction, for the drawn words."""
-    if recipe.layer == "block":
-        return recipe, None
-    examples = FreshWords(machine, sampler, name)
-    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
-    specification, ignore = target.counting(target.scope)
-    specification = minimise(specification)
-    prediction = foresee(specification, recipe.layer, ignore, Deadline.of(recipe.seconds))
-    if prediction is None:
-        return replace(recipe, block=recipe.block or min(_LARGEST, specification.n_states)), None
-    if prediction.answer == "no" and not recipe.anyway:
-        how = "" if recipe.layer == "hard_channels" else " with one vector a state"
-        raise NotExpressible(
-            f"no {recipe.layer} layer can be this machine{how}, so it is not trained: {prediction.says}; take "
-            "layer='block', which can be any machine, or anyway=True to see for yourself"
-        )
-    block = recipe.block or prediction.block or min(_LARGEST, specification.n_states)
-    return replace(recipe, block=block, factors=recipe.factors or prediction.factors or block - 1 or 1), prediction
-
-
 def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
     if isinstance(source, MooreMachine):
         if alphabet is not None:
@@ -243,12 +200,12 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     if isinstance(source, Data):
         return None, source
     if isinstance(source, str | Path):
-        if Path(source).suffix in (".jsonl", ".csv"):
+        if Path(source).suffix in ENDINGS:
             return None, read_words(source, alphabet)
         if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
             raise UnsupportedFormat(
-                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl and .csv, "
-                f"automata in {endings()}"
+                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl, .csv and "
+                f".dat, automata in {endings()}"
             )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None
     return None, from_pairs(source, alphabet)
@@ -260,10 +217,9 @@ def _counts_every_word(machine: MooreMachine | None, source: Any, sampler: str) 
     return not is_restricted(make_sampler(sampler, minimise(machine), source if isinstance(source, str) else ""))
 
 
-def _digest(machine: MooreMachine | None, data: Data | None, teacher: MooreMachine | None) -> str:
+def _digest(machine: MooreMachine | None, data: Data | None) -> str:
     if machine is not None:
-        text = machine.to_json() + ("" if teacher is None else teacher.to_json())
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hashlib.sha256(machine.to_json().encode()).hexdigest()
     assert data is not None
     return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
 
@@ -272,30 +228,17 @@ def _name(source: Any) -> str:
     return str(source) if isinstance(source, str | Path) else type(source).__name__
 
 
-def _task_of(
-    machine: MooreMachine, source: Any, sampler: str, recipe: Recipe, plan: CascadePlan | None
-) -> tuple[FreshWords, LearningTarget]:
+def _task_of(machine: MooreMachine, source: Any, sampler: str, recipe: Recipe) -> tuple[FreshWords, LearningTarget]:
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
-    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
-    if plan is not None:
-        check_teacher(plan, target)
-    return examples, target
+    return examples, LearningTarget(examples.machine, examples.sampler, examples.outputs)
 
 
 def _from_machine(
     examples: FreshWords, target: LearningTarget, recipe: Recipe, n_states: int, saved: RunFolder | None,
-    report: Callable[[Record], None] | None, prediction: LearnabilityPrediction | None, plan: CascadePlan | None,
-    analysis: float,
+    report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
     if recipe.is_whole:
-        whole = (
-            WholeRun(recipe, examples, target, n_states)
-            if plan is None
-            else DistilledRun(plan, examples, target, n_states)
-        )
-        if prediction is not None:
-            whole.trail.insert(0, {"step": 0, "event": "theory", "answer": prediction.answer, "says": prediction.says})
-        whole.seconds = analysis
+        whole = WholeRun(recipe, examples, target, n_states)
         candidate = trained(whole, saved, report)
         return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
     refined, learned = None, target
@@ -305,7 +248,6 @@ def _from_machine(
         examples = FreshWords(refined.machine)
         learned = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     run = LearningRun(recipe, examples, learned, n_states)
-    run.seconds = analysis
     candidate = trained(run, saved, report)
     verified = target.judge(candidate.machine if refined is None else refined.original(candidate.machine))
     return learned_of(run, candidate, verified.machine, verified.model, verified.verdict, verified.scope)

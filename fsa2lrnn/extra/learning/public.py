@@ -1,7 +1,5 @@
 """The public names of this extra, and the names that a page on a run of `learn` needs."""
 
-from fsa2lrnn.extra.learning.cascades import CascadePlan, distil_cascade, plan_cascade
-from fsa2lrnn.extra.learning.distilling import distil
 from fsa2lrnn.extra.learning.film import NEVER as NEVER
 from fsa2lrnn.extra.learning.methods import METHODS, learn, then_prove
 from fsa2lrnn.extra.learning.recipe import Recipe, recipe_for
@@ -16,15 +14,11 @@ from fsa2lrnn.extra.learning.word_files import Data, from_pairs, read_words
 __all__ = [
     "METHODS",
     "Agreement",
-    "CascadePlan",
     "Data",
     "Learned",
     "Recipe",
-    "distil",
-    "distil_cascade",
     "from_pairs",
     "learn",
-    "plan_cascade",
     "read_words",
     "recipe_for",
     "summary",

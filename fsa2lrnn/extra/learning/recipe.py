@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import InitVar, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers import LAYERS
-from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
+from fsa2lrnn.reading import Allowed, check_fields, whole
 
-STARTS = ("random", "identity", "permutations")
-"""Initial maps of the gates of several layers."""
-EARLIER = {"mend": "repair"}
-"""Earlier names of settings, accepted as arguments and in saved runs."""
 _HEADS = 12  # of layers other than blocks
 _REFINED = 1.5  # times the states of a machine in a block, if labels separate states
 _SMALL, _LARGE = (
@@ -36,16 +32,11 @@ class Recipe:
         heads: the number of parallel automata; with blocks, usually one of them becomes the whole machine.
         block: the states per automaton. None for 3 times those of the machine (2 times if it has more than 24 states,
             1.5 times with `suffixes`), at least 6; without a machine, for sizes that grow from start to start. For
-            reflections, how many numbers they exchange; None for the size that theory gives.
+            other layers, how many numbers they exchange; None for the number of states, at most 8.
         layer: "block", or one that is an automaton for all weights, such as "hard_reflections" (`Layer.is_finite`).
-            With one layer of blocks a single head has to be the machine; otherwise the whole network is verified,
-            which requires a machine as the source.
-        layers: the number of layers of blocks; the gates of each read the letters and the states of lower layers,
-            current and previous.
-        start: the initial maps of the gates of several layers, one of `STARTS`; permutations are drawn per letter.
-        gate_hidden: the hidden units of such a gate.
-        factors: the reflections per letter of a reflection layer; None for the number that theory gives.
-        anyway: whether to train a layer that, by theory, cannot represent the machine.
+            With blocks a single head has to be the machine; otherwise the whole network is verified, which requires a
+            machine as the source.
+        factors: the reflections per letter of a reflection layer; None for one less than the size.
         hidden: the hidden units of the read-out.
         suffixes: labels are refined by the outputs after suffixes of up to so many letters, and letters that act alike
             become one (`refining`); 0 for neither. Each label then begins with a state of its own, the read-out learns
@@ -67,7 +58,6 @@ class Recipe:
         seconds: the time limit, None for no limit; with a limit the result depends on the speed of the computer.
         seed: the seed of the initial weights and of the words.
         threads: the number of torch's threads.
-        mend: the earlier name of `repair`.
 
     Raises:
         UnsupportedFormat: for invalid values, all of which the message names, or values that contradict each other.
@@ -76,11 +66,7 @@ class Recipe:
     heads: _Count = 4
     block: _CountOrNone = None
     layer: str = "block"
-    layers: _Count = 1
-    start: Annotated[str, one_of(STARTS)] = "random"
-    gate_hidden: _Count = 64
     factors: _CountOrNone = None
-    anyway: bool = False
     hidden: _Count = 64
     suffixes: Annotated[int, whole(0, _MOST)] = 0
     rate: _Positive = 0.03
@@ -104,19 +90,12 @@ class Recipe:
     seconds: Annotated[float | None, Allowed("a number above 0, or None for no limit", lambda x: x > 0)] = None
     seed: Annotated[int, whole(0, (1 << 32) - 1)] = 0
     threads: _Count = 1
-    mend: InitVar[int | None] = None
 
-    def __post_init__(self, earlier: int | None) -> None:
-        if earlier is not None:
-            object.__setattr__(self, "repair", earlier)
+    def __post_init__(self) -> None:
         check_fields(self, "the recipe does not fit")
         if self.layer != "block" and not is_automaton(self.layer):
             hard = ["block", *(name for name in LAYERS if is_automaton(name))]
             raise UnsupportedFormat(f"the recipe does not fit: layer = {self.layer!r} must be one of {', '.join(hard)}")
-        if self.layers > 1 and self.layer != "block":
-            raise UnsupportedFormat(
-                f"the recipe does not fit: layers = {self.layers} of {self.layer}: several layers are of blocks"
-            )
         if self.suffixes and (self.is_whole or not self.is_clean):
             raise UnsupportedFormat(
                 f"the recipe does not fit: suffixes = {self.suffixes} refine correct labels of one layer of blocks"
@@ -125,7 +104,7 @@ class Recipe:
     @property
     def is_whole(self) -> bool:
         """Whether the whole network is verified, not a single head."""
-        return self.layer != "block" or self.layers > 1
+        return self.layer != "block"
 
     @property
     def is_clean(self) -> bool:
@@ -185,11 +164,11 @@ def recipe_for(n_states: int | None, is_refined: bool = False, **changes: Any) -
     (6, 2, 1)
     """
     names = [field.name for field in fields(Recipe)]
-    if unknown := sorted(set(changes) - {*names, *EARLIER}):
+    if unknown := sorted(set(changes) - set(names)):
         raise UnsupportedFormat(f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(names)}")
     if changes.get("layer", "block") != "block":
         return Recipe(**{"heads": _HEADS, **changes})
-    plain = {"layers": 1, "noise": 0.0, "suffixes": n_states}
+    plain = {"noise": 0.0, "suffixes": n_states}
     if is_refined and n_states and all(changes.get(name, value) == value for name, value in plain.items()):
         return Recipe(**{"heads": 1, "suffixes": n_states, "rate": 0.1, "temperature": 1.0, **changes})
     large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}

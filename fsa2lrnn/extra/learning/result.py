@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
 from fsa2lrnn.errors import UnsupportedFormat, counted
@@ -102,7 +101,6 @@ class Learned(Brief):
         steps, starts, seconds: the cost of the run.
         faults, labels: the number of label errors in the last evaluation, and the number of its labels.
         film: the head history of the last start; None if no head was trained, or the tables are too large to save.
-        cascade: the cascade that was distilled into the layers; None if none was.
     """
 
     model: LRNN
@@ -118,7 +116,6 @@ class Learned(Brief):
     faults: int
     labels: int
     film: HeadHistory | None = None
-    cascade: Cascade | None = None
 
     @property
     def is_proved(self) -> bool:

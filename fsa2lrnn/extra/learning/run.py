@@ -17,7 +17,6 @@ from torch import Tensor
 
 import fsa2lrnn.extra.learning.attempt as attempts
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning.attempt import LearningStart
 from fsa2lrnn.extra.learning.examples import Examples, FreshWords
@@ -75,8 +74,6 @@ class LearnedCandidate(NamedTuple):
 
 class LearningRun:
     """A run of `learn` by training. Candidates are compared with the machine `target`, None for a user's words."""
-
-    cascade: Cascade | None = None
 
     def __init__(self, recipe: Recipe, examples: Examples, target: LearningTarget | None, n_states: int | None) -> None:
         self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states

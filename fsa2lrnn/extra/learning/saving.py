@@ -2,7 +2,7 @@
 
 `learn.json` holds the recipe and the source; `checkpoint.bin` is a safetensors file with all that resuming needs. At
 the end `model.safetensors` is the proved or tested model, `network.safetensors` the trained one, `machine.json` and
-`machine.dot` the machine, `trail.jsonl` the records, `film.json` the head history, `cascade.svg` the distilled cascade,
+`machine.dot` the machine, `trail.jsonl` the records, `film.json` the head history,
 and `learned.json` the evidence. Files are replaced atomically. A finished run that is called again keeps its results
 until the new ones are complete.
 """
@@ -12,17 +12,16 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.decomposition.description import to_svg
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.film import HeadHistory, read_film
 from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import EARLIER, Recipe
+from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.result import Agreement, Learned
 from fsa2lrnn.extra.learning.run import LearningRun, LearningState
 from fsa2lrnn.files import write_atomically
@@ -35,12 +34,10 @@ from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _T = TypeVar("_T")
 FORM = FileFormat("fsa2lrnn-learning", 1)
-VERSION = 2  # of the folder
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
-CASCADE = "cascade.svg"
 RESULTS = (
-    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, CASCADE, RESULT,
+    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, RESULT,
 )  # fmt: skip
 _NEW_RESULTS = ".results"  # the folder that new results are written to first
 _SAVE_SECONDS = 30.0
@@ -53,8 +50,6 @@ class RunRequest:
     Args:
         source: the name of the source; `digest` is the SHA-256 of the machine or of the words.
         method, sampler, held_out: the arguments of `learn`.
-        version: the version of the folder that was read; 1 if the file has none. In version 1 `recipe.noise` was the
-            share of labels replaced by a draw from all outputs.
     """
 
     source: str
@@ -63,7 +58,6 @@ class RunRequest:
     sampler: str
     held_out: float
     recipe: Recipe
-    version: int = 1
 
 
 class RunFolder:
@@ -78,16 +72,11 @@ class RunFolder:
         path = folder / ASKED
         if resume and path.exists():
             before = _read(RunRequest, path)
-            if before.version == 1 and before.recipe.noise:
-                raise UnsupportedFormat(
-                    f"{folder} was written by an earlier version, in which noise = {before.recipe.noise} was the share "
-                    "of labels replaced by a draw from all outputs: start afresh"
-                )
-            check_same_run(folder, before, asked, ("steps", "seconds", "version"))
+            check_same_run(folder, before, asked, ("steps", "seconds"))
         else:
             for name in (CHECKPOINT, *RESULTS):
                 (folder / name).unlink(missing_ok=True)
-        _write_json(path, asdict(replace(asked, version=VERSION)))
+        _write_json(path, asdict(asked))
 
     def restore(self, run: LearningRun) -> None:
         """Restore the checkpoint in this folder, if there is one, into a run.
@@ -144,8 +133,6 @@ def _write_results(folder: Path, found: Learned) -> None:
     if found.film is not None:
         text = json.dumps(found.film.to_json(), ensure_ascii=False, separators=(",", ":"))
         write_atomically(folder / FILM, f"{text}\n".encode())
-    if found.cascade is not None:
-        write_atomically(folder / CASCADE, to_svg(found.cascade).encode())
     _write_json(folder / RESULT, summary(found))
 
 
@@ -209,11 +196,7 @@ def read_finished(folder: Path) -> FinishedRun:
 
 
 def _read(kind: type[_T], path: Path) -> _T:
-    value = parse_json(path.read_bytes(), str(path))
-    recipe = value.get("recipe") if isinstance(value, dict) else None
-    if isinstance(recipe, dict):
-        value["recipe"] = {EARLIER.get(name, name): setting for name, setting in recipe.items()}
-    return read(kind, value, str(path), _VERDICTS)
+    return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
 
 
 def read_agreement(run: FinishedRun) -> Agreement | None:
@@ -225,9 +208,7 @@ def read_agreement(run: FinishedRun) -> Agreement | None:
         return None
     derived = ("verdict", "interval", "expected")
     counts = {name: value for name, value in run.recorded.verdict.items() if name not in derived}
-    # Version 1 did not write the noise, and its share of labels drawn anew is not a share of wrong ones.
-    before = {} if run.asked.version > 1 else {"noise": 0.0 if run.asked.recipe.is_clean else None}
-    return read(Agreement, before | counts, "verdict")
+    return read(Agreement, counts, "verdict")
 
 
 # Each verifier writes verdicts with its own keys, so their values are read without a schema; readers check the kind.

@@ -121,7 +121,7 @@ class WholeRun(LearningRun):
 
     @property
     def _is_wide(self) -> bool:
-        return self.recipe.layers == 1 and self.attempt.n_heads > _MANY
+        return self.attempt.n_heads > _MANY
 
     def _focus(self) -> None:
         """Continue with the images of the target if they determine its outputs: train only the read-out, on them."""
@@ -160,9 +160,7 @@ class WholeRun(LearningRun):
 
     def _candidate(self, wrong: int, labels: int) -> CandidateMachine:
         """Return the target machine as the candidate of a network that is proved equivalent to it."""
-        return CandidateMachine(
-            tuple(range(self.recipe.layers * self.attempt.n_heads)), self.target.specification, wrong, labels
-        )
+        return CandidateMachine(tuple(range(self.attempt.n_heads)), self.target.specification, wrong, labels)
 
     def _end(self) -> LearnedCandidate | None:
         self.note("end of the budget")

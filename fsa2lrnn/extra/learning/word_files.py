@@ -6,15 +6,20 @@ A line of a `.jsonl` file is one of
     {"word": "ab", "output": true}              the output at the end only; a string is read character by character
     [["a", "b"], true]                          the same as a pair, AALpy's form
 
-A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs are strings, separated by blanks,
-and a word without a blank is read character by character. Outputs are booleans if all of them are true or false, in
-upper or lower case.
+null is an output that is not known. A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs
+are strings, separated by blanks, and a word without a blank is read character by character, or in a file with longer
+texts between commas, as these. Outputs are booleans if all of them are true or false, in upper or lower case; an empty
+cell is not known.
+
+A `.dat` or `.abbadingo` file has the lines `words letters` and, for each word, `label length letters…`, as Abbadingo,
+StaMinA and flexfringe write it; the label -1 is not known, labels 1 and 0 are booleans.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Hashable, Iterable, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
@@ -42,6 +47,8 @@ class _Entry(NamedTuple):
 
 
 _NONE = object()
+_BOOLEAN = ("true", "false")
+ENDINGS = (".jsonl", ".csv", ".dat", ".abbadingo")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +116,7 @@ class Data:
 
 
 def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> Data:
-    """Return the words of a `.jsonl` or `.csv` file, over the letters that occur or over `alphabet`.
+    """Return the words of a file, over the letters that occur or over `alphabet`.
 
     Raises:
         UnsupportedFormat: naming invalid lines, or for a file without a non-empty word or with a single output.
@@ -117,9 +124,9 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
     """
     path = Path(path)
     content = path.read_bytes()
-    readers = {".jsonl": _json_lines, ".csv": _csv_lines}
+    readers = {".jsonl": _json_lines, ".csv": _csv_lines, ".dat": _abbadingo_lines, ".abbadingo": _abbadingo_lines}
     if path.suffix not in readers:
-        raise UnsupportedFormat(f"{path}: words are read from {' and '.join(readers)} files: name it so")
+        raise UnsupportedFormat(f"{path}: words are read from {', '.join(readers)} files: name it so")
     faults: list[str] = []
     entries = readers[path.suffix](decode(content, str(path)), faults)
     return _numbered(entries, faults, str(path), alphabet)
@@ -167,13 +174,17 @@ def _entry(line: int, value: Any) -> _Entry:
         raise UnsupportedFormat(f"word = {shown(value['word'])} is neither a list of letters nor text")
     word = tuple(symbols.from_json(letter) for letter in value["word"])
     if "output" in value:
-        return _Entry(line, word, (*[_NONE] * len(word), symbols.from_json(value["output"])))
+        return _Entry(line, word, (*[_NONE] * len(word), _label(value["output"])))
     if not isinstance(value["outputs"], list):
         raise UnsupportedFormat(f"outputs = {shown(value['outputs'])} is not a list")
-    return _dense(line, word, [symbols.from_json(output) for output in value["outputs"]])
+    return _dense(line, word, [_label(output) for output in value["outputs"]])
 
 
-def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Hashable]) -> _Entry:
+def _label(value: Any) -> Any:
+    return _NONE if value is None else symbols.from_json(value)
+
+
+def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Any]) -> _Entry:
     if len(outputs) == len(word):
         return _Entry(line, word, (_NONE, *outputs))
     if len(outputs) == len(word) + 1:
@@ -195,15 +206,19 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
         entries: list[_Entry] = []
         numbered = [(rows.line_num, row) for row in rows if row]
         # One rule per file: were it one per word, a word of a single long letter would fall apart.
-        has_spaces = any(" " in row[0].strip() for _, row in numbered)
+        try:
+            split = _splitter([row[0].strip() for _, row in numbered])
+        except UnsupportedFormat as fault:
+            faults.append(str(fault))
+            return []
         for line, row in numbered:
             if len(row) != 2:
                 faults.append(f"line {line}: {len(row)} columns, not 2")
                 continue
-            word = tuple(row[0].split() if has_spaces else row[0].strip())
+            word = tuple(split(row[0].strip()))
             try:
                 if header[1] == "output":
-                    entries.append(_Entry(line, word, (*[_NONE] * len(word), row[1].strip())))
+                    entries.append(_Entry(line, word, (*[_NONE] * len(word), row[1].strip() or _NONE)))
                 else:
                     entries.append(_dense(line, word, list(row[1].split())))
             except UnsupportedFormat as fault:
@@ -211,11 +226,55 @@ def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
     except csv.Error as fault:
         faults.append(f"line {rows.line_num}: {fault}")
         return []
+    return _truthful(entries)
+
+
+def _splitter(cells: list[str]) -> Callable[[str], Sequence[str]]:
+    """Return how all words of a file are split: at white space, at commas or the like between texts, or nowhere."""
+    if any(c.isspace() for cell in cells for c in cell):
+        return str.split
+    for sign in ",;|":
+        if pieces := [piece for cell in cells if sign in cell for piece in cell.split(sign)]:
+            if all(pieces) and any(len(piece) > 1 for piece in pieces):
+                return lambda cell: cell.split(sign) if cell else []
+            cell = next(cell for cell in cells if sign in cell)
+            raise UnsupportedFormat(
+                f"the word {cell[:40]!r} has {sign!r}, which can be a letter or stand between letters: separate the "
+                "letters of all words by blanks"
+            )
+    return lambda cell: cell
+
+
+def _abbadingo_lines(text: str, faults: list[str]) -> list[_Entry]:
+    lines = [(line, fields) for line, each in enumerate(text.split("\n"), 1) if (fields := each.split())]
+    (first, header), *rest = lines or [(1, [])]
+    if len(header) != 2 or not all(re.fullmatch("[0-9]{1,9}", field) for field in header):
+        faults.append(f"line {first}: begin the file with the numbers of its words and letters")
+        return []
+    entries: list[_Entry] = []
+    for line, (label, *others) in rest:
+        length, *word = others or [""]
+        if length != str(len(word)):
+            faults.append(f"line {line}: length {length or 'missing'}, but {counted(len(word), 'letter')}: correct it")
+        elif any("/" in letter or ":" in letter for letter in word):
+            faults.append(f"line {line}: letters with attributes are not read: leave them out")
+        else:
+            entries.append(_Entry(line, tuple(word), (*[_NONE] * len(word), _NONE if label == "-1" else label)))
+    letters = len({letter for entry in entries for letter in entry.word})
+    if not faults and (len(rest), max(letters, int(header[1]))) != (int(header[0]), int(header[1])):
+        faults.append(
+            f"line {first}: {' '.join(header)}, but there are {len(rest)} words of {letters} letters: correct it"
+        )
+    return _truthful(entries, {"1": True, "0": False})
+
+
+def _truthful(entries: list[_Entry], texts: dict[str, bool] | None = None) -> list[_Entry]:
+    """Return entries with booleans for outputs if all are among `texts`, by default true and false."""
     outputs = {output for entry in entries for output in entry.outputs if output is not _NONE}
-    truth = {output: output.casefold() == "true" for output in outputs if output.casefold() in ("true", "false")}
-    if len(truth) < len(outputs):
+    texts = texts or {output: output.casefold() == "true" for output in outputs if output.casefold() in _BOOLEAN}
+    if not outputs <= texts.keys():
         return entries
-    return [entry._replace(outputs=tuple(truth.get(output, _NONE) for output in entry.outputs)) for entry in entries]
+    return [entry._replace(outputs=tuple(texts.get(output, _NONE) for output in entry.outputs)) for entry in entries]
 
 
 def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: Sequence[Hashable] | None) -> Data:
@@ -236,6 +295,8 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
     if not longest:
         content = "only the empty word" if entries else "no words"
         raise UnsupportedFormat(f"{origin} has {content}: add lines, each with a word of one or more letters")
+    if not outputs.symbols:
+        raise UnsupportedFormat(f"{origin} has no output that is known: label some words")
     if len(outputs.symbols) < 2:
         raise UnsupportedFormat(
             f"{origin} holds the output {outputs.symbols[0]!r} and no other: there is nothing to learn from"

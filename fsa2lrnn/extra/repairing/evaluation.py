@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,7 +15,6 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extra.repairing.public import Columns, Mode, Repaired, repair
-from fsa2lrnn.extra.repairing.stack_observed import in_float64
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.multi_step import walk
@@ -102,7 +102,7 @@ def evaluate_repair(
         except NotExact:
             if mode != "dyadic" or model.dtype == torch.float64:
                 raise
-            repaired = repair(in_float64(model), machine, columns, mode, ignore, repairing)
+            repaired = repair(deepcopy(model).double(), machine, columns, mode, ignore, repairing)
     except (NotExact, NotExpressible) as error:
         return EvaluatedRepair(columns, mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")

@@ -3,8 +3,7 @@
 `repair` observes the states of the model while it is right (`observed`), finds in each block the nearest exact affine
 image of the machine (`representation`), fits the read-out of that image, and changes the tables as little as its
 equations require (`probe`), optionally with bounded columns (`columns`). On request, the blocks also become dead-beat,
-so that they forget everything else, with exact arithmetic (`dyadic`, `rational`). Several layers are repaired from the
-lowest up (`stack`).
+so that they forget everything else, with exact arithmetic (`dyadic`, `rational`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.repairing.columns import cvxpy
 from fsa2lrnn.extra.repairing.observed import RepairStates, observe
 from fsa2lrnn.extra.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.extra.repairing.stack import repair_stack
 from fsa2lrnn.extra.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
@@ -48,7 +46,7 @@ def repair(
     """Return a model near a trained one that implements exact images of `machine`: errors do not grow with length.
 
     Args:
-        model: one block layer over letters, or with mode "dyadic" several layers, right at least on short words.
+        model: one block layer over letters, right at least on short words.
         machine: over the same letters; the output on the empty word does not count.
         columns: "keep" for the least change of the tables; "p<=1" for columns of a p-norm of at most 1, p as in the
             model's configuration. The repaired model has the rule "clip" with "p<=1", otherwise "none".
@@ -60,10 +58,9 @@ def repair(
         seconds: the time limit; by default no limit.
 
     Raises:
-        UnsupportedFormat: for several layers with a mode other than "dyadic", an unknown option, or "p<=1" with a mode
-            other than "least".
-        NotExpressible: if no block holds an image of the machine, if no image satisfies the options, if several layers
-            map two words with different outputs to one state, or if the model lacks an output that counts.
+        UnsupportedFormat: for several layers, an unknown option, or "p<=1" with a mode other than "least".
+        NotExpressible: if no block holds an image of the machine, if no image satisfies the options, or
+            if the model lacks an output that counts.
         NotExact: if the repaired model still makes mistakes.
         OutOfTime: if the time limit passes first.
         MissingPackage: for "p<=1" without cvxpy.
@@ -76,11 +73,10 @@ def repair(
     _check_options(columns, mode)
     if not isinstance(model, LRNN):
         raise UnsupportedFormat(f"cannot repair a {type(model).__name__}: only an LRNN exposes its recurrence")
-    if len(model.layers) > 1 and mode != "dyadic":
-        raise UnsupportedFormat(f"the model has {len(model.layers)} layers: only mode='dyadic' repairs several layers")
+    if len(model.layers) > 1:
+        raise UnsupportedFormat(f"the model has {len(model.layers)} layers: only models with one layer can be repaired")
     deadline = Deadline.of(seconds)
-    is_stack = mode == "dyadic" and not model.is_switched
-    tables = None if is_stack else switched(model).to(torch.float64)
+    tables = switched(model).to(torch.float64)
     goal = specification_of(model, machine, ignore)
     states = RepairStates.of(goal)
     if (states.counts & ~states.answerable).any():
@@ -88,8 +84,6 @@ def repair(
             f"the model lacks outputs of the machine, {', '.join(map(repr, goal.outputs[goal.known :]))}, which no "
             'change of its tables gives it: leave them out by ignore="lacked", or train a model that has them'
         )
-    if tables is None:
-        return repair_stack(model, machine, goal, states, deadline)
     observed = observe(tables, states)
     faults: list[NotExact | NotExpressible] = []
     for attempt in _ATTEMPTS:  # return the first repaired model that is right

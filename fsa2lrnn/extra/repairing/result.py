@@ -60,8 +60,7 @@ class Repaired(Brief):
         scope: the outputs of the machine that counted.
         change: the relative change (Frobenius) of A, v and x₀, over all letters and blocks.
         p, column_norm_before, column_norm_after: p, and the largest p-norm of a column of A.
-        places: the binary places of a dyadic model of one layer, else None.
-        layers: for a model of several layers, for each block of each layer the class of every state in it.
+        places: the binary places of a dyadic model, else None.
     """
 
     model: LRNN
@@ -75,7 +74,6 @@ class Repaired(Brief):
     column_norm_before: float
     column_norm_after: float
     places: Places | None
-    layers: tuple[tuple[np.ndarray, ...], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields but the model as a JSON object."""
@@ -87,7 +85,6 @@ class Repaired(Brief):
             **{name: getattr(self, name) for name in numbers},
             "places": None if self.places is None else vars(self.places),
             "states": self.states.tolist(),
-            "layers": [[classes.tolist() for classes in layer] for layer in self.layers],
             "scope": self.scope.to_json(),
             "heads": [
                 {

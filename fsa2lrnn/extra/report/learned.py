@@ -148,7 +148,6 @@ _EVENTS = {
     "focused": "from here only the best head is trained",
     "repaired": "the best head is repaired by a search, and trained alone from here",
 }
-_EVENTS["mended"] = _EVENTS["repaired"]  # the earlier name, in saved histories
 _COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "states were merged by a test"}
 
 

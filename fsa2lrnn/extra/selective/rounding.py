@@ -9,6 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fsa2lrnn.lrnn.ranges import fits, floor_of
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 UNIT_EPS = 1e-6  # of the norm that keys and queries are divided by
@@ -77,7 +78,8 @@ def with_unit_norm(x: RoundedNumbers, eps: float = UNIT_EPS) -> RoundedNumbers:
     """Return bounds of x / √(Σ x² + ε): the inverse root changes by at most half of (Σ x² + ε)^(−3/2) times the sum."""
     ones = RoundedNumbers.exact(torch.ones(x.mid.shape[-1], 1), x.kind)
     squares = (x * x) @ ones
-    low = (squares.mid - squares.off + eps).clamp(min=0.999 * eps)
+    least = floor_of((1 - 4 * x.kind.u) * eps, x.kind)  # of the sum as it is computed
+    low = (squares.mid - squares.off + eps).clamp(min=least)
     mid = (squares.mid + eps).rsqrt()
     apart = squares.off / (2 * low**1.5) + OPERATIONS * x.kind.u * low.rsqrt()
     return x * squares.of(mid, apart)
@@ -95,7 +97,8 @@ def decays(z: RoundedNumbers, scale: Tensor) -> RoundedNumbers:
     With t = scale·log(1 + eᶻ), an error of m units in t changes exp(−t) by m·t·exp(−t) ≤ m/e units.
     """
     c = scale.detach().cpu().double()
-    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), z.off + OPERATIONS * z.kind.u)
+    off = torch.where(fits(c, z.kind), z.off + OPERATIONS * z.kind.u, torch.inf)
+    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), off)
 
 
 def transition(steps: RoundedSteps) -> tuple[RoundedNumbers, RoundedNumbers]:

@@ -45,8 +45,7 @@ __all__ = ["RejectedCertificate", "recheck"]
 
 BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
-# Older files have the second format, from before certificates of lengths had a separate one.
-FORMS = (("fsa2lrnn-family-certificate", 1), ("fsa2lrnn-certificate", 1))
+FORM = ("fsa2lrnn-family-certificate", 1)
 
 
 def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
@@ -72,7 +71,7 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 def _recheck(certificate: dict[str, Any]) -> str:
     form = certificate["format"], certificate["version"]
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
-    require(form in FORMS and type(form[1]) is int, f"{names} is not a certificate that this file can read")
+    require(form == FORM and type(form[1]) is int, f"{names} is not a certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
     if family in KINDS:
         require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")

@@ -19,9 +19,7 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
         return _check_affine(certificate, machine, certificate["family"])
     if "keys" in certificate:
         return _check_householder(certificate, machine, form)
-    key = "lanes" if "lanes" in certificate else "channels"  # "lanes" in files of version 0.1
-    fields(certificate, *HEADER, key)
-    channels = as_list(certificate[key])
+    channels = as_list(fields(certificate, *HEADER, "channels")[-1])
     codes = zip(*(_check_channel(channel, machine, form) for channel in channels), strict=True) if channels else [()]
     require(len(set(codes)) == machine.n, "two states have the same vector")
     return sum(1 if channel["order"] <= 2 else 2 for channel in channels)

@@ -65,8 +65,6 @@ LAYERS = LayerTable(
     }
 )
 """All layers by name."""
-EARLIER_NAMES = {"hard_lanes": "hard_channels"}
-"""Earlier names of layers, in files and programs of version 0.1."""
 _REQUIRED = ("forward", "initial_state", "emit")
 
 
@@ -77,7 +75,6 @@ def layer_named(name: str) -> type[Layer]:
         MissingPackage: for the name of a deleted extra's layer.
         UnsupportedFormat: for an unknown name, a module that cannot be imported, or a class that is not a layer.
     """
-    name = EARLIER_NAMES.get(name, name)
     if name not in LAYERS and ":" in name:
         register(name, _imported(name))
     if name not in LAYERS:
@@ -94,7 +91,6 @@ def layer_in_file(name: object) -> type[Layer]:
     A file cannot cause any other import. Raises `UnsupportedFormat` for other names, and `MissingPackage` as
     `layer_named`.
     """
-    name = EARLIER_NAMES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in LAYERS:
         check_is_installed(name)
         fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"

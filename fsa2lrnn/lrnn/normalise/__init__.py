@@ -16,8 +16,6 @@ from fsa2lrnn.lrnn.normalise.reference import one_hot_rows as one_hot_rows
 
 RULES = ("clip", "paper", "none", "onehot")
 """The column rules by name."""
-EARLIER_RULES = {"released": "paper"}
-"""Earlier names, in files and programs of version 0.1."""
 METHODS = {"reference": reference, "fused": fused}
 """The implementations of "clip", "paper" and "none" by name: plain torch, and compiled kernels."""
 
@@ -47,7 +45,6 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature:
     >>> normalise(torch.tensor([[3.0, 0.5], [1.0, 0.0]]), "clip", 1).tolist()
     [[0.75, 0.5], [0.25, 0.0]]
     """
-    rule = EARLIER_RULES.get(rule, rule)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ValueError(f"shape {tuple(A.shape)} does not fit: give blocks (…, b, b)")
     if rule not in RULES:

@@ -82,7 +82,8 @@ class TubeSearch:
         best = max(walks, key=lambda walk: walk.reach)
         threshold = self._thresholds[walks.index(best)]
         memory, last = 2, best
-        while best.reach < _LONGEST_WALK and self._count(memory) <= _NODES:
+        # Words of one letter are read one by one with any memory: where these fail, all memories do.
+        while 0 < best.reach < _LONGEST_WALK and self._count(memory) <= _NODES:
             if not self._work.allows(last.work * len(self._target.delta) / 2):
                 break
             last = self.walk(self.tube(memory, threshold))

@@ -1,6 +1,5 @@
 """Certified models and block sizes."""
 
-import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -9,39 +8,13 @@ import pytest
 import torch
 
 from experiments import results_io
-from experiments.studies import block_sizes, certified_gap, certified_twice
-from experiments.studies.certified_gap import gap
-from experiments.studies.certified_twice import are_alike
-from experiments.studies.keep_models import MODELS, keep
+from experiments.studies import block_sizes
+from experiments.studies.keep_models import keep
 from fsa2lrnn import LRNN, load, zoo
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.seeds import RunPlan, run_seed
 from fsa2lrnn.training.settings import Settings
-
-
-@pytest.mark.slow
-def test_a_row_has_the_length_of_the_sets_and_samples_that_fail_where_the_model_does(monkeypatch):
-    monkeypatch.setattr(certified_gap, "_SETS", 8)
-    monkeypatch.setattr(certified_gap, "GRID", 4)
-    row = gap(MODELS / "sum2/seed-2.safetensors", "task:sum_mod(2)", 571)
-    assert row["memory"] == 2
-    assert 0 < row["sets"] <= row["sets_without_rounding"] < row["hull"] <= row["linear"] <= row["samples"] <= 571
-    assert 0 < row["growth"]["balls"] < row["growth"]["per_letter"]
-
-
-COMMITTED = results_io.read("certified_twice")["results"]
-
-
-@pytest.mark.parametrize("name", COMMITTED)
-def test_the_committed_runs_are_alike_and_what_the_table_of_models_says(name):
-    row, layered = COMMITTED[name], results_io.read("several_layers")["results"]["models"]
-    tables = {row["model"]: row for row in layered} | results_io.read("learned")["results"]["models"]
-    assert are_alike(row["runs"])
-    assert row["file_sha256"] == hashlib.sha256(certified_twice.weights(name)).hexdigest()
-    assert row["file_sha256"] == tables[name].get("file_sha256", row["file_sha256"])
-    assert row["runs"][0]["certified"] == tables[name]["certified"]
-
 
 RESULTS = results_io.read("block_sizes")["results"]
 ROWS = {row["machine"]: row for row in RESULTS["machines"]}

@@ -7,12 +7,10 @@ import pytest
 from experiments import results_io
 from experiments.studies import cascades as cascade_table
 from experiments.studies.cascades import MACHINES, RANDOM, REFERENCES
-from experiments.studies.hard_families import run_one as run_one_of_hard_families
 from experiments.studies.keep_models import MODELS
 from experiments.studies.learn_and_prove import random_tasks, run_one
 from experiments.studies.learn_and_prove import table as table_of_learn_and_prove
 from experiments.studies.learned import summary, table
-from experiments.studies.learned_cascades import run_one as run_one_of_learned_cascades
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.testing import mutants
 
@@ -54,11 +52,6 @@ def test_runs_end_in_time_and_rows_are_one_a_task():
         ("dyck(2, 3)", 5, 0, 0),
     ]
     assert (rows[0]["median_processor_seconds"], rows[0]["worst"], rows[2]["worst"]) == (1.0, 1.0, None)
-    for way in ("together", "layer-wise"):
-        run = run_one_of_learned_cascades(way, "mod_arith(2)", 0, 1e-3)
-        assert run["end"] == "out of time"
-        assert run["length"] == 3
-        assert 0 < run["error"] <= 1
 
 
 RESULTS = results_io.read("cascade_table")["results"]
@@ -138,10 +131,3 @@ def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():
             cascade_table.compare(parity, missed)
     with pytest.raises(SystemExit, match="no cascade for parity: too many"):
         cascade_table.compare({"limit": "too many"}, reference)
-    proved = run_one_of_hard_families("hard_channels", "parity", 0, 20)
-    assert (proved["theory"], proved["one_vector"], proved["end"]) == ("yes", "yes", "proved")
-    assert proved["steps"] > 0
-    refused = run_one_of_hard_families("hard_channels", "ab_star", 0, 20)
-    assert (refused["theory"], refused["one_vector"], refused["end"]) == ("no", "no", "refused")
-    assert "however many" in refused["why"]
-    assert run_one_of_hard_families("hard_reflections", "group(S4)", 0, 1e-3)["end"] == "out of time"

@@ -13,7 +13,7 @@ from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.families import represent
 from fsa2lrnn.optional import is_installed
 
-NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops"), "slstm": ("xlstm",)}
+NEEDED = {"rwkv-7": ("rwkv",)}
 ROWS = {row["machine"]: row for row in results_io.read("released_table")["results"]}
 
 

@@ -1,6 +1,7 @@
 """The machine: what it refuses and how it says so, walking along words, identity; machines from a step function."""
 
 import copy
+import json
 import pickle
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
+from fsa2lrnn import MooreMachine, compile_machine, prove_equivalent, symbols
 from fsa2lrnn.automata import explore, trim
+from fsa2lrnn.automata.formats.json_file import from_json
+from fsa2lrnn.checker.files import symbol
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, InvalidWord
 from fsa2lrnn.testing.strategies import dfas, machines, words
 
@@ -210,3 +213,27 @@ def test_machines_from_step_functions():
     assert explore("a", 0, lambda q, _: (q + 1) % 10, lambda q: q, max_states=10).n_states == 10
     with pytest.raises(InvalidMachine, match="the alphabet is empty"):
         explore("", 0, lambda q, _: q, lambda q: q)
+
+
+@pytest.mark.parametrize(
+    "pair", [(1, True), (0, False), (1, 1.0), (0.0, -0.0), ((1, "a"), (True, "a")), (frozenset({1}), frozenset({1.0}))]
+)
+def test_symbols_that_are_equal_in_python_only_are_refused(pair):
+    named = r"are equal in Python, so that one would be read as the other"
+    for outputs, alphabet in ((pair, "a"), ("xy", pair)):
+        with pytest.raises(InvalidMachine, match=named):
+            MooreMachine([[0, 1]] * len(alphabet), outputs, 0, alphabet)
+    one, other = (MooreMachine([[0]], [symbol], 0, "a") for symbol in pair)
+    with pytest.raises(InvalidMachine, match=named):
+        one.equivalent(other)
+    with pytest.raises(InvalidMachine, match=named):
+        prove_equivalent(compile_machine(one), other)
+    letter, other_letter = (MooreMachine([[0]], ["x"], 0, [symbol]) for symbol in pair)
+    with pytest.raises(InvalidMachine, match=named):
+        letter.equivalent(other_letter)
+    with pytest.raises(InvalidWord, match="is not in the alphabet"):
+        letter.transduce([pair[1]])
+    text = one.to_json().replace('"outputs": [', '"outputs": [' + json.dumps(symbols.to_json(pair[1])) + ", ")
+    with pytest.raises(InvalidMachine, match=named):
+        from_json(text.replace("[0]\n", "[0, 0]\n"))
+    assert symbol(symbols.to_json(pair[0])) != symbol(symbols.to_json(pair[1]))  # of the checker

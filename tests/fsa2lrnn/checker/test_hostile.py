@@ -21,10 +21,12 @@ from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
+from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
-from fsa2lrnn.verification import CertificateRefused, check, specification_of
+from fsa2lrnn.verification import CertificateRefused, check, enumeration, specification_of
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import Specification
 
 from ..verification.certify.conftest import assert_uncontradicted, model_of, perturbed
 from .conftest import walks
@@ -118,6 +120,17 @@ def test_enumerations_that_do_not_end_are_refused(monkeypatch):
     certificate = certify(model, machine)
     with pytest.raises(CertificateRefused, match="the states do not close: 5 are reached by words of up to 1 letters"):
         check(certificate, model)
+
+
+def test_enumerations_are_bounded_in_letters_read_alone_and_in_memory(monkeypatch):
+    model = LRNN(compile_machine(zoo.sum_mod(3)).config)  # of random weights, so that it rounds
+    goal = specification_of(model, MooreMachine([[0]] * 3, [0], 0, "012"), empty_word=False)
+    monkeypatch.setattr(Specification, "is_wrong", lambda _, outputs, __: np.zeros(len(outputs), bool))
+    monkeypatch.setattr(enumeration, "MOST_ALONE", 12)
+    walk = enumeration.explore(model, goal, lambda _: True)
+    assert (walk.length, walk.steps, walk.is_closed) == (2, 12, False)
+    monkeypatch.setattr(enumeration, "MOST_BYTES", 1_000)
+    assert enumeration.explore(model, goal, lambda _: True).length == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

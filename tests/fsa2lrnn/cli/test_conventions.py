@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 from itertools import cycle
 from pathlib import Path
 
@@ -13,7 +12,6 @@ import typer.main
 
 from fsa2lrnn import __version__, cli, registry
 from fsa2lrnn.cli import activity, sources
-from fsa2lrnn.cli.conventions import RENAMED, renamed
 from fsa2lrnn.errors import UnsupportedFormat
 
 COMMANDS = {name: one for name, one in typer.main.get_command(cli.app).commands.items() if not one.hidden}
@@ -31,30 +29,7 @@ def test_options_have_one_name_and_every_command_the_common_ones():
     assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", sorted(set(RENAMED) & set(COMMANDS)))
-def test_earlier_names_are_accepted_with_a_warning(command):
-    for old, new in RENAMED[command].items():
-        assert old not in OPTIONS[command]
-        assert not new or new in OPTIONS[command]
-        with pytest.warns(UserWarning, match=f"{old} is an earlier name of `fsa2lrnn {command}`: (write {new}|give)"):
-            assert renamed(command, ["a", old, "3", "--", old]) == ["a", *([new] if new else []), "3", "--", old]
-        with pytest.warns(UserWarning, match=old):
-            assert renamed(command, [f"{old}=3"]) == [*([new] if new else []), "3"]
-
-
-@pytest.mark.parametrize("typed", [["--preset", "released"], ["--preset=released"], ["--normalisation", "released"]])
-def test_earlier_values_of_options_are_accepted_with_a_warning(typed):
-    with pytest.warns(UserWarning, match="released is an earlier value of (--preset|--normalisation): write"):
-        found = renamed("train", ["a", *typed, "--", "--preset", "released"])
-    assert found == ["a", *(part.replace("released", "paper") for part in typed), "--", "--preset", "released"]
-
-
-def test_earlier_names_warn_and_quiet_leaves_out_suggestions(call):
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")
-        code, out, err = call("verify", "task:parity", "task:parity", "--budget", "100")
-    assert (code, out.startswith("proved")) == (0, True)
-    assert "warning: --budget is an earlier name of `fsa2lrnn verify`: write --max-states" in err
+def test_quiet_leaves_out_suggestions(call):
     assert "next:" in call("compile", "task:parity")[1]
     assert "next:" not in call("compile", "task:parity", "--quiet")[1]
 
@@ -137,19 +112,9 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3"),
-        pytest.param(
-            ("learn", "task:sum_mod(7)", "--method", "cascade", "--max-block", "3", "-o", "out"),
-            marks=pytest.mark.extra("learning"),
-        ),
-    ],
-)
-def test_a_no_is_an_object_too_where_json_is_asked_for(call, arguments):
+def test_a_no_is_an_object_too_where_json_is_asked_for(call):
     """It was a line on standard error alone."""
-    code, out, err = call(*arguments, "--json")
+    code, out, err = call("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3", "--json")
     found = json.loads(out)
     assert (code, found["answer"]) == (1, "no")
     assert err.replace("\n", " ").strip() == f"no: {found['evidence']}".strip()

@@ -6,11 +6,12 @@ import math
 import re
 import sys
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import registry, zoo
+from fsa2lrnn import MooreMachine, registry, zoo
 from fsa2lrnn.cli import cascades, console, explanation
 from fsa2lrnn.compile.choice import best_cascade
 from fsa2lrnn.errors import MissingPackage, NotExpressible, UnsupportedFormat
@@ -89,7 +90,25 @@ def test_a_time_limit_is_said_once(capsys, monkeypatch):
     assert out.count("--max-seconds") == 1
     assert "the time limit passed before all questions were decided: allow more seconds, as --max-seconds 14\n" in out
     assert "give more seconds" not in out
-    assert re.search(r"\nnone +no cascade .*\(.* and \d more: searching for a cascade: time limit\)", out)
+    assert re.search(r"\nnone +.*: time limit\b", out)
+    assert re.search(r"\nelements of the monoid +undecided \(unknown: time limit", out)
+
+
+@pytest.mark.extra("block_size")
+def test_hostile_machines_end_at_the_limit_and_the_rest_is_printed(capsys, monkeypatch):
+    monkeypatch.setattr(explanation.console.out, "width", 500)
+    rng = np.random.default_rng(0)
+    machine = MooreMachine(rng.integers(0, 300, (2, 300)), rng.integers(0, 2, 300).astype(bool).tolist())
+    explanation.main(machine, [], None, as_json=False, max_seconds=0.2)
+    out = capsys.readouterr().out
+    for piece in (
+        "elements of the monoid",
+        "undecided (unknown: time limit",
+        "which layer",
+        "one-hot layer",
+        "cascade",
+    ):
+        assert piece in out
 
 
 def test_without_the_extra_on_layers_they_are_left_out_and_it_is_named(capsys, monkeypatch):

@@ -144,6 +144,7 @@ def test_families_are_found_by_names_of_layers_too():
     assert represent(zoo.flip_flop(), "mamba").family == "diagonal[0,1]"
     assert represent(zoo.group("S3"), "deltaproduct").answer == "yes"
     assert "gated-deltanet" in FAMILIES
+    assert (FAMILIES.get("s4"), FAMILIES.get("nothing")) == (FAMILIES["lti"], None)  # as `in` says
     assert FAMILIES["mamba"] == FAMILIES["diagonal[0,1]"]
     assert "mamba" not in set(FAMILIES)
     with pytest.raises(KeyError):

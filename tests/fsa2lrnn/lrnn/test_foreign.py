@@ -1,5 +1,7 @@
 """Models from elsewhere: the released code's, against that architecture written out, tables, and users' modules."""
 
+import inspect
+
 import pytest
 import torch
 from hypothesis import given
@@ -275,3 +277,42 @@ def test_who_asks_for_its_states_is_told_who_does_not(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(UnsupportedFormat, match=r"function is not a torch\.nn\.Module: put the logits' code into one"):
         wrap(lambda tokens: tokens, "ab", (0, 1))
+
+
+@pytest.mark.parametrize(
+    ("layer", "message"),
+    [
+        (lambda: nn.GRU(4, 8), r"beside other words .*batch_first=True"),
+        (lambda: nn.Sequential(nn.Linear(4, 8), Always()), r"given twice .*a dropout that eval\(\) does not"),
+        (
+            lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(6, track_running_stats=False)),
+            r"statistics of the batch",
+        ),
+    ],
+)
+def test_a_module_that_is_no_function_of_its_word_is_refused(layer, message):
+    torch.manual_seed(0)
+    with pytest.raises(UnsupportedFormat, match=message):
+        wrap(Around(layer()), "ab", (False, True))
+
+
+class Always(nn.Module):
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5)
+
+
+class Around(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.e, self.layer, self.o = nn.Embedding(2, 4), layer, nn.Linear(8, 2)
+
+    def forward(self, tokens):
+        x = self.e(tokens)
+        if isinstance(self.layer, nn.Sequential) and tokens.shape[1] < 6:  # a batch norm has a fixed number of channels
+            return self.o(self.layer[0](x))
+        x = self.layer(x)
+        return self.o(x[0] if isinstance(x, tuple) else x)
+
+
+def test_an_extraction_has_a_time_limit_by_default():
+    assert inspect.signature(extract_learned).parameters["seconds"].default == 600

@@ -391,3 +391,16 @@ def test_integers_within_the_limit_are_exact_whatever_cancels():
     assert gate(torch.ones(3)).item() in (0.0, 1.0)
     assert not gate.is_exact(torch.ones(1, 3), 2.0**24)
     assert gate.is_exact(torch.eye(3), 2.0**24)
+
+
+def test_an_order_is_kept_where_no_two_intervals_meet_unless_both_are_exact():
+    generator = torch.Generator().manual_seed(0)
+    mid = torch.randint(-6, 7, (2000, 4), generator=generator).double()
+    off = torch.randint(-4, 3, (2000, 4), generator=generator).clamp(min=0).double()
+    meet = (mid[:, :, None] - mid[:, None]).abs() <= off[:, :, None] + off[:, None]
+    wrong = meet & (off[:, :, None] + off[:, None] > 0) & ~torch.eye(4, dtype=torch.bool)
+    found = RoundedNumbers(mid, off, FloatFormat.of("float32")).is_ordered()
+    assert torch.equal(found, ~wrong.any(-1).any(-1))
+    assert 200 < found.sum() < 1800
+    for bad in (math.nan, math.inf, -math.inf):
+        assert not RoundedNumbers.exact(torch.tensor([0.0, bad])).is_ordered()

@@ -52,9 +52,6 @@ def test_schedules_presets_and_kinds_of_layers():
     assert Settings("task:parity", learning_rate=0.5).rate(99) == 0.5
     settings = Settings("task:parity", batch=3, seed=1)
     assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
-    assert preset("released", "task:mod_arith(5)") == preset("paper", "task:mod_arith(5)")  # the earlier name
-    earlier = preset("quick", "task:parity", layer="hard_lanes", normalisation="released")
-    assert (earlier.layer, earlier.normalisation) == ("hard_channels", "paper")
     assert all(preset(name, "regex:(ab)*").task == "regex:(ab)*" for name in PRESETS)
     assert preset("quick", "task:parity", steps=3).steps == 3
     with pytest.raises(UnsupportedFormat, match="preset 'slow' is not known: choose one of paper, quick"):
@@ -137,14 +134,6 @@ def test_text_that_is_no_settings(text):
         Settings.from_json(text)
     with pytest.raises(UnsupportedFormat, match="batch = 0 must be"):
         Settings.from_json(json.dumps({"task": "task:parity", "batch": 0}))
-
-
-def test_settings_of_version_0_1_are_read():
-    kept = json.loads(preset("quick", "task:parity").to_json())
-    del kept["layer"], kept["options"]
-    assert Settings.from_json(json.dumps({**kept, "factors": 0})) == preset("quick", "task:parity")
-    old = Settings.from_json(json.dumps({**kept, "factors": 3}))
-    assert (old.layer, old.options) == ("householder", {"factors": 3})
 
 
 def test_a_file_does_not_import_a_module(tmp_path, monkeypatch):

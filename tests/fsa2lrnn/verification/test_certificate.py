@@ -80,13 +80,6 @@ def test_files_are_read_as_written_those_of_before_too(tmp_path):
         json.dumps(certificate.to_json(), allow_nan=False)
     whole = CERTIFICATE.to_json()
     assert whole["format"] == "fsa2lrnn-horizon-certificate"
-    old = {name: value for name, value in whole.items() if name != "ignore"} | {"format": "fsa2lrnn-certificate"}
-    (tmp_path / "old.json").write_text(json.dumps(old))
-    found = Certificate.load(tmp_path / "old.json")
-    assert (found.ignore, found.scope) == ("lacked", None)
-    assert_alike(replace(found, ignore=("odd",)), CERTIFICATE)
-    found.save(tmp_path / "new.json")
-    assert_alike(Certificate.load(tmp_path / "new.json"), found)
     assert CERTIFICATE.covers(11)
     assert CERTIFICATE.scope == Scope(2, 1, ("odd",))
     assert not CERTIFICATE.covers(12)
@@ -166,7 +159,6 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "tube": {**tube, "tail": {}}}, "tube.tail = {} must be a list"),
         ({**whole, "machine": {**whole["machine"], "start": True}}, "start = True, but states run"),
         ({**whole, "format": "fsa2lrnn-family-certificate"}, "'fsa2lrnn-family-certificate', version 1: this reads"),
-        ({**whole, "format": "fsa2lrnn-certificate"}, "ignore is not known in a file of format 'fsa2lrnn-certificate'"),
         ({**whole, "ignore": "all"}, "ignore = 'all' must be 'lacked' or a list"),
         ({**whole, "ignore": [[1]]}, "is not a symbol"),
         ([], r"\[\] is not a certificate: it must be a JSON object"),

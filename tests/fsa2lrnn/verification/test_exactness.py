@@ -292,6 +292,8 @@ def test_no_largest_is_known_of_logits_that_are_not_finite(odd, factor):
     logits = torch.tensor([[3.0, 1.0], [odd, 1.0]])
     assert has_one_largest(RoundedNumbers.exact(logits[:1]).scaled(factor))
     assert not has_one_largest(RoundedNumbers.exact(logits).scaled(factor))
+    (unbounded,) = RoundedNumbers.exact(logits[:1, :1]).linear(torch.tensor([[1e300]]), torch.zeros(1))
+    assert not has_one_largest(unbounded)  # a single logit, which may be NaN
 
 
 CANCELLING = Drawn("none", 3e4, True, 1e-3, False, False, 0)

@@ -248,6 +248,17 @@ def test_an_output_that_counts_and_the_model_lacks_has_no_margin():
     assert (first > 0, second) == (True, -np.inf)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e25])
+def test_a_single_output_has_no_margin_where_its_logit_may_overflow(scale):
+    single = MooreMachine([[0]], ["x"])
+    model = disturbed(single, 0.0)
+    with torch.no_grad():
+        for weight in model.readout.parameters():
+            weight.fill_(scale)
+    goal = specification_of(model, single)
+    assert (next(JointSets(model, goal, goal.delta).margins()) > 0) == (scale == 1)
+
+
 def test_nodes_of_several_states_are_refused_whatever_their_letters():
     goal = specification_of(disturbed(D4, 0.0), D4)
     with pytest.raises(CertificateRefused, match="stands for several states"):

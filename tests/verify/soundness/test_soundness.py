@@ -11,7 +11,7 @@ from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.lrnn.switched import switched, table_error
 from fsa2lrnn.verification import equivalence, prove_equivalent
 from verify.soundness import __main__ as command
-from verify.soundness import run
+from verify.soundness import near_ties, run
 from verify.soundness.models import RULES, Drawn, model
 from verify.soundness.tampering import HARMLESS, KINDS, SWITCH
 
@@ -54,13 +54,24 @@ def test_no_word_within_what_a_verdict_covers_is_wrong(monkeypatch):
     assert not run.wrong(counts)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", near_ties.DTYPES[4:])
+def test_no_verdict_of_near_ties_is_wrong(monkeypatch, dtype):
+    monkeypatch.setattr(near_ties, "DTYPES", (dtype,))
+    seeds = range(len(near_ties.FINITE))
+    assert all(near_ties.drawn(seed).dtype == dtype for seed in seeds)
+    counts = sum(map(near_ties.examine, seeds), Counter())
+    assert counts["positions near ties"] > 100
+    assert not run.wrong(counts)
+
+
 def test_a_horizon_too_long_is_found(monkeypatch):
     monkeypatch.setattr(run, "THREADS", (1,))
     monkeypatch.setattr(run, "BATCHES", (3,))
     choice, machine = run.drawn(0)
     counts = run.Counter()
     other = type(machine)(machine.delta, machine.outputs[1:] + machine.outputs[:1], machine.start, machine.alphabet)
-    run._run(run.model(choice, machine), other, 5, iter([("sequential", 3, 1)]), "mutant", counts)
+    run.run_words(run.model(choice, machine), other, 5, iter([("sequential", 3, 1)]), "mutant", counts)
     assert counts["wrong mutant"] > 0
 
 

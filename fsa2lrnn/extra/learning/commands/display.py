@@ -8,16 +8,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import activity, console, evidence, sizes
-from fsa2lrnn.display.cards import blocks_text
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning import Agreement, Learned, distil, learn, summary, then_prove
+from fsa2lrnn.extra.learning import Agreement, Learned, learn, summary, then_prove
 from fsa2lrnn.extra.learning.run import Record
 from fsa2lrnn.extra.learning.saving import write_learned
-from fsa2lrnn.lrnn.checkpoint import load, save
+from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.layers import layer_named
-from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.verdicts import Proved
 
@@ -31,7 +28,7 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
     def show(record: Record) -> None:
         nonlocal evaluations
         evaluations += 1
-        if (evaluations % _EVERY == 0 or record.get("taught")) and not activity.is_quiet():
+        if evaluations % _EVERY == 0 and not activity.is_quiet():
             console.err.print(console.markup(_line(record)))
 
     learned = learn(source, folder=out, resume=resume, report=show, **options)
@@ -94,21 +91,6 @@ def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> boo
     return proved
 
 
-def distilled(
-    model: LRNN, machine: MooreMachine, source: str, output: Path | None, as_json: bool, seconds: float | None
-) -> bool:
-    """Distil a model on short words and write the new model if it is proved; return whether it is."""
-    learned = distil(model, machine, source, seconds=seconds)
-    if output is not None and learned.is_proved:
-        save(learned.model, output)
-    saved = str(output) if output and learned.is_proved else None
-    if as_json:
-        console.emit_json({"mode": "distil", **summary(learned), "saved": saved})
-    else:
-        say(learned, saved or "no (-o FILE saves it)")
-    return learned.is_proved
-
-
 def say(learned: Learned, saved: Path | str) -> None:
     """Print a learning result as text."""
     verdict = learned.verdict
@@ -124,18 +106,10 @@ def say(learned: Learned, saved: Path | str) -> None:
     wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"
     if learned.trail and learned.trail[-1].get("event") == "end of the budget":
         rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
-    if learned.network is not None and len(learned.network.layers) > 1:
-        rows += [("layers", " | ".join(blocks_text(layer.block_sizes) for layer in learned.network.recurrences))]
     console.facts("machine", [*rows, ("time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", f"{saved}")])
 
 
 def _line(record: Record) -> str:
-    if "teaching" in record:
-        end = ", taught" if record["taught"] else ""
-        return (
-            f"teaching {record['teaching']}, batch {record['step']:,}: words of {record['length']} letters, error "
-            f"{record['error']:.3f}{end}"
-        )
     return (
         f"step {record['step']:,}, start {record['start']}, blocks of {record['block']}: words of {record['length']} "
         f"letters, error {record['error']:.3f}, missed {record['faults']:.3f}"

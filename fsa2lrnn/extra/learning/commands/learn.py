@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 import typer
 
-from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli import given, outputs
 from fsa2lrnn.cli.options import NO, SAMPLING, Sampler
 from fsa2lrnn.errors import UnsupportedFormat
 
-LearnMethod = Literal["train", "rpni", "merge", "cascade"]
+LearnMethod = Literal["train", "rpni", "merge"]
 _NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none, and contradictory data are refused'
 
 
@@ -20,24 +20,14 @@ def learn(
         str,
         typer.Argument(
             metavar="SOURCE|DATA",
-            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv)",
+            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat)",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],
     method: Annotated[
         LearnMethod,
-        typer.Option(
-            help="train; for DATA also rpni (no output is wrong) and merge (some are wrong); for SOURCE also cascade, "
-            "layers of small blocks"
-        ),
+        typer.Option(help="train; for DATA also rpni (no output is wrong) and merge (some are wrong)"),
     ] = "train",
-    max_block: Annotated[
-        int | None, typer.Option(min=2, help="for --method cascade: the largest block, by default 8")
-    ] = None,
-    target: Annotated[
-        str | None,
-        typer.Option(metavar="SOURCE", help="for --method cascade: the machine that is distilled, by default SOURCE"),
-    ] = None,
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
     sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
@@ -58,14 +48,10 @@ def learn(
 ) -> None:
     """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
 
-    With --method cascade the network has layers of small blocks: each layer is trained on the states of its components,
-    then all layers are trained together, and the network is proved. The folder contains the model, the trained network,
-    the machine as DOT and JSON, a drawing of the cascade, and the evidence. The exit code is 1 if the budget ended
-    before a proof.
+    The folder contains the model, the trained network, the machine as DOT and JSON, and the evidence. The exit code is
+    1 if the budget ended before a proof.
     """
-    if method != "cascade" and not (max_block is None and target is None):
-        raise UnsupportedFormat("--max-block and --target are for --method cascade: a block's size is --set block=40")
-    options = {"block": max_block, "noise": _noise(label_noise), "steps": steps, "seconds": seconds}
+    options = {"noise": _noise(label_noise), "steps": steps, "seconds": seconds}
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
     if label_noise is not None:
         changed["noise"] = options["noise"]
@@ -75,9 +61,8 @@ def learn(
     from fsa2lrnn.extra.learning.commands import display
 
     letters = None if alphabet is None else words.letters(alphabet)
-    distilled = None if target is None else sources.read_machine(target, alphabet=alphabet)
     if not display.main(
-        source, output, not fresh, as_json, method=method, teacher=distilled, held_out=held_out, sampler=sampler,
+        source, output, not fresh, as_json, method=method, held_out=held_out, sampler=sampler,
         alphabet=letters, seed=seed, **changed,
     ):  # fmt: skip
         raise typer.Exit(NO)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 # Copies of types elsewhere, because importing these would import torch. A test compares them.
 Columns = Literal["keep", "p<=1"]
-RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
+RepairMode = Literal["least", "deadbeat", "dyadic"]
 
 
 def repair(
@@ -28,7 +28,7 @@ def repair(
         RepairMode,
         typer.Option(
             help="least: the least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not "
-            "round; distil: a new layer"
+            "round"
         ),
     ] = "least",
     seconds: options.TimeLimit = None,
@@ -38,17 +38,11 @@ def repair(
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too.
-
-    With --mode distil a new layer with one-hot columns is trained on the outputs of the model on short words and is
-    proved; the exit code is 1 if the proof fails.
-    """
+    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too."""
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     if snap and seconds is not None:
         raise UnsupportedFormat("--snap replaces the model at once: it goes without --max-seconds")
-    if mode == "distil" and columns != "keep":
-        raise UnsupportedFormat("--mode distil makes a layer of one-hot columns: it goes without --columns")
     outputs.check_model(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
@@ -57,13 +51,6 @@ def repair(
     from fsa2lrnn.extra.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
     from fsa2lrnn.lrnn.checkpoint import save
 
-    if mode == "distil":  # train a new layer on the model's outputs
-        from fsa2lrnn import registry
-
-        distilled = registry.require("learning.display", "--mode distil").distilled
-        if not distilled(network, machine, source, output, as_json, seconds):
-            raise typer.Exit(options.NO)
-        return
     if snap:  # replace the model by the compiled one
         repaired = snapped(network, machine)
         facts: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}

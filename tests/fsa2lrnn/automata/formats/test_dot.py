@@ -211,7 +211,7 @@ def test_defaults_subgraphs_ports_strings_and_html_labels():
         ("digraph { \n/* a }", r"line 2: a comment /\* is not closed"),
         ("digraph { a [label=@] }", "unexpected character '@': put text with other characters in quotes"),
         ("digraph { a [=x] }", "expected a name or value, found '='"),
-        ("digraph { a } digraph { b }", "'digraph' follows the end of the graph: keep one graph a file"),
+        ("digraph { a } digraph { b }", "another graph begins here: keep one graph a file"),
     ],
 )
 def test_broken_text_is_named_with_its_line(text, message):

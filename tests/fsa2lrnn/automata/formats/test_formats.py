@@ -14,7 +14,7 @@ from fsa2lrnn.automata import equivalent, formats, minimise
 from fsa2lrnn.automata.formats import meant, read_source, write_file
 from fsa2lrnn.automata.formats import regex as regex_module
 from fsa2lrnn.automata.formats.regex import from_regex
-from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, SourceWarning, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas
 
 PARITY = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["1", "0"])
@@ -51,6 +51,15 @@ def test_every_source_can_be_read_over_more_letters(tmp_path):
     assert read_source("regex:a.", alphabet="ab").accepts("ab")
     with pytest.raises(UnsupportedFormat, match="completion='sink': no transition can be missing in regex"):
         read_source("regex:a", alphabet="ab", completion="sink")
+
+
+def test_a_source_that_accepts_no_word_or_every_word_is_reported(tmp_path):
+    write_file(MooreMachine([[0]], [False], alphabet="a"), tmp_path / "m.json")
+    with pytest.warns(SourceWarning, match=r"m\.json accepts no word"):
+        read_source(tmp_path / "m.json")
+    with pytest.warns(SourceWarning, match=r"^regex:\[ab\]\* accepts every word: is that meant\?$"):
+        read_source("regex:[ab]*")
+    assert not read_source("regex:[ab]*", alphabet="abc").accepts("c")
 
 
 @pytest.mark.parametrize(
@@ -186,6 +195,15 @@ def test_the_language_is_that_of_python_on_the_common_syntax(expression):
         (r"[a-c]\D", "abc1", ["aa", "cb"], ["a1", "1a"]),
         ("a b", None, ["a b"], ["a", "b"]),
         (r"\*\\\$", None, [r"*\$"], [r"\*"]),
+        (r"\x41b|\u00e9+|[\x42-\x44]|\101\0", None, ["Ab", "éé", "C", "A\0"], ["b", ""]),
+        (r"[\]a][]a][!-\]][\b]", None, ["]]!\b", "aa]\b"], ["aaa"]),
+        ("(?:ab)+(?#not read)|(?P<y>ab)c", None, ["abab", "abc"], ["", "ab" * 3 + "c"]),
+        (r"[\s\S]x|[\D1]yy|[^\S]z|[\W\d]w", None, ["xx", "1yy", "xyy", " z", "1w"], ["2yy", "xz", "xw"]),
+        (r"\w+|[\W]-", "é-1", ["é1", "--"], ["-", "1-"]),
+        ("a*?b+?|a{1,2}?|", None, ["aab", "b", "aa", "", "a"], ["aaa"]),
+        ("a\nb|.", None, ["a\nb", "\n"], ["ab"]),
+        ("(a|){0}b{,}", None, ["", "bb"], ["a"]),
+        (r"q=[0-9]\&p=[0-9]|2\^3", None, ["q=1&p=2", "2^3"], ["2", "3"]),
         ("()", "a", [""], ["a"]),
         ("", "a", [""], ["a"]),
         ("a&b", None, [], ["", "a", "b", "ab"]),
@@ -207,47 +225,101 @@ def test_syntax_of_automata_lib(expression, alphabet, accepted, rejected):
     [
         ("(ab", r"regex '\(ab': '\(' at position 1 is not closed: add \), or write \\\( for the letter"),
         ("ab)", r"'\)' at position 3 closes no parenthesis"),
-        ("a|", r"'\|' at position 2 has nothing after it: write \(\) for no letter"),
-        ("(a|)", r"'\|' at position 3 has nothing after it"),
         ("*a", r"'\*' at position 1 has nothing before it"),
-        ("a||b", r"'\|' at position 3 has nothing before it"),
-        ("^a$", r"2 problems\n.*no anchor is needed, words are matched whole\n.*'\$' at position 3 is not a letter"),
+        ("a&|b", r"'&' at position 2 has nothing after it: write \(\) for no letter"),
+        ("^a$", r"2 problems\n.*'\$' at position 3 is not a letter: words are matched whole, so no anchor is needed"),
         ("aε", r"'ε' at position 2 is not a letter: write \(\) for the empty word"),
         ("a{2", r"'{' at position 2 is not a letter: it opens no counted repetition"),
         ("[a", r"'\[' at position 1 is not a letter: it opens no class"),
         ("a\\", "nothing follows that it could mark"),
-        ("a\nb", r"'\\n' at position 2 is not a letter: write white space"),
-        ("a{3,1}", r"'a\{3,1\}': '\{3,1\}' at position 2: Lower bound 3"),
-        ("b[]", r"'\[\]' at position 2: Empty character class"),
-        ("a{0}", r"'{0}' at position 2 repeats nothing: write \(\)"),
+        ("a{3,1}", r"'\{3,1\}' at position 2 has its bounds reversed: write \{1,3\}"),
+        ("b[]a", r"'\[' at position 2 is not a letter: it opens no class"),
+        *(
+            (f"b{c}a", rf"'\[.*\]' at position 2 is not a class \(bad character range {c[1:-1]}")
+            for c in ("[a-Z]", "[z-a]")
+        ),
+        (r"[a-\d]", r"bad character range a-\\d"),
+        ("[[:alpha:]]", r"at position 1 may be a set operation or a POSIX class"),
+        ("[a&&b]", r"at position 1 may be a set operation"),
+        (r"\Aab\Z", r"2 problems\n.*'\\\\A' at position 1 is an anchor.*\n.*'\\\\Z' at position 5 is an anchor"),
+        (r"a\bb\B", r"'\\\\b' at position 2 is a word boundary.*\n.*'\\\\B' at position 5 is the opposite of a word"),
+        (r"(a|b)\1", r"'\\\\1' at position 6 is a back-reference"),
+        *((rf"a\{c}", rf"at position 2 is not an escape \(.*\\{c}") for c in ("Q", "h", "e", "c", "p", "x4", "777")),
+        (r"a\N", r"at position 2 is not an escape \(missing {\)"),
+        (r"\ud800", "names half a character"),
+        ("a(?=b)", r"'\(\?=' at position 2 is look-ahead"),
+        ("(?<!a)b", r"'\(\?<!' at position 1 is look-behind"),
+        ("(?i)a", r"'\(\?i' at position 1 is a flag or an unknown group: leave it out, write \[aA\] for both cases"),
+        ("(?>a)", "an atomic group"),
+        ("(a)?(?(1)b|c)", r"'\(\?\(1\)' at position 5 is a conditional group"),
+        ("(?P<n>a)(?P=n)", r"at position 9 is a back-reference"),
+        ("(?P<n>a)(?P<n>b)", r"at position 9 has no valid name, or that of another group"),
+        ("a(?#b", r"at position 2 is a comment without its end"),
+        ("a*+", r"'\*\+' at position 2 is possessive"),
+        ("a**", r"'\*' at position 3 repeats a repetition: put '\*' at position 2 and what it repeats in parentheses"),
+        ("a{1, 2}", r"'{' at position 2 is not a letter: it opens no counted"),
         ("[^a]", r"'\[\^a\]' at position 1 stands for no letter: give the alphabet, which is \('a',\) here"),
         ("", "the alphabet is empty"),
-        ("a{" + "9" * 5000 + "}", "at position 2: Invalid lower bound"),
         ("a" * (regex_module.MAX_LENGTH - 1) + ")", "^.{,400}$"),  # long expressions are cut in messages
     ],
 )
 def test_a_regex_that_does_not_parse_names_the_place_and_the_remedy(expression, message):
     with pytest.raises(InvalidMachine, match=message):
         from_regex(expression)
+
+
+def test_the_alphabet_has_to_suit_the_expression():
     with pytest.raises(InvalidMachine, match=r"letter 'c' at position 2 is not in the alphabet \('a', 'b'\): add it"):
         from_regex("ac", alphabet="ab")
     with pytest.raises(InvalidMachine, match="letter 10 of the alphabet is not one character"):
         from_regex("1", alphabet=(1, 10))
+    with pytest.raises(InvalidMachine, match=r"two letters of the alphabet \(1, '1'\) have the same text"):
+        from_regex("1", alphabet=(1, "1"))
 
 
 @pytest.mark.parametrize(
     "expression",
     [
         "((a{99}){99}){99}",
-        "(" * 3000 + "a" + ")*" * 3000,
+        "(a{9999}){0}" * 1600,
+        "".join(f"[^{chr(0x4E00 + i)}]" for i in range(600)),
+        ".{1,5000}[一-七]|[㐀-䀀]",
         "((((a*){40}^b*){40})^c*){40}",
         "a" * 30_000,
         "a{999999999}",
+        "a{" + "9" * 5000 + "}",
     ],
 )
 def test_blow_up_is_refused_before_it_happens(expression):
     with pytest.raises(BudgetExceeded, match=r"states|letters|characters"):
         from_regex(expression)
+
+
+def test_operators_that_are_letters_in_re_are_named():
+    cases = (("AT&T", "'&' at position 3 is the intersection of both sides, and no word is on both; write \\& for"),
+             ("a.*&.*a", "'&' at position 4 is the intersection of both sides; write"),
+             ("2^3", "'^' at position 2 is the shuffle of both sides; write \\^ for the letter"))  # fmt: skip
+    for expression, message in cases:
+        with pytest.warns(SourceWarning, match=re.escape(message)):
+            from_regex(expression)
+    with pytest.warns(SourceWarning) as notes:
+        read_source("regex:AT&T")
+    assert str(notes[-1].message) == "regex:AT&T accepts no word: is that meant?"
+
+
+@given(EXPRESSIONS, EXPRESSIONS)
+def test_intersection_and_shuffle_are_those_of_the_languages(left, right):
+    first, second = from_regex(left, alphabet="ab"), from_regex(right, alphabet="ab")
+    both, shuffle = (from_regex(f"({left}){sign}({right})", alphabet="ab") for sign in "&^")
+    for word in WORDS[:31]:
+        assert both.accepts(word) == (first.accepts(word) and second.accepts(word)), (left, right, word)
+        sides = ([[c for c, x in zip(word, pick, strict=True) if x is side] for side in (True, False)]
+                 for pick in product((True, False), repeat=len(word)))  # fmt: skip
+        assert shuffle.accepts(word) == any(first.accepts(x) and second.accepts(y) for x, y in sides), (
+            left,
+            right,
+            word,
+        )
 
 
 @pytest.mark.parametrize("expression", ["[\x21-\U0010ffff]", "a[^b\\n-\\\U0010ffff]*", "[a-c\x00-\ud7ff]{2}"])

@@ -191,6 +191,9 @@ def test_generalised_automata_come_back_equivalent(machine):
     dfa = to_automata(machine)
     if not dfa.isempty():
         assert equivalent(from_automata(GNFA.from_dfa(dfa)), machine) is None
+    dot = to_automata(MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=".a"))
+    with pytest.raises(InvalidMachine, match=r"letter '\.' is a sign of regular expressions"):
+        from_automata(GNFA.from_dfa(dot))
 
 
 def test_partial_automata_reject_what_they_lack_and_nondeterministic_ones_are_determinised():

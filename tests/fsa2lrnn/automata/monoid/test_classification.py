@@ -1,7 +1,10 @@
 """Every fact against its definition, every refutation against its witness, and what is known of the zoo."""
 
 import json
+import math
+import signal
 from collections import Counter
+from contextlib import suppress
 from itertools import product
 
 import numpy as np
@@ -12,7 +15,8 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import Classification, classify
 from fsa2lrnn.automata.table_kernels import coaccessible
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
 FACTS = (
@@ -193,3 +197,25 @@ def test_answers_by_words_and_refutations_by_their_witnesses(machine):
         assert not minimal.outputs[after(minimal, word, q)]
     for name in ("strictly_local", "locally_testable"):
         assert getattr(facts, f"tier_{name}").value or not getattr(facts, name).value
+
+
+def test_facts_without_time_are_undecided(monkeypatch):
+    assert {fact.value for fact in classify(zoo.group("S5"), max_seconds=60).facts.values()} >= {True, False}
+    monkeypatch.setattr(Deadline, "left", lambda self: 0.0 if math.isfinite(self.seconds) else math.inf)
+    facts = classify(zoo.group("S5"), max_seconds=1.0).facts
+    assert facts["monoid_size"].method == "unknown: time limit, after 1 elements of the monoid"
+    # A group that is cut short is neither solvable nor too large.
+    assert (facts["solvable"].value, facts["solvable"].method[:19]) == (None, "unknown: time limit")
+    assert facts["group"].value is True  # a step without a loop
+
+
+def test_steps_of_others_are_interrupted():
+    def forever():
+        while True:
+            with suppress(ValueError):
+                int("x")
+
+    with pytest.raises(OutOfTime, match=r"limit of 0\.05 s has passed"), limited(Deadline(60)), limited(Deadline(0.05)):
+        forever()
+    assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
+    assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)

@@ -46,7 +46,7 @@ def test_letters_of_sources_and_what_can_not_be_expressed(call, tmp_path):
     assert load(tmp_path / "abc.safetensors").transduce("abc") == [False, True, False]
     code, _, err = call("compile", "task:sum_mod(2)", "--alphabet", "012")
     assert code == 2
-    assert "no transition for state 0 on '2', state 1 on '2': add them, or choose completion='sink'" in err
+    assert "no transition for state 0 on '2', state 1 on '2': add them, or choose --completion sink" in err
     facts = json.loads(call("compile", "task:sum_mod(2)", "--alphabet", "012", "--completion", "ignore", "--json")[1])
     assert (facts["machine"]["letters"], facts["machine"]["minimal_states"]) == (["0", "1", "2"], 2)
     code, _, err = call("compile", "task:sum_mod(5)", "--normalisation", "paper")

@@ -41,10 +41,8 @@ MACHINES = {
     "mamba": WORDS,
     "kimi-linear": zoo.ab_star(),
     "rwkv-7": WORDS,
-    "slstm": zoo.sum_mod(3),
-    "pd-ssm": zoo.parity(),
 }
-NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops"), "slstm": ("xlstm",)}
+NEEDED = {"rwkv-7": ("rwkv",)}
 N_WORDS, LONGEST, LONG = 200, 12, 130
 FINE = ("refused", "agreed")
 

@@ -57,7 +57,7 @@ ADDED = {
         "added_tokens": [{"id": 0, "content": "x", "single_word": False, "lstrip": False, "rstrip": False,
                           "normalized": False, "special": True}],
     },
-    "fsa2lrnn.json": {"layer": "slstm", "outputs": [0], "machine": None, "labels": ["x"]},
+    "fsa2lrnn.json": {"layer": "mamba", "outputs": [0], "machine": None, "labels": ["x"]},
 }  # fmt: skip
 FILES = {
     "chat_template.jinja": b"{{ messages }}",

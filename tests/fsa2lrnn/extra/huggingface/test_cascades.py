@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 
 from fsa2lrnn import MooreMachine, decompose, zoo
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import cascades, delta_product
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extra.huggingface import cascades
 from fsa2lrnn.extra.huggingface.cascades import cascaded
 from fsa2lrnn.extra.huggingface.counters import with_transpositions
-from fsa2lrnn.extra.huggingface.export import export
-from fsa2lrnn.extra.huggingface.pd_ssm import ONE, ZERO, dual
-from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.extra.huggingface.dual import ONE, ZERO, dual
 
 
 def followed(plan, word):
@@ -121,51 +119,3 @@ def test_duals_take_few_coordinates_and_wrong_numbers_show():
     assert (plan.sources[:, ONE] == ONE).all()
     with pytest.raises(BudgetExceeded, match="the dual of these 51 states has more than 40 coordinates"):
         dual(zoo.mod_arith(5), limit=40)
-
-
-@pytest.mark.parametrize(
-    ("task", "steps", "states"),
-    [
-        ("parity", 1, 2),
-        ("flip_flop", 1, 3),
-        ("sum_mod(3)", 2, 3),
-        ("sum_mod(5)", 6, 5),
-        ("group(S4)", 3, 24),
-        ("group(A5)", 4, 60),
-        ("group(S5, transpositions)", 1, 120),
-        ("resettable_counter(3)", 2, 3),
-        ("ab_star", 7, 3),
-        ("dyck(2, 2)", 23, 8),
-    ],
-)
-def test_states_close_up(task, steps, states):
-    plan = delta_product.plan(zoo.from_task(task))
-    assert (plan.n_factors, plan.closed()) == (steps, states)
-    assert ("exchange or erase" in plan.how) == (task in ("ab_star", "dyck(2, 2)"))
-
-
-def test_factors_are_reflections_and_a_changed_one_is_noticed():
-    plan = delta_product.plan(zoo.sum_mod(5))
-    for word in plan.factors[0]:
-        for key, value, beta in word:
-            assert key @ key == 1
-            assert set(key.tolist()) <= {0.0, 0.5, 1.0}
-            assert np.array_equal(value, 64 * key)
-            assert beta in (0, 2)
-    turn = np.eye(len(key))
-    for key, _, beta in plan.factors[0][1]:
-        turn = (np.eye(len(key)) - beta * np.outer(key, key)) @ turn
-    assert np.array_equal(np.linalg.matrix_power(turn, 5), np.eye(len(key)))
-    assert not np.array_equal(turn, turn.T)  # a rotation, which one step is not
-    ((zero, one, *rest),) = plan.factors
-    broken = delta_product.Product(plan.machine, plan.alphas, ((zero, one[::-1], *rest),), plan.how)
-    with pytest.raises(NotExpressible, match="one state of the heads would need two outputs"):
-        broken.closed()
-
-
-def test_what_is_no_permutation_is_unknown_and_nothing_is_exported(tmp_path):
-    assert answer(zoo.even_pairs(), "delta-product").kind == "unknown"
-    with pytest.raises(NotExpressible, match="not all resets, permutations of at most 8 points"):
-        delta_product.plan(MooreMachine([[1, 2, 2], [0, 0, 1]], "xyz"))
-    with pytest.raises(UnsupportedFormat, match="delta-product: its models run on GPUs alone"):
-        export(zoo.parity(), "delta-product", tmp_path / "m")

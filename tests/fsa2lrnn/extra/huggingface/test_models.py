@@ -115,7 +115,7 @@ def _with_values_of_32():
 
 
 pytest.importorskip("transformers")
-NEEDS = {"rwkv-7": ["rwkv"], "slstm": ["xlstm"], "pd-ssm": ["pdssm", "einops"]}
+NEEDS = {"rwkv-7": ["rwkv"]}
 CLASSES = {
     "kimi-linear": "KimiLinearForCausalLM", "mamba": "MambaForCausalLM", "mamba-2": "Mamba2ForCausalLM",
     "rwkv-7": "RWKV_x070 of rwkv", "olmo-hybrid": "OlmoHybridForCausalLM",
@@ -124,14 +124,10 @@ TASKS = {
     **dict.fromkeys(["kimi-linear", "mamba", "mamba-2", "rwkv-7"], tuple(MACHINES)),
     **dict.fromkeys(["qwen3-next", "qwen3.5"], ("flip_flop", "ab_star", "register")),
     "olmo-hybrid": ["parity", "flip_flop", "group(S3, transpositions)", "ab_star", "group(S4)"],
-    "slstm": ["parity", "flip_flop", "ab_star", "sum_mod(5)", "group(S3)", "mod_arith(2)"],
-    "pd-ssm": ["parity", "flip_flop", "ab_star", "sum_mod(5)", "mod_arith(2)"],
 }
 LONG = {
     **TASKS, "qwen3.5": [],
     "olmo-hybrid": ["group(S3, transpositions)", "group(S4, transpositions)", "group(S5, transpositions)"],
-    "slstm": [*TASKS["slstm"], "mod_arith(5)", "group(S5, transpositions)"],
-    "pd-ssm": [*TASKS["pd-ssm"], "mod_arith(5)", "group(S5, transpositions)"],
 }  # fmt: skip
 
 
@@ -146,11 +142,11 @@ def cases(table, dtypes=lambda _: ["float32"]):
 
 def in_turn(table):
     """Each task of a layer in one precision, in turn, where the layer has both; the slow tests take the other."""
-    found = [*cases(table, lambda layer: ["float32"] if layer in ("slstm", "pd-ssm") else ["float32", "bfloat16"])]
+    found = [*cases(table, lambda _: ["float32", "bfloat16"])]
     for case in found:
         layer, _, dtype = case.values
         i = sum(other.values[0] == layer and other.values[2] == dtype for other in found[: found.index(case)])
-        is_due = dtype == ("float32", "bfloat16")[i % 2] or layer in ("slstm", "pd-ssm")
+        is_due = dtype == ("float32", "bfloat16")[i % 2]
         yield case if is_due else pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow], id=case.id)
 
 
@@ -181,7 +177,6 @@ WEIGHTS = {
     ("mamba", "ab_star"): "backbone.layers.2.mixer: in_proj x_proj dt_proj out_proj",
     ("mamba-2", "ab_star"): "backbone.layers.1.mixer: in_proj out_proj",
     ("olmo-hybrid", "group(S3, transpositions)"): "model.layers.0.linear_attn: k_proj v_proj b_proj o_proj",
-    ("slstm", "sum_mod(5)"): "xlstm_block_stack.blocks.0.xlstm: zgate slstm_cell._recurrent_kernel_ slstm_cell._bias_",
     ("rwkv-7", "ab_star"): "blocks.1: att.a1 att.value ffn.key",
 }
 
@@ -197,7 +192,7 @@ def test_a_changed_weight_is_noticed(exported, layer, machine, dtype):
         assert not isinstance(prove(model, budget=200), Proved)
 
 
-@pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases({"olmo-hybrid": ["ab_star"], "slstm": ["ab_star"]})])
+@pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases({"olmo-hybrid": ["ab_star"]})])
 def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine, dtype):
     model = load(exported(machine, layer, dtype)[0])
     code = model.code

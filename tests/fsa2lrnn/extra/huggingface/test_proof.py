@@ -5,6 +5,8 @@ import shutil
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import fsa2lrnn
 from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
@@ -13,7 +15,7 @@ from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.module import SteppedModule
 from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.tokens import tokenizer
+from fsa2lrnn.extra.huggingface.tokens import is_prefix_free, tokenizer
 from fsa2lrnn.scope import LETTERS
 from fsa2lrnn.versions import environment
 
@@ -184,6 +186,27 @@ def test_text_becomes_numbers_of_letters(alphabet, text):
     made = tokenizer(alphabet, (False, True))
     assert made(text)["input_ids"] == [0, 1, 1, 0]
     assert made.decode([len(alphabet) + 1]) == "=accept"
+
+
+@pytest.mark.parametrize("letters", ["<pad>x", "<unk>", ("<p", "ad>"), ("k", "<u", "n>")])
+def test_letters_that_may_spell_a_special_token_are_refused(letters):
+    with pytest.raises(UnsupportedFormat, match=r"letters may spell '<(pad|unk)>'"):
+        tokenizer(letters, (False, True))
+
+
+@given(
+    st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=3), min_size=1, max_size=4, unique=True),
+    st.data(),
+)
+def test_words_are_read_as_their_letters_or_the_tokenizer_is_refused(letters, data):
+    try:
+        made = tokenizer(letters, (False, True))
+    except UnsupportedFormat:
+        return
+    word = data.draw(st.lists(st.integers(0, len(letters) - 1), max_size=6))
+    assert made(" ".join(letters[a] for a in word))["input_ids"] == word
+    if symbols.is_character_alphabet(tuple(letters)) or is_prefix_free(letters):
+        assert made("".join(letters[a] for a in word))["input_ids"] == word
 
 
 def test_other_letters_are_unknown_and_short_texts_are_padded():

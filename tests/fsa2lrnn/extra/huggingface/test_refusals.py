@@ -25,7 +25,6 @@ from fsa2lrnn.extra.huggingface.refuse import answer, refuse
         ("parity", "qwen3-next", "no"),
         ("length_mod(29)", "olmo-hybrid", "unknown"),
         ("mod_arith(2)", "rwkv-7", "unknown"),
-        ("group(S3)", "pd-ssm", "yes"),
     ],
 )
 def test_kinds(task, layer, kind):
@@ -68,8 +67,7 @@ def test_words_and_arguments_of_refusals():
     )
     told = refuse(zoo.sum_mod(3), "olmo-hybrid").explain()
     assert told.startswith('After "1" again and again, states of one layer have period 1 or 2 in the end')
-    assert set(LAYERS) - set(checker.LAYERS) == {"pd-ssm", "slstm", "delta-product"}
-    assert set(checker.LAYERS) < set(LAYERS)
+    assert set(checker.LAYERS) == set(LAYERS)
     assert set(checker.LAYERS.values()) <= set(ARGUMENTS)
 
 

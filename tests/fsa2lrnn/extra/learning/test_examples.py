@@ -20,7 +20,6 @@ from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.refining import refine
 from fsa2lrnn.extra.learning.run import LearningRun
 from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
-from fsa2lrnn.extra.learning.theory import foresee
 from fsa2lrnn.extra.learning.word_files import from_pairs
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training.data import Batch, make_sampler
@@ -127,7 +126,7 @@ def test_a_rare_letter_at_the_end_of_a_long_path_is_learned():
 
 @pytest.mark.parametrize(
     ("source", "changes"),
-    [("task:mod_arith(2)", {}), ("task:sum_mod(3)", {"noise": 0.1}), ("task:sum_mod(3)", {"layers": 2})],
+    [("task:mod_arith(2)", {}), ("task:sum_mod(3)", {"noise": 0.1})],
 )
 def test_suffixes_need_correct_labels_of_every_word(source, changes):
     with pytest.raises(UnsupportedFormat, match="suffixes = 3"):
@@ -168,22 +167,3 @@ def test_an_end_that_is_asked_for_is_saved_first(tmp_path):
     again = LearningRun(recipe, FreshWords(zoo.sum_mod(5)), None, 5)
     folder.restore(again)
     assert again.steps == run.steps == 3
-
-
-def test_families_by_what_they_represent():
-    assert foresee(zoo.ab_star(), "block") is None
-    assert foresee(zoo.parity(), "hard_channels").answer == "yes"
-    assert foresee(zoo.sum_mod(3), "hard_channels").answer == "no"
-    assert foresee(zoo.group("S3"), "hard_reflections")[2:] == (3, 2)
-    assert foresee(zoo.group("S3", "transpositions"), "hard_reflections")[2:] == (3, 1)
-    assert foresee(zoo.shift_register(3), "hard_reflections").answer == "unknown"
-    marked = MooreMachine([[1, 2, 2], [2, 0, 2]], [True, False, "dead"], 0, "ab")
-    assert foresee(marked, "hard_channels").answer == "no"
-    assert foresee(marked, "hard_channels", ("dead",)).answer == "yes"
-
-
-@pytest.mark.extra("block_size")
-def test_a_no_of_reflections_is_of_machines_whose_every_output_counts():
-    machine = MooreMachine([[1, 2, 0], [2, 2, 0]], ["x", "y", "dead"], 0, "ab")
-    assert foresee(machine, "hard_reflections").answer == "no"
-    assert foresee(machine, "hard_reflections", ("dead",)).answer == "unknown"

@@ -146,7 +146,9 @@ def test_bad_csv(tmp_path, text, message):
 
 
 def test_files_that_can_not_be_read_are_refused_and_shares_held_out(tmp_path):
-    with pytest.raises(UnsupportedFormat, match=r"words are read from \.jsonl and \.csv files: name it so"):
+    with pytest.raises(
+        UnsupportedFormat, match=r"words are read from \.jsonl, \.csv, \.dat, \.abbadingo files: name it so"
+    ):
         read_words(written(tmp_path, "", "words.txt"))
     with pytest.raises(UnsupportedFormat, match="line 1: letter 'c' is none of 'a', 'b'"):
         read_words(written(tmp_path, '["c", 1]\n["a", 0]\n'), alphabet="ab")
@@ -190,3 +192,27 @@ def test_what_does_not_fit_is_named(changes, message):
 def test_a_recipe_is_json_and_keeps_its_block():
     assert Recipe(**json.loads(json.dumps(recipe_for(60).to_json()))) == recipe_for(60)
     assert Recipe(block=7).block_for(100, 3) == 7
+
+
+def test_abbadingo_events_in_cells_and_labels_that_are_not_known(tmp_path):
+    def words(name, text):
+        (tmp_path / name).write_text(text)
+        return read_words(tmp_path / name)
+
+    data = words("a.dat", "4 2\n1 2 0 1\n0 0 \n-1 1 1\n0 1 0\n")
+    assert (data.alphabet, data.outputs) == (("0", "1"), (True, False))
+    assert data.labels.tolist() == [[-1, -1, 0], [1, -1, -1], [-1, -1, -1], [-1, 1, -1]]
+    for text, message in (
+        ("2 2\n1 2 0 1\n", r"line 1: 2 2, but there are 1 words of 2 letters"),
+        ("1 2\n1 3 0 1\n", r"line 2: length 3, but 2 letters"),
+        ("word,output\n", "begin the file with the numbers of its words and letters"),
+        ("1 2\n1 1 a/0.5\n", "letters with attributes are not read"),
+    ):
+        with pytest.raises(UnsupportedFormat, match=message):
+            words("b.dat", text)
+    data = words("c.csv", 'word,output\n"login,get",true\nget,false\n"",\n')
+    assert (data.alphabet, data.outputs, data.labels[2].tolist()) == (("login", "get"), (True, False), [-1, -1, -1])
+    with pytest.raises(UnsupportedFormat, match=r"the word 'a,b' has ',', which can be a letter or stand between"):
+        words("d.csv", 'word,output\n"a,b",true\na,false\n')
+    data = words("e.jsonl", '{"word": "ab", "outputs": [null, true]}\n["a", null]\n["b", false]\n')
+    assert (data.outputs, data.labels.tolist()) == ((True, False), [[-1, -1, 0], [-1, -1, -1], [-1, 1, -1]])

@@ -14,7 +14,7 @@ from fsa2lrnn.extra.learning import saving
 from fsa2lrnn.extra.learning.examples import FreshWords
 from fsa2lrnn.extra.learning.film import read_film
 from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.run import LearningRun
 from fsa2lrnn.extra.learning.saving import (
     CHECKPOINT,
@@ -53,23 +53,6 @@ def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
     assert (again.trail, again.film) == (whole.trail, whole.film)
     pairs = zip(whole.attempt.model.parameters(), again.attempt.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
-
-
-def test_a_folder_of_an_earlier_version_is_resumed_unless_its_labels_were_wrong_in_another_sense(tmp_path):
-    assert Recipe(mend=7) == Recipe(repair=7) == recipe_for(5, mend=7)  # the earlier name of the setting
-    for noise in (0.0, None, 0.2):
-        RunFolder(tmp_path, asked(noise=noise), resume=False)
-        written = json.loads((tmp_path / "learn.json").read_text())
-        assert written.pop("version") == 2
-        written["recipe"]["mend"] = written["recipe"].pop("repair")
-        (tmp_path / "learn.json").write_text(json.dumps(written))
-        if noise:
-            with pytest.raises(UnsupportedFormat, match=r"earlier version, in which noise = 0\.2 was .*: start afresh"):
-                RunFolder(tmp_path, asked(noise=noise), resume=True)
-        else:
-            RunFolder(tmp_path, asked(noise=noise), resume=True)
-        RunFolder(tmp_path, asked(noise=noise), resume=False)
-        RunFolder(tmp_path, asked(noise=noise), resume=True)
 
 
 def test_the_folder_holds_what_was_learned(tmp_path):
@@ -123,7 +106,7 @@ def full(*_):
 def test_the_evidence_of_one_model_never_stands_beside_another(tmp_path, monkeypatch):
     found = learn("task:parity", folder=tmp_path, steps=500)
     (tmp_path / ".results").mkdir()
-    (tmp_path / ".results" / "cascade.svg").write_text("of a call that was killed")
+    (tmp_path / ".results" / "film.json").write_text("of a call that was killed")
     write_learned(tmp_path, found)
     assert not (tmp_path / "cascade.svg").exists()
     replace_file = Path.replace

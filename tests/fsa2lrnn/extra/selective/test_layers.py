@@ -309,6 +309,18 @@ def test_every_scan_gives_the_same_bits(config):
     assert not layer.is_exact(torch.eye(5), 2.0**24)
 
 
+@pytest.mark.parametrize("config", [HardSliceConfig(1, hidden=5), HardDeltaProductConfig(1, hidden=5, writes=False)])
+@pytest.mark.parametrize("near", [-2e-6, 2e-6])
+def test_an_entry_that_rounds_is_near_one_that_is_exact_from_either_side(config, near):
+    layer, W2 = layer_of(config), torch.zeros(4, 5)  # entry 0 is exactly 0
+    W2[1:3, 0] = torch.tensor([-1.0, -2.0])
+    W2[3] = torch.tensor([100 / 3, 100 / 7, -100 / 3, -100 / 7, near])  # sums to `near`
+    for apart in (0, 1e3 * near):
+        W2[3, 4] += apart
+        layer.transition.set({"W1": torch.ones(5, 5), "W2": W2})
+        assert layer.is_exact(torch.eye(5), 2.0**24) == bool(apart)
+
+
 def test_a_permutation_takes_the_largest_entries_first_and_learns_as_sinkhorn_does():
     torch.manual_seed(0)
     logits = torch.randn(7, 4, 4, dtype=torch.float64, requires_grad=True)

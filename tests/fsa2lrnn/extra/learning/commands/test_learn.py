@@ -34,17 +34,6 @@ def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
             check_provable(Settings("task:parity", **changes))
 
 
-@pytest.mark.extra("report")
-def test_teaching_a_cascade_says_how_far_it_is(tmp_path, capsys):
-    """It was silent until the network was proved."""
-    assert main("task:sum_mod(4)", tmp_path, resume=True, as_json=True, method="cascade", block=2)
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("taught")]
-    assert [line.partition(", batch ")[0] for line in lines] == [
-        "teaching layer 1 of 2", "teaching layer 2 of 2", "teaching the read-out",
-    ]  # fmt: skip
-    assert all("words of 40 letters, error 0.000, taught" in line for line in lines)
-
-
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
 
 
@@ -61,46 +50,6 @@ def test_a_machine_is_learned_and_proved(call, tmp_path):
     assert MooreMachine.from_source(tmp_path / "run" / "machine.dot").n_states == 2
 
 
-@pytest.mark.extra("report")
-def test_a_cascade_is_taught_proved_drawn_and_reported(call, tmp_path):
-    code, out, _ = call("learn", "task:sum_mod(4)", "--method", "cascade", "--max-block", "2", "-o", "run")
-    assert code == 0
-    assert "covered: in float32, by the scans sequential, pscan, chunked, fused; every shape of call" in out
-    assert "1 block of 2 | 1 block of 2" in out
-    network = load(tmp_path / "run" / "model.safetensors")
-    assert [layer.block_sizes for layer in network.recurrences] == [(2,), (2,)]
-    assert (tmp_path / "run" / "cascade.svg").read_text().startswith("<svg")
-    assert json.loads((tmp_path / "run" / "learned.json").read_text())["blocks"] == [[2], [2]]
-    few = ("--lengths", "5", "--words", "9", "--max-tokens", "90")
-    code, out, _ = call("report", "run", "-o", "page.html", *few)
-    assert code == 0
-    assert "Right on all words, of every length" in out
-    page = (tmp_path / "page.html").read_text()
-    assert page.count("<h4>Layer ") == page.count("2 states of a block of 2; reads the letter") == 2
-    assert "reads the letter and head 0 of layer 0" in page
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message", "wanted"),
-    [
-        (("task:sum_mod(7)", "--method", "cascade", "--max-block", "3"), "no: no cascade with blocks of at most 3", 1),
-        (("task:sum_mod(4)", "--max-block", "2"), "--max-block and --target are for --method cascade", 2),
-        (("words.jsonl", "--method", "cascade"), "learn one from these words first, its machine.json is such a", 2),
-        (
-            ("task:sum_mod(4)", "--method", "cascade", "--target", "task:sum_mod(8)", "--max-block", "2"),
-            "the alphabets differ",
-            2,
-        ),
-    ],
-)
-def test_what_no_cascade_can_be_had_of_is_one_line(call, tmp_path, arguments, message, wanted):
-    (tmp_path / "words.jsonl").write_text(PARITY)
-    code, out, err = call("learn", *arguments, "-o", "run")
-    assert (code, out) == (wanted, "")
-    assert message in err.replace("\n", " ")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.usefixtures("out_of_time")
 @pytest.mark.parametrize(
     ("source", "method", "message"),
@@ -111,13 +60,11 @@ def test_what_no_cascade_can_be_had_of_is_one_line(call, tmp_path, arguments, me
             "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
         ),
         ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
-        ("task:sum_mod(4)", "cascade", "error: looking for a cascade: the limit of 5 s has passed"),
     ],
 )
 def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source, method, message):
     (tmp_path / "words.jsonl").write_text(PARITY)
-    block = ("--max-block", "2") if method == "cascade" else ()
-    code, out, err = call("learn", source, "-o", "run", "--method", method, *block, "--max-seconds", "5")
+    code, out, err = call("learn", source, "-o", "run", "--method", method, "--max-seconds", "5")
     assert (code, out) == (2, "")
     assert message in err.replace("\n", " ")
     assert not (tmp_path / "run" / "learned.json").exists()

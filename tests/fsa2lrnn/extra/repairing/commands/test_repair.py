@@ -14,8 +14,7 @@ from fsa2lrnn.extra.repairing.commands import repair as command
 SUM2 = str(Path(__file__).parents[5] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
-@pytest.mark.extra("learning")
-def test_repairs_and_distilled_layers_are_proved(call, tmp_path):
+def test_repairs_are_proved(call, tmp_path):
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
     facts = json.loads(out)
     assert (code, facts["accuracy"]) == (0, 1.0)
@@ -29,13 +28,6 @@ def test_repairs_and_distilled_layers_are_proved(call, tmp_path):
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--snap")
     assert code == 0
     assert "1.000000 along 500,000" in out
-    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "-o", "new.safetensors")
-    assert code == 0
-    assert out.startswith("proved: equal on every word of every length")
-    assert load(tmp_path / "new.safetensors").config.normalisation == "onehot"
-    code, _, err = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "--columns", "p<=1")
-    assert code == 2
-    assert "--mode distil makes a layer of one-hot columns: it goes without --columns" in err
 
 
 @pytest.mark.parametrize(
@@ -63,4 +55,4 @@ def test_a_time_limit_ends_a_repair_and_is_no_answer(call, more):
 
 def test_the_choices_are_those_of_the_code():
     assert get_args(command.Columns) == get_args(repairing.Columns)
-    assert get_args(command.RepairMode) == (*get_args(repairing.Mode), "distil")
+    assert get_args(command.RepairMode) == get_args(repairing.Mode)

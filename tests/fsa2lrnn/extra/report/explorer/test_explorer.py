@@ -178,7 +178,7 @@ def test_letters_are_matched_by_name_and_outputs_by_request():
     assert wanted == found["machine"]["outputs"]
     json.dumps(found, allow_nan=False)
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
-        scene(zoo.sum_mod(3), {"m": SceneModel(compile_machine(parity))})
+        scene(zoo.ab_star(), {"m": SceneModel(compile_machine(parity))})
     model = compile_machine(MooreMachine([[0]], [0], 0, ["a"]))
     machine = MooreMachine([[1, 0]], [0, "new"], 0, ["a"])
     found = scene(machine, {"m": SceneModel(model)}, "lacked").data["models"][0]
