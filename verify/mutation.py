@@ -1,9 +1,9 @@
 """Mutation test of the lines that a proof rests on: `python -m verify.mutation 300 --seed 0`.
 
-Mutants (one operator, constant, comparison, term or statement changed) are drawn from the trusted files in proportion to
-their lines. Each is written into a copy of the tree and meets the tests of `make test` that execute its line, up to the
-first failure. Children are forked from a process that has imported torch, so that a mutant takes seconds. Those known to
-be equivalent are listed with the reason in mutation_equivalent.json, by file, line of source and change.
+Mutants (one operator, constant, comparison, term or statement changed) are drawn from the trusted files in proportion
+to their lines. Each is written into a copy of the tree and meets the tests of `make test` that execute its line, up to
+the first failure. Children are forked from a process that has imported torch, so that a mutant takes seconds. Those
+known to be equivalent are listed with the reason in mutation_equivalent.json, by file, line of source and change.
 """
 
 import argparse
@@ -18,7 +18,8 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +27,9 @@ ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.json")
 TRUSTED = (
     "fsa2lrnn/checker/*.py", "fsa2lrnn/families/recheck/*.py", "fsa2lrnn/recurrence/*.py", "fsa2lrnn/lrnn/rounding.py",
-    "fsa2lrnn/lrnn/layer_checks.py", "fsa2lrnn/lrnn/switched.py", "fsa2lrnn/lrnn/layers/*.py",
-    "fsa2lrnn/verification/exactness.py", "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/extra/probes/audit.py",
+    "fsa2lrnn/lrnn/ranges.py", "fsa2lrnn/lrnn/zonotopes.py", "fsa2lrnn/lrnn/layer_checks.py",
+    "fsa2lrnn/lrnn/switched.py", "fsa2lrnn/lrnn/layers/*.py", "fsa2lrnn/verification/exactness.py",
+    "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/extra/probes/audit.py",
 )  # fmt: skip
 SUITES = (
     "checker", "families", "verification", "lrnn", "recurrence", "extra/block_size", "extra/selective", "extra/probes",
@@ -56,12 +58,13 @@ MESSAGES = {"require", "demand", "expect"}  # their second argument is a message
 
 
 class Mutant(NamedTuple):
-    """A changed file: the first line of the change, that line as it was, the change in words, and the new text."""
+    """A changed file: the line of the change, as it was, the change in words, the statement's line, the new text."""
 
     path: str
     line: int
     source: str
     change: str
+    statement: int
     text: bytes
 
 
@@ -122,37 +125,32 @@ def mutants(path: str) -> Iterator[Mutant]:
     lines = text.splitlines(keepends=True)
     starts = [sum(map(len, lines[:i])) for i in range(len(lines))]
 
-    def visit(node: ast.AST) -> Iterator[Mutant]:
-        skipped = isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom)
-        skipped = skipped or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
-        if skipped:
+    def place(node: ast.AST) -> slice:
+        """Return where a node stands; a comprehension's `for` from its target to its last condition."""
+        first, last = node, node
+        if isinstance(node, ast.comprehension):
+            first, last = node.target, (node.ifs or [node.iter])[-1]
+        return slice(starts[first.lineno - 1] + first.col_offset, starts[last.end_lineno - 1] + last.end_col_offset)
+
+    def visit(node: ast.AST, statement: ast.stmt | None = None) -> Iterator[Mutant]:
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.JoinedStr | ast.Import | ast.ImportFrom):
             return
-        # A comprehension's `for` has no position: it is changed within its own target … condition.
-        if hasattr(node, "lineno") or isinstance(node, ast.comprehension):
-            first, last = (
-                (node.target, node.ifs[-1] if node.ifs else node.iter)
-                if isinstance(node, ast.comprehension)
-                else (node, node)
+        statement = node if isinstance(node, ast.stmt) else statement
+        for new in variants(node):
+            at, words = place(node), ast.unparse(new)
+            if isinstance(new, ast.If | ast.While):
+                at, words = place(node.test), ast.unparse(new.test)
+            elif isinstance(new, ast.comprehension):
+                words = f"{ast.unparse(new.target)} in {ast.unparse(new.iter)}"
+            elif isinstance(new, ast.expr) and not isinstance(new, ast.Constant | ast.Name):
+                words = f"({words})"
+            change = f"{' '.join(text[at].decode().split())} -> {words}"
+            line = text.count(b"\n", 0, at.start) + 1
+            source = lines[line - 1].decode().strip()
+            yield Mutant(
+                path, line, source, change, statement.lineno, text[: at.start] + words.encode() + text[at.stop :]
             )
-            begin, end = starts[first.lineno - 1] + first.col_offset, starts[last.end_lineno - 1] + last.end_col_offset
-            before = " ".join(text[begin:end].decode().split())
-            for new in variants(node):
-                if isinstance(node, ast.If | ast.While):
-                    begin = starts[node.test.lineno - 1] + node.test.col_offset
-                    end = starts[node.test.end_lineno - 1] + node.test.end_col_offset
-                    before, new = text[begin:end].decode(), new.test
-                if isinstance(node, ast.comprehension):
-                    words = f"{ast.unparse(new.target)} in {ast.unparse(new.iter)}"
-                else:
-                    words = ast.unparse(new)
-                inside = (
-                    f"({words})"
-                    if isinstance(new, ast.expr) and not isinstance(node, ast.Constant | ast.Name)
-                    else words
-                )
-                change = f"{before} -> {words}"
-                source = lines[first.lineno - 1].decode().strip()
-                yield Mutant(path, first.lineno, source, change, text[:begin] + inside.encode() + text[end:])
         for name, value in ast.iter_fields(node):
             parts = value if isinstance(value, list) else [value]
             if name in ("annotation", "returns", "decorator_list", "ctx") or isinstance(node, ast.Raise):
@@ -162,7 +160,7 @@ def mutants(path: str) -> Iterator[Mutant]:
             for part in parts:
                 is_strict = isinstance(part, ast.keyword) and part.arg == "strict"
                 if isinstance(part, ast.AST) and not is_strict:
-                    yield from visit(part)
+                    yield from visit(part, statement)
 
     yield from visit(ast.parse(text))
 
@@ -192,6 +190,8 @@ def forked(task: Callable[[], int], seconds: int) -> tuple[bool, float]:
         code = 70
         try:
             code = task()
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     deadline, status = time.monotonic() + 10 * seconds, None
@@ -212,7 +212,9 @@ class Watch:
         import coverage
 
         self.folder, self.lines, self.seconds = folder, {}, {}
-        self.coverage = coverage.Coverage(data_file=None, include=[str(folder / path) for path in paths])
+        self.coverage = coverage.Coverage(
+            data_file=None, config_file=False, include=[str(folder / path) for path in paths]
+        )
         self.coverage.start()
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
@@ -234,11 +236,12 @@ class Watch:
         file.write_text(json.dumps([self.seconds, self.lines]))
 
 
-def tests(*arguments: str, plugins: tuple[object, ...] = ()) -> int:
+def tests(arguments: Sequence[str], *plugins: object) -> int:
     """Run pytest in this process, with the tests of `make test` alone."""
     import pytest
 
-    quick = ("-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly", "-m", "not slow and not long")
+    loaded = ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # the parent imported plugins' modules
+    quick = ("-q", "-x", *loaded, "-p", "no:cacheprovider", "-m", "not slow and not long")
     return int(pytest.main([*quick, *arguments], plugins=plugins))
 
 
@@ -267,12 +270,14 @@ def main() -> None:
 
             def mapped() -> int:
                 watch = Watch(folder, everything)
-                code = tests(*(f"tests/fsa2lrnn/{suite}" for suite in SUITES), plugins=(watch,))
+                code = tests([f"tests/fsa2lrnn/{suite}" for suite in SUITES], watch)
                 watch.write(place)
                 return code
 
             passed, spent = forked(mapped, 3_000)
-            print(f"tests of each line: {spent:.0f} s of processor time{'' if passed else ', FAILED'}", flush=True)
+            print(f"tests of each line: {spent:.0f} s of processor time", flush=True)
+            if not passed:
+                sys.exit("a test fails on the tree as it is (MUTATION_LOG=FILE has the output)")
         seconds, lines = json.loads(place.read_text())
         sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
         results = [judged(mutant, folder, seconds, lines, known) for mutant in drawn]
@@ -287,8 +292,9 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
     """Return what became of a mutant: "killed", "survived", "uncovered", or why it is equivalent."""
     reason = known.get((mutant.path, mutant.source, mutant.change))
     span = lines.get(mutant.path, {})
+    meet = {test for line in (mutant.line, mutant.statement) for test in span.get(str(line), ())}
     # A line of a module's or class's own level runs at import, before any test: all tests of the file meet it.
-    chosen = span.get(str(mutant.line)) or sorted({test for tests_ in span.values() for test in tests_})
+    chosen = meet or {test for some in span.values() for test in some}
     chosen = sorted(chosen, key=lambda test: seconds.get(test, 0.0))
     file, spent, fate = folder / mutant.path, 0.0, reason or ("survived" if chosen else "uncovered")
     if chosen and not reason:
@@ -297,17 +303,15 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
         for pyc in file.parent.glob(f"__pycache__/{file.stem}.*.pyc"):
             pyc.unlink()
         limit = SECONDS + int(3 * sum(seconds.get(test, 0.0) for test in chosen))
-        passed, spent = forked(lambda: tests(*chosen), limit)
+        passed, spent = forked(lambda: tests(chosen), limit)
         file.write_bytes(before)
         fate = "survived" if passed else "killed"
     if fate in ("survived", "uncovered"):
         print(f"{mutant.path}:{mutant.line}: {fate}: {mutant.change}\n    {mutant.source}", flush=True)
-    return mutant._replace(text=b"")._asdict() | {
-        "text": "",
-        "fate": fate,
-        "tests": len(chosen),
+    return {
+        "path": mutant.path, "line": mutant.line, "change": mutant.change, "fate": fate, "tests": len(chosen),
         "seconds": round(spent, 1),
-    }
+    }  # fmt: skip
 
 
 def table(results: list[dict]) -> str:
