@@ -29,8 +29,14 @@ TRUSTED = (
     "fsa2lrnn/checker/*.py", "fsa2lrnn/families/recheck/*.py", "fsa2lrnn/recurrence/*.py", "fsa2lrnn/lrnn/rounding.py",
     "fsa2lrnn/lrnn/ranges.py", "fsa2lrnn/lrnn/zonotopes.py", "fsa2lrnn/lrnn/layer_checks.py",
     "fsa2lrnn/lrnn/switched.py", "fsa2lrnn/lrnn/layers/*.py", "fsa2lrnn/verification/exactness.py",
-    "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/extra/probes/audit.py",
+    "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/extra/probes/audit.py", "fsa2lrnn/extra/selective/*.py",
 )  # fmt: skip
+# Of layers, what they declare to verifiers; the rest is the model itself, which verifiers run.
+LAYERS = ("fsa2lrnn/lrnn/layers/", "fsa2lrnn/lrnn/switched.py", "fsa2lrnn/extra/selective/")
+DECLARED = {
+    "rounded_tables", "is_exact", "is_lookup", "starts_exact", "has_maps", "_is_open", "_is_exact_product",
+    "starts_closed", "maps_closed", "exchanges_closed", "is_signed", "is_scalar_channel", "is_one_hot", "table_error",
+}  # fmt: skip
 SUITES = (
     "checker", "families", "verification", "lrnn", "recurrence", "extra/block_size", "extra/selective", "extra/probes",
     "extra/huggingface/test_refusals.py",
@@ -162,13 +168,24 @@ def mutants(path: str) -> Iterator[Mutant]:
                 if isinstance(part, ast.AST) and not is_strict:
                     yield from visit(part, statement)
 
-    yield from visit(ast.parse(text))
+    for part in trusted(path, ast.parse(text)):
+        yield from visit(part)
+
+
+def trusted(path: str, tree: ast.Module) -> list[ast.AST]:
+    """Return the tree, or the functions of a layer that make declarations."""
+    if not path.startswith(LAYERS):
+        return [tree]
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in DECLARED]
 
 
 def draw(count: int, seed: int, patterns: list[str]) -> list[Mutant]:
     """Return `count` mutants, or a few more, of the files that match, each file's share as its share of lines."""
-    paths = sorted({path for pattern in patterns for path in ROOT.glob(pattern)})
-    size = {str(path.relative_to(ROOT)): len(path.read_bytes().splitlines()) for path in paths}
+    size = {}
+    for place in sorted({place for pattern in patterns for place in ROOT.glob(pattern)}):
+        text, path = place.read_text(), str(place.relative_to(ROOT))
+        parts = trusted(path, ast.parse(text))
+        size[path] = sum(len((ast.get_source_segment(text, part) or text).splitlines()) for part in parts)
     rng, drawn = random.Random(seed), []
     for path in size:
         found = list(mutants(path))
