@@ -163,6 +163,8 @@ def mutants(path: str) -> Iterator[Mutant]:
                 continue
             if name == "args" and isinstance(node, ast.Call) and getattr(node.func, "id", "") in MESSAGES:
                 parts = parts[:1]
+            if name == "args" and getattr(getattr(node, "func", None), "attr", "") in ("reshape", "view"):
+                parts = [part for part in parts if not isinstance(part, ast.UnaryOp)]  # numpy reads −2 as −1
             for part in parts:
                 is_strict = isinstance(part, ast.keyword) and part.arg == "strict"
                 if isinstance(part, ast.AST) and not is_strict:
@@ -312,6 +314,9 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
     meet = {test for line in (mutant.line, mutant.statement) for test in span.get(str(line), ())}
     # A line of a module's or class's own level runs at import, before any test: all tests of the file meet it.
     chosen = meet or {test for some in span.values() for test in some}
+    if not chosen:  # run in processes of their own alone, such as __main__: the tests of the folder
+        beside = [found for path, found in lines.items() if Path(path).parent == Path(mutant.path).parent]
+        chosen = {test for span in beside for some in span.values() for test in some}
     chosen = sorted(chosen, key=lambda test: seconds.get(test, 0.0))
     file, spent, fate = folder / mutant.path, 0.0, reason or ("survived" if chosen else "uncovered")
     if chosen and not reason:
