@@ -280,6 +280,20 @@ def test_what_certify_finds_is_within_the_bounds(drifting, forgetful):
 
 @settings(max_examples=20)
 @given(walks())
+def test_the_work_of_a_step_is_counted_at_every_length_and_thrice_for_a_part_of_the_tail(walk):
+    _, tables, _, tube = walk
+    numbers, steps = plain(tables), tube.start + 3
+    (m, n), (letters, _, b, _), D = numbers.numbers["W1"].shape, tables.A.shape, tube.directions.shape[1]
+    work = lambda tube, steps: demands(tube, numbers, steps)[1]  # noqa: E731
+    step = work(tube, steps + 1) - work(tube, steps)
+    sets = len(tube.slow) * letters ** (tube.memory - tube.frame_memory)
+    assert step > sets * (letters * n * (b + D) + len(tables.outputs) * m * n)  # multiplications
+    assert work(replace(tube, tail=(None, None)), steps) - work(tube, steps) == 6 * step
+    assert work(tube, steps) - work(tube, 0) == 3 * step
+
+
+@settings(max_examples=20)
+@given(walks())
 def test_no_more_is_allocated_than_is_estimated(walk):
     _, tables, goal, tube = walk
     numbers, _ = demands(tube, plain(tables), tube.start + 3)

@@ -9,7 +9,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.checker.margins import Margins, ScaledReadout
-from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
 from fsa2lrnn.checker.replay import TubeReplay, grown
 from fsa2lrnn.checker.rounding import FloatFormat, Slack, StepError
 from fsa2lrnn.checker.short_words import all_words, least_margin
@@ -55,6 +55,11 @@ def test_nodes_are_where_words_lead(goal, memory, data):
             assert j[0] == j0[0] * k % found.older + found.oldest[before[0]]
     assert set(range(len(found.state))) >= reached
     assert len(set(found.codes.tolist())) == len(found.state)
+
+
+def test_an_output_can_be_given_if_it_counts_and_the_model_has_it():
+    delta, counts, expected = np.zeros((1, 4), np.int64), np.array([True, False, True, False]), np.array([1, 1, 2, 2])
+    assert CountedAutomaton(delta, 0, expected, counts, 2).answerable.tolist() == [True, False, False, False]
 
 
 ROUNDED = 1e-9  # what numpy's own inverse and sums may be off by
@@ -191,6 +196,19 @@ def test_on_points_the_bound_is_the_margin_but_for_rounding(drifting):
     wanted = goal.wanted[replay.nodes.state[f]]
     exact = z[wanted] - np.delete(z, wanted).max()
     assert 0.99 * exact < replay.margin(point) < exact
+
+
+def test_a_direction_that_is_what_the_readout_reads_bounds_it_tightly():
+    """The logits read w₁ + w₂ alone, which a direction bounds to [1, 2] in a box of a thousandfold."""
+    weights = {"W1": np.ones((1, 2)), "b1": np.zeros(1), "W2": np.array([[1.0], [0.0]]), "b2": np.zeros(2)}
+    readout = ScaledReadout(weights, FloatFormat.of("float64"))
+    direction = np.ones((1, 1, 1, 2))
+    box = Margins(readout, np.eye(2)[None, None], np.ones((1, 1, 2), bool), direction, np.array([0]))
+    centre, radius = np.zeros((1, 1, 2, 1)), np.full((1, 1, 2, 1), 1e3)
+    sets = Sets(
+        1, np.ones((1, 1), bool), centre, radius, np.zeros((1, 1, 1)), np.ones((1, 1, 1)), np.full((1, 1, 1), 2.0)
+    )
+    assert 1 - 1e-6 < box.least(replace(sets, centre=centre + 0.75)).item() < 1
 
 
 def test_a_single_output_has_no_rival_but_the_variance_may_be_lost():

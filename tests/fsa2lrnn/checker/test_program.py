@@ -1,11 +1,13 @@
 """The checker as a program: exit codes, forged files, no torch, and the folder alone."""
 
+import base64
 import copy
 import json
 import re
 import shutil
 import subprocess
 import sys
+import zlib
 from contextlib import suppress
 from itertools import product
 from pathlib import Path
@@ -17,8 +19,9 @@ import torch
 import fsa2lrnn.checker
 from fsa2lrnn import LRNN, MooreMachine, certify, check, compile_machine, save, zoo
 from fsa2lrnn.automata.formats import json_file
+from fsa2lrnn.checker import files as files_of
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
-from fsa2lrnn.checker.files import read_automaton, read_certificate, symbol
+from fsa2lrnn.checker.files import Unpacking, read_automaton, read_certificate, symbol
 from fsa2lrnn.checker.program import difference, main, proved
 from fsa2lrnn.checker.tables import read_tables
 from fsa2lrnn.lrnn.switched import as_tables, switched
@@ -87,6 +90,34 @@ def test_forged_certificates_are_not_valid(files, tmp_path, capsys, change, mess
     with pytest.raises(InvalidCertificate, match=message):
         proved(forged, *files[1:])
     assert capsys.readouterr().out.startswith("not valid: ")
+
+
+@pytest.mark.parametrize("name", ["memory", "frame_memory", "start"])
+def test_numbers_of_letters_are_whole_numbers(files, tmp_path, name):
+    for number in (True, 2.0, "2", None, 2**63, -(2**63), [2]):
+        with pytest.raises(UnsupportedInput, match=f"^{name} = .* is not an integer"):
+            read_certificate(
+                changed(files[0], tmp_path, lambda value, number=number: value["tube"].update({name: number}))
+            )
+
+
+def test_an_array_has_sizes_and_may_fill_its_file_to_the_last_byte(monkeypatch):
+    packed = lambda shape, entries: {  # noqa: E731
+        "dtype": "bool", "shape": shape, "data": base64.b64encode(zlib.compress(entries)).decode(),
+    }  # fmt: skip
+    for shape in ([-1, -1], [-1], [1.0], [True], [1] * 9):
+        with pytest.raises(UnsupportedInput, match="is not a valid shape"):
+            Unpacking().unpack(packed(shape, b"\0"), "it")
+    whole = packed([5_000], bytes(5_000))
+    for spare, is_read in ((5_000 - 16 * len(whole["data"]), True), (4_999 - 16 * len(whole["data"]), False)):
+        monkeypatch.setattr(files_of, "SPARE", spare + 10_000)
+        reader = Unpacking()
+        reader._left -= 10_000
+        if is_read:
+            assert not reader.unpack(whole, "it").any()
+        else:
+            with pytest.raises(UnsupportedInput, match="which no file of ours does"):
+                reader.unpack(whole, "it")
 
 
 def test_another_model_and_another_machine_are_refused(files, tmp_path):
