@@ -41,6 +41,7 @@ SUITES = (
     "checker", "families", "verification", "lrnn", "recurrence", "extra/block_size", "extra/selective", "extra/probes",
     "extra/huggingface/test_refusals.py",
 )  # fmt: skip
+LEFT = ("survived", "uncovered")
 SECONDS, MEMORY = 60, 8 << 30  # processor time of a mutant's tests, and bytes
 SWAPPED = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Add,
@@ -272,10 +273,15 @@ def main() -> None:
     parser.add_argument("--files", nargs="+", default=list(TRUSTED), help="patterns of files in place of all trusted")
     parser.add_argument("--map", type=Path, help="a file with the tests of each line: read, or written if missing")
     parser.add_argument("--out", type=Path, help="a JSON file for the results")
+    parser.add_argument("--again", type=Path, help="such a file: of the mutants drawn, only those that survived there")
     options = parser.parse_args()
     import coverage, hypothesis, numpy, pytest, safetensors.numpy, torch  # noqa: E401, F401, I001 - for all children
 
     drawn = draw(options.count, options.seed, options.files)
+    if options.again:
+        left = [result for result in json.loads(options.again.read_text()) if result["fate"] in LEFT]
+        left = {(result["path"], result["source"], result["change"]) for result in left}
+        drawn = [mutant for mutant in drawn if (mutant.path, mutant.source, mutant.change) in left]
     known = {tuple(key): reason for *key, reason in json.loads(EQUIVALENT.read_text())} if EQUIVALENT.exists() else {}
     folder = Path(tempfile.mkdtemp(prefix="mutation-")).resolve()
     try:
@@ -289,7 +295,7 @@ def main() -> None:
 
             def mapped() -> int:
                 watch = Watch(folder, everything)
-                code = tests([f"tests/fsa2lrnn/{suite}" for suite in SUITES], watch)
+                code = tests([*(f"tests/fsa2lrnn/{suite}" for suite in SUITES), *everything], watch)
                 watch.write(place)
                 return code
 
@@ -328,10 +334,10 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
         passed, spent = forked(lambda: tests(chosen), limit)
         file.write_bytes(before)
         fate = "survived" if passed else "killed"
-    if fate in ("survived", "uncovered"):
+    if fate in LEFT:
         print(f"{mutant.path}:{mutant.line}: {fate}: {mutant.change}\n    {mutant.source}", flush=True)
     return {
-        "path": mutant.path, "line": mutant.line, "change": mutant.change, "fate": fate, "tests": len(chosen),
+        "path": mutant.path, "line": mutant.line, "source": mutant.source, "change": mutant.change, "fate": fate, "tests": len(chosen),
         "seconds": round(spent, 1),
     }  # fmt: skip
 
@@ -341,7 +347,7 @@ def table(results: list[dict]) -> str:
     rows = ["|file|mutants|killed|equivalent|survived|", "|---|---|---|---|---|"]
     for path in [*sorted({result["path"] for result in results}), "all"]:
         fates = [result["fate"] for result in results if path in (result["path"], "all")]
-        killed, left = fates.count("killed"), fates.count("survived") + fates.count("uncovered")
+        killed, left = fates.count("killed"), sum(map(fates.count, LEFT))
         rows.append(f"|{path}|{len(fates)}|{killed}|{len(fates) - killed - left}|{left}|")
     return "\n".join(rows) + f"\n\n{sum(result['seconds'] for result in results):.0f} s of processor time"
 

@@ -132,6 +132,20 @@ def test_layers_in_the_middle_and_every_letter_are_tested():
     assert messages[0] == messages[1]
 
 
+@pytest.mark.parametrize("depth", [1, 2])
+def test_the_readout_of_the_last_layer_is_tested(depth):
+    model = model_of(Toy, depth=depth)
+    model.readout.forward = lambda x: type(model.readout).forward(model.readout, x) + x.shape[1]
+    with pytest.raises(FalseDeclaration, match="`readout` of a row depends on where it stands"):
+        check_layers(model)
+
+
+def test_a_pair_is_a_tuple():
+    in_a_list = type("Toy", (Toy,), {"forward": lambda *arguments: list(Toy.forward(*arguments))})
+    with pytest.raises(FalseDeclaration, match="`forward` returns a list: return a tuple of two tensors"):
+        check_layers(model_of(in_a_list))
+
+
 @pytest.mark.parametrize("dtype", TOLERANCES)
 @pytest.mark.parametrize("token_shift", [False, True])
 def test_a_layer_that_keeps_the_rules_is_accepted_and_nothing_is_disturbed(dtype, token_shift):

@@ -1,6 +1,7 @@
 """Bounds on what evaluations may differ by, against other shapes, orders and methods; gates and whether they round."""
 
 import ctypes.util
+import itertools
 import math
 import platform
 import subprocess
@@ -20,6 +21,7 @@ from fsa2lrnn.lrnn.gate import Gate, look_up
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.lrnn.zonotopes import Zonotopes
 
 CPU = torch.device("cpu")
 PARITY = zoo.parity()
@@ -336,6 +338,64 @@ def test_products_and_differences_stay_within(dtype):
     assert_within(x @ y, a @ b)
     assert_within((x @ y) * x - y, (a @ b) * a - b, 1e-3 if dtype == torch.float32 else 0)
     assert_within(2 * x, a.scaled(2))
+
+
+def vanishing(x):
+    """Take small numbers for zero, as processors may."""
+    return torch.where(x.abs() < torch.finfo(x.dtype).tiny, 0, x)
+
+
+def in_order(terms):
+    total = terms[..., 0]
+    for i in range(1, terms.shape[-1]):
+        total = vanishing(total + terms[..., i])
+    return total
+
+
+def unit_columns(x, least=1e-12):
+    norms = vanishing(in_order(vanishing(x * x).mT))[..., None, :].sqrt()
+    return vanishing(x / norms.clamp(min=least))
+
+
+WEIGHTS = torch.randn(3, 3, generator=drawn(5)), torch.randn(3, generator=drawn(6))
+OPERATIONS = {
+    "product": (lambda a, b: a * b, lambda x, y: vanishing(x * y)),
+    "difference": (lambda a, b: a - b, lambda x, y: vanishing(x - y)),
+    "third": (lambda a, _: a.scaled(1 / 3), lambda x, _: vanishing(x * (1 / 3))),
+    "positive part": (lambda a, _: a.relu(), lambda x, _: x.relu()),
+    "matrices": (lambda a, b: a @ b, lambda x, y: in_order(vanishing(x[..., None, :] * y.mT[..., None, :, :]))),
+    "gate": (
+        lambda a, _: a.linear(*(part.to(a_dtype(a)) for part in WEIGHTS)),
+        lambda x, _: vanishing(in_order(vanishing(x[..., None, :] * WEIGHTS[0].to(x))) + WEIGHTS[1].to(x)),
+    ),
+    "sigmoid": (lambda a, _: a.sigmoid(), lambda x, _: vanishing(x.sigmoid())),
+    "centred": (lambda a, _: a.centred(), lambda x, _: vanishing(x - vanishing(in_order(x.mT) / 3)[..., None, :])),
+    "clip": (lambda a, _: a.columns("clip", 2.0), lambda x, _: unit_columns(x, 1.0)),
+}
+
+
+def a_dtype(a):
+    return torch.float16 if a.kind.u == 2.0**-11 else torch.float32
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+@pytest.mark.parametrize("kind", [RoundedNumbers, Zonotopes])
+def test_numbers_at_the_ends_of_their_intervals_stay_within(kind, dtype, name):
+    """Operands as far from the midpoints as they may be; ordinary ones, and some so small that products vanish."""
+    bounds, computed = OPERATIONS[name]
+    info, shape = torch.finfo(dtype), (200, 2, 3, 3)
+    for largest, share in itertools.product((4.0, 8 * math.sqrt(info.tiny)), (0.0, 1e-3, 0.5)):
+        x = largest * torch.randn(shape, generator=drawn(1), dtype=torch.float64)
+        x = vanishing((x * 2.0 ** torch.randint(-3, 1, shape, generator=drawn(3))).to(dtype))
+        radius = share * x.double().abs()
+        mid = x.double() + radius * torch.randint(0, 2, shape, generator=drawn(2)).mul(2).sub(1)
+        radius = (mid - x.double()).abs()  # without rounding
+        if kind is Zonotopes:
+            numbers = Zonotopes.boxes(mid.flatten(1), radius.flatten(1), FloatFormat.of(dtype)).unflatten(shape[1:])
+        else:
+            numbers = RoundedNumbers(mid, radius, FloatFormat.of(dtype))
+        assert_within(computed(x[:, 0], x[:, 1]), bounds(numbers[:, 0], numbers[:, 1]))
 
 
 def test_layer_norm_treats_each_row_by_itself():

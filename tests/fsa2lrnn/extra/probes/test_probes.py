@@ -11,8 +11,13 @@ import pytest
 import torch
 
 import fsa2lrnn
+<<<<<<< HEAD
 from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, bounds, reference
 from fsa2lrnn.extra.probes.calls import Caller
+=======
+from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, reference
+from fsa2lrnn.extra.probes.audit import significant_bits, unit
+>>>>>>> mutants
 from fsa2lrnn.extra.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
 from fsa2lrnn.extra.probes.plugin import assert_exact_fixture  # noqa: F401
 
@@ -190,6 +195,58 @@ def test_the_audit_refuses_what_rounds():
     with pytest.raises(InexactProbe, match=r"exp of -0\.5"), Audit(torch.float32):
         torch.tensor([-0.5], dtype=torch.float64).exp()
     assert GRADIENT_SIZES[torch.bfloat16].value == 1
+
+
+double = partial(torch.tensor, dtype=torch.float64)
+ONE, HALF = double([1.0]), double([2.0**23 + 1])
+rest = lambda more: double([more - 2.0**23 - 1])  # noqa: E731 - with HALF 2²⁴ units, and one fewer
+SUMS = {
+    "sum": lambda more: double([2.0**23, 1 - 2.0**23, 1, 1])[: 5 - more].sum(),
+    "cumsum": lambda more: double([2.0**23, 1 - 2.0**23, 1, 1])[: 5 - more].cumsum(0),
+    "add": lambda more: HALF + rest(more),
+    "sub": lambda more: HALF - -rest(more),
+    "dot": lambda more: torch.dot(torch.cat([HALF, rest(more)]), double([1.0, 1.0])),
+    "mm": lambda more: torch.cat([HALF, rest(more)])[None] @ double([[1.0], [1.0]]),
+    "scatter_add": lambda more: HALF.scatter_add(0, torch.tensor([0]), rest(more)),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_accumulators_hold_sums_of_2_to_the_24_units_and_no_more(name):
+    with Audit(torch.float32):
+        SUMS[name](2)
+    with pytest.raises(InexactProbe, match=rf"a sum in {name} may need 25 bits"), Audit(torch.float32):
+        SUMS[name](1)
+
+
+def test_the_audit_tells_what_it_saw_and_what_a_format_lacks():
+    with Audit(torch.float32) as audit:
+        pass
+    assert (audit.operations, audit.bits, audit.sum_bits) == (0, 0, 0)
+    with audit:
+        double([4.0, 5.0]) + double([4.0, 1.0])  # at most 8 units of 1
+        double([0.5]) * double([1.5])
+    assert (audit.operations, audit.bits, audit.sum_bits) == (2, 2, 3)
+    assert unit(double([0.0])) == unit(double([])) == 1
+    assert [unit(double([0.0, x])) for x in (1.5, -6.0, 2.0**-30, 3.0 * 2.0**70)] == [0.5, 2, 2.0**-30, 2.0**70]
+    with Audit(torch.float32):
+        assert double([-1e4, 0.0]).exp().tolist() == [0, 1]
+    for inexact in (-128.0, 1.0):
+        with pytest.raises(InexactProbe, match="exp2 of"), Audit(torch.float32):
+            double([inexact]).exp2()
+    info = torch.finfo(torch.float16)
+    for factor, is_exact in ((info.max, True), (info.smallest_normal, True), (2.0**16, False), (2.0**-15, False)):
+        try:
+            with Audit(torch.float16):
+                ONE * factor
+            found = True
+        except InexactProbe:
+            found = False
+        assert found == is_exact
+    assert significant_bits(double([2.0**11 - 1, 2.0**11 + 1])).tolist() == [11, 12]
+    for wrong in (lambda: ONE * torch.inf, lambda: ONE.float() * 1, lambda: ONE.sqrt(), lambda: ONE / 3):
+        with pytest.raises(InexactProbe), Audit(torch.float32):
+            wrong()
 
 
 def test_the_oracle_is_rational_and_gradients_are_finite_differences():

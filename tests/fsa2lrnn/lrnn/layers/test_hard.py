@@ -58,8 +58,8 @@ def test_a_choice_that_rounding_may_change_is_not_called_exact():
         layer.transition.table.view(2, len(MAPS), 3)[0, 1] = 2.0  # channel 0 now leads by far
         A, v = layer.rounded_tables(blurred)
     assert not A.off[:, 0].any()
-    assert A.off[:, 1].all()
-    assert v.off[:, 1].all()
+    assert A.off[:, 1].min() >= 2  # from −1 to 1
+    assert v.off[:, 1].min() >= 2
 
 
 def test_what_a_training_run_says_of_its_shape():
