@@ -337,8 +337,8 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
     if fate in LEFT:
         print(f"{mutant.path}:{mutant.line}: {fate}: {mutant.change}\n    {mutant.source}", flush=True)
     return {
-        "path": mutant.path, "line": mutant.line, "source": mutant.source, "change": mutant.change, "fate": fate, "tests": len(chosen),
-        "seconds": round(spent, 1),
+        "path": mutant.path, "line": mutant.line, "source": mutant.source, "change": mutant.change,
+        "fate": fate, "tests": len(chosen), "seconds": round(spent, 1),
     }  # fmt: skip
 
 

@@ -11,13 +11,9 @@ import pytest
 import torch
 
 import fsa2lrnn
-<<<<<<< HEAD
 from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, bounds, reference
-from fsa2lrnn.extra.probes.calls import Caller
-=======
-from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, reference
 from fsa2lrnn.extra.probes.audit import significant_bits, unit
->>>>>>> mutants
+from fsa2lrnn.extra.probes.calls import Caller
 from fsa2lrnn.extra.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
 from fsa2lrnn.extra.probes.plugin import assert_exact_fixture  # noqa: F401
 
