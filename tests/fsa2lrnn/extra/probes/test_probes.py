@@ -228,7 +228,7 @@ def test_the_audit_tells_what_it_saw_and_what_a_format_lacks():
     with Audit(torch.float32):
         assert double([-1e4, 0.0]).exp().tolist() == [0, 1]
     for inexact in (-128.0, 1.0):
-        with pytest.raises(InexactProbe, match="exp2 of"), Audit(torch.float32):
+        with pytest.raises(InexactProbe, match="exp2"), Audit(torch.float32):
             double([inexact]).exp2()
     info = torch.finfo(torch.float16)
     for factor, is_exact in ((info.max, True), (info.smallest_normal, True), (2.0**16, False), (2.0**-15, False)):
