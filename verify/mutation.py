@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -171,8 +172,11 @@ def mutants(path: str) -> Iterator[Mutant]:
                 if isinstance(part, ast.AST) and not is_strict:
                     yield from visit(part, statement)
 
+    seen = Counter()
     for part in trusted(path, ast.parse(text)):
-        yield from visit(part)
+        for mutant in visit(part):
+            seen[at := (mutant.line, mutant.change)] += 1
+            yield mutant._replace(change=f"{mutant.change} [{seen[at]}]") if seen[at] > 1 else mutant
 
 
 def trusted(path: str, tree: ast.Module) -> list[ast.AST]:
@@ -272,17 +276,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", nargs="+", default=list(TRUSTED), help="patterns of files in place of all trusted")
     parser.add_argument("--map", type=Path, help="a file with the tests of each line: read, or written if missing")
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
-    parser.add_argument("--again", type=Path, help="such a file: of the mutants drawn, only those that survived there")
+    parser.add_argument("--out", type=Path, help="a JSON file of results: mutants that were killed there are kept")
     options = parser.parse_args()
+    if options.out:
+        options.out = options.out.resolve()
     import coverage, hypothesis, numpy, pytest, safetensors.numpy, torch  # noqa: E401, F401, I001 - for all children
 
     drawn = draw(options.count, options.seed, options.files)
-    if options.again:
-        left = [result for result in json.loads(options.again.read_text()) if result["fate"] in LEFT]
-        left = {(result["path"], result["source"], result["change"]) for result in left}
-        drawn = [mutant for mutant in drawn if (mutant.path, mutant.source, mutant.change) in left]
-    known = {tuple(key): reason for *key, reason in json.loads(EQUIVALENT.read_text())} if EQUIVALENT.exists() else {}
+    known = {tuple(at): reason for *at, reason in json.loads(EQUIVALENT.read_text())} if EQUIVALENT.exists() else {}
     folder = Path(tempfile.mkdtemp(prefix="mutation-")).resolve()
     try:
         shutil.copytree(ROOT, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".git", ".venv", ".hypothesis"))
@@ -305,17 +306,27 @@ def main() -> None:
                 sys.exit("a test fails on the tree as it is (MUTATION_LOG=FILE has the output)")
         seconds, lines = json.loads(place.read_text())
         sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
-        results = [judged(mutant, folder, seconds, lines, known) for mutant in drawn]
+        results = {}
+        if options.out and options.out.exists():
+            results = {key(old): old for old in json.loads(options.out.read_text()) if old["fate"] == "killed"}
+        for mutant in drawn:
+            at = key(mutant._asdict())
+            results[at] = results.get(at) or judged(mutant, folder, seconds, lines, known)
+            if options.out:
+                options.out.write_text(json.dumps(list(results.values()), indent=1, ensure_ascii=False) + "\n")
     finally:
         shutil.rmtree(folder)
-    print(table(results))
-    if options.out:
-        options.out.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n")
+    print(table([results[key(mutant._asdict())] for mutant in drawn]))
+
+
+def key(mutant: dict) -> tuple[str, str, str]:
+    """Return what names a mutant though lines before it change."""
+    return mutant["path"], mutant["source"], mutant["change"]
 
 
 def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict) -> dict:
     """Return what became of a mutant: "killed", "survived", "uncovered", or why it is equivalent."""
-    reason = known.get((mutant.path, mutant.source, mutant.change))
+    reason = known.get(key(mutant._asdict()))
     span = lines.get(mutant.path, {})
     meet = {test for line in (mutant.line, mutant.statement) for test in span.get(str(line), ())}
     # A line of a module's or class's own level runs at import, before any test: all tests of the file meet it.
@@ -336,10 +347,8 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
         fate = "survived" if passed else "killed"
     if fate in LEFT:
         print(f"{mutant.path}:{mutant.line}: {fate}: {mutant.change}\n    {mutant.source}", flush=True)
-    return {
-        "path": mutant.path, "line": mutant.line, "source": mutant.source, "change": mutant.change,
-        "fate": fate, "tests": len(chosen), "seconds": round(spent, 1),
-    }  # fmt: skip
+    told = {"line": mutant.line, "fate": fate, "tests": len(chosen), "seconds": round(spent, 1)}
+    return dict(zip(("path", "source", "change"), key(mutant._asdict()), strict=True)) | told
 
 
 def table(results: list[dict]) -> str:

@@ -19,6 +19,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.arithmetic import reductions
 from fsa2lrnn.lrnn.gate import Gate, look_up
 from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.ranges import moments_fit
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.lrnn.zonotopes import Zonotopes
@@ -338,6 +339,14 @@ def test_products_and_differences_stay_within(dtype):
     assert_within(x @ y, a @ b)
     assert_within((x @ y) * x - y, (a @ b) * a - b, 1e-3 if dtype == torch.float32 else 0)
     assert_within(2 * x, a.scaled(2))
+
+
+def test_layer_norm_is_bounded_up_to_the_edge_of_its_range():
+    edge = FloatFormat.of("float32").largest / 16  # of n M²
+    for n, over in itertools.product((1, 3, 64), (1 - 1e-6, 1 + 1e-6)):
+        assert bool(moments_fit(torch.tensor(math.sqrt(edge * over / n)).double(), n, FloatFormat.of("float32"))) == (
+            over < 1
+        )
 
 
 def vanishing(x):
