@@ -99,7 +99,7 @@ class Wrapped(nn.Module):
             if not torch.allclose(logits, alone, rtol=0, atol=eps * scale, equal_nan=True):
                 raise UnsupportedFormat(
                     f"the module gives one word different logits {what} (by up to "
-                    f"{(logits - alone).abs().max().item():.2g}), so it is no function of its word: {cause}"
+                    f"{(logits - alone).abs().max().item():.2g}), so it is not a function of the word alone: {cause}"
                 )
 
     def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:

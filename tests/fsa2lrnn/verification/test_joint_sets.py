@@ -263,3 +263,17 @@ def test_nodes_of_several_states_are_refused_whatever_their_letters():
     goal = specification_of(disturbed(D4, 0.0), D4)
     with pytest.raises(CertificateRefused, match="stands for several states"):
         refined(np.zeros_like(goal.delta), goal, False)
+
+
+@pytest.mark.parametrize("is_before_layer", [False, True], ids=["before the read-out", "before a layer of maps"])
+def test_means_whose_squares_overflow_are_not_certified(is_before_layer):
+    """Parity by LayerNorm of numbers near 2^65, of letters or of states: a run meets NaN after some words."""
+    near, maps = 2.0**65 * torch.tensor([[1.0, 1.1], [1.1, 1.0]]), torch.stack([torch.eye(2), torch.eye(2).flip(0)])
+    rule, norm = ("onehot", True) if is_before_layer else ("none", "readout")
+    layer = BlockLayerConfig((2,), 2, 2)
+    model = LRNN(LRNNConfig(zoo.parity().alphabet, (False, True), (layer,), 2, 2, rule, layer_norm=norm))
+    gates = {"transition": {"W1": maps[int(is_before_layer)], "W2": maps.flatten(1).T}}
+    embedding, x0 = (near, torch.eye(2)[:1]) if is_before_layer else (torch.eye(2), near[1:])
+    with torch.no_grad():
+        model.write(embedding, [(x0, gates)], {"W1": torch.eye(2), "W2": torch.eye(2)})
+    assert certify(model, zoo.parity(), work=2e7, method="joint sets").horizon == 0
