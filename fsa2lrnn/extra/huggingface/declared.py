@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors.torch import save_file
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 
-from fsa2lrnn.extra.huggingface.observed.loading import tensors
+from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.extra.huggingface.packages import said
 
 WEIGHTS = "model.safetensors"  # the weights file of most packages
 State = tuple[torch.Tensor, ...]  # the tensors by which earlier letters influence later outputs
@@ -44,7 +46,11 @@ class Code(Protocol):
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
         """Return the weights of a folder, by name; raise `CheckpointError` for a folder without weights."""
-        return tensors(folder / WEIGHTS)
+        path = folder / WEIGHTS
+        try:
+            return load_file(path)
+        except (SafetensorError, OSError) as fault:
+            raise CheckpointError(f"{path} is missing, damaged or no safetensors file ({said(fault)})") from None
 
     def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - most packages read the weights alone
         """Return the values other than weights that the package's loaders read from a folder, by name, as text."""

@@ -22,8 +22,7 @@ import torch
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.declared import Code, State
-from fsa2lrnn.extra.huggingface.observed.loading import said
-from fsa2lrnn.extra.huggingface.packages import hides_fla, transformers, versions
+from fsa2lrnn.extra.huggingface.packages import described, said, transformers, versions
 from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import shown
@@ -103,11 +102,8 @@ class HuggingFace(Code):
         return model
 
     def describe(self, model: Any) -> str:
-        packages = versions()
-        without = ", without fla" if hides_fla() else ""
-        code = f"{self.kind} of transformers {packages['transformers']} on torch {packages['torch']}{without}"
         positions = ", at every position" if _rotary(model) else ""
-        return f"{code}, one token a call with its cache{positions}"
+        return f"{described(self.kind)}, one token a call with its cache{positions}"
 
     def versions(self) -> dict[str, str]:
         return versions()

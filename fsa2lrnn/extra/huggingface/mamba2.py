@@ -20,7 +20,6 @@ import numpy as np
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.transformers_models import Mamba2Observer
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import (
     KEY,
@@ -36,7 +35,6 @@ from fsa2lrnn.extra.huggingface.stream import (
 
 LAYER = ExternalLayer("mamba-2", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
-OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
 plan = partial(construct, has_reflections=False)
 
 

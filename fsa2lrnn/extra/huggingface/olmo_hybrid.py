@@ -17,13 +17,11 @@ from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import Mixer, build_layers, head_settings
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import write
 
 LAYER = ExternalLayer("olmo-hybrid", tried="transformers 5.23.0")
 CODE = HuggingFace("OlmoHybridForCausalLM")
-OBSERVER = GatedDeltaObserver("olmo_hybrid", "OlmoHybrid", "OlmoHybridGatedDeltaNet")
 plan = partial(construct, has_reflections=True)
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, shortened
 from fsa2lrnn.optional import is_installed, require
 
 TRIED = "5.23.0"  # the version of transformers with which the layers were tested
@@ -66,3 +66,15 @@ def _without(package: str) -> Iterator[None]:
 def versions() -> dict[str, str]:
     """Return the versions of transformers, tokenizers, torch and safetensors, on which proofs depend."""
     return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
+
+
+def described(name: str) -> str:
+    """Return a text that names a class of transformers and the versions on which it runs."""
+    packages = versions()
+    without = ", without fla" if hides_fla() else ""
+    return f"{name} of transformers {packages['transformers']} on torch {packages['torch']}{without}"
+
+
+def said(fault: Exception) -> str:
+    """Return the message of an external exception, shortened to one line."""
+    return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)

@@ -12,13 +12,11 @@ from fsa2lrnn.extra.huggingface import qwen3_next
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import Mixer, build_layers, head_settings
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import write
 
 LAYER = ExternalLayer("qwen3.5", tried="transformers 5.23.0")
 CODE = HuggingFace("Qwen3_5ForCausalLM")
-OBSERVER = GatedDeltaObserver("qwen3_5", "Qwen3_5", "Qwen3_5GatedDeltaNet", "TextModel", "qwen3_5_text")
 plan = qwen3_next.plan
 
 

@@ -22,14 +22,12 @@ import torch
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
-from fsa2lrnn.extra.huggingface.observed.rwkv import Rwkv7Observer
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
 from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, layout, length, stage_parts
 
 LAYER = ExternalLayer("rwkv-7", tried="rwkv 0.8.32")
 CODE = RwkvPackage()
-OBSERVER = Rwkv7Observer()
 _HELD = 2.0**14  # an entry of S, so large that GroupNorm's 64e-5 is less than half an ulp of the mean square
 _BRANCHES = "rwkvag"
 plan = partial(construct, has_reflections=False, longest_lag=1)

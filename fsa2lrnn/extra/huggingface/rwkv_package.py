@@ -1,15 +1,17 @@
 """Save, load and run whole models of the package `rwkv`: a `.pth` file, and states that each call takes and returns.
 
 The package reads RWKV_V7_ON on import and prints while it loads a model. The state of a layer is S and the previous
-inputs of its two halves, restricted to the coordinates that a branch mixes in.
+inputs of its two halves, restricted to the coordinates that a branch mixes in. `RwkvGates` computes the gates of any
+model, for `eigenvalues`.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import warnings
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib.metadata import version
 from io import StringIO
@@ -17,7 +19,9 @@ from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
+import numpy as np
 import torch
+from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface.declared import Code, State
@@ -37,21 +41,10 @@ class RwkvPackage(Code):
         torch.save(model, folder / f"{_FILE}.pth")
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        path = folder / f"{_FILE}.pth"
-        try:
-            weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
-        except (OSError, KeyError, RuntimeError, ValueError, UnpicklingError) as fault:
-            raise CheckpointError(f"{path} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
-        check_weights(path, weights)
-        return weights
+        return read_weights(folder / f"{_FILE}.pth")
 
     def load(self, folder: Path) -> Any:
-        dtype = self.weights(folder)["emb.weight"].dtype
-        try:
-            with quietly():
-                return package().RWKV_x070(str(folder / _FILE), STRATEGIES[dtype])
-        except (OSError, KeyError, RuntimeError, ValueError) as fault:
-            raise CheckpointError(f"{folder} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
+        return load_model(folder / f"{_FILE}.pth")
 
     def versions(self) -> dict[str, str]:
         package()
@@ -94,7 +87,29 @@ def zeros(model: Any) -> list[torch.Tensor]:
     return [torch.zeros(size, dtype=kind) for size, kind in sizes]
 
 
-def check_weights(path: Path, weights: Any) -> None:
+def read_weights(path: Path) -> dict[str, torch.Tensor]:
+    """Return the weights of a file by name; raise `CheckpointError` for a file that is not a model of RWKV-7."""
+    try:
+        weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+    except (OSError, KeyError, RuntimeError, ValueError, EOFError, UnpicklingError) as fault:
+        raise CheckpointError(f"{path} is damaged or holds no model of rwkv-7 ({str(fault)[:200]})") from None
+    _check_weights(path, weights)
+    if (dtype := weights["emb.weight"].dtype) not in STRATEGIES:
+        raise CheckpointError(f"{path}: weights in {dtype}; convert them to float32 or bfloat16, which CPUs compute")
+    return weights
+
+
+def load_model(path: Path) -> Any:
+    """Return the package's model of a file; raise `CheckpointError` for a file that is not a model of RWKV-7."""
+    dtype = read_weights(path)["emb.weight"].dtype
+    try:
+        with quietly():
+            return package().RWKV_x070(str(path.with_suffix("")), STRATEGIES[dtype])
+    except (OSError, KeyError, RuntimeError, ValueError) as fault:
+        raise CheckpointError(f"{path} holds no model of rwkv-7 ({str(fault)[:200]})") from None
+
+
+def _check_weights(path: Path, weights: Any) -> None:
     """Raise `CheckpointError` unless a file holds all weights of RWKV-7 in shapes that need no broadcasting."""
     if not isinstance(weights, dict) or not all(isinstance(part, torch.Tensor) for part in weights.values()):
         raise CheckpointError(f"{path} is not a table of tensors: give the .pth file of an RWKV-7 model")
@@ -168,3 +183,82 @@ def quietly() -> Iterator[None]:
     with redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+
+
+class RwkvGates:
+    """The gates of RWKV-7 with any weights: w = exp(−0.606531·σ(w₀ + tanh(x_w W₁)W₂)), a = σ(a₀ + x_a A₁A₂), the key κ.
+
+    A step multiplies the state by diag(w) − κ(a∘κ)ᵀ with ‖κ‖ ≤ 1.
+    """
+
+    eigenvalues = (math.exp(-0.606531) - 1, 1.0)
+
+    def holds(self, folder: Path) -> bool:
+        return len(list(folder.glob("*.pth"))) == 1 and not (folder / "config.json").exists()
+
+    def owns(self, model: Any) -> bool:
+        return isinstance(getattr(model, "z", None), Mapping) and "blocks.0.att.k_k" in model.z
+
+    def load(self, folder: Path) -> Any:
+        return load_model(next(folder.glob("*.pth")))
+
+    def describe(self, model: Any) -> str:
+        return f"{RwkvPackage().describe(model)}, {model.z['emb.weight'].dtype}"
+
+    def n_tokens(self, model: Any) -> int:
+        return len(model.z["emb.weight"])
+
+    def bounds(self, model: Any) -> dict[int, dict[str, tuple[np.ndarray, np.ndarray]]]:
+        """Return ranges over all inputs, by layer and quantity, one value per head."""
+        found = dict[int, dict[str, tuple[np.ndarray, np.ndarray]]]()
+        for i in range(model.n_layer):
+            z = {name: part.double() for name, part in model.z.items() if name.startswith(f"blocks.{i}.")}
+            w0, w2, a0, a1, a2, mix = (z[f"blocks.{i}.att.{name}"] for name in ("w0", "w2", "a0", "a1", "a2", "x_a"))
+            scale, shift = z[f"blocks.{i}.ln1.weight"], z[f"blocks.{i}.ln1.bias"]
+            reach = w2.abs().sum(dim=0)  # |tanh| ≤ 1
+            least, most = (torch.exp(-0.606531 * torch.sigmoid(w0 + sign * reach)) for sign in (1, -1))
+            # x_a = (1 − m)∘x + m∘x₋₁, where both are g∘n + b with ‖n‖ ≤ √H, or x₋₁ = 0 at the first token.
+            now, past = ((a1 @ a2).T * share for share in (1 - mix, mix))
+            centre, radius = a0 + now @ shift, math.sqrt(model.n_embd) * (now * scale).norm(dim=1)
+            later, wider = centre + past @ shift, radius + math.sqrt(model.n_embd) * (past * scale).norm(dim=1)
+            weakest = torch.minimum(centre - radius, later - wider).sigmoid()
+            strongest = torch.maximum(centre + radius, later + wider).sigmoid()
+            low, weak = (part.unflatten(0, (model.n_head, -1)).amin(dim=1).numpy() for part in (least, weakest))
+            high, strong = (part.unflatten(0, (model.n_head, -1)).amax(dim=1).numpy() for part in (most, strongest))
+            # diag(w) − uuᵀ has ‖u‖² ≤ max a, and κ(a∘κ)ᵀ has a norm of at most max a.
+            found[i] = {"decay": (low, high), "beta": (weak, strong), "eigenvalue": (low - strong, high),
+                        "norm": (np.zeros_like(low), high + strong)}  # fmt: skip
+        return found
+
+    def read(self, model: Any, tokens: torch.Tensor) -> Iterator[tuple[int, tuple[np.ndarray, ...]]]:
+        """Run a model on tokens, int64 (T,), and yield w, a, a and κ of each layer, (T, heads, N) each.
+
+        The package's step is compiled, so its intermediate values cannot be read. But its state contains the last input
+        of each layer, and the gates follow from two of these inputs and the weights by the same operations.
+        """
+        steps: list[list[tuple[torch.Tensor, ...]]] = [[] for _ in range(model.n_layer)]
+        state = zeros(model)
+        for token in tokens.tolist():
+            before = [state[3 * i] for i in range(model.n_layer)]
+            with quietly():
+                _, state = model.forward([token], state)
+            for i, x_prev in enumerate(before):
+                steps[i].append(gates(model.z, i, state[3 * i], x_prev, model.n_head))
+        for i, of_layer in enumerate(steps):
+            w, a, key = (torch.stack(part).double().numpy() for part in zip(*of_layer, strict=True))
+            yield i, (w, a, a, key)
+
+
+def gates(
+    z: Mapping[str, torch.Tensor], layer: int, x: torch.Tensor, x_prev: torch.Tensor, n_heads: int
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Return w, a and κ of one step, (heads, N) each, from the layer's current and previous input, (H,) each."""
+    part = {name: z[f"blocks.{layer}.att.{name}"] for name in
+            ("x_w", "x_k", "x_a", "w0", "w1", "w2", "a0", "a1", "a2", "k_k", "key.weight")}  # fmt: skip
+    xx = x_prev - x
+    xw, xk, xa = x + xx * part["x_w"], x + xx * part["x_k"], x + xx * part["x_a"]
+    w = torch.tanh(xw @ part["w1"]) @ part["w2"]
+    a = torch.sigmoid(part["a0"] + (xa @ part["a1"]) @ part["a2"])
+    key = normalize((xk @ part["key.weight"] * part["k_k"]).view(n_heads, -1), dim=-1, p=2.0)
+    w = torch.exp(-0.606531 * torch.sigmoid((part["w0"] + w).float()))
+    return w.view(n_heads, -1), a.view(n_heads, -1), key

@@ -1,4 +1,4 @@
-"""Write, run, verify and observe folders of external models, for the command line."""
+"""Write, run and verify folders of external models, for the command line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from fsa2lrnn import streaming, symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
@@ -21,11 +20,7 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
 
 if TYPE_CHECKING:
-    from fsa2lrnn.extra.huggingface.observed.report import GateObservations
-    from fsa2lrnn.extra.huggingface.observed.values import Spread
     from fsa2lrnn.lrnn.wrapped import Wrapped
-
-_HEADS = 64  # the most heads of which a terminal shows each
 
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
@@ -161,32 +156,3 @@ def _refuse(given: list[str], folder: Path) -> None:
         raise UnsupportedFormat(
             f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
         )
-
-
-def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
-    """Print the values of gates, one row per head, or per layer if there are many; write histograms into `output`."""
-    from fsa2lrnn.extra.huggingface.observed.report import merged, svg
-
-    if output is not None:
-        write_atomically(output, svg(found).encode())
-    if as_json:
-        console.emit_json(found.to_json())
-        return
-    model = " ".join(f"{value} of" if key == "class" else f"{key} {value}" for key, value in found.model.items())
-    console.facts(found.layer, [("model", model), ("read", found.read), ("answer", found.explain())])
-    are_many = len(found.heads) > _HEADS
-    rows = [merged(heads, found.measures) for heads in found.by_layer().values()] if are_many else list(found.heads)
-    table = Table(box=None, pad_edge=False)
-    for title in ("layer", *([] if are_many else ["head"]), *(measure.name for measure in found.measures), "below 0"):
-        table.add_column(title, justify="right", overflow="fold")
-    for row in rows:
-        name = [str(row.layer)] if are_many else [str(row.layer), str(row.head)]
-        spreads = (row.spreads[measure.name] for measure in found.measures)
-        table.add_row(*name, *map(_ends, spreads), f"{row.negative / row.n:.1%}")
-    console.out.print(table)
-    if output is not None:
-        console.say(f"a histogram a head in {output}")
-
-
-def _ends(spread: Spread) -> str:
-    return " … ".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))
