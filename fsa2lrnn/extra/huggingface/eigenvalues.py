@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +23,8 @@ import torch
 from torch.nn import functional
 
 from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.packages import described, modeling, said, transformers
+from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
+from fsa2lrnn.extra.huggingface.packages import described, load_body, refusing, transformers
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvGates
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import parse_json, read_text
@@ -32,8 +32,6 @@ from fsa2lrnn.reading import parse_json, read_text
 Interval = tuple[float, float]
 Transition = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # the arguments of `measure`
 Ranges = dict[str, tuple[np.ndarray, np.ndarray]]  # the least and the largest values of each quantity, one per head
-_MOST_LAYERS = 512  # building a layer takes some milliseconds, before the sizes of its weights are known
-_LONGEST_CHUNK = 1_024  # tokens to which Mamba-2 fills up shorter texts
 
 
 def measure(decay: np.ndarray, coefficient: np.ndarray, beta: np.ndarray, key: np.ndarray) -> Ranges:
@@ -81,15 +79,15 @@ def spectrum(w: np.ndarray, c: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, n
 
 
 def _quotients(numerators: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(numerators != 0, numerators / rest, 0).sum(axis=-1)
+    return np.where(numerators != 0, numerators / rest, 0).sum(axis=-1)
 
 
 def _bisect(low: np.ndarray, high: np.ndarray, holds: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the value from `low` to `high` below which a condition holds and above which it does not."""
     for _ in range(60):
         middle = (low + high) / 2
-        is_lower = holds(middle)
+        with np.errstate(divide="ignore", invalid="ignore"):  # at a pole, which is the limit itself
+            is_lower = holds(middle)
         low, high = np.where(is_lower, middle, low), np.where(is_lower, high, middle)
     return high
 
@@ -137,31 +135,7 @@ class Architecture:
         return isinstance(model, torch.nn.Module) and bool(self._blocks(model))
 
     def load(self, folder: Path) -> Any:
-        """Load a folder without code from it, from safetensors, after comparing the sizes on the meta device."""
-        held = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
-        with transformers():
-            made = getattr(modeling(self.kind), self.body)
-            config = made.config_class.from_pretrained(folder, local_files_only=True)
-            with torch.device("meta"):
-                empty = made(config) if config.num_hidden_layers <= _MOST_LAYERS else None
-            needed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) if empty else math.inf
-            if needed > held + 2**16:  # tables of frequencies and the like are in no file
-                raise CheckpointError(
-                    f"{folder}: config.json describes {needed:,} numbers (inf: over {_MOST_LAYERS} layers), and there "
-                    f"are {held:,} bytes of safetensors: one of them is of another model"
-                )
-            if not 0 < getattr(config, "chunk_size", 1) <= _LONGEST_CHUNK or hasattr(config, "quantization_config"):
-                raise CheckpointError(
-                    f"{folder}: its weights are quantized, or chunk_size is not from 1 to {_LONGEST_CHUNK}: other code "
-                    "would compute its gates"
-                )
-            model, info = made.from_pretrained(
-                folder, config=config, dtype="auto", local_files_only=True, use_safetensors=True,
-                output_loading_info=True, attn_implementation="eager",
-            )  # fmt: skip
-        if missing := sorted(info["missing_keys"]):
-            raise CheckpointError(f"{folder}: the weights lack {', '.join(missing[:3])}")
-        return model.eval()
+        return load_body(folder, self.kind, self.body)
 
     def describe(self, model: Any) -> str:
         return f"{described(type(model).__name__)}, {next(model.parameters()).dtype}"
@@ -253,10 +227,8 @@ def _qwen3_5(mixer: Any) -> Projections:
 
 
 def _mamba2(mixer: Any) -> Projections:
-    bias = mixer.in_proj.bias
-    return Projections(
-        mixer.in_proj.weight[-mixer.num_heads :], bias=None if bias is None else bias[-mixer.num_heads :]
-    )
+    n, bias = mixer.num_heads, mixer.in_proj.bias
+    return Projections(mixer.in_proj.weight[-n:], bias=None if bias is None else bias[-n:])
 
 
 _GATED_DELTA = ("linear_attn", "input_layernorm")
@@ -278,7 +250,8 @@ ARCHITECTURES: dict[str, Architecture | RwkvGates] = {
 """The models whose layers are known, by the name of the layer."""
 
 
-class Head(NamedTuple):
+@dataclass(frozen=True)
+class Head:
     """What the transitions of a head can be: enclosures over all inputs, and ranges over the tokens, by quantity.
 
     The quantities are "decay", "beta", "eigenvalue" and "norm", over tokens also "key", its norm. `negative` is the
@@ -302,7 +275,7 @@ class EigenvalueReport(Brief):
     heads: tuple[Head, ...]
 
     def explain(self) -> str:
-        """Return a sentence that states which heads may have negative eigenvalues, and which do at the tokens."""
+        """Return a sentence that states how many heads may have negative eigenvalues, and how many have."""
         may = sum(head.possible["eigenvalue"][0] < 0 for head in self.heads)
         text = f"{may:,} of {len(self.heads):,} heads may have negative eigenvalues for some input"
         if not self.n_tokens:
@@ -343,53 +316,34 @@ def eigenvalues(
         raise UnsupportedFormat(f"{what} holds no model of {', '.join(ARCHITECTURES)}: give one of these")
     known = ARCHITECTURES[fits[0]]
     found, negative = dict[int, Ranges](), dict[int, np.ndarray]()
-    with torch.no_grad(), _refusing(f"{folder or 'the model'}: its package's code fails"):
+    with torch.no_grad(), refusing(f"{folder or 'the model'}: its package's code fails"):
         loaded = model if folder is None else known.load(folder)
-        text = torch.zeros(0) if tokens is None else _checked(tokens, known.n_tokens(loaded), window)
+        text, n = np.asarray(() if tokens is None else tokens), known.n_tokens(loaded)
+        if tokens is not None and (text.ndim != 1 or text.dtype.kind not in "iu" or window < 1 or not len(text)):
+            raise InvalidWord(f"tokens of type {text.dtype}, {window} at a time: give a list of whole numbers")
+        if (odd := text[(text < 0) | (text >= n)]).size:
+            raise InvalidWord(f"token {odd[0]}, and the model knows 0 to {n - 1}: give a text in its tokens")
         bounds = known.bounds(loaded)
-        for part in text.split(window) if len(text) else ():
-            for i, transition in known.read(loaded, part):
+        for start in range(0, len(text), window):
+            for i, transition in known.read(loaded, torch.from_numpy(text[start : start + window].astype(np.int64))):
                 ranges, before = measure(*transition), found.setdefault(i, {})
                 for name, (low, high) in ranges.items():
-                    if odd := np.argwhere(~np.isfinite(low + high)).tolist():
-                        raise UnsupportedFormat(f"layer {i}: {name} of head {odd[0][1]} is not finite")
                     past = before.get(name, (np.inf, -np.inf))
                     before[name] = np.minimum(past[0], low.min(axis=0)), np.maximum(past[1], high.max(axis=0))
                 negative[i] = negative.get(i, 0) + (ranges["eigenvalue"][0] < 0).sum(axis=0)
         description = known.describe(loaded)
-    heads = tuple(
-        Head(
-            i,
-            j,
-            _of_head(possible, j),
-            _of_head(found.get(i, {}), j),
-            float(negative[i][j]) / len(text) if found else 0.0,
+    heads = list[Head]()
+    for i, possible in sorted(bounds.items()):
+        for j in range(len(possible["decay"][0])):
+            share = float(negative[i][j]) / len(text) if found else 0.0
+            heads.append(Head(i, j, _of_head(possible, i, j), _of_head(found.get(i, {}), i, j), share))
+    return EigenvalueReport(fits[0], description, len(text), tuple(heads))
+
+
+def _of_head(ranges: Ranges, layer: int, head: int) -> dict[str, Interval]:
+    values = {name: (float(low[head]), float(high[head])) for name, (low, high) in ranges.items()}
+    if odd := [name for name, ends in values.items() if not all(map(math.isfinite, ends))]:
+        raise UnsupportedFormat(
+            f"layer {layer}: {odd[0]} of head {head} is not finite: the model overflows or is damaged"
         )
-        for i, possible in sorted(bounds.items())
-        for j in range(len(possible["decay"][0]))
-    )
-    return EigenvalueReport(fits[0], description, len(text), heads)
-
-
-def _of_head(ranges: Ranges, head: int) -> dict[str, Interval]:
-    return {name: (float(low[head]), float(high[head])) for name, (low, high) in ranges.items()}
-
-
-def _checked(tokens: Sequence[int] | np.ndarray, n: int, window: int) -> torch.Tensor:
-    text = np.asarray(tokens)
-    if window < 1 or text.ndim != 1 or not text.size or not np.issubdtype(text.dtype, np.integer):
-        raise InvalidWord(f"tokens of shape {text.shape} and type {text.dtype}, {window} at a time: give whole numbers")
-    if (odd := text[(text < 0) | (text >= n)]).size:
-        raise InvalidWord(f"token {odd[0]}, and the model knows 0 to {n - 1}: give a text in its tokens")
-    return torch.from_numpy(text.astype(np.int64))
-
-
-@contextmanager
-def _refusing(fact: str) -> Iterator[None]:
-    """Raise `CheckpointError` for any error of a package's code, which does not validate configurations."""
-    try:
-        yield
-    except Fsa2LrnnError:
-        raise
-    except Exception as fault:
-        raise CheckpointError(f"{fact} ({type(fault).__name__}: {said(fault)}): correct its files") from None
+    return values

@@ -1,16 +1,22 @@
-"""Import the external packages so that they run on a CPU, and report their versions."""
+"""Import the external packages so that they run on a CPU, load models of any weights, and report versions."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
-from fsa2lrnn.errors import UnsupportedFormat, shortened
+import torch
+
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat, shortened
 from fsa2lrnn.optional import is_installed, require
 
+_MOST_LAYERS = 512  # building a layer takes some milliseconds, before the sizes of its weights are known
+_LONGEST_CHUNK = 1_024  # tokens to which Mamba-2 fills up shorter texts
 TRIED = "5.23.0"  # the version of transformers with which the layers were tested
 
 
@@ -47,8 +53,6 @@ def modeling(name: str) -> Any:
 
 def hides_fla() -> bool:
     """Return whether fla is installed on a machine without a GPU, so that models must run without it."""
-    import torch
-
     return is_installed("fla") and not torch.cuda.is_available()
 
 
@@ -78,3 +82,46 @@ def described(name: str) -> str:
 def said(fault: Exception) -> str:
     """Return the message of an external exception, shortened to one line."""
     return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)
+
+
+def load_body(folder: Path, kind: str, body: str) -> Any:
+    """Return the model of class `body` in a folder, in evaluation mode, with memory bounded by the size of its files.
+
+    It runs no code from the folder and reads safetensors only. The model is first built on the meta device, and must
+    not have more numbers than its files have bytes. Raises `CheckpointError` for unsuitable files.
+    """
+    held = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    with transformers():
+        made = getattr(modeling(kind), body)
+        config = made.config_class.from_pretrained(folder, local_files_only=True)
+        with torch.device("meta"):
+            empty = made(config) if config.num_hidden_layers <= _MOST_LAYERS else None
+        needed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) if empty else math.inf
+        if needed > held + 2**16:  # tables of frequencies and the like are in no file
+            raise CheckpointError(
+                f"{folder}: config.json describes {needed:,} numbers (inf: over {_MOST_LAYERS} layers), and there "
+                f"are {held:,} bytes of safetensors: one of them is of another model"
+            )
+        if not 0 < getattr(config, "chunk_size", 1) <= _LONGEST_CHUNK or hasattr(config, "quantization_config"):
+            raise CheckpointError(
+                f"{folder}: its weights are quantized, or chunk_size is not from 1 to {_LONGEST_CHUNK}: other code "
+                "would compute its gates"
+            )
+        model, info = made.from_pretrained(
+            folder, config=config, dtype="auto", local_files_only=True, use_safetensors=True,
+            output_loading_info=True, attn_implementation="eager",
+        )  # fmt: skip
+    if missing := sorted(info["missing_keys"]):
+        raise CheckpointError(f"{folder}: the weights lack {', '.join(missing[:3])}")
+    return model.eval()
+
+
+@contextmanager
+def refusing(fact: str) -> Iterator[None]:
+    """Raise `CheckpointError` for any error of a package's code, which does not validate configurations."""
+    try:
+        yield
+    except Fsa2LrnnError:
+        raise
+    except Exception as fault:
+        raise CheckpointError(f"{fact} ({type(fault).__name__}: {said(fault)}): correct its files") from None

@@ -26,7 +26,7 @@ def test_options_have_one_name_and_every_command_the_common_ones():
         assert ("-o" in options) == ("--output" in options), name
         assert not {"--out", "--seconds", "--budget", "--letters", "--noise", "--against", "--to"} & options, name
     assert set(ALL_SOURCES) | ({"demo", "gates"} & set(COMMANDS)) == set(COMMANDS)  # which take no source
-    assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
+    assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks", "gates"} == set(COMMANDS)
 
 
 def test_quiet_leaves_out_suggestions(call):
@@ -88,8 +88,6 @@ PLACES = [
     ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
     ("convert", "task:mod_arith(100)", "-o", "no/m.json"),
     ("export", "task:mod_arith(100)", "--layer", "olmo-hybrid", "-o", "file"),
-    ("gates", "folder", "-o", "no/p.svg"),
-    ("gates", "folder", "-o", "p.png"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
     ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
