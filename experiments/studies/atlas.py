@@ -28,7 +28,7 @@ from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
 from fsa2lrnn.automata import MooreMachine, classify
 from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, decide, title_of
-from fsa2lrnn.extra.huggingface.stacks import decide_stack
+from fsa2lrnn.extra.huggingface.refuse import decide_stack
 
 NAME = "atlas"
 COMMAND = "python -m experiments.studies.atlas --folder MLREGTEST"

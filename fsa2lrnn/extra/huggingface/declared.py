@@ -1,8 +1,8 @@
-"""Define the declarations of external layers, and the interface to the code of their packages."""
+"""Define what a target of `export` declares: how it is planned, built, saved, loaded and run."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,24 +13,10 @@ from safetensors.torch import load_file, save_file
 
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.extra.huggingface.packages import said
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 
 WEIGHTS = "model.safetensors"  # the weights file of most packages
 State = tuple[torch.Tensor, ...]  # the tensors by which earlier letters influence later outputs
-
-
-@dataclass(frozen=True)
-class ExternalLayer:
-    """The declaration of an external layer; the docstring of its file describes what the layer's code executes.
-
-    Args:
-        name: the name of the layer on the command line.
-        tried: the versions of the package with which it was tested.
-        layers_a_stage: the number of layers per stage of a plan.
-    """
-
-    name: str
-    tried: str
-    layers_a_stage: int = 1
 
 
 class Code(Protocol):
@@ -88,3 +74,24 @@ class Code(Protocol):
 
     def check(self, model: Any) -> None:
         """Raise `UnsupportedFormat` unless a state of the model determines all later outputs."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A released model into which plans are written.
+
+    Args:
+        name: its name on the command line.
+        tried: the version of the package with which it was tested.
+        code: the interface to run its models.
+        plan: a function of a machine that returns a plan, or raises `NotExpressible`.
+        build: a function of a plan and a dtype that returns the model.
+        layers_a_stage: the number of layers per stage of a plan.
+    """
+
+    name: str
+    tried: str
+    code: Code
+    plan: Callable[..., StagePlan]
+    build: Callable[[StagePlan, torch.dtype], Any]
+    layers_a_stage: int = 1

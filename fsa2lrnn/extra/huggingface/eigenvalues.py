@@ -25,7 +25,7 @@ from torch.nn import functional
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.packages import described, load_body, refusing, transformers
-from fsa2lrnn.extra.huggingface.rwkv_package import RwkvGates
+from fsa2lrnn.extra.huggingface.rwkv7 import RwkvGates
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import parse_json, read_text
 

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import layer_file
-from fsa2lrnn.extra.huggingface.card import model_card
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat, counted, shortened
+from fsa2lrnn.extra.huggingface import target
 from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import answer
-from fsa2lrnn.extra.huggingface.whole_folder import folder_written_whole
-from fsa2lrnn.files import write_atomically
+from fsa2lrnn.extra.huggingface.tokens import is_prefix_free
+from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask, write_atomically
 from fsa2lrnn.layers import released_model
 from fsa2lrnn.verdicts import Proved
 
@@ -50,15 +57,15 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             "letters of 1,024 squared; choose one of these"
         )
     layer = released_model(layer)
-    file = layer_file(layer)
+    into = target(layer)
     decided = answer(machine, layer)
     if decided.kind == "no":
         raise NotExpressible(f"no stack of {layer} layers without attention can hold this machine: {decided.why}")
     try:
-        plan = file.plan(machine) if decided.plan is None else decided.plan  # the former says what is missing
+        plan = into.plan(machine) if decided.plan is None else decided.plan  # the former says what is missing
     except NotExpressible as fault:
         raise NotExpressible(decided.why) from fault
-    model: Any = file.build(plan, DTYPES[dtype])
+    model: Any = into.build(plan, DTYPES[dtype])
     with folder_written_whole(folder, FILE) as place:
         save(model, layer, plan, place)
         if folder.exists():
@@ -68,9 +75,74 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
         if not isinstance(verdict, Proved):
             raise NotExact(
                 f"{layer} does not run this machine on the code that is installed ({verdict}), and nothing is written: "
-                f"install {file.LAYER.tried}, for which it was made, and tell the authors"
+                f"install {into.tried}, for which it was made, and tell the authors"
             )
-        n_parameters = file.CODE.n_parameters(loaded.model)
+        n_parameters = into.code.n_parameters(loaded.model)
         write_atomically(place / "README.md", model_card(plan, layer, dtype, verdict).encode())
         del loaded  # its tensors may be mapped to files, which some systems then do not move
     return ExportResult(plan, verdict, n_parameters)
+
+
+def model_card(plan: Any, layer: str, dtype: str, verdict: Proved) -> str:
+    """Return the model card, in Markdown, of a plan written into a layer and proved by `verdict`."""
+    machine, into = plan.machine, target(layer)
+    use, model = "", layer
+    if isinstance(into.code, HuggingFace):
+        model = into.code.kind
+        word = machine.alphabet[:3]
+        expected = [f"={symbols.show(output)}" for output in machine.transduce(word)]
+        is_split = symbols.is_character_alphabet(machine.alphabet) or is_prefix_free(list(map(str, machine.alphabet)))
+        spaces = "Spaces between letters change nothing." if is_split else "Letters are separated by spaces."
+        use = _text("card_use.md").format(word=" ".join(map(str, word)), expected=expected, spaces=spaces)
+    return _text("card.md").format(
+        layer=layer, states=counted(machine.n_states, "state"), letters=counted(len(machine.alphabet), "letter"),
+        alphabet=_listed(machine.alphabet), outputs=_listed(plan.outputs), how=plan.how,
+        model=f"{model}, {dtype}; {into.tried}", pairs=counted(verdict.pairs, "joint state"),
+        transitions=counted(verdict.transitions, "transition"), covers=verdict.covers, scope=verdict.scope,
+        digest=verdict.digest, use=use,
+    )  # fmt: skip
+
+
+def _listed(values: Any) -> str:
+    return shortened(symbols.listed(values), 200).replace("|", "\\|")
+
+
+def _text(name: str) -> str:
+    return files("fsa2lrnn.extra.huggingface").joinpath(name).read_text(encoding="utf-8")
+
+
+@contextmanager
+def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
+    """Open an empty temporary folder, and move its files to `path` if the block ends without an error.
+
+    Until then `path` is unchanged; its files of other names remain. `mark` is the file by which readers recognise the
+    folder. It is removed first and written last, so that no reader accepts a mixture of old and new files.
+    """
+    check_folder(path)
+    path = path.absolute()
+    # The temporary folder is inside `path` if it exists, otherwise in its closest ancestor that exists.
+    place = next(folder for folder in (path, *path.parents) if folder.exists())
+    remove_leftovers(place, path.name)
+    with ExitStack() as stack:
+        handle, temporary = begin(place / path.name, _make_folder)
+        stack.callback(os.close, handle)
+        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+        yield temporary
+        for file in temporary.iterdir():
+            with file.open("r+b") as content:
+                os.fsync(content.fileno())
+        if path.exists():
+            (path / mark).unlink(missing_ok=True)
+            for file in sorted(temporary.iterdir(), key=lambda file: file.name == mark):
+                file.replace(path / file.name)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.chmod(0o777 & ~umask())  # mkdtemp makes folders that only their owner reads
+            temporary.replace(path)
+
+
+def _make_folder(**names: Any) -> tuple[int, str]:
+    while True:
+        folder = tempfile.mkdtemp(**names)
+        with suppress(FileNotFoundError):  # another process may have removed it as a leftover
+            return os.open(folder, os.O_RDONLY), folder

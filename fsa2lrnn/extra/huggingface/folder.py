@@ -21,8 +21,8 @@ from fsa2lrnn.automata.formats.json_file import from_json, to_value
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
-from fsa2lrnn.extra.huggingface import layer_file
-from fsa2lrnn.extra.huggingface.declared import Code
+from fsa2lrnn.extra.huggingface import target
+from fsa2lrnn.extra.huggingface.declared import Code, State
 from fsa2lrnn.files import UNDER_WAY, write_atomically
 from fsa2lrnn.reading import parse_json, read_text, shown
 
@@ -73,7 +73,7 @@ class ExportedModel:
 
 def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
     """Write a model and `fsa2lrnn.json` into a folder; raise `UnsupportedFormat` for letters without distinct texts."""
-    code = layer_file(layer).CODE
+    code = target(layer).code
     code.save(model, plan.machine.alphabet, plan.outputs, folder)
     value = {
         "format": FORMAT,
@@ -116,8 +116,8 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
     machine, layer = described(folder)
     if expected is not None:
         _check_recorded(folder, machine, expected)
-    file = layer_file(layer)
-    code: Code = file.CODE
+    into = target(layer)
+    code: Code = into.code
     weights = code.weights(folder)
     dtypes = {part.dtype for part in weights.values()}
     if len(dtypes) != 1 or not dtypes <= set(DTYPES.values()):
@@ -129,8 +129,8 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
     with TemporaryDirectory() as place:
         reference = Path(place)
         try:
-            plan = file.plan(machine)
-            save(file.build(plan, *dtypes), layer, plan, reference)
+            plan = into.plan(machine)
+            save(into.build(plan, *dtypes), layer, plan, reference)
         except (BudgetExceeded, NotExpressible, UnsupportedFormat) as fault:
             raise CheckpointError(f"{folder / FILE}: `export` writes no {layer} for that machine ({fault})") from None
         check_files(folder, [path.name for path in reference.iterdir()])
@@ -259,3 +259,47 @@ def run(exported: ExportedModel, tokens: Any, chunk: int = 2_048, cache: Any = N
         answer, cache = exported.code.read(exported.model, piece, cache)
         found.append(answer)
     return torch.cat(found), cache
+
+
+class SteppedModule(torch.nn.Module):
+    """A module that maps letters, int64 (B, T), to the one-hot outputs of an external model, float32 (B, T, |Γ|).
+
+    If the model outputs a letter or a padding token, the result is NaN. Words of a batch are read one after the other,
+    by the model's own calls. A state is the state of the model's `Code`, after a flag that is 0 before a word and 1
+    after a letter.
+    """
+
+    def __init__(self, exported: ExportedModel) -> None:
+        super().__init__()
+        self._exported = exported
+        code, model = exported.code, exported.model
+        code.check(model)
+        _, cache = code.read(model, torch.tensor([0]), None)
+        self._like = code.state(model, cache)
+
+    @torch.no_grad()
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Return the outputs of whole words: int64 (B, T) -> float32 (B, T, |Γ|)."""
+        return self._logits(torch.stack([run(self._exported, word)[0] for word in tokens]) if len(tokens) else tokens)
+
+    def initial_state(self, batch: int) -> State:
+        """Return the state before a word: the flag 0, (B,), and zeros in the shapes of the model's state, (B, …)."""
+        return torch.zeros(batch), *(torch.zeros(batch, *part.shape) for part in self._like)
+
+    @torch.no_grad()
+    def step(self, tokens: torch.Tensor, state: State) -> tuple[torch.Tensor, State]:
+        """Return the outputs and the state after one letter: int64 (B,) -> float32 (B, |Γ|)."""
+        code, model = self._exported.code, self._exported.model
+        logits, after = list[torch.Tensor](), list[State]()
+        for row, token in enumerate(tokens):
+            parts = tuple(part[row].to(like.dtype) for part, like in zip(state[1:], self._like, strict=True))
+            put_out, cache = code.read(model, token[None], code.cache(model, parts) if state[0][row] else None)
+            logits.append(self._logits(put_out)[0])
+            after.append((torch.ones(()), *(part.float() for part in code.state(model, cache))))
+        return torch.stack(logits), tuple(torch.stack(parts) for parts in zip(*after, strict=True))
+
+    def _logits(self, tokens: torch.Tensor) -> torch.Tensor:
+        n, n_outputs = len(self._exported.machine.alphabet), len(self._exported.outputs)
+        is_output = (tokens >= n) & (tokens < n + n_outputs)
+        encoded = torch.nn.functional.one_hot((tokens - n).clamp(0, n_outputs - 1), n_outputs).float()
+        return torch.where(is_output[..., None], encoded, torch.nan)

@@ -1,10 +1,19 @@
-"""Write the weights of whole models of gated delta layers: embedding, heads, units, read-out; all others are zero.
+"""Write plans into models of gated delta layers of transformers: OLMo-Hybrid, Qwen3-Next, Qwen3.5 and Kimi-Linear.
+
+One step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = c·σ(W_b x) with c = 2 in OLMo-Hybrid
+and 1 elsewhere; log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out =
+W_o(RMSNorm(Sᵀq/√d_k)·g), where g is SiLU(W_g x). In Kimi Delta Attention α has an entry for each entry of k, W_a
+passes through as many numbers as a head has entries, and g is σ(W_g x). Transition: (I − βkkᵀ)diag(α) with α in [0,
+1], ‖k‖ ≤ 1; eigenvalues in [0, 1], or [−1, 1] for c = 2, ends included. A word starts from S = 0; convolved: q, k, v,
+over 4 letters; α, β and g read the current letter. Saturated, hence exact, gates: σ at ±512 and 0; softplus(−512) = 0
+and exp(−512) = 0; SiLU(x) = x from 17 on.
 
 Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/constructions.md states where this is exact).
 
 Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish compared with a letter's in float32, and RMSNorm
 multiplies by the same power of two in every layer and in every state. If the marks of earlier layers are −1, 0 or 1,
-symbols are therefore powers of two, and a head of any layer has exactly the matrices of its `Orbit`, times √(d_k·d_v).
+symbols are therefore powers of two, and a head of any layer has exactly the matrices of its `Orbit`, times
+√(d_k·d_v).
 """
 
 from __future__ import annotations
@@ -12,12 +21,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import Target
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import (
     FIRES,
@@ -211,3 +224,102 @@ def _before_silu(target: np.ndarray) -> np.ndarray:
         below = middle / (1 + np.exp(-middle)) < target
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     return np.where(target == 0, 0.0, low)
+
+
+def _olmo_hybrid(plan: StagePlan, dtype: Any) -> Any:
+    """Return `OlmoHybridForCausalLM` with the plan in its first layers."""
+    settings = dict.fromkeys(("rope_parameters", "pad_token_id", "bos_token_id", "eos_token_id"))
+    return build_layers(
+        "olmo_hybrid", "OlmoHybrid", plan, dtype, 2, _write_olmo_hybrid, **head_settings(plan), head_dim=2, **settings
+    )
+
+
+def _write_olmo_hybrid(layer: Any, weights: Mixer) -> None:
+    names = {"q": "q", "k": "k", "v": "v", "gate": "g", "alpha": "a", "beta": "b", "out": "o"}
+    weights.write({name: layer.get_parameter(f"{short}_proj.weight") for name, short in names.items()})
+    write(layer.conv1d.weight.data[:, 0], weights.convolution)
+    layer.o_norm.weight.data.fill_(1)
+
+
+def _qwen3_next(plan: StagePlan, dtype: Any) -> Any:
+    """Return `Qwen3NextForCausalLM` with the plan in its first layers; the last one has zero experts."""
+    return build_layers(
+        "qwen3_next", "Qwen3Next", plan, dtype, 1, _write_qwen3_next,
+        norm=0.0,  # norms of the stream are stored minus 1
+        **head_settings(plan), mlp_only_layers=list(range(len(plan.stages))), head_dim=8, num_experts=2,
+        num_experts_per_tok=1, moe_intermediate_size=8, shared_expert_intermediate_size=8,
+    )  # fmt: skip
+
+
+def _write_qwen3_next(layer: Any, weights: Mixer) -> None:
+    write(layer.in_proj_qkvz.weight, _side_by_side(weights.q, weights.k, weights.v, weights.gate))
+    write(layer.in_proj_ba.weight, _side_by_side(weights.beta[:, None], weights.alpha[:, None]))
+    weights.write({"out": layer.out_proj.weight})
+    write(layer.conv1d.weight.data[:, 0], weights.convolution)
+    layer.norm.weight.data.fill_(1)
+
+
+def _side_by_side(*parts: np.ndarray) -> np.ndarray:
+    """Return the rows of several projections, (n_heads, d, H) each, ordered by head as the external layer has them."""
+    joined = np.concatenate(parts, axis=1)
+    return joined.reshape(-1, joined.shape[-1])
+
+
+def _qwen3_5(plan: StagePlan, dtype: Any) -> Any:
+    """Return `Qwen3_5ForCausalLM` with the plan in its first layers."""
+    # Norms of the stream are stored minus 1.
+    return build_layers(
+        "qwen3_5", "Qwen3_5", plan, dtype, 1, _write_qwen3_5, norm=0.0, config="TextConfig", **head_settings(plan)
+    )
+
+
+def _write_qwen3_5(layer: Any, weights: Mixer) -> None:
+    sizes = [part[..., 0].size for part in (weights.q, weights.k, weights.v)]
+    q, k, v = layer.in_proj_qkv.weight.data.split(sizes)
+    gates = {"gate": layer.in_proj_z.weight, "beta": layer.in_proj_b.weight, "alpha": layer.in_proj_a.weight}
+    weights.write({"q": q, "k": k, "v": v, **gates, "out": layer.out_proj.weight})
+    write(layer.conv1d.weight.data[:, 0], weights.convolution)
+    layer.norm.weight.data.fill_(1)
+
+
+def _kimi_linear(plan: StagePlan, dtype: Any) -> Any:
+    """Return `KimiLinearForCausalLM` with the plan in its first layers."""
+    return build_layers(
+        "kimi_linear", "KimiLinear", plan, dtype, 1, _write_kimi_linear, mixer_name="self_attn",
+        mlp_layer_types=["dense"] * (len(plan.stages) + 1),
+        linear_num_heads=plan.n_heads, linear_head_dim=max(*sizes(plan), power_of_four(plan.n_heads)),
+        **dict.fromkeys(("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"), 8),
+        **dict.fromkeys(("pad_token_id", "bos_token_id", "eos_token_id")),
+    )  # fmt: skip
+
+
+def _write_kimi_linear(layer: Any, weights: Mixer) -> None:
+    """Write the weights of heads into a layer, with keys and values padded by zeros to one width."""
+    n, d = len(weights.q), layer.o_proj.weight.shape[1] // len(weights.q)
+
+    def filled(values: np.ndarray, axis: int) -> np.ndarray:
+        return np.pad(values, [(0, d - size if i == axis else 0) for i, size in enumerate(values.shape)])
+
+    taps = np.zeros((n, d, weights.taps.shape[-1]))
+    taps[..., -1] = 1
+    taps[:, : weights.taps.shape[1]] = weights.taps
+    out = filled((weights.out > 0) * 2 * SHOWN / math.sqrt(d), 2)
+    q, k, v, gate = (filled(part, 1) for part in (weights.q, weights.k, weights.v, weights.gate))
+    wide, forget = Mixer(q, k, v, gate, weights.alpha, weights.beta, out, taps), layer.forget_gate
+    wide.write({"q": layer.q_proj.weight, "k": layer.k_proj.weight, "v": layer.v_proj.weight})
+    wide.write({"alpha": forget.f_a_proj.weight, "beta": layer.b_proj.weight, "out": layer.o_proj.weight})
+    write(forget.f_b_proj.weight, np.repeat(np.eye(n), d, axis=0))
+    write(layer.conv1d.weight.data[:, 0], wide.convolution)
+    layer.o_norm.weight.data.fill_(1)
+
+
+_TRIED = "transformers 5.23.0"
+_without_reflections = partial(construct, has_reflections=False)
+OLMO_HYBRID = Target(
+    "olmo-hybrid", _TRIED, HuggingFace("OlmoHybridForCausalLM"), partial(construct, has_reflections=True), _olmo_hybrid
+)
+QWEN3_NEXT = Target("qwen3-next", _TRIED, HuggingFace("Qwen3NextForCausalLM"), _without_reflections, _qwen3_next)
+QWEN3_5 = Target("qwen3.5", _TRIED, HuggingFace("Qwen3_5ForCausalLM"), _without_reflections, _qwen3_5)
+KIMI_LINEAR = Target(
+    "kimi-linear", _TRIED, HuggingFace("KimiLinearForCausalLM", mixer="self_attn"), _without_reflections, _kimi_linear
+)

@@ -173,7 +173,7 @@ class StagePlan(MachinePlan):
 
     @property
     def n_layers(self) -> int:
-        """The number of stages; each needs `ExternalLayer.layers_a_stage` layers."""
+        """The number of stages; each needs `Target.layers_a_stage` layers."""
         return len(self.stages)
 
     @property

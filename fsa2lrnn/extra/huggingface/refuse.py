@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.extra.huggingface import target
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
 _MAX_MAPS = 20_000  # the most elements of the transition monoid that are searched
@@ -162,13 +162,26 @@ def answer(machine: MooreMachine, layer: str) -> LayerAnswer:
     >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind
     ('yes', 'no')
     """
-    file = layer_file(layer)
+    into = target(layer)
     refusal = refuse(machine, layer)
     if refusal is not None and refusal.is_of_stacks:
         return LayerAnswer("no", refusal.explain(), refusal=refusal)
     one = "" if refusal is None else f"; one layer alone cannot hold it: {refusal.explain()}"
     try:
-        plan = file.plan(machine)
+        plan = into.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:
         return LayerAnswer("unknown", f"{fault}{one}", refusal=refusal)
     return LayerAnswer("yes", f"{plan.how}{one}", plan=plan, refusal=refusal)
+
+
+def decide_stack(machine: MooreMachine, layer: str) -> tuple[Literal["yes", "no", "unknown"], str]:
+    """Return the answer on stacks of a released model's layers, and its construction or the reason (for `decide`).
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> decide_stack(zoo.parity(), "olmo-hybrid")
+    ('yes', 'one head: reflections, 2 matrices')
+    """
+    decided = answer(machine, layer)
+    if decided.plan is None:
+        return ("no" if decided.kind == "no" else "unknown"), decided.why
+    return "yes", decided.plan.how

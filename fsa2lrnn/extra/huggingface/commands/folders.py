@@ -106,7 +106,7 @@ def _answer_of_row(machine: MooreMachine, name: str) -> LayerAnswer:
 def as_network(folder: Path) -> Wrapped:
     """Load the model of a folder as a network that `falsify` and `extract_learned` accept, with one-hot logits."""
     from fsa2lrnn.extra.huggingface import folder as folders
-    from fsa2lrnn.extra.huggingface.module import SteppedModule
+    from fsa2lrnn.extra.huggingface.folder import SteppedModule
     from fsa2lrnn.lrnn.wrapped import wrap
 
     model = folders.load(folder)

@@ -14,7 +14,7 @@ from fsa2lrnn.deadline import Deadline, without_limits
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.huggingface.in_use import Decision, decide, title_of
 from fsa2lrnn.extra.huggingface.named import LayerVerdict, say
-from fsa2lrnn.extra.huggingface.stacks import decide_stack
+from fsa2lrnn.extra.huggingface.refuse import decide_stack
 from fsa2lrnn.families import Verdict
 from fsa2lrnn.layers import LAYERS
 

@@ -25,7 +25,7 @@ from rich.table import Table
 
 from fsa2lrnn import MooreMachine, Proved, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
-from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.extra.huggingface import target
 from fsa2lrnn.extra.huggingface.export import export
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.proof import prove
@@ -164,7 +164,7 @@ def _content(layer: str, folder: Path) -> dict[str, Any]:
     """What the files of a folder say, however JSON and tensors are laid out."""
     found = {path.name: _said(path) for path in folder.iterdir()}
     try:
-        weights = layer_file(layer).CODE.weights(folder)
+        weights = target(layer).code.weights(folder)
     except CheckpointError:
         return found
     parts = {

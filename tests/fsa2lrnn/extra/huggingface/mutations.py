@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 
-from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.extra.huggingface import target
 
 WEIGHTS = "weights"
 
@@ -98,7 +98,7 @@ def mutations(layer: str, folder: Path) -> Iterator[Mutation]:
         yield Mutation(layer, "fsa2lrnn.json", "shuffled", _shuffle_machine)
         if (folder / "tokenizer.json").exists():
             yield Mutation(layer, "tokenizer.json", "shuffled", _shuffle_vocabulary)
-    for name in layer_file(layer).CODE.weights(folder):
+    for name in target(layer).code.weights(folder):
         for act in (_shuffled, _exchanged, _scaled, _one_value, _renamed, _without, _cast):
             kind = act.__name__.removeprefix("_").replace("_", " ")
             yield Mutation(layer, WEIGHTS, kind, partial(_in_weights, layer, name, act))
@@ -194,7 +194,7 @@ def _shuffle_machine(folder: Path, rng: random.Random) -> None:
 
 
 def _in_weights(layer: str, name: str, act: Callable[..., Any], folder: Path, rng: random.Random) -> None:
-    weights = {key: part.clone() for key, part in layer_file(layer).CODE.weights(folder).items()}
+    weights = {key: part.clone() for key, part in target(layer).code.weights(folder).items()}
     act(weights, name, rng)
     if (path := folder / "model.pth").exists():
         torch.save(weights, path)

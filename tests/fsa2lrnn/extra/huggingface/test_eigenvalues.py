@@ -12,7 +12,7 @@ from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, InvalidWord, Missing
 from fsa2lrnn.extra.huggingface.commands.gates import encode
 from fsa2lrnn.extra.huggingface.eigenvalues import ARCHITECTURES, eigenvalues, measure, spectrum
 from fsa2lrnn.extra.huggingface.packages import modeling
-from fsa2lrnn.extra.huggingface.rwkv_package import gates, load_model, quietly, zeros
+from fsa2lrnn.extra.huggingface.rwkv7 import load_model, quietly, step_gates, zeros
 from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from fsa2lrnn.optional import is_installed
 
@@ -381,7 +381,7 @@ def test_the_state_of_rwkv7_follows_from_the_gates_bit_for_bit(tmp_path, dtype):
             _, state = model.forward([token], state)
             for i in range(LAYERS):
                 x, x_prev = state[3 * i], before[3 * i]
-                w, a, key = gates(z, i, x, x_prev, HEADS)
+                w, a, key = step_gates(z, i, x, x_prev, HEADS)
                 part = {name.rpartition("att.")[2]: p for name, p in z.items() if name.startswith(f"blocks.{i}.att.")}
                 xx = x_prev - x
                 k = (x + xx * part["x_k"]) @ part["key.weight"]

@@ -14,7 +14,7 @@ from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import in_use
 from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, carried, contradictions, decide
 from fsa2lrnn.extra.huggingface.named import NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
-from fsa2lrnn.extra.huggingface.stacks import decide_stack
+from fsa2lrnn.extra.huggingface.refuse import decide_stack
 from fsa2lrnn.families import Family
 from fsa2lrnn.layers import LAYERS
 from fsa2lrnn.testing.strategies import machines

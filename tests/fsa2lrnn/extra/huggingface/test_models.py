@@ -8,7 +8,7 @@ import torch
 
 from fsa2lrnn import Proved, zoo
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.huggingface import layer_file, mamba
+from fsa2lrnn.extra.huggingface import mamba, target
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.folder import load, run
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
@@ -153,7 +153,7 @@ def in_turn(table):
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
     folder, written = exported(machine, layer, dtype)
-    assert CLASSES.get(layer, layer_file(layer).CODE.kind) in str(written.verdict.covers)
+    assert CLASSES.get(layer, target(layer).code.kind) in str(written.verdict.covers)
     model = load(folder)
     assert model.dtype == dtype
     word = np.random.default_rng(0).integers(len(model.machine.alphabet), size=130).tolist()
@@ -216,4 +216,4 @@ def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine
 def test_layers_without_reflections_refuse_a_plan_of_them(layer, message):
     plan = construct(zoo.group("S3", "transpositions"), has_reflections=True)
     with pytest.raises(NotExpressible, match=message):
-        layer_file(layer).build(plan, torch.float32)
+        target(layer).build(plan, torch.float32)

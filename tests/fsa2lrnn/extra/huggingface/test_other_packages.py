@@ -11,11 +11,11 @@ from safetensors.torch import save_file
 
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import layer_file, packages
+from fsa2lrnn.extra.huggingface import packages, target
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.folder import load
 from fsa2lrnn.extra.huggingface.refuse import refuse
-from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
+from fsa2lrnn.extra.huggingface.rwkv7 import RwkvPackage
 from fsa2lrnn.optional import is_installed
 
 
@@ -66,7 +66,7 @@ def test_other_files_are_refused(tmp_path, layer, file, message):
         elif content is not None:
             (torch.save if layer == "rwkv-7" else save_file)(content, tmp_path / file)
         with pytest.raises(CheckpointError, match=message):
-            layer_file(layer).CODE.load(tmp_path)
+            target(layer).code.load(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_the_package_that_is_missing_is_named(monkeypatch, lacking, layer, messa
     monkeypatch.setitem(sys.modules, "einops", sys)  # which is not looked into here
     monkeypatch.setitem(sys.modules, lacking, None)
     monkeypatch.delitem(sys.modules, "rwkv.model", raising=False)
-    file = layer_file(layer)
+    into = target(layer)
     with pytest.raises(MissingPackage, match=message):
-        file.CODE.versions() if layer == "rwkv-7" else file.build(file.plan(zoo.parity()), torch.float32)
+        into.code.versions() if layer == "rwkv-7" else into.build(into.plan(zoo.parity()), torch.float32)
 
 
 def test_rwkv_bounds_two_letters_and_spread_bytes(tmp_path):
@@ -89,7 +89,7 @@ def test_rwkv_bounds_two_letters_and_spread_bytes(tmp_path):
     assert refuse(zoo.mod_arith(2), "rwkv-7") is None
     plan = construct(zoo.shift_register(3), has_reflections=False)
     with pytest.raises(NotExpressible, match="rwkv-7 looks one letter back"):
-        layer_file("rwkv-7").build(plan, torch.float32)
+        target("rwkv-7").build(plan, torch.float32)
     torch.save({"emb.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "model.pth")
     with pytest.raises(CheckpointError, match=r"has [\d,]+ bytes, and its tensors are 4,000,000,000,000"):
         RwkvPackage().load(tmp_path)

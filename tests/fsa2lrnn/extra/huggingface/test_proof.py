@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 import fsa2lrnn
 from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import layer_file
-from fsa2lrnn.extra.huggingface.folder import load, run
-from fsa2lrnn.extra.huggingface.module import SteppedModule
+from fsa2lrnn.extra.huggingface import target
+from fsa2lrnn.extra.huggingface.folder import SteppedModule, load, run
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.tokens import is_prefix_free, tokenizer
 from fsa2lrnn.scope import LETTERS
@@ -74,7 +73,7 @@ def test_attention_other_letters_and_architectures_are_refused(exported):
     with pytest.raises(
         CheckpointError, match="loads as a OlmoHybridForCausalLM, where a Mamba2ForCausalLM was written"
     ):
-        layer_file("mamba-2").CODE.load(exported("ab_star")[0])
+        target("mamba-2").code.load(exported("ab_star")[0])
 
 
 def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):

@@ -11,8 +11,8 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface import recheck as checker
+from fsa2lrnn.extra.huggingface import target
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, RejectedRefusal, recheck
 from fsa2lrnn.extra.huggingface.recheck import LAYERS as ARGUED
 from fsa2lrnn.extra.huggingface.refuse import answer, refuse
@@ -42,7 +42,7 @@ def test_no_construction_where_there_is_a_refusal(layer, seed):
     refusal = refuse(machine, layer)
     if refusal is not None and refusal.is_of_stacks:
         with pytest.raises(NotExpressible):
-            layer_file(layer).plan(machine)
+            target(layer).plan(machine)
     elif refusal is not None:
         found = answer(machine, layer)
         assert found.plan is None or found.plan.n_layers > 1
@@ -62,7 +62,7 @@ def test_a_refusal_of_one_layer_makes_no_claim_about_stacks():
 
 def test_words_and_arguments_of_refusals():
     with pytest.raises(UnsupportedFormat, match="layer 'gpt' is not known: choose one of olmo-hybrid"):
-        layer_file("gpt")
+        target("gpt")
     assert (
         refuse(zoo.mod_arith(2), "qwen3-next").explain().startswith('After "1+" again and again, and then "0", states')
     )
