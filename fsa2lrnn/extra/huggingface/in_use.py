@@ -109,7 +109,7 @@ def decide(
     Args:
         machine: any machine; it is minimised first.
         classification: the classification of the machine, such as whether it is aperiodic.
-        stacks: decides stacks of external layers (`stacks.decide_stack`); None leaves most of them unknown.
+        stacks: decides stacks of external layers (`refuse.decide_stack`); None leaves most of them unknown.
         block: bounds on the least size of real blocks; None for the bounds 1 and n − 1.
         report: called with the title of each layer before it is decided.
         max_seconds: time limit for all layers, of which each layer may use half of what remains; None for no limit.

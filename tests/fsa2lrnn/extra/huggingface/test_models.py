@@ -103,7 +103,7 @@ def test_mamba_forgets_between_calls_and_channels_that_keep_all_are_noticed(expo
         model.model.backbone.layers[2].mixer.A_log.fill_(-torch.inf)  # A = 0
     assert not isinstance(prove(model, budget=200), Proved)
     with pytest.raises(NotExpressible, match="one value of 64 at a time"):
-        mamba.build(_with_values_of_32(), torch.float32)
+        mamba.build_mamba(_with_values_of_32(), torch.float32)
 
 
 def _with_values_of_32():
