@@ -153,7 +153,7 @@ def in_turn(table):
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
     folder, written = exported(machine, layer, dtype)
-    assert CLASSES.get(layer, target(layer).code.kind) in str(written.verdict.covers)
+    assert (CLASSES.get(layer) or target(layer).code.kind) in str(written.verdict.covers)
     model = load(folder)
     assert model.dtype == dtype
     word = np.random.default_rng(0).integers(len(model.machine.alphabet), size=130).tolist()
