@@ -91,10 +91,11 @@ call: where only "sequential" is covered, pass `method="sequential"`.
   CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the environment
   variables that these libraries read. In any other environment prove the model again: under `MKL_CBWR=COMPATIBLE`,
   models that were proved without it gave wrong outputs.
-- **Modules.** The model consists of the modules that its configuration makes, without hooks, replaced methods, tensors
-  outside the parameters, or other memory layouts (`verification.modules` refuses others). Products keep all bits of
-  their factors, sums round to nearest, subnormal numbers are not flushed to zero, and no torch mode is active
-  (`lrnn.arithmetic` refuses others). Functions that a program replaces in torch or this library are not detected.
+- **Modules.** The model consists of the modules, parameters and buffers that its configuration makes, of torch's own
+  types, without hooks, parametrizations or other tensors (`verification.modules` refuses others). Products keep all
+  bits of their factors and subnormal numbers are not flushed to zero (`lrnn.arithmetic` refuses settings that do
+  otherwise). Code that changes classes, functions or modes of torch or of this library while the process runs is out
+  of scope.
 - **User-defined layers.** The verdict assumes the declarations of the layers in `tested_layers`, which are tested on
   random inputs, not proved.
 - **Other verdicts.** `Refuted` holds for the scans that its counterexample names; if it names none, for one letter per
@@ -166,15 +167,7 @@ def _soundness() -> str:
         "every scan, one letter per call and in whole words, in batches of 1, 3 and 64, with 1 and 2 threads. "
         f"{wrong:,} were wrong."
     )
-    tampered, refused = counts["tampered"], counts["tampered, refused"]
-    also = (
-        f"In {tampered:,} cases a model was tampered with before verification: code that changes later results was "
-        "put into its modules, attributes and tensors, or into settings and modes of torch. "
-        f"The verifiers refused {refused:,} of these models, and left "
-        f"{counts['tampered, not proved']:,} undecided; in the others "
-        "the change was harmless, and the models were run as above."
-    )
-    return f"{fill(said, 120)}\n\n{fill(also, 120)}"
+    return fill(said, 120)
 
 
 def _fuzz() -> str:

@@ -158,13 +158,6 @@ def test_every_wrong_weight_of_the_counter_is_judged_as_brute_force_judges_it(st
         assert verdict.scans == ("sequential",)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", ["registers", "repeats"])
-def test_a_shift_that_shows_zeros_is_caught(stacks, name, dtype):
-    recurrence, machine = stacks[name]
-    assert assert_refuted_by_a_shortest_word(mutants.shift_by_zeros(lower(recurrence, dtype)), machine, longest=3)
-
-
 def test_heads_that_changed_places_are_caught(stacks):
     recurrence, machine = stacks["repeats"]
     assert assert_refuted_by_a_shortest_word(mutants.swap_heads(lower(recurrence), 0, 0, 1), machine, longest=4)
