@@ -275,3 +275,16 @@ import fsa2lrnn.testing.mutants
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_verifier_loads_no_layer_that_it_does_not_verify():
+    code = (
+        "import sys; from fsa2lrnn import prove_equivalent; "
+        "print(sum(name.partition('.')[0] == 'fsa2lrnn' for name in sys.modules)); "
+        "from fsa2lrnn import compile_machine, zoo; prove_equivalent(compile_machine(zoo.parity()), zoo.parity()); "
+        "print(*(name for name in sys.modules if name.startswith(('fsa2lrnn.extra.baselines', 'fsa2lrnn.extra.sel'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    count, layers = done.stdout.splitlines()
+    assert int(count) <= 110
+    assert layers == ""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fsa2lrnn import Budget, falsify
 from fsa2lrnn import verification as judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
@@ -149,7 +150,7 @@ def zeros_will_do(effort: Effort, shift: Callable[[LRNN], LRNN] = mutants.shift_
     for name, max_block in effort.track(list(SHIFTED.items())):
         machine = zoo.from_task(name)
         broken = shift(compile_machine(machine, "cascade", max_block))
-        verdict = judge.falsify(broken, machine, judge.Budget(length=8, periodic_words=0, random_words=0))
+        verdict = falsify(broken, machine, Budget(length=8, periodic_words=0, random_words=0))
         if isinstance(verdict, judge.Refuted):
             found = verdict.failure.as_text()
             return refuted(

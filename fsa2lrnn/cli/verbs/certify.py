@@ -95,8 +95,8 @@ def _certify(
 
 def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None, seconds: float) -> Refuted | None:
     """Return a counterexample that is one letter longer than certified, if a search of so many seconds finds one."""
-    from fsa2lrnn.verification import Budget, Refuted
-    from fsa2lrnn.verification.falsify import falsify
+    from fsa2lrnn.verification import Refuted
+    from fsa2lrnn.verification.falsify import Budget, falsify
 
     if horizon is None or horizon > _LONGEST or seconds <= 0:
         return None

@@ -32,8 +32,9 @@ def falsify(
 ) -> None:
     """Search for a shortest counterexample to a model; the exit code is 1 if one is found."""
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.verification import Budget, Refuted
-    from fsa2lrnn.verification import falsify as falsify_model
+    from fsa2lrnn.verification import Refuted
+    from fsa2lrnn.verification.falsify import Budget
+    from fsa2lrnn.verification.falsify import falsify as falsify_model
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     budget = Budget(seconds, max_states, max_length, period, prefix, periodic_words, random_words, width, seed, rounds)

@@ -6,7 +6,6 @@ import json
 import tracemalloc
 import zlib
 from dataclasses import replace
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -23,8 +22,9 @@ from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
-from fsa2lrnn.verification import CertificateRefused, check, enumeration, specification_of
+from fsa2lrnn.verification import enumeration, specification_of
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import Specification
 
@@ -114,7 +114,7 @@ def test_processors_that_take_small_numbers_for_zero_are_allowed_for():
 
 
 def test_enumerations_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr(import_module("fsa2lrnn.verification.check"), "MOST_READ", 12)
+    monkeypatch.setattr("fsa2lrnn.verification.check.MOST_READ", 12)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine, layout="index")
     certificate = certify(model, machine)

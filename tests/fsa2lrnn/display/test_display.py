@@ -11,7 +11,8 @@ from fsa2lrnn.display.cards import BAD, GOOD, OPEN, PLAIN, trace
 from fsa2lrnn.display.markup import Markup, join, tag
 from fsa2lrnn.display.svg import line, picture, text
 from fsa2lrnn.verdicts import Accepted, Counterexample, Coverage, Scope
-from fsa2lrnn.verification import Budget, Certificate
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.falsify import Budget
 
 NASTY = '<b a="1">&'
 

@@ -17,7 +17,9 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
-from fsa2lrnn.verification import Proved, Refuted, Undecided, certify, check, model_digest, prove_equivalent
+from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.specification import specification_of
 

@@ -1,7 +1,6 @@
 """Certificates by joint sets: models of several layers against all short words, counterexamples and forgeries."""
 
 from dataclasses import replace
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -192,7 +191,7 @@ def test_a_token_shift_needs_nodes_of_one_last_letter():
 
 
 def test_the_longer_of_both_methods_is_chosen(monkeypatch):
-    monkeypatch.setattr(import_module("fsa2lrnn.verification.certify"), "_STEPS", 300)
+    monkeypatch.setattr("fsa2lrnn.verification.certify._STEPS", 300)
     model = disturbed(D4, 0.003)
     sets = certify(model, D4, work=3e8, method="joint sets").horizon
     assert certify(model, D4, work=3e8).horizon == sets

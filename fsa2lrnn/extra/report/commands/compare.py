@@ -43,7 +43,7 @@ def compare(
     from fsa2lrnn.extra.report import compare as comparison
     from fsa2lrnn.extra.report.align import align
     from fsa2lrnn.extra.report.compare import alignment_rows, failure_rows
-    from fsa2lrnn.verification import Budget, falsify
+    from fsa2lrnn.verification.falsify import Budget, falsify
 
     if plot is not None:
         comparison.matplotlib()  # before minutes of work

@@ -64,7 +64,7 @@ def report(
     from fsa2lrnn.cli import console
     from fsa2lrnn.extra.report.assemble import write
     from fsa2lrnn.extra.report.facts import verdict
-    from fsa2lrnn.verification import Budget
+    from fsa2lrnn.verification.falsify import Budget
 
     if run_folder is not None:
         from fsa2lrnn.extra.report.learned import assemble_learned

@@ -17,7 +17,8 @@ from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Progress, train
-from fsa2lrnn.verification import Budget, Proved, Refuted, Undecided
+from fsa2lrnn.verification import Proved, Refuted, Undecided
+from fsa2lrnn.verification.falsify import Budget
 
 TASK = "task:sum_mod(5)"
 SETTINGS = {"steps": 6_000}  # a maximum: training stops at accuracy 1.0 on words of 500 letters

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.extra.report.demonstration import compiled, learned
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope
-from fsa2lrnn.verification import Budget
+from fsa2lrnn.verification.falsify import Budget
 
 
 def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
