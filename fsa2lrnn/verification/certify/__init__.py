@@ -25,11 +25,11 @@ from fsa2lrnn.verification.certify.partition import Bounded, best
 from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
-from fsa2lrnn.verification.enumeration import ROUNDS, explore
 from fsa2lrnn.verification.joint_sets import check_bounded
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
+from fsa2lrnn.verification.walk import ROUNDS, explore
 
 _STEPS = 20_000  # steps of an enumeration that cost no work
 _STEP = 100_000  # multiplications that the calls of a step cost, however small the model

@@ -20,8 +20,8 @@ from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.specification import specification_of
+from fsa2lrnn.verification.walk import explore
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
 ASYMMETRIC = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 2]], ["p", "q", "r", "s"], alphabet="ab")
