@@ -44,18 +44,12 @@ def _everywhere() -> Iterator[str]:
     for kind in ("cpu", "cuda"):
         if torch.is_autocast_enabled(kind):
             yield f"autocast is on for {kind} and computes in another dtype: leave torch.autocast before verifying"
-    if (precision := _precision()) != "highest":
-        yield (
-            f"torch.set_float32_matmul_precision({precision!r}) lets float32 products keep fewer bits: set it to "
-            '"highest"'
-        )
-
-
-def _precision() -> str:
     try:
-        return torch.get_float32_matmul_precision()
+        precision = torch.get_float32_matmul_precision()
     except RuntimeError:  # torch raises it if the precision of a single backend was set
-        return "highest"
+        return
+    if precision != "highest":
+        yield f'torch.set_float32_matmul_precision({precision!r}) keeps fewer bits of products: set it to "highest"'
 
 
 def _on_cpu() -> Iterator[str]:
@@ -80,9 +74,7 @@ def _on_cpu() -> Iterator[str]:
 
 def _on_cuda() -> Iterator[str]:
     products = torch.backends.cuda.matmul
-    if products.allow_tf32:
-        yield "torch.backends.cuda.matmul.allow_tf32 is on: set it to False"
-    for name in ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
+    for name in ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
         if getattr(products, name):
             yield f"torch.backends.cuda.matmul.{name} is on: set it to False"
 
@@ -93,30 +85,20 @@ def check_causal(model: object) -> None:
         raise UnsupportedFormat(reason)
 
 
-def unproved(model: LRNN) -> list[str]:
-    """Return one message per layer that verifiers refuse (`Layer.unproved`), with its index, name and reason."""
-    return [
-        f"layers.{i} is of kind {name_of(layer)}, {reason}"
-        for i, layer in enumerate(model.config.layers)
-        if (reason := model.recurrences[i].unproved) is not None
-    ]
-
-
 def check_provable(model: LRNN) -> None:
     """Raise `UnsupportedFormat` unless the model is a causal `LRNN` without layers that verifiers refuse.
 
     The message names commands that support the model.
     """
     if not isinstance(model, LRNN):
-        raise UnsupportedFormat(f"{type(model).__name__} is not an LRNN, and its states are not visible: {FOREIGN}")
+        raise UnsupportedFormat(
+            f"cannot verify a {type(model).__name__}, which is not an LRNN: only its outputs are visible. Test it with "
+            "falsify and extract_learned; a layer over letters that is all in its tables comes in by LRNN.from_tables"
+        )
     check_causal(model)
-    if reasons := unproved(model):
-        raise UnsupportedFormat(f"{reasons[0]}: {INSTEAD}")
-
-
-FOREIGN = (
-    "only the outputs of a wrapped module are visible: test it with falsify and extract_learned; a layer over letters "
-    "that is all in its tables comes in by LRNN.from_tables"
-)
-"""What an error message recommends for a module that is not an `LRNN`."""
-INSTEAD = "compare and falsify run it on words, extract --method suffixes says what it seems to compute"
+    for i, layer in enumerate(model.recurrences):
+        if layer.unproved is not None:
+            raise UnsupportedFormat(
+                f"layers.{i} is of kind {name_of(model.config.layers[i])}, {layer.unproved}: compare and falsify run "
+                "it on words, extract --method suffixes says what it seems to compute"
+            )

@@ -18,7 +18,7 @@ from torch.nn.utils import parametrize
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.arithmetic import FOREIGN, INSTEAD, reductions, unproved
+from fsa2lrnn.lrnn.arithmetic import check_provable, reductions
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layer_checks import check_layers, user_layers
@@ -55,14 +55,19 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
     >>> check_modelled(compile_machine(zoo.parity()))
     ()
     """
-    faults = list(_faults(model) if not isinstance(model, SwitchedAffine) else _table_faults(model))
+    if isinstance(model, SwitchedAffine):
+        _refuse(list(_table_faults(model)))
+        return ()
+    check_provable(model)
+    _refuse(list(_faults(model)))
+    check_layers(model)
+    return user_layers(model)
+
+
+def _refuse(faults: list[str]) -> None:
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
         raise UnsupportedFormat(f"cannot verify this model: {'; '.join(faults[:_MOST])}{more}")
-    if isinstance(model, SwitchedAffine):
-        return ()
-    check_layers(model)
-    return user_layers(model)
 
 
 def _table_faults(tables: SwitchedAffine) -> Iterator[str]:
@@ -78,8 +83,7 @@ def _table_faults(tables: SwitchedAffine) -> Iterator[str]:
 def _faults(model: LRNN) -> Iterator[str]:
     """Yield the faults of a model. Later checks assume that earlier ones found none, so the first kind ends them."""
     if type(model) is not LRNN:
-        reason = "a subclass that may compute anything: verify an LRNN itself"
-        yield f"it is of type {_name(model)}, {reason if isinstance(model, LRNN) else f'not an LRNN: {FOREIGN}'}"
+        yield f"it is of type {_name(model)}, a subclass that may compute anything: verify an LRNN itself"
         return
     if type(model.config) is not LRNNConfig:
         yield f"its configuration is of type {_name(model.config)}: give an LRNNConfig"
@@ -96,13 +100,12 @@ def _faults(model: LRNN) -> Iterator[str]:
     if faults := list(_differences("", model, fresh, tested)):
         yield from faults
         return
-    if model.not_causal is not None:
-        yield model.not_causal
-    elif reasons := unproved(model):
-        yield f"{reasons[0]}: {INSTEAD}"
-    if faults := [*_global_hooks(), *_mixtures(model), *reductions(model.device)]:
-        yield from faults
+    if hooks := [kind for kind in _HOOKS if getattr(torch_module, f"_global_{kind}", None)]:
+        yield f"torch has {', '.join(hooks)} for all modules: remove them before verifying"
+    if mixtures := list(_mixtures(model)):
+        yield from mixtures
         return
+    yield from reductions(model.device)
     yield from _buffer_faults(model)
 
 
@@ -149,13 +152,11 @@ def _tensor_faults(name: str, tensor: Any, like: Tensor) -> Iterator[str]:
         yield from faults
     elif tensor.layout != torch.strided or not tensor.is_contiguous():
         yield f"{name} does not lie in memory as a new tensor does: put tensor.contiguous() in its place"
-    elif tensor.shape != like.shape or not _has_kind(tensor.dtype, like.dtype):
+    elif tensor.shape != like.shape or (
+        not tensor.is_floating_point() if like.is_floating_point() else tensor.dtype != like.dtype
+    ):
         shape, made = (f"{tuple(part.shape)} of {part.dtype}" for part in (tensor, like))
         yield f"{name} has the shape {shape}, its configuration makes it {made}: {_ANEW}"
-
-
-def _has_kind(dtype: torch.dtype, like: torch.dtype) -> bool:
-    return dtype.is_floating_point if like.is_floating_point else dtype == like
 
 
 def _type_faults(name: str, tensor: Any, kinds: tuple[type[Tensor], ...]) -> Iterator[str]:
@@ -168,12 +169,6 @@ def _hooks(name: str, module: nn.Module) -> Iterator[str]:
         yield f"{name} has {', '.join(hooks)}: remove them before verifying, whatever they do is not modelled"
     if parametrize.is_parametrized(module):
         yield f"{name} is parametrized: bake it in (torch.nn.utils.parametrize.remove_parametrizations)"
-
-
-def _global_hooks() -> Iterator[str]:
-    for kind in _HOOKS:
-        if getattr(torch_module, f"_global_{kind}", None):
-            yield f"torch has {kind} for all modules: remove them before verifying"
 
 
 def _mixtures(model: LRNN) -> Iterator[str]:

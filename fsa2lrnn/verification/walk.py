@@ -92,7 +92,7 @@ def explore(
 def _walked(
     system: ModelSystem, watch: RoundingWatch, goal: Specification, allows: Callable[[int], bool], longest: int | None
 ) -> EnumerationResult:
-    """Explore with steps of one kind; end after the first length in which batches round, for `explore` to start anew."""
+    """Explore with steps of one kind. If batches round, end after one length, since `explore` then starts anew."""
     walk, is_wrong = JointWalk(system, goal), False
     while len(walk) and (longest is None or walk.length < longest):
         # A length is explored only if the budget covers all of it.
