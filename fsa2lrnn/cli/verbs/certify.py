@@ -38,7 +38,8 @@ def certify(
 ) -> None:
     """Prove a learned model correct on all words up to a certified length, in the floats that it computes.
 
-    The exit code is 1 if no letter is certified, or the certificate is refused.
+    Outputs that the model lacks do not count, nor does that of the empty word. The exit code is 1 if no letter is
+    certified, or the certificate is refused.
     """
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(

@@ -29,7 +29,7 @@ def verify(
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ.
 
-    The exit code is 1 if nothing is proved.
+    The exit code is 1 unless equality is proved.
     """
     outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     # An exported folder is verified on its own code, not as an `LRNN`.
