@@ -24,7 +24,6 @@ from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verification.certificate import Certificate
 from tests import long
 
-EXTRAS = Path(cli.__file__).parents[1] / "extra"
 MODELS = Path(__file__).parents[1] / "experiments" / "models"
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
@@ -145,13 +144,6 @@ def _stacked(machine, layers, token_shift, votes):
     return Recurrence(machine.alphabet, outputs, stack, DenseReadout(gate.W1, gate.b1, gate.W2, gate.b2))
 
 
-def pytest_runtest_setup(item):
-    """Skip tests marked `extra(NAME, …)` where the tree lacks one of these extras."""
-    names = [name for mark in item.iter_markers("extra") for name in mark.args]
-    if lacking := [name for name in names if not (EXTRAS / name).is_dir()]:
-        pytest.skip(f"without the extra {', '.join(lacking)}")
-
-
 def pytest_collection_finish():
     """What was collected stays to the end: the collector of garbage needn't look at it again and again."""
     gc.collect()
@@ -169,8 +161,7 @@ def short_certificates():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fsa2lrnn.extra.report.judgement.certify", enumerated)
-        if (EXTRAS / "repairing").is_dir():
-            patch.setattr("fsa2lrnn.extra.repairing.evaluation.certify", enumerated)
+        patch.setattr("fsa2lrnn.extra.repairing.evaluation.certify", enumerated)
         yield
 
 

@@ -8,7 +8,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import counted
@@ -106,8 +105,6 @@ def _learned(
     for repair in assessment.repairs:
         if repair.refused is not None:
             notes[f"{_NAMES[repair.columns, repair.mode]}: refused"] = repair.refused
-    if model.is_switched and assessment.proof is None and registry.find("repairing.evaluation") is None:
-        notes["not repaired"] = str(registry.not_installed("repairing", "a repair"))
     return Model(
         name,
         "learned",

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
@@ -154,7 +153,8 @@ def judge(
             alignment = align(model, machine, ignore=ignored)
     evaluated = []
     selected = REPAIRS if repairs is None else repairs
-    repairing: Any = registry.find("repairing.evaluation")
+    from fsa2lrnn.extra.repairing import evaluation as repairing
+
     for i, (columns, mode) in enumerate(selected if repairing and one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
             limit = deadline.share(1 / (len(selected) - i))

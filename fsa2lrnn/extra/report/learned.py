@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat, counted
+from fsa2lrnn.extra.learning import public as learning
 from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, measure, proof_facts, report_facts
 from fsa2lrnn.extra.report.compare import compare
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written, written_outputs
@@ -29,7 +29,6 @@ from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 
-_LEARNING = registry.require("learning.public", "a page on a run of `fsa2lrnn learn`")
 _PAIRS = 20_000  # the most joint states of network and machine that are enumerated
 _UNSURE = "?"  # marks a letter that leads to several states, depending on lower layers
 
@@ -181,7 +180,7 @@ def assemble_learned(
     provenance = {**request, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
-        agreement = _LEARNING.verdict_clause(_LEARNING.read_agreement(run), _LEARNING.EVERY_WORD, machine.alphabet)
+        agreement = learning.verdict_clause(learning.read_agreement(run), learning.EVERY_WORD, machine.alphabet)
         agreement = f"a machine of {counted(machine.n_states, 'state')}{agreement}"
         method = _COMPUTED.get(run.asked.method)
         evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{agreement}"
@@ -204,7 +203,7 @@ def assemble_learned(
         **_verdict_facts(verdict),
         scope=_scope(verdict, scope),
         learning=replace(
-            _learning(run, f"a model, judged anew{_LEARNING.verdict_clause(verdict, scope, machine.alphabet)}"),
+            _learning(run, f"a model, judged anew{learning.verdict_clause(verdict, scope, machine.alphabet)}"),
             layers=heads_by_layer(run.model, target, ignored, DRAWN),
         ),
         provenance=provenance,
@@ -229,7 +228,7 @@ def _compared(
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
     if ignore is not None:
         verdict = prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds)
-        return verdict, _LEARNING.EVERY_WORD, machine, ignore
+        return verdict, learning.EVERY_WORD, machine, ignore
     target = run.target(machine, source)
     verdict, scope = target.verdict(run.model, seconds)
     return verdict, scope, *target.counting(scope)
@@ -244,7 +243,7 @@ def _verdict_facts(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
 
 
 def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
-    if scope != _LEARNING.EVERY_WORD:
+    if scope != learning.EVERY_WORD:
         return f"counted: {scope}"
     return str(verdict.scope) if verdict.scope.ignored_states else None
 
@@ -278,6 +277,6 @@ def _filmed(film: Any, frame: Any, i: int, head: int) -> HistoryHead:
     machine = None
     if minimal.n_states <= DRAWN:
         names = written_outputs(film.outputs)
-        outputs = [NOWHERE if output == _LEARNING.NEVER else names[int(str(output))] for output in minimal.outputs]
+        outputs = [NOWHERE if output == learning.NEVER else names[int(str(output))] for output in minimal.outputs]
         machine = DrawnMachine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
     return HistoryHead(head, len(reachable(rows, start)), minimal.n_states, frame.faults[i], machine)

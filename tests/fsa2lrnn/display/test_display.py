@@ -61,7 +61,6 @@ def test_all_are_well_formed_escaped_and_coloured_by_what_is_proved(shown):
     assert shown["refuted"].count(f"background:{BAD}") == 1
 
 
-@pytest.mark.extra("report")
 def test_a_machine_is_a_picture_unless_it_is_too_large():
     assert zoo.parity()._repr_svg_().startswith("<svg")
     assert zoo.sum_mod(61)._repr_svg_() is None

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
@@ -67,9 +66,9 @@ def report(
     from fsa2lrnn.verification import Budget
 
     if run_folder is not None:
+        from fsa2lrnn.extra.learning import public as learning
         from fsa2lrnn.extra.report.learned import assemble_learned
 
-        learning = registry.require("learning.public", "a page on a run of `fsa2lrnn learn`")
         run = learning.read_finished(run_folder)
         facts = assemble_learned(run, evaluated, against, LACKED, console.say, seconds)
     else:

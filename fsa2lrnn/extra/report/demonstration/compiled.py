@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import cascades, console, evidence, sizes
@@ -76,7 +75,6 @@ def main(out: Path | None, as_json: bool) -> None:
     """Run the demonstration and print each step; raise `SystemExit` if one fails. `out` None skips the learned part."""
     if out is not None:
         require("cvxpy", "repair", "the second half, on a learned model,", "--no-learned")
-        registry.require("repairing.evaluation", "the second half, on a learned model (--no-learned leaves it out),")
     console.out.quiet = console.err.quiet = as_json
     try:
         facts, is_right = _steps(out)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import console, evidence
+from fsa2lrnn.extra.learning.public import learn, summary
 from fsa2lrnn.extra.report.assemble import of_judgements, write
 from fsa2lrnn.extra.report.compare import judgement_rows
 from fsa2lrnn.extra.report.judgement import ModelAssessment, judge
@@ -57,7 +57,7 @@ def show(out: Path) -> dict[str, Any]:
         "steps": outcome.step,
         "page": str(page),
         "facts": str(data),
-        "learned_and_proved": registry.require("learning.public", "the demonstration").summary(proved),
+        "learned_and_proved": summary(proved),
         "ok": assessment.isomorphic and proved.is_proved and is_repaired,
     }
     return {**assessment.to_json(), **more}
@@ -68,7 +68,7 @@ def _prove(out: Path) -> Any:
         "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
         "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
     )
-    learned = registry.require("learning.learn", "the demonstration")(TASK, folder=out, resume=False)
+    learned = learn(TASK, folder=out, resume=False)
     console.out.print(f"   {learned.steps:,} steps, {learned.seconds:.1f} s: {console.plain(learned.explain())}")
     if isinstance(learned.verdict, Proved | Refuted | Undecided):
         console.out.print(f"   {evidence.verdict_text(learned.verdict, learned.machine.alphabet)}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import Budget, compile_machine, registry, zoo
+from fsa2lrnn import Budget, compile_machine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.extra.report.align import align
@@ -197,14 +197,6 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")
     assert learned.notes["dyadic: refused"] == "too small"
-
-
-def test_without_the_extra_on_repairs_the_page_says_so(judged, monkeypatch):
-    judgement, model, _ = judged
-    monkeypatch.setattr(registry, "find", lambda _: None)
-    found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, repairs=())}, FEW)
-    assert [model.kind for model in found.models] == ["learned", "constructed"]
-    assert "a repair needs the extra 'repairing'" in found.models[0].notes["not repaired"]
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():

@@ -78,9 +78,8 @@ def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_repair():
 
 
 @pytest.mark.usefixtures("short_certificates")
-def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other(monkeypatch):
-    monkeypatch.setattr(judging.registry, "find", lambda _: None)  # as without the extra on repairs
-    found = judge(compile_machine(zoo.length_mod(3)), zoo.length_mod(4), Budget(seconds=2, length=20))
+def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other():
+    found = judge(compile_machine(zoo.length_mod(3)), zoo.length_mod(4), Budget(seconds=2, length=20), repairs=())
     assert (found.proof, found.failure) == (None, 3)
     assert list(found.seconds) == ["extract", "prove", "falsify", "certify", "align"]
 

@@ -22,7 +22,6 @@ from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.moore import png
 from fsa2lrnn.testing import strategies
 
-pytestmark = pytest.mark.extra("report")
 NASTY = '<b a="1">&'
 
 
