@@ -7,6 +7,7 @@ tolerance. A change of these numbers is a change of a proof. Review it, then rec
 """
 
 import json
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -82,9 +83,9 @@ def balls(rng):
     yield "norms", [intervals.norm(X.size), intervals.norm(X.size, 1), *map(intervals.spectral_norm, (X, wide, empty))]
 
 
-def walk(rng, has_norm, memory, frame_memory, several):
+def walk(rng, chosen):
     """A tube in drawn coordinates, and everything that a replay computes in it."""
-    H, b = 2, 3
+    (has_norm, memory, frame_memory, several), H, b = chosen, 2, 3
     A, v, x0 = rng.normal(size=(2, H, b, b)) / 2, rng.normal(size=(2, H, b)) / 2, rng.normal(size=(H, b)) / 2
     weights = {"A": A, "v": v, "x0": x0, **read_out(rng, H * b, 5, has_norm)}
     kind = FloatFormat(2.0**-22 if has_norm else 2.0**-10, 2.0**-50, 2.0**60)
@@ -155,18 +156,20 @@ def constants(_rng):
     )
 
 
-def all_bounds():
-    """Every recorded value, by where it comes from."""
-    sources = {"rounding": rounding_errors, "balls": balls, "constants": constants}
-    walks = [(False, 1, 1, True), (True, 2, 1, True), (True, 2, 2, False), (False, 3, 2, False)]
-    sources |= {f"walk {chosen}": lambda rng, chosen=chosen: walk(rng, *chosen) for chosen in walks}
-    for seed, (source, of) in enumerate(sources.items()):
-        yield source, [[name, *map(prints, found)] for name, found in of(np.random.default_rng(seed))]
+WALKS = [(False, 1, 1, True), (True, 2, 1, True), (True, 2, 2, False), (False, 3, 2, False)]
+SOURCES = {"rounding": rounding_errors, "balls": balls, "constants": constants}
+SOURCES |= {f"walk {chosen}": partial(walk, chosen=chosen) for chosen in WALKS}
+
+
+def bounds(source):
+    """The values of a source, each an array's prints."""
+    seed = list(SOURCES).index(source)
+    return [[name, *map(prints, found)] for name, found in SOURCES[source](np.random.default_rng(seed))]
 
 
 @pytest.mark.parametrize(("source", "values"), json.loads(RECORD.read_text()).items() if RECORD.exists() else ())
 def test_bounds_are_those_that_were_reviewed(source, values):
-    found = next(bounds for name, bounds in all_bounds() if name == source)
+    found = bounds(source)
     assert [entry[0] for entry in found] == [entry[0] for entry in values]
     for number, (mine, theirs) in enumerate(zip(found, values, strict=True)):
         assert mine[1:] == [pytest.approx(x, rel=1e-10, abs=1e-12) for x in theirs[1:]], (source, number, mine[0])
@@ -174,4 +177,6 @@ def test_bounds_are_those_that_were_reviewed(source, values):
 
 if __name__ == "__main__":
     set_coarse(setattr)
-    RECORD.write_text(json.dumps(dict(all_bounds()), indent=None, separators=(",", ":")) + "\n")
+    RECORD.write_text(
+        json.dumps({source: bounds(source) for source in SOURCES}, indent=None, separators=(",", ":")) + "\n"
+    )
