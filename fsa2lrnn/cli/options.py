@@ -29,7 +29,7 @@ Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "tr
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 SOURCE = f"regex:…, task:…, or a file ({endings()})"
 _RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source, which is compiled first"
-_TRAINED = f"a trained model ({MODEL_SUFFIX}), or a folder that `export` wrote"
+_TRAINED = f"a trained model ({MODEL_SUFFIX})"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject the new ones, see --completion"
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]

@@ -28,7 +28,10 @@ def run(
     vectors: Annotated[
         bool, typer.Option("--vectors", help="print a trace with the model's own state after each letter")
     ] = False,
-    scan: Annotated[options.Scan, typer.Option(help="how the recurrence is computed")] = "auto",
+    scan: Annotated[
+        options.Scan,
+        typer.Option(help="how the recurrence is computed; walk and compose are for index tables, triton is for GPUs"),
+    ] = "auto",
     dtype: options.DtypeOption = "float32",
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,

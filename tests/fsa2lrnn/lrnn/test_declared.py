@@ -33,7 +33,7 @@ def model_of(*configs):
 @pytest.mark.parametrize("name", UNPROVED)
 def test_no_judge_says_anything_of_them_but_by_running_them(name):
     model = model_of(UNPROVED[name])
-    wording = f"layers.0 is of kind {name}, whose .* no judge models: compare and falsify run it on words"
+    wording = f"layers.0 is of kind {name}, whose .* no verifier models: compare and falsify run it on words"
     for judge in (prove_equivalent, certify):
         with pytest.raises(UnsupportedFormat, match=wording):
             judge(model, PARITY)
