@@ -10,11 +10,11 @@ import networkx as nx
 import numpy as np
 
 from fsa2lrnn.display.markup import Markup
-from fsa2lrnn.display.svg import standing_alone
-from fsa2lrnn.extra.report.drawing.geometry import Edge, head
-from fsa2lrnn.extra.report.drawing.layout import ordered
-from fsa2lrnn.extra.report.drawing.letters import width
-from fsa2lrnn.extra.report.render import render
+from fsa2lrnn.draw.svg import standing_alone
+from fsa2lrnn.draw.geometry import Edge, head
+from fsa2lrnn.draw.layout import ordered
+from fsa2lrnn.draw.drawn_machine import width
+from fsa2lrnn.draw.svg import render
 
 _LINE, _PAD, _GAP, _BETWEEN, _LEFT = 16.0, 12.0, 26.0, 46.0, 64.0
 

@@ -1,11 +1,48 @@
-"""Write SVG drawings for pages, and as files with their own style sheet."""
+"""Render the templates of `pages/`, and write SVG drawings for pages and as files with their own style sheet."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from fsa2lrnn.display.markup import Markup, tag
+import jinja2
+import markupsafe
+
+from fsa2lrnn.display.markup import Markup, tag, visible
+
+
+def render(template: str, **values: Any) -> str:
+    """Return a template filled with values; all values but markup are escaped, also invisible characters."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("fsa2lrnn.draw", "pages"),
+        autoescape=True,
+        finalize=_shown,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["source"] = source
+    return environment
+
+
+def source(name: str) -> markupsafe.Markup:
+    """Return the text of a style sheet or a program of `pages/`, unescaped."""
+    return markupsafe.Markup(files("fsa2lrnn.draw").joinpath("pages", name).read_text(encoding="utf-8"))
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, Markup):
+        return markupsafe.Markup(value)
+    if isinstance(value, float):  # and those of numpy
+        return f"{value:.2f}".rstrip("0").rstrip(".")
+    return value if hasattr(value, "__html__") else "" if value is None else visible(str(value))
 
 
 def cut(label: str, most: int) -> str:
@@ -36,21 +73,13 @@ def text(x: float, y: float, *content: object, anchor: str = "middle", class_: s
     return tag("text", *content, x=x, y=y, text_anchor=anchor, class_=class_)
 
 
-def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
-    """Return a straight line between two points of a drawing."""
-    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
-
-
-_ALONE = files("fsa2lrnn.display").joinpath("alone.css").read_text(encoding="utf-8")
-
-
 def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
     """Return a `picture` of class "automaton" as an SVG file with a background and a style sheet; `size` in pixels."""
     opening, rest = drawn.split("</title>", 1)
     of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
     opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
     paper = tag("rect", width="100%", height="100%", class_="paper")
-    return f"{opening}</title>{tag('style', Markup(_ALONE))}{paper}{rest}\n"
+    return f"{opening}</title>{tag('style', Markup(source('alone.css')))}{paper}{rest}\n"
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cli import evidence
 from fsa2lrnn.cli import words as typed_words
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
-from fsa2lrnn.extra.report.judgement import ModelAssessment
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.optional import require
@@ -147,30 +145,6 @@ def plot(document: dict[str, Any], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
-def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
-    """Return the rows of a table, names and values, that describe an assessment."""
-    rows: list[tuple[str, str]] = []
-    if judgement.falsified is not None:
-        rows += failure_rows(judgement.falsified)
-    if judgement.certificate is not None:
-        proved = evidence.certificate_rows(judgement.certificate, judgement.scope)
-        failing = judgement.falsified.position if isinstance(judgement.falsified, Refuted) else None
-        if failing is not None and judgement.certificate.horizon == failing - 1:
-            proved.insert(1, ("exact", "no greater length can be proved: see the counterexample"))
-        rows += proved
-    if judgement.proof is not None:
-        rows += [*judgement.proof.in_words()]
-    for repair in judgement.repairs:
-        name = "repair" if repair.mode == "least" else f"repair, {repair.mode}"
-        name += "" if repair.columns == "keep" else f", {repair.columns}"
-        facts = repair.to_json()
-        text = (
-            "; ".join(value for _, value in evidence.repair_rows(facts)) if repair.refused is None else repair.refused
-        )
-        rows.append((name, text))
-    return rows
-
-
 def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
     """Return the result of a counterexample search as one row of a table, a name and a value."""
     if not isinstance(result, Refuted):
@@ -179,17 +153,3 @@ def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) 
     word = shortened(typed_words.shown(result.word, alphabet), _SHOWN_WORD)
     short = ", the shortest there is" if result.is_shortest else ""
     return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]
-
-
-def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """Return rows of a table that summarise the heads of a model, from the JSON object of an alignment."""
-    if aligned is None:
-        return []
-    heads = aligned["heads"]
-    kinds = ", ".join(f"{h} {heads[h]['kind']}" for h in aligned["carrying"])
-    carrying = f"{len(aligned['carrying'])} of {len(heads)} carry the state: {kinds}"
-    probe = aligned["probe"]
-    return [
-        ("affine probe", f"R² {probe['r2']:.4f}, worst error {probe['worst_error']:.3f}"),
-        ("heads", carrying if kinds else f"none of {len(heads)} carries the state alone"),
-    ]
