@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from fsa2lrnn import registry
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.symbols import Word, confused, encode, letter_index
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-    from fsa2lrnn.display.svg import Drawing
+    from fsa2lrnn.draw.svg import Drawing
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -212,19 +211,21 @@ class MooreMachine:
 
     def to_svg(self) -> str:
         """Return a self-contained SVG drawing, made without Graphviz; raise `BudgetExceeded` beyond 60 states."""
-        return registry.require("report.moore", "a drawing").to_svg(self)
+        from fsa2lrnn.draw import automaton
 
-    def to_png(self) -> bytes:
-        """Return the drawing as PNG; raise `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
-        return registry.require("report.moore", "a drawing").to_png(self)
+        return automaton.to_svg(self)
 
     def draw(self) -> Drawing:
         """Return a drawing for a notebook, by Graphviz if `dot` is installed; else raise as `to_svg` does."""
-        return registry.require("report.moore", "a drawing").draw(self)
+        from fsa2lrnn.draw import automaton
+
+        return automaton.draw(self)
 
     def _repr_svg_(self) -> str | None:
-        drawing = registry.find("report.moore")
-        return None if drawing is None else drawing.drawn_alone(self)
+        from fsa2lrnn.draw import automaton
+        from fsa2lrnn.draw.drawn_machine import DrawnMachine
+
+        return automaton.svg_file(DrawnMachine.of_machine(self))
 
     def to_json(self) -> str:
         """Return JSON text, the only format that preserves symbols of every supported type (`formats.json_file`)."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.markup import escape
+from rich.table import Table
 
-from fsa2lrnn.cli import given, outputs
+from fsa2lrnn.cli import given, outputs, sources, words
 from fsa2lrnn.cli.options import (
     LACKED,
+    MODEL_SUFFIX,
     SAMPLING,
+    SOURCE,
     JsonOption,
     LayersOption,
     LengthsOption,
@@ -19,13 +23,20 @@ from fsa2lrnn.cli.options import (
     SecondsOption,
     WordsOption,
 )
-from fsa2lrnn.extra.report.commands.models import ModelsAndSource, models_and_machine, models_then_source
+from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
+from fsa2lrnn.verdicts import Refuted, Undecided
+
+if TYPE_CHECKING:
+    from fsa2lrnn.symbols import Alphabet
+
+_SHOWN_WORD = 72  # the most characters of a counterexample in a row
+_ARGUMENTS = f"trained models ({MODEL_SUFFIX}), then what they should compute: {SOURCE}"
 
 
 def compare(
-    models: ModelsAndSource,
+    arguments: Annotated[list[str], typer.Argument(metavar="MODEL… SOURCE", help=_ARGUMENTS)],
     lengths: LengthsOption = "40,100,500,5000,50000",
-    words: WordsOption = 10_000,
+    n_words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 2_000_000,
     sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
     seconds: SecondsOption = 20.0,
@@ -33,38 +44,67 @@ def compare(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare trained models with the compiled one: accuracy per length, a counterexample, what the heads represent."""
-    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
+    """Compare trained models with the compiled one: accuracy per length, and a counterexample to each."""
+    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": n_words}
     outputs.check(plot, "a plot", ".svg", ".png", ".pdf")
-    paths, source = models_then_source(models)
-    networks, machine = models_and_machine(paths, source, layers)
+    *paths, source = arguments
+    if not paths or sources.is_model(source):
+        raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
+    machine = sources.read_machine(source)
+    sources.know_layers(layers)
+    networks = sources.learned_models(paths)
+    for network in networks.values():
+        sources.check_letters(network, machine, source)
 
     from fsa2lrnn.cli import activity, console
-    from fsa2lrnn.extra.report import compare as comparison
-    from fsa2lrnn.extra.report.align import align
-    from fsa2lrnn.extra.report.compare import alignment_rows, failure_rows
+    from fsa2lrnn.draw import comparison
     from fsa2lrnn.verification import Budget, falsify
 
     if plot is not None:
         comparison.matplotlib()  # before minutes of work
     document = comparison.compare(source, networks, **evaluated, letters=max_tokens)
-    document["judged"] = {}
+    document["verdicts"] = {}
     for name, network in networks.items():
         if (reason := network.not_causal) is not None:  # no prefix has an output of its own
-            document["judged"][name] = {"refused": reason}
+            document["verdicts"][name] = {"refused": reason}
             if not as_json:
                 console.facts(name, [("counterexample", f"none looked for: {reason}")])
             continue
         activity.note(f"counterexample search, {name}")
-        found = falsify(network, machine, Budget(seconds=seconds), LACKED)
-        aligned = align(network, machine, ignore=LACKED).to_json() if network.is_switched else None
-        document["judged"][name] = {**found.to_json(), "alignment": aligned}
+        verdict = falsify(network, machine, Budget(seconds=seconds), LACKED)
+        document["verdicts"][name] = verdict.to_json()
         if not as_json:
-            rows = failure_rows(found, network.alphabet)
-            console.facts(name, [*rows, ("where", str(found.scope)), *alignment_rows(aligned)])
+            found = counterexample_text(verdict, network.alphabet)
+            console.facts(name, [("counterexample", found), ("where", str(verdict.scope))])
     if plot is not None:
         comparison.plot(document, plot)
     if as_json:
         console.emit_json(document)
     else:
-        console.out.print(comparison.table(document))
+        console.out.print(table(document))
+
+
+def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str:
+    """Return the result of a counterexample search in one line."""
+    if not isinstance(verdict, Refuted):
+        return f"none found among {'; '.join(search.what for search in verdict.searches)}"
+    word = shortened(words.shown(verdict.word, alphabet), _SHOWN_WORD)
+    short = ", the shortest there is" if verdict.is_shortest else ""
+    return f"{counted(verdict.position, 'letter')}{short}: {word} ({verdict.found_by})"
+
+
+def table(document: dict[str, Any]) -> Table:
+    """Format the result of `compare` as a table: a row with the name of each model, then one row per length."""
+    rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
+    rows.add_column("model, length", overflow="fold")
+    for name in ("last output right", "whole word right"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    for name, model in document["models"].items():
+        rows.add_row(f"[cyan]{escape(name)}[/], {model['parameters']:,} parameters")
+        for result in model["lengths"]:
+            cells = (f"{result[key]['accuracy']:.4f}" for key in ("last_position", "whole_word"))
+            rows.add_row(f"  {result['length']:,}", *cells)
+    rows.add_row("[cyan]best constant answer[/]")
+    for result in document["constant_answer"]:
+        rows.add_row(f"  {result['length']:,}", f"{result['accuracy']:.4f}", "")
+    return rows

@@ -22,15 +22,14 @@ from fsa2lrnn.cli.options import (
     TokenShiftOption,
 )
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.extra.report.commands.models import learned_models
 from fsa2lrnn.files import check_file
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.extra.report.explorer import SceneModel
+    from fsa2lrnn.draw.explorer import SceneModel
     from fsa2lrnn.lrnn.model import LRNN
 
-DrawFormat = Literal["html", "svg", "png", "dot"]
+DrawFormat = Literal["html", "svg", "dot"]
 
 _STATES = 5_000  # the most states to enumerate; the automaton of a larger model is extracted from its outputs
 _WHAT = (
@@ -42,7 +41,7 @@ def draw(
     what: Annotated[list[str], typer.Argument(metavar="SOURCE|MODEL…", help=_WHAT)],
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="the page (.html), or the automaton alone (.svg .png .dot)"),
+        typer.Option("--output", "-o", help="the page (.html), or the automaton alone (.svg .dot)"),
     ] = None,
     format_: Annotated[
         DrawFormat | None,
@@ -74,7 +73,7 @@ def draw(
         raise UnsupportedFormat("--models-only leaves out the compiled network: name a model too")
     source = next(iter(given), None)
     sources.know_layers(layers)
-    networks = learned_models(models)
+    networks = sources.learned_models(models)
     if source is not None:
         machine = sources.read_machine(source, completion, alphabet)
         for network in networks.values():
@@ -87,8 +86,7 @@ def draw(
         _picture(machine, kind, output, as_json)
         return
     assert output is not None  # _drawing_format sees to it
-    from fsa2lrnn.extra.report import explorer
-    from fsa2lrnn.extra.report.explorer.page import constructed, searched
+    from fsa2lrnn.draw.explorer import build, constructed, searched
     from fsa2lrnn.files import write_atomically
     from fsa2lrnn.lower import compile_machine
 
@@ -99,7 +97,7 @@ def draw(
     if given and not models_only:
         compiled = compile_machine(machine, form, max_block, token_shift=token_shift)
         shown["constructed" if form == "onehot" else f"constructed, {form}"] = constructed(compiled, machine)
-    page = explorer.build(source or next(iter(networks)), machine, shown, LACKED)
+    page = build(source or next(iter(networks)), machine, shown, LACKED)
     write_atomically(output, page.encode())
     if as_json:
         found = {name: {"said": model.said, "failing": _written(model.failing)} for name, model in shown.items()}
@@ -112,10 +110,10 @@ def draw(
 def _drawing_format(path: Path | None, requested: DrawFormat | None) -> DrawFormat:
     """Return the format to write: the requested one, or that of the path's ending.
 
-    Raises `UnsupportedFormat` if the two differ or are missing, or if a page or PNG has no path; `OSError` for an
+    Raises `UnsupportedFormat` if the two differ or are missing, or if a page has no path; `OSError` for an
     unwritable path.
     """
-    by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
+    by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".dot": "dot", ".gv": "dot"}
     if path is None:
         if requested in ("svg", "dot"):
             return requested
@@ -152,11 +150,11 @@ def _picture(machine: MooreMachine, kind: DrawFormat, output: Path | None, as_js
     from fsa2lrnn.cli import console
     from fsa2lrnn.files import write_atomically
 
-    data = machine.to_png() if kind == "png" else (machine.to_dot() if kind == "dot" else machine.to_svg()).encode()
+    text = machine.to_dot() if kind == "dot" else machine.to_svg()
     if output is None:
-        print(data.decode(), end="")
+        print(text, end="")
         return
-    write_atomically(output, data)
+    write_atomically(output, text.encode())
     if as_json:
         console.emit_json({"drawing": str(output), "states": machine.n_states})
     else:

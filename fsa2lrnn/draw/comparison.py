@@ -10,24 +10,17 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from rich.markup import escape
-from rich.table import Table
-
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cli import words as typed_words
-from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.optional import require
-from fsa2lrnn.symbols import Alphabet
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
-from fsa2lrnn.verdicts import Refuted, Undecided
 
 _TICKS_APART = 1.8  # the least factor between two labelled lengths
 _APART = 1.03  # the factor of the length by which neighbouring curves are shifted in a plot
-_SHOWN_WORD = 72  # the most characters of a counterexample in a row
 _MARKS = "osD^vPX*<>"
 CONSTRUCTED = "constructed"
 
@@ -72,23 +65,6 @@ def compare(
             "lengths": [accuracy.to_json() for accuracy in accuracies],
         }
     return document
-
-
-def table(document: dict[str, Any]) -> Table:
-    """Format the result of `compare` as a table: a row with the name of each model, then one row per length."""
-    rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
-    rows.add_column("model, length", overflow="fold")
-    for name in ("last output right", "whole word right"):
-        rows.add_column(name, justify="right", no_wrap=True)
-    for name, model in document["models"].items():
-        rows.add_row(f"[cyan]{escape(name)}[/], {model['parameters']:,} parameters")
-        for result in model["lengths"]:
-            cells = (f"{result[key]['accuracy']:.4f}" for key in ("last_position", "whole_word"))
-            rows.add_row(f"  {result['length']:,}", *cells)
-    rows.add_row("[cyan]best constant answer[/]")
-    for result in document["constant_answer"]:
-        rows.add_row(f"  {result['length']:,}", f"{result['accuracy']:.4f}", "")
-    return rows
 
 
 def _apart(lengths: Sequence[int]) -> list[int]:
@@ -143,13 +119,3 @@ def plot(document: dict[str, Any], path: Path) -> None:
         figure.legend(*figure.axes[0].get_legend_handles_labels(), loc="outside right upper")
         figure.suptitle(document["source"])
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-
-
-def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """Return the result of a counterexample search as one row of a table, a name and a value."""
-    if not isinstance(result, Refuted):
-        searched = "; ".join(search.what for search in result.searches)
-        return [("counterexample", f"none found among {searched}")]
-    word = shortened(typed_words.shown(result.word, alphabet), _SHOWN_WORD)
-    short = ", the shortest there is" if result.is_shortest else ""
-    return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import networkx as nx
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -202,57 +201,30 @@ def _typed(alphabet: Sequence[str]) -> str:
 
 
 def _heads(model: LRNN, minimal: MooreMachine) -> dict[int, tuple[list[int], Markup]]:
-    if model.recurrences[0].block_sizes == (minimal.n_states,):
-        return {}
-    drawn = {h: (head.states, automaton(head.machine, "small")) for h, head in reachable_heads(model, _HEAD_STATES).items()}
-    return {h: (states, svg) for h, (states, svg) in list(drawn.items())[:_HEADS] if svg is not None}
+    """Return, by number, the heads that are small automata over the letters: their reachable states and a drawing.
 
-
-class ReachableHead(NamedTuple):
-    """The reachable part of a head that is an automaton: its states' numbers in the block, and their machine.
-
-    The outputs of the machine are the numbers of the states.
+    A model without tables has none; of a model that is one block with the machine's states none is drawn again.
     """
-
-    states: list[int]
-    machine: DrawnMachine
-
-
-def reachable_heads(model: LRNN, most: int) -> dict[int, ReachableHead]:
-    """Return the heads that are automata with at most `most` states, by number; none for a model without tables.
-
-    >>> from fsa2lrnn import compile_machine, zoo
-    >>> reachable_heads(compile_machine(zoo.parity()), 12)[0].machine.delta
-    [[0, 1], [1, 0]]
-    """
-    if not model.is_switched:
-        return {}
     layer = model.recurrences[0]
+    if not model.is_switched or layer.block_sizes == (minimal.n_states,):
+        return {}
     with torch.no_grad():
         A, v = layer.tables(model.first_inputs())
         start = layer.initial_state(1)[0]
-    found = {}
+    heads: dict[int, tuple[list[int], Markup]] = {}
     for h, b in enumerate(layer.block_sizes):
-        if not _is_automaton(A[:, h, :b, :b], v[:, h], start[h, :b]):
+        if len(heads) == _HEADS or not _is_automaton(A[:, h, :b, :b], v[:, h], start[h, :b]):
             continue
+        # The 1 of a one-hot column q of A is the row of the next state.
         delta, first = A[:, h, :b, :b].argmax(-2).tolist(), int(start[h, :b].argmax())  # [letter][state]
-        states = reachable(delta, first)
-        if len(states) <= most:
-            number = {q: i for i, q in enumerate(states)}
-            names = [str(q) for q in states]
+        graph = nx.DiGraph((q, then) for row in delta for q, then in enumerate(row))
+        states = sorted({first} | nx.descendants(graph, first))
+        if len(states) <= _HEAD_STATES:
+            number, names = {q: i for i, q in enumerate(states)}, [str(q) for q in states]
             rows = [[number[row[q]] for q in states] for row in delta]
-            found[h] = ReachableHead(states, DrawnMachine(names, written(model.alphabet), names, rows, number[first]))
-    return found
-
-
-def reachable(delta: Sequence[Sequence[int]], start: int) -> list[int]:
-    """Return the states that are reachable from the start, in ascending order; `delta` is [letter][state].
-
-    >>> reachable([[1, 0, 2]], 0)
-    [0, 1]
-    """
-    graph = nx.DiGraph((q, then) for row in delta for q, then in enumerate(row))
-    return sorted({start} | nx.descendants(graph, start))
+            drawn = automaton(DrawnMachine(names, written(model.alphabet), names, rows, number[first]), "small")
+            heads[h] = states, drawn or Markup()
+    return heads
 
 
 def _is_automaton(A: Tensor, v: Tensor, start: Tensor) -> bool:

@@ -15,9 +15,8 @@ import numpy as np
 
 from fsa2lrnn.display.markup import visible
 from fsa2lrnn.draw import geometry
+from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
 from fsa2lrnn.draw.geometry import Edge, boxes_around, points_of
-from fsa2lrnn.draw.drawn_machine import short_list, width
-from fsa2lrnn.draw.drawn_machine import DrawnMachine
 
 DRAWN = 60  # the most states of a drawing
 _ON_CIRCLE = 12  # the most states of a strongly connected automaton that is drawn on an ellipse
