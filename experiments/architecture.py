@@ -16,7 +16,7 @@ from pathlib import Path
 import networkx as nx
 
 from experiments import script
-from fsa2lrnn.extra.report.drawing.boxes import boxes
+from fsa2lrnn.draw.boxes import boxes
 from fsa2lrnn.files import write_atomically
 
 ROOT = Path(__file__).parent.parent
