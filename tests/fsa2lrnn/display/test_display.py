@@ -9,7 +9,7 @@ import pytest
 from fsa2lrnn import MooreMachine, compile_machine, compile_recurrence, falsify, prove_equivalent, represent, zoo
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, PLAIN, trace
 from fsa2lrnn.display.markup import Markup, join, tag
-from fsa2lrnn.display.svg import line, picture, text
+from fsa2lrnn.draw.svg import picture, text
 from fsa2lrnn.verdicts import Accepted, Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Budget, Certificate
 
@@ -61,7 +61,6 @@ def test_all_are_well_formed_escaped_and_coloured_by_what_is_proved(shown):
     assert shown["refuted"].count(f"background:{BAD}") == 1
 
 
-@pytest.mark.extra("report")
 def test_a_machine_is_a_picture_unless_it_is_too_large():
     assert zoo.parity()._repr_svg_().startswith("<svg")
     assert zoo.sum_mod(61)._repr_svg_() is None
@@ -116,7 +115,7 @@ def test_markup_is_escaped_and_named():
         '<rect x="1" y="2.35" font-size="3" class="c"></rect>'
     )
     assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
-    drawn = picture(10, 20, "a < b", line(0, 0, 1, 1, "grid"), text(1, 2, "<"))
+    drawn = picture(10, 20, "a < b", text(1, 2, "<"))
     assert drawn.startswith('<svg viewBox="0 0 10 20" role="img" aria-label="a &lt; b"')
     assert "<title>a &lt; b</title>" in drawn
     assert '<text x="1" y="2" text-anchor="middle" class="label">&lt;</text>' in drawn

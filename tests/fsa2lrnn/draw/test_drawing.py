@@ -1,9 +1,7 @@
 """Drawn automata: layout, labels, boxes and files."""
 
-import io
 import math
 import string
-import sys
 import xml.etree.ElementTree as ET
 from itertools import combinations
 
@@ -12,40 +10,33 @@ import pytest
 from hypothesis import given, settings
 
 from fsa2lrnn import MooreMachine, decompose, zoo
-from fsa2lrnn.errors import BudgetExceeded, MissingPackage
-from fsa2lrnn.extra.report.drawing.automaton import alone, automaton, notes
-from fsa2lrnn.extra.report.drawing.boxes import boxes
-from fsa2lrnn.extra.report.drawing.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
-from fsa2lrnn.extra.report.drawing.layout import lay_out
-from fsa2lrnn.extra.report.drawing.letters import short_list, width
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.drawing.moore import png
+from fsa2lrnn.draw.automaton import automaton, notes, svg_file
+from fsa2lrnn.draw.boxes import boxes
+from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
+from fsa2lrnn.draw.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
+from fsa2lrnn.draw.layout import lay_out
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.testing import strategies
 
-pytestmark = pytest.mark.extra("report")
 NASTY = '<b a="1">&'
-
-
-def drawn(machine):
-    return DrawnMachine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
 def test_text_is_escaped_and_notes_are_written():
     machine = DrawnMachine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
-    for text in (automaton(machine), alone(machine)):
+    for text in (automaton(machine), svg_file(machine)):
         assert "<b" not in text
         titles = [title.text for title in ET.fromstring(text).iter() if title.tag.endswith("title")]
         assert "even → even: a" in titles
         assert f"{NASTY} → even: {NASTY}" in titles
         assert f"state {NASTY}, output no" in titles
-    assert notes(drawn(MooreMachine.from_source("regex:abcd"))) == [
+    assert notes(DrawnMachine.of_machine(MooreMachine.from_source("regex:abcd"))) == [
         "Letters that are not drawn lead to the sink 2, which none leaves."
     ]
-    assert notes(drawn(zoo.sum_mod(5))) == []
-    large = drawn(zoo.sum_mod(61))
+    assert notes(DrawnMachine.of_machine(zoo.sum_mod(5))) == []
+    large = DrawnMachine.of_machine(zoo.sum_mod(61))
     assert notes(large) == ["It has 61 states; up to 60 are drawn."]
-    assert lay_out(large) is automaton(large) is alone(large) is None
-    assert "arrows have no room for their letters" in notes(drawn(zoo.mod_arith(5).minimise()))[1]
+    assert lay_out(large) is automaton(large) is svg_file(large) is None
+    assert "arrows have no room for their letters" in notes(DrawnMachine.of_machine(zoo.mod_arith(5).minimise()))[1]
 
 
 @pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\n", "\ud800"])
@@ -54,11 +45,10 @@ def test_letters_that_show_nothing_are_escaped_in_a_file_that_can_be_read(letter
     found = ET.fromstring(machine.to_svg().encode())
     shown = letter.encode("unicode_escape").decode()
     assert shown in [part.text for part in found.iter() if "halo" in (part.get("class") or "")]
-    assert machine.to_png().startswith(b"\x89PNG")
 
 
 def test_files_stand_alone_and_cascades_have_boxes():
-    root = ET.fromstring(alone(drawn(zoo.sum_mod(3))))
+    root = ET.fromstring(svg_file(DrawnMachine.of_machine(zoo.sum_mod(3))))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert float(root.get("width")) == float(root.get("viewBox").split()[2])
     style = next(child.text for child in root if child.tag.endswith("style"))
@@ -136,7 +126,7 @@ def check(machine):
 
 @pytest.mark.parametrize("source", [*(f"task:{task}" for task in TASKS), *(f"regex:{regex}" for regex in REGEXES)])
 def test_known_machines_have_a_label_an_arrow_and_every_state(source):
-    machine = drawn(MooreMachine.from_source(source).minimise())
+    machine = DrawnMachine.of_machine(MooreMachine.from_source(source).minimise())
     layout, n_labels = check(machine)
     assert layout.is_dense or n_labels == len(layout.arrows)
     assert layout.folded is None or all(row[layout.folded] == layout.folded for row in machine.delta)
@@ -166,7 +156,7 @@ def ambiguous(layout):
 @given(strategies.machines(max_states=12))
 @settings(max_examples=30)
 def test_what_is_drawn_keeps_apart(machine):
-    check(drawn(machine))
+    check(DrawnMachine.of_machine(machine))
 
 
 def test_letters_of_arrows_and_wide_characters():
@@ -219,24 +209,6 @@ def test_machines_as_drawn_and_as_tables():
     assert DrawnMachine.of([[0]], ["True enough"], 0, "a").accepting is None
 
 
-def test_circles_of_the_layout_and_dollars():
-    image = pytest.importorskip("matplotlib.image")
-    machine = drawn(zoo.even_pair(5).minimise())
-    layout, pixels = lay_out(machine), image.imread(io.BytesIO(png(machine)))
-    height, width = pixels.shape[:2]
-    assert abs(width - 2 * layout.size[0]) <= 2
-    assert abs(height - 2 * layout.size[1]) <= 2
-    for x, y in layout.places:
-        inside = pixels[round(2 * (y - layout.radius + 5)), round(2 * x), :3]
-        assert np.abs(inside - np.array([0xEA, 0xF0, 0xFC]) / 255).max() < 0.02
-    assert (pixels[0, :, :3] == 1).all()
-    pytest.importorskip("matplotlib")
-    assert png(DrawnMachine.of([[0], [0]], ["$x$"], 0, ["$", "\\frac{"]))[:4] == b"\x89PNG"
-
-
-def test_what_is_refused(monkeypatch):
+def test_a_machine_too_large_for_a_drawing_is_refused():
     with pytest.raises(BudgetExceeded, match="61 states and a drawing shows up to 60: minimise it, or write"):
-        png(drawn(zoo.sum_mod(61)))
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingPackage, match=r'pip install "fsa2lrnn\[plot\]", or write \.svg'):
-        png(drawn(zoo.parity()))
+        zoo.sum_mod(61).to_svg()

@@ -9,12 +9,13 @@ import torch
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import MooreMachine, compile_machine, load, zoo
+from fsa2lrnn.draw.explorer import SceneModel, build, constructed, scene, searched
+from fsa2lrnn.draw.model_program import NUMBERS, programs, size
+from fsa2lrnn.draw.plane import plane
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.extra.baselines import LRUConfig
-from fsa2lrnn.extra.report.explorer import SceneModel, build, scene
-from fsa2lrnn.extra.report.explorer.page import constructed, searched
-from fsa2lrnn.extra.report.explorer.programs import NUMBERS, programs, size
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.verification.specification import specification_of
 
 
 def test_words_that_fail_and_models_that_close():
@@ -285,3 +286,45 @@ def test_what_no_page_can_run_is_refused():
     with pytest.raises(UnsupportedFormat, match=re.escape(said)) as error:
         programs({"a": large, "b": compile_machine(zoo.parity())})
     assert "at most 3,000,000: draw fewer models, or one with fewer heads" in str(error.value)
+
+
+def centres(points):
+    return {q: np.mean([p[:2] for p in points if p[2] == q], axis=0) for q in {p[2] for p in points}}
+
+
+@pytest.mark.parametrize("source", ["sum_mod(5)", "tomita(5)", "sum_mod(2)"])
+def test_the_plane_parts_the_states(source):
+    machine = zoo.from_task(source)
+    model = compile_machine(machine, dtype=torch.float64)
+    goal = specification_of(model, machine)
+    points = plane(model, goal, None)["points"]
+    found = centres(points)
+    assert all(np.linalg.norm(found[q] - found[p]) > 0.1 for q in found for p in found if p != q)
+    assert max(abs(x) for point in points for x in point[:2]) == pytest.approx(1, abs=1e-2)
+    if source == "sum_mod(5)":  # turned to be like another picture
+        angles = 4 * np.pi * np.arange(5) / 5
+        like = [[float(np.cos(t)), float(np.sin(t)), q] for q, t in enumerate(angles)]
+        turned = centres(plane(model, goal, like)["points"])
+        np.testing.assert_allclose([turned[q] for q in range(5)], [point[:2] for point in like], atol=1e-2)
+
+
+def hard(second=3):
+    """Two one-hot heads over the letters of parity, the first of which is parity itself."""
+    torch.manual_seed(3)
+    layer = BlockLayerConfig((2, second), 2, 2, gate="table")
+    model = LRNN(LRNNConfig(("0", "1"), (False, True), (layer,), embedding_dim=2, normalisation="onehot"))
+    for letter, rows in enumerate(([0, 1], [1, 0])):
+        model.recurrences[0].set_map(letter, 0, torch.tensor(rows))
+    return model
+
+
+def test_heads_that_are_automata_are_drawn():
+    found = scene(zoo.parity(), {"m": SceneModel(hard())})
+    assert sorted(found.heads[0]) == [0, 1]
+    assert found.data["models"][0]["heads"]["0"] == [0, 1]
+    assert found.heads[0][0].count('class="node"') == 2
+    learned = LRNN(LRNNConfig(("0", "1"), (False, True), (BlockLayerConfig((2,), 2, 2),), embedding_dim=2))
+    others = {"learned": learned, "compiled": compile_machine(zoo.parity(), layout="index")}
+    assert scene(zoo.parity(), {name: SceneModel(model) for name, model in others.items()}).heads == [{}, {}]
+    cascade = SceneModel(compile_machine(zoo.mod_arith(5), form="cascade"))
+    assert scene(zoo.mod_arith(5), {"cascade": cascade}).heads == [{}]
