@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fsa2lrnn.cli import given, outputs, sources, words
+from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
     MODEL_SUFFIX,
@@ -24,10 +24,10 @@ from fsa2lrnn.cli.options import (
     WordsOption,
 )
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
-from fsa2lrnn.verdicts import Refuted, Undecided
 
 if TYPE_CHECKING:
     from fsa2lrnn.symbols import Alphabet
+    from fsa2lrnn.verdicts import Refuted, Undecided
 
 _SHOWN_WORD = 72  # the most characters of a counterexample in a row
 _ARGUMENTS = f"trained models ({MODEL_SUFFIX}), then what they should compute: {SOURCE}"
@@ -36,7 +36,7 @@ _ARGUMENTS = f"trained models ({MODEL_SUFFIX}), then what they should compute: {
 def compare(
     arguments: Annotated[list[str], typer.Argument(metavar="MODEL… SOURCE", help=_ARGUMENTS)],
     lengths: LengthsOption = "40,100,500,5000,50000",
-    n_words: WordsOption = 10_000,
+    words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 2_000_000,
     sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
     seconds: SecondsOption = 20.0,
@@ -45,7 +45,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare trained models with the compiled one: accuracy per length, and a counterexample to each."""
-    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": n_words}
+    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
     outputs.check(plot, "a plot", ".svg", ".png", ".pdf")
     *paths, source = arguments
     if not paths or sources.is_model(source):
@@ -86,9 +86,12 @@ def compare(
 
 def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str:
     """Return the result of a counterexample search in one line."""
+    from fsa2lrnn.cli.words import shown
+    from fsa2lrnn.verdicts import Refuted
+
     if not isinstance(verdict, Refuted):
         return f"none found among {'; '.join(search.what for search in verdict.searches)}"
-    word = shortened(words.shown(verdict.word, alphabet), _SHOWN_WORD)
+    word = shortened(shown(verdict.word, alphabet), _SHOWN_WORD)
     short = ", the shortest there is" if verdict.is_shortest else ""
     return f"{counted(verdict.position, 'letter')}{short}: {word} ({verdict.found_by})"
 

@@ -44,7 +44,7 @@ JUDGED = ("--lengths", "3", "--words", "20")
 LAYERS = {"s4": "d_state=4", "liquid_s4": "kernel=polyb", "s5": "ssm_size=4", "rwkv4": "seed=1"}
 
 
-@pytest.mark.extra("baselines", "report")
+@pytest.mark.extra("baselines")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_of_others_go_through_every_verb(call, layer):
     options = ("--set", "connection=full-residual", "--set", f"layer={layer}", "--set", LAYERS[layer], "--steps", "2")
