@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from typing import TYPE_CHECKING
 
-from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.markup import Markup
 from fsa2lrnn.draw.drawn_machine import DrawnMachine
 from fsa2lrnn.draw.geometry import head
 from fsa2lrnn.draw.layout import DRAWN, Arrow, lay_out
 from fsa2lrnn.draw.svg import Drawing, cut, render, standing_alone
 from fsa2lrnn.errors import BudgetExceeded
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
 
 MOST_STATES, SECONDS = 500, 10.0  # limits for Graphviz
 _CROWDED = 200  # the most letters that a tooltip lists

@@ -5,11 +5,14 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fsa2lrnn import symbols
-from fsa2lrnn.automata.machine import MooreMachine
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
 
 SHORT = 5  # the most characters of a label that fits into a circle
 _RUN = 4  # the fewest consecutive letters that are written as a range

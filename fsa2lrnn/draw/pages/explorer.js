@@ -372,7 +372,11 @@ function begin() {
   for (const details of all("details")) details.addEventListener("toggle", render);
   window.addEventListener("resize", render);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
-  setWord([]);
+  if (!words.length) setWord([]);
+  else {
+    choose(words[0].letters, 0);
+    firstError();
+  }
 }
 
 begin();
