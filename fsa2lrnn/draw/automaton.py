@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from typing import TYPE_CHECKING
 
-from fsa2lrnn.display.markup import Markup
+from fsa2lrnn.display import Markup
 from fsa2lrnn.draw.drawn_machine import DrawnMachine
 from fsa2lrnn.draw.geometry import head
 from fsa2lrnn.draw.layout import DRAWN, Arrow, lay_out

@@ -9,7 +9,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup
+from fsa2lrnn.display import Markup
 from fsa2lrnn.draw.drawn_machine import width
 from fsa2lrnn.draw.geometry import Edge, head
 from fsa2lrnn.draw.layout import ordered

@@ -19,7 +19,7 @@ from torch import Tensor
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.markup import Markup, visible
+from fsa2lrnn.display import Markup, visible
 from fsa2lrnn.draw.automaton import automaton, notes
 from fsa2lrnn.draw.drawn_machine import DrawnMachine, written
 from fsa2lrnn.draw.model_program import programs

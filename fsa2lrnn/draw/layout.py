@@ -13,7 +13,7 @@ from functools import lru_cache
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.display.markup import visible
+from fsa2lrnn.display import visible
 from fsa2lrnn.draw import geometry
 from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
 from fsa2lrnn.draw.geometry import Edge, boxes_around, points_of

@@ -10,7 +10,7 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from fsa2lrnn.display.markup import Markup, tag, visible
+from fsa2lrnn.display import Markup, tag, visible
 
 
 def render(template: str, **values: Any) -> str:

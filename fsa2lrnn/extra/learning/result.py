@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
+from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import Alphabet, word_text

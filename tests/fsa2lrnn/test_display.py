@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn import MooreMachine, compile_machine, compile_recurrence, falsify, prove_equivalent, represent, zoo
-from fsa2lrnn.display.cards import BAD, GOOD, OPEN, PLAIN, trace
-from fsa2lrnn.display.markup import Markup, join, tag
+from fsa2lrnn.display import BAD, GOOD, OPEN, PLAIN, Markup, failing, join, tag
 from fsa2lrnn.draw.svg import picture, text
 from fsa2lrnn.verdicts import Accepted, Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Budget, Certificate
@@ -28,7 +27,7 @@ def shown():
         for name, thing in {
             "proved": prove_equivalent(model, machine),
             "refuted": prove_equivalent(model, wrong),
-            "undecided": falsify(model, machine, Budget(seconds=0.2)),
+            "undecided": falsify(model, machine, Budget(seconds=10)),
             "accepted": Accepted(7, Scope(2, 1, (NASTY,)), Coverage("float32", ("fused",), "every", None)),
             "certificate": certificate,
             "model": model,
@@ -77,7 +76,7 @@ class Rows(HTMLParser):
     def handle_starttag(self, name, attributes):
         if name == "tr":
             self.rows.append([])
-        if dict(attributes).get("class") == "wrong":
+        if BAD in (dict(attributes).get("style") or ""):
             self.wrong.append((len(self.rows) - 1, len(self.rows[-1])))
 
     def handle_data(self, data):
@@ -88,7 +87,7 @@ class Rows(HTMLParser):
 def test_a_word_is_shown_up_to_where_it_fails_and_long_ones_have_a_gap(length):
     word = [f"a{k}" for k in range(length)]
     given = ["0"] * (length - 1) + ["1"]
-    rows = Rows(trace(Counterexample(word, ["0"] * length, given), "m")).rows
+    rows = Rows(failing(Counterexample(word, ["0"] * length, given))).rows
     assert [row[0] for row in rows] == ["position", "letter", "machine", "model"]
     assert len({len(row) for row in rows}) == 1
     assert len(rows[0]) <= 33
@@ -100,7 +99,7 @@ def test_a_word_is_shown_up_to_where_it_fails_and_long_ones_have_a_gap(length):
 
 def test_the_first_wrong_output_is_marked_and_little_is_shown_behind_it():
     given = ["0"] * 10 + ["1"] * 40
-    found = Rows(trace(Counterexample(["a"] * 50, ["0"] * 50, given), "m"))
+    found = Rows(failing(Counterexample(["a"] * 50, ["0"] * 50, given)))
     assert found.wrong == [(3, 11)]
     assert len(found.rows[0]) == 1 + 14
 
