@@ -21,7 +21,6 @@ from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from tests import long
 
-EXTRAS = Path(cli.__file__).parents[1] / "extra"
 MODELS = Path(__file__).parents[1] / "experiments" / "models"
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
@@ -140,13 +139,6 @@ def _stacked(machine, layers, token_shift, votes):
     eye = np.eye(len(outputs), dtype=np.int64)
     gate = _ands(stack.width, [0] * len(outputs), [(*vote, eye[outputs.index(output)]) for *vote, output in votes])
     return Recurrence(machine.alphabet, outputs, stack, DenseReadout(gate.W1, gate.b1, gate.W2, gate.b2))
-
-
-def pytest_runtest_setup(item):
-    """Skip tests marked `extra(NAME, …)` where the tree lacks one of these extras."""
-    names = [name for mark in item.iter_markers("extra") for name in mark.args]
-    if lacking := [name for name in names if not (EXTRAS / name).is_dir()]:
-        pytest.skip(f"without the extra {', '.join(lacking)}")
 
 
 def pytest_collection_finish():

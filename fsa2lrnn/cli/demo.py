@@ -27,7 +27,7 @@ def demo(
 
     from fsa2lrnn import MooreMachine, Proved, Refuted, compile_machine, falsify, prove_equivalent, repair, save
     from fsa2lrnn.cli import console, evidence, sizes
-    from fsa2lrnn.draw.explorer import SceneModel, build, constructed
+    from fsa2lrnn.draw.explorer import build, constructed, with_verdict
     from fsa2lrnn.files import write_atomically
     from fsa2lrnn.training.evaluate import evaluate as accuracies
     from fsa2lrnn.training.settings import preset
@@ -75,22 +75,21 @@ def demo(
     say("\n[bold]6. Repair[/] the model, so that it carries the machine in numbers that never round, and prove it")
     repaired = repair(trained, target, mode="dyadic")
     save(repaired.model, output / "sum5-repaired.safetensors")
-    repaired_proof = prove_equivalent(repaired.model, target, empty_word=False)
-    say(evidence.verdict_text(repaired_proof))
+    again = prove_equivalent(repaired.model, target, empty_word=False)
+    say(evidence.verdict_text(again))
 
     page = output / "sum5.html"
-    failing = [verdict.word] if isinstance(verdict, Refuted) else []
+    if not (is_right and isinstance(proof, Proved) and isinstance(verdict, Refuted) and isinstance(again, Proved)):
+        raise typer.Exit(options.NO)
+    page = output / "sum5.html"
     shown = {
-        "trained": SceneModel(trained, "learned", str(verdict), failing),
-        "repaired": SceneModel(repaired.model, "repaired", str(repaired_proof)),
+        "trained": with_verdict(trained, "learned", verdict),
+        "repaired": with_verdict(repaired.model, "repaired", again),
         "constructed": constructed(compile_machine(target), target),
     }
     write_atomically(page, build("task:sum_mod(5)", target, shown).encode())
     say(f"\n[bold]7. See it.[/] Open {page}: the machine, the matrices, and the models letter by letter")
     console.then('fsa2lrnn compile "regex:(ab)*" -o ab.safetensors', "fsa2lrnn run ab.safetensors abab")
-    is_proved = isinstance(proof, Proved) and isinstance(repaired_proof, Proved)
-    if not (is_right and is_proved and isinstance(verdict, Refuted)):
-        raise typer.Exit(options.NO)
 
 
 def evaluate(expression: str) -> int:

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.source_kinds import endings
 
 NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; 130 is the convention after Ctrl-C
@@ -26,14 +25,6 @@ Normalisation = Literal["clip", "paper", "none", "onehot"]
 Preset = Literal["paper", "quick"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
-
-LAYERS = (
-    "block",
-    "householder",
-    "hard_channels",
-    "hard_reflections",
-    *registry.available("layers"),
-)  # that can be trained
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 SOURCE = f"regex:…, task:…, or a file ({endings()})"

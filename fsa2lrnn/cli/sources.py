@@ -7,7 +7,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
 from fsa2lrnn.files import exists
@@ -63,7 +62,9 @@ def model_of(
 def learned_model(path: str) -> LRNN:
     """Return the model in a file or in a folder that `export` wrote; raise `CheckpointError` for others."""
     if (folder := exported_folder(path)) is not None:
-        return registry.require("huggingface.folders", "a folder that `export` wrote").as_network(folder)
+        from fsa2lrnn.extra.huggingface.commands.folders import as_network
+
+        return as_network(folder)
     _check_no_pickle(path)
     if not path.endswith(MODEL_SUFFIX):
         raise CheckpointError(

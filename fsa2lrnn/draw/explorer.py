@@ -126,26 +126,31 @@ def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
     'every shape of call, batch and number of threads.'
     """
     verdict = prove_equivalent(model, machine, _PAIRS)
-    said = "Compiled from the automaton."
     if isinstance(verdict, Proved):
-        closed = counted(verdict.pairs, "joint state")
-        said = f"Proved correct on all words: {closed} enumerated, bit for bit, {verdict.covers}."
-    return SceneModel(model, "constructed", said)
+        return with_verdict(model, "constructed", verdict)
+    return SceneModel(model, "constructed", "Compiled from the automaton.")
 
 
 def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore = ()) -> SceneModel:
     """Return a model with a sentence on the result of a counterexample search, and raise the errors of `falsify`."""
     verdict = falsify(model, machine, Budget(seconds=seconds), ignore)
     if isinstance(verdict, Refuted):
-        least = "the shortest" if verdict.is_shortest else "the shortest found"
-        n = len(verdict.word)
-        return SceneModel(
-            model, "learned", f"Fails on a word of {n:,} letter{'s' * (n != 1)}, {least}.", (verdict.word,)
-        )
+        return with_verdict(model, "learned", verdict)
     if verdict.checked_length is None:
         said = "Correct on all words that are read letter by letter: all reachable joint states were enumerated."
         return SceneModel(model, "constructed", said)
     return SceneModel(model, "learned", f"No counterexample found in {seconds:g} seconds, which proves nothing.")
+
+
+def with_verdict(model: LRNN, kind: str, verdict: Proved | Refuted) -> SceneModel:
+    """Return a model with a sentence that states its proof, or with its counterexample."""
+    if isinstance(verdict, Proved):
+        closed = counted(verdict.pairs, "joint state")
+        said = f"Proved correct on all words: {closed} enumerated, bit for bit, {verdict.covers}."
+        return SceneModel(model, kind, said)
+    least = "the shortest" if verdict.is_shortest else "the shortest found"
+    said = f"Fails on a word of {counted(len(verdict.word), 'letter')}, {least}."
+    return SceneModel(model, kind, said, (verdict.word,))
 
 
 def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> Scene:

@@ -41,7 +41,6 @@ def test_names_are_found_or_refused():
         _ = fsa2lrnn.Mamba
 
 
-@pytest.mark.extra("repairing")
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
     rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.extra.repairing, fsa2lrnn.draw.explorer"
@@ -172,7 +171,6 @@ def test_missing_packages_are_named_and_errors_inside_pass_through(monkeypatch, 
     assert not isinstance(caught.value, MissingPackage)
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "repairing")
 def test_every_extra_that_is_named_brings_what_is_asked_of_it():
     asked = [
         [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
@@ -206,7 +204,6 @@ def test_no_optional_package_is_imported_where_it_may_be_missing():
     assert found == asks_first
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "repairing")
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import options, sources
 
 _WORD = (
@@ -43,13 +42,13 @@ def run(
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
-        exported = registry.require("huggingface.folders", "a folder that `export` wrote")
+        from fsa2lrnn.extra.huggingface.commands import folders
 
         unsupported = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,
             "--vectors": vectors,
         }  # fmt: skip
-        exported.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
+        folders.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
         return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)

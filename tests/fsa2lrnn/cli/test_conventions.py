@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from fsa2lrnn import __version__, cli, registry
+from fsa2lrnn import __version__, cli
 from fsa2lrnn.cli import activity, sources
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -57,9 +57,7 @@ def test_pickle_files_are_answered_with_how_to_convert_them(tmp_path, name):
             read(str(tmp_path / name))
 
 
-def test_every_verb_has_a_file():
-    files = {path.stem for path in Path(cli.__file__).with_name("verbs").glob("*.py")} - {"__init__"}
-    assert set(COMMANDS) == files | {"compare", "demo", "draw"} | set(registry.available("commands"))
+def test_every_command_and_option_has_a_help_text():
     for name, command in COMMANDS.items():
         assert (command.help or "").strip().endswith("."), name
         assert all(parameter.help for parameter in command.params), name

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn import Budget, MooreMachine, Refuted, certify, check, falsify, prove_equivalent, registry, zoo
+from fsa2lrnn import Budget, MooreMachine, Refuted, certify, check, falsify, prove_equivalent, repair, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
@@ -41,9 +41,8 @@ def test_no_judge_says_anything_of_them_but_by_running_them(name):
         extract(model)
     with pytest.raises(UnsupportedFormat, match=wording):
         check_provable(model)
-    if repairing := registry.find("repairing.repair"):
-        with pytest.raises(UnsupportedFormat, match=f"has a layer of kind {name}: only one layer with tables"):
-            repairing(model, PARITY)
+    with pytest.raises(UnsupportedFormat, match=f"has a layer of kind {name}: only one layer with tables"):
+        repair(model, PARITY)
     found = falsify(model, PARITY, Budget(seconds=5))
     assert isinstance(found, Refuted)
     wrong = found.word

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from fsa2lrnn import LRNN, MooreMachine, compile_machine, registry, zoo
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, repair, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
@@ -152,8 +152,6 @@ def test_every_judge_says_what_it_ignored_and_ignores_nothing_unless_told():
         with pytest.raises(CertificateRefused, match=r"may be wrong|answered wrongly"):
             check(forged, judged)
 
-    if (repair := registry.find("repairing.repair")) is None:
-        return
     with pytest.raises(NotExpressible, match="the model lacks outputs of the machine, '\\?', which no change"):
         repair(model, other)
     for mode in ("least", "dyadic"):

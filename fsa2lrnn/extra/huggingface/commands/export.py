@@ -9,12 +9,12 @@ import typer
 
 from fsa2lrnn.cli import outputs, sources
 from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, DtypeOption, JsonOption, Source
-from fsa2lrnn.extra.huggingface import LAYERS
+from fsa2lrnn.layers import EXPORTED
 
 
 def export(
     source: Source,
-    layer: Annotated[str, typer.Option(metavar="LAYER", help=f"the layer: {', '.join(LAYERS)}")],
+    layer: Annotated[str, typer.Option(metavar="LAYER", help=f"a layer, or a model with it: {', '.join(EXPORTED)}")],
     output: Annotated[Path, typer.Option("--output", "-o", help="write the model into this folder")],
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsa2lrnn import LRNN, MooreMachine, Readout, compile_machine, load, registry, save, zoo
+from fsa2lrnn import LRNN, MooreMachine, Readout, compile_machine, load, save, zoo
 from fsa2lrnn import verification as judge
 from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.cli.verbs.falsify import falsify
@@ -162,8 +162,6 @@ def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, mo
     again = suggested(out)
     assert again[:3] == ["certify", SUM2, task]
     assert sorted(again[3:]) == sorted(more)
-    if not registry.find("repairing.repair"):
-        return
     # The repaired model is wrong on the empty word, for which a repair gives no guarantee.
     _, out, _ = call(
         "repair", str(KEPT / "sum2" / "seed-2.safetensors"), task, "--mode", "dyadic", "-o", "r.safetensors"
@@ -199,9 +197,8 @@ def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_
     code, out, _ = call("certify", *pair, "--check", "c.json", "--json")
     scope = {"states": 3, "ignored_states": 1, "ignored": ["?"], "empty_word": False}
     assert (code, json.loads(out)["scope"]) == (0, scope)
-    if registry.find("repairing.repair"):
-        code, out, _ = call("repair", *pair)
-        assert (code, said in " ".join(out.split())) == (0, True)
+    code, out, _ = call("repair", *pair)
+    assert (code, said in " ".join(out.split())) == (0, True)
     code, out, _ = call("verify", *pair)
     assert (code, "refuted" in out, "every output counts" in out) == (1, True, True)
 
