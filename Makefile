@@ -19,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # compiles those that are imported. The rest is compiled, as tests turn the warnings of a late compilation into errors.
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --no-compile -e '.[repair]'
+	$(INSTALL) --no-compile -e .
 	@touch $@
 
 $(READY): $(DEMO)

@@ -28,7 +28,6 @@ HEAD = ("verdict", "where", "dtype", "scans", "calls", "threads", "environment",
 TITLES = {  # of readers on the page; their names in tests/fuzz seed the hostile files
     "released weights": "paper weights",
     "what was asked": "run request",
-    "film": "head history",
     "configuration of others": "external configuration",
     "weights of others": "external weights",
 }

@@ -15,7 +15,7 @@ import numpy as np
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lrnn.model import LRNN, decode

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.card import model_card
