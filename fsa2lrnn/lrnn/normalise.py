@@ -204,6 +204,7 @@ def _power_in_kernels(x, short, rest):  # noqa: ARG001
     unit = whole(bias << mantissa)  # the bits of 1
     from_half_root = whole(unit - real(math.sqrt(0.5)).view(whole))
     shift, nearest = whole(mantissa), real(1.5 * 2.0**mantissa)
+    last = math.log(2) ** (exp_terms - 1) / math.factorial(exp_terms - 1)
 
     def power(x, short, rest):
         bits = real(x).view(whole)
@@ -220,9 +221,12 @@ def _power_in_kernels(x, short, rest):  # noqa: ARG001
         shifted = y + nearest  # the last bits are the nearest integer n
         n = shifted - nearest
         f = min(max((short * e - n) + remainder, real(-1)), real(1))
-        exponential = real(1)
-        for i in range(exp_terms - 1, 0, -1):
-            exponential = exponential * (f * real(math.log(2) / i)) + real(1)
+        coefficient = last  # of the exponential series, ln(2)^i / i!
+        exponential = real(coefficient)
+        for i in range(exp_terms - 1, 1, -1):
+            coefficient = coefficient * (i / math.log(2))
+            exponential = exponential * f + real(coefficient)
+        exponential = exponential * f + real(1)
         scaled = whole(real(exponential).view(whole) + whole(real(shifted).view(whole) << shift)).view(real)
         return real(0) if x < real(2.0 ** (1 - bias)) else scaled
 
