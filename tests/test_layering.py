@@ -30,13 +30,13 @@ MAY_IMPORT = {
     "fsa2lrnn.source_kinds": set(),
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
-    "fsa2lrnn.multi_step": set(),
+    "fsa2lrnn.walks": set(),
     "fsa2lrnn.checker": set(),
     "fsa2lrnn.display": {"errors", "optional", "symbols"},
     "fsa2lrnn.scope": {"symbols"},
     "fsa2lrnn.verdicts": {"display", "errors", "reading", "scope", "symbols"},
     "fsa2lrnn.automata": {
-        "deadline", "display", "errors", "files", "multi_step", "reading", "registry", "source_kinds", "symbols",
+        "deadline", "display", "errors", "files", "walks", "reading", "registry", "source_kinds", "symbols",
     },
     "fsa2lrnn.decomposition": {"automata", "deadline", "display", "errors", "registry", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
@@ -46,15 +46,12 @@ MAY_IMPORT = {
         "automata", "compile", "deadline", "display", "errors", "family_names", "recurrence", "registry", "symbols",
     },
     "fsa2lrnn.lrnn": {
-        "checker", "display", "errors", "family_names", "files", "multi_step", "optional", "reading",
+        "checker", "display", "errors", "family_names", "files", "walks", "optional", "reading",
         "registry", "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
     "fsa2lrnn.extraction": {"automata", "deadline", "display", "errors", "lrnn", "optional", "symbols"},
-    "fsa2lrnn.tracing": {"automata", "errors", "lrnn", "multi_step", "symbols"},
-    "fsa2lrnn.streaming": {
-        "automata", "display", "errors", "extraction", "lrnn", "multi_step", "symbols", "tracing",
-    },
+    "fsa2lrnn.tracing": {"automata", "errors", "lrnn", "walks", "symbols"},
     "fsa2lrnn.verification": {
         "automata", "checker", "deadline", "display", "errors", "extraction", "files", "lrnn", "optional",
         "reading", "recurrence", "scope", "symbols", "verdicts", "versions",
@@ -107,7 +104,7 @@ NAMED = {
     },
 }
 TORCH_FREE = (
-    "checker", "deadline", "errors", "files", "multi_step", "optional", "reading", "registry", "rows",
+    "checker", "deadline", "errors", "files", "walks", "optional", "reading", "registry", "rows",
     "scope", "source_kinds", "symbols", "verdicts", "automata", "decomposition", "display", "gates", "recurrence",
     "compile", "families", "extra.block_size",
 )  # fmt: skip
