@@ -30,7 +30,7 @@ GROUPS = {  # boxes of the figure, lowest row first; a package that is not named
     "checker": ("checker",),
     "lrnn": ("lrnn",),
     "lower": ("lower",),
-    "extraction": ("extraction", "streaming", "tracing"),
+    "extraction": ("extraction", "tracing"),
     "verification": ("verification",),
     "training": ("training",),
     "testing": ("testing",),

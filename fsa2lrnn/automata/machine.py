@@ -104,7 +104,7 @@ class MooreMachine:
         """Return the states q₁ … q_T, int64, shape (T,); raise `InvalidWord` for an unknown letter."""
         tokens = encode(word, self.alphabet)
         if len(tokens) > _SHORT_WORD:
-            from fsa2lrnn.multi_step import walk
+            from fsa2lrnn.walks import walk
 
             return walk(self.delta, self.start, tokens)
         states, q = np.empty(len(tokens), np.int64), self.start

@@ -24,7 +24,7 @@ Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "paper", "none", "onehot"]
 Preset = Literal["paper", "quick"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
-Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
+Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk"]
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 SOURCE = f"regex:…, task:…, or a file ({endings()})"

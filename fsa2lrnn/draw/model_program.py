@@ -19,7 +19,7 @@ from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise.reference import bounded
+from fsa2lrnn.lrnn.normalise import bounded
 
 NUMBERS = 3_000_000  # the most numbers of all models of a page: 16 MB of float32 in Base64
 _DTYPES = {torch.float32: "f32", torch.float64: "f64"}

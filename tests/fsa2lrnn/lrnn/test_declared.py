@@ -9,7 +9,6 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
 from fsa2lrnn.lrnn.arithmetic import check_causal, check_provable
-from fsa2lrnn.streaming import run
 
 baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
 
@@ -69,7 +68,7 @@ def test_what_is_not_causal_is_no_automaton(kernel):
     model = model_of(baselines.LiquidS4Config(4, d_state=4, kernel=kernel))
     asked = (
         lambda: model.transduce("01" * 4),
-        lambda: run(model, [np.zeros(8, np.int64)]),
+        lambda: next(model.stream([np.zeros(8, np.int64)])),
         lambda: prove_equivalent(model, PARITY),
         lambda: certify(model, PARITY),
         lambda: falsify(model, PARITY),

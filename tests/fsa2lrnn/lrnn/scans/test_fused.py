@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.normalise.reference import one_hot_rows
+from fsa2lrnn.lrnn.normalise import normalise, one_hot_rows
 from fsa2lrnn.lrnn.scans import hard, scan, scan_tokens
 from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
 
