@@ -117,6 +117,7 @@ def test_exports_of_pyformlang_mark_start_and_final_states():
         ("label=a dir=none", "an edge with dir=none"),
         ("label=a style=invis", "an edge with a letter is drawn invisibly"),
         ('label="a|b"', "'a|b' is a list of other letters"),
+        ('label="a + b"', "'a + b' is a list of other letters"),
     ],
 )
 def test_edges_that_are_drawn_otherwise_are_refused(edge, fault):
