@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -73,6 +74,16 @@ def learned_model(path: str) -> LRNN:
     from fsa2lrnn.lrnn.checkpoint import load
 
     return load(path)
+
+
+def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
+    """Load models, named by the unambiguous ends of their paths; raise `UnsupportedFormat` if a path occurs twice."""
+    if len(set(paths)) < len(paths):
+        raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
+    names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
+    if len(set(names)) < len(names):
+        names = list(paths)
+    return {name: learned_model(path) for name, path in zip(names, paths, strict=True)}
 
 
 def is_model(name: str) -> bool:

@@ -88,7 +88,7 @@ def to_dot(cascade: Cascade) -> str:
 
 def to_svg(cascade: Cascade) -> str:
     """Return a drawing of a cascade as SVG."""
-    from fsa2lrnn.extra.report.drawing.boxes import boxes
+    from fsa2lrnn.draw.boxes import boxes
 
     lines: list[list[str]] = []
     for i, component in enumerate(cascade.components):

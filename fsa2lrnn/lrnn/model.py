@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from fsa2lrnn import symbols
-from fsa2lrnn.display.cards import blocks_text, card
+from fsa2lrnn.display import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS
@@ -27,7 +27,7 @@ from fsa2lrnn.symbols import Word, encode
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
 _CHUNK = 1 << 12  # letters that one piece may have
-_INDEX_CHUNK = 1 << 20  # the same for an index layer, which threads share out
+_INDEX_CHUNK = 1 << 20  # the same for an index layer
 
 
 class LRNN(ForeignWeights, nn.Module):

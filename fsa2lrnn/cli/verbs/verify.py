@@ -26,7 +26,10 @@ def verify(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
+    """Prove a model equal to an automaton on every word, or show a shortest word on which they differ.
+
+    The exit code is 1 unless equality is proved.
+    """
     outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.packages import described, load_body, refusing, transformers
 from fsa2lrnn.extra.huggingface.rwkv7 import RwkvGates

@@ -14,7 +14,7 @@ from typing import Any
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat, counted, shortened
 from fsa2lrnn.extra.huggingface import target
 from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save

@@ -15,7 +15,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.families import Verdict, family_of, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import FORCED

@@ -12,12 +12,11 @@ import torch
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extra.repairing.public import Columns, Mode, Repaired, repair
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.multi_step import walk
 from fsa2lrnn.optional import require
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
@@ -25,6 +24,7 @@ from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.coverage import certified_length, proof_json
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
+from fsa2lrnn.walks import walk
 
 LETTERS = 500_000
 _PIECE = 1 << 14

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from fsa2lrnn.lrnn.layers.base import is_signed
 from fsa2lrnn.lrnn.layers.hard import HardConfig, HardLayer, SizedHardConfig
-from fsa2lrnn.lrnn.normalise.reference import one_hot_rows, straight_through
+from fsa2lrnn.lrnn.normalise import one_hot_rows, straight_through
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 _SINKHORN = 8  # iterations of the gradient's doubly stochastic matrix

@@ -21,7 +21,7 @@ from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.matrix_layer import READS
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.lrnn.layers.block import scan_states
-from fsa2lrnn.lrnn.normalise.reference import one_hot_rows
+from fsa2lrnn.lrnn.normalise import one_hot_rows
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.scans import METHODS
 

@@ -21,8 +21,7 @@ from fsa2lrnn.lrnn.layers.base import (
     maps_closed,
     starts_closed,
 )
-from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise
-from fsa2lrnn.lrnn.normalise.reference import check_temperature, one_hot_rows
+from fsa2lrnn.lrnn.normalise import TEMPERATURE, check_temperature, keeps, normalise, one_hot_rows
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
 from fsa2lrnn.lrnn.scans.hard import hard_scan, takes

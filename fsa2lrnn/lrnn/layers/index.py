@@ -13,11 +13,10 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn import multi_step
+from fsa2lrnn import walks
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape, check_positive
 from fsa2lrnn.lrnn.scans import check_method
-from fsa2lrnn.multi_step import FEW_STATES, IN_FLIGHT, LONG, MultiStepTable
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
@@ -42,39 +41,22 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
     """Return the states of `sequential`, by a compiled loop on the CPU that interleaves eight words."""
     states = torch.empty(cells.shape, dtype=torch.int64)
-    multi_step.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
+    walks.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
     return states
 
 
-def compose(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """Return the states of `sequential`, by a `MultiStepTable` on the CPU.
-
-    The table gives the start states of the pieces of each word; the pieces are then run interleaved in torch's threads.
-    """
-    leaps, threads = MultiStepTable.of(next_state.numpy()), torch.get_num_threads()
-    states = torch.empty(cells.shape, dtype=torch.int64)
-    for start, word, row in zip(q, cells.contiguous(), states, strict=True):
-        leaps.walk(int(start), word.numpy(), row.numpy(), threads)
-    return states
+METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk}
 
 
-METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk, "compose": compose}
+def choose_method(cells: Tensor) -> str:
+    """Return the method of "auto" for the device of the cells.
 
+    On the CPU it is "walk", on other devices "sequential", which needs no more memory than its result.
 
-def choose_method(next_state: Tensor, cells: Tensor) -> str:
-    """Return the method of "auto" for the device, the table (C, n) and the shape (B, T) of the cells.
-
-    On other devices than the CPU it is "sequential", which needs no more memory than its result. On the CPU it is
-    "walk"; for few long words and few states it is "compose", if torch has threads to share the pieces.
-
-    >>> choose_method(torch.empty(5, 8), torch.empty(8, 10))
+    >>> choose_method(torch.empty(8, 10))
     'walk'
     """
-    if cells.device.type != "cpu":
-        return "sequential"
-    batch, length = cells.shape
-    shared_out = batch < IN_FLIGHT and length >= LONG and next_state.shape[1] <= FEW_STATES
-    return "compose" if shared_out and torch.get_num_threads() > 1 else "walk"
+    return "walk" if cells.device.type == "cpu" else "sequential"
 
 
 @dataclass(frozen=True)
@@ -186,7 +168,7 @@ class IndexLayer(Numbers, Layer):
         """Return the state indices q_1 … q_T and the last: (B, T), (B,) -> (B, T), (B,)."""
         check_method(method, METHODS)
         if method == "auto":
-            method = choose_method(self.next_state, cells)
+            method = choose_method(cells)
         states = METHODS[method](self.next_state, cells, state)
         return states, states[:, -1] if states.shape[1] else state
 

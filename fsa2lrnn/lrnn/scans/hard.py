@@ -22,8 +22,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count, typed_once_differentiable
-from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.lrnn.normalise import TEMPERATURE
 
 _PASSES = 4  # multiplications that an entry of a state is worth, about
 
@@ -64,7 +64,7 @@ class _HardScan(Function):
         rows = logits.detach().argmax(-2)  # (N, H, b)
         states = torch.empty(batch, length + 1, heads, dtype=torch.int64)
         states[:, 0] = state.detach().argmax(-1)
-        x = empty((batch, length, heads, b), state.dtype)
+        x = state.new_empty(batch, length, heads, b)
         arrays = [tensor.numpy() for tensor in (index.contiguous(), rows, states, x)]
         n_threads = thread_count(x.numel())
         at_once([partial(_forward, *arrays, *part) for part in cuts(batch, n_threads)], n_threads)

@@ -1,7 +1,9 @@
 """The module: shapes, streams, training, what it refuses; rows that repeat, numbered without a mistake or not."""
 
 import itertools
+import tracemalloc
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -231,3 +233,20 @@ def test_above_frozen_layers_gradients_are_added_up(monkeypatch):
         gradients.append([p.grad for p in model.layers[1].parameters()])
     for found, wanted in zip(*gradients, strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("layout", ["dense", "index"])
+def test_memory_does_not_grow_with_the_word(layout):
+    model, piece = compile_machine(zoo.parity(), layout=layout), np.tile([0, 1], 1 << 14)
+    list(model.stream([piece] * 2))  # loads the kernels
+
+    def peak(n_pieces):
+        tracemalloc.start()
+        for numbers in model.stream(piece for _ in range(n_pieces)):
+            last = numbers[-1]
+        assert model.outputs[last] == bool(n_pieces * (1 << 14) % 2)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(12) < 1.2 * peak(3)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import typer
 
-from fsa2lrnn import streaming, symbols, tracing
+from fsa2lrnn import symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import console, evidence, sizes, words
@@ -126,7 +126,7 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
     _refuse(given, folder)
     model = folders.load(folder)
     alphabet, n = model.machine.alphabet, len(model.machine.alphabet)
-    pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
+    pieces = [words.checked(word)] if word != "-" else words.read_pieces(sys.stdin.buffer)
     tracer = tracing.Tracer(alphabet, tuple(model.outputs), model.machine)
     cache, length, last, kept = None, 0, -1, list[tracing.Step]()
     if trace and not as_json:
