@@ -45,7 +45,7 @@ def measure(decay: np.ndarray, coefficient: np.ndarray, beta: np.ndarray, key: n
 def spectrum(w: np.ndarray, c: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the least and the largest eigenvalue and the norm of diag(w) − k(c∘k)ᵀ, shapes (…, N or 1), (…, N) -> (…).
 
-    >>> [float(x) for x in spectrum(np.array([0.75, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 0.0]))]
+    >>> [round(float(x), 6) for x in spectrum(np.array([0.75, 1.0]), np.array([1.0, 1.0]), np.array([1.0, 0.0]))]
     [-0.25, 1.0, 1.0]
     """
     if w.shape[-1] == c.shape[-1] == 1:  # symmetric: w − c‖k‖² along the key, w across it
