@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 # `verify` is a folder too.
-.PHONY: help demo test test-full test-all test-cpus test-deletion verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
+.PHONY: help demo test test-full test-all test-cpus verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -19,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # compiles those that are imported. The rest is compiled, as tests turn the warnings of a late compilation into errors.
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --no-compile -e '.[repair]'
+	$(INSTALL) --no-compile -e .
 	@touch $@
 
 $(READY): $(DEMO)
@@ -53,9 +53,6 @@ verify: $(READY) ## the propositions, the paper's and ours: thousands of cases e
 
 test-all: $(READY) ## the long checks too, with 2,000 examples a property
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q -n auto
-
-test-deletion: $(READY) ## the tests of the core without each of the extras: half an hour
-	$(BIN)/pytest -q -n 0 -m slow tests/test_deletion.py
 
 wheel-test: $(READY) ## the wheel, built, installed and used beside folders of the same names
 	$(BIN)/pytest -q tests/test_wheel.py

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.decomposition.cascade import Cascade
     from fsa2lrnn.decomposition.search import decompose
-    from fsa2lrnn.extra.learning import learn as learn
-    from fsa2lrnn.extra.repairing import repair as repair
+    from fsa2lrnn.extra.learning.methods import learn
+    from fsa2lrnn.extra.repairing.public import repair
+    from fsa2lrnn.extra.selective.fla import wrap_fla
     from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
@@ -66,18 +67,16 @@ _HOME = {
     "extract": "fsa2lrnn.extraction",
     "extract_learned": "fsa2lrnn.extraction",
     "falsify": "fsa2lrnn.verification.falsify",
+    "learn": "fsa2lrnn.extra.learning.methods",
     "load": "fsa2lrnn.lrnn.checkpoint",
     "prove_equivalent": "fsa2lrnn.verification",
+    "repair": "fsa2lrnn.extra.repairing.public",
     "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",
     "train": "fsa2lrnn.training.train",
     "wrap": "fsa2lrnn.lrnn.wrapped",
+    "wrap_fla": "fsa2lrnn.extra.selective.fla",
 }
-_FEATURES = {
-    "learn": "learning.learn",
-    "repair": "repairing.repair",
-    "wrap_fla": "selective.wrap_fla",
-}  # of extras, so that they are not in `__all__`
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
@@ -102,13 +101,16 @@ __all__ = [
     "extract",
     "extract_learned",
     "falsify",
+    "learn",
     "load",
     "lrnn",
     "prove_equivalent",
+    "repair",
     "represent",
     "save",
     "train",
     "wrap",
+    "wrap_fla",
     "zoo",
 ]
 
@@ -118,12 +120,10 @@ if not TYPE_CHECKING:  # what a type checker finds is imported above, and nothin
     def __getattr__(name: str) -> Any:
         if name in _HOME:
             return getattr(import_module(_HOME[name]), name)
-        if name in _FEATURES:
-            return import_module("fsa2lrnn.registry").require(_FEATURES[name], name)
         if name in _MODULES:
             return import_module(_MODULES[name])
         raise AttributeError(f"module 'fsa2lrnn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_FEATURES])
+    return sorted(__all__)

@@ -96,14 +96,15 @@ def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
     """Return the value of a JSON text of at most `MAX_DEPTH` levels.
 
     Raises `UnsupportedFormat` naming `origin`: for syntax errors, with line and column (with `is_line`, for an `origin`
-    that names the line, the column alone); for NaN, a lone surrogate, or a field that stands twice in an object.
+    that names the line, the column alone); for NaN, a number beyond the floats, a lone surrogate, or a field that
+    stands twice in an object.
 
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
     """
     decoded = decode(text, origin) if isinstance(text, bytes) else text
     try:
-        value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
+        value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite)
         if "\\u" in decoded:  # an escape may stand for half a character
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -148,6 +149,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(value) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise _ForeignValue(f"the field {shown(twice)} stands twice in one object")
+    return value
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise _ForeignValue(f"it holds {text[:40]}, which is beyond the largest float")
     return value
 
 

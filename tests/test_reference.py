@@ -98,7 +98,7 @@ INSIDE = ["fsa2lrnn.", *(".".join(package.relative_to(ROOT).parts) + "." for pac
 THEIRS = {
     "sweep.toml", "summary.json", "machine.json", "my_layers.py", "test_mine.py", "runs/", "config.json",
     "generation_config.json", "tokenizer.json", "tokenizer_config.json", "result.json", "learn.json",
-    "learned.json", "film.json", "settings.json",
+    "learned.json", "settings.json",
 }  # fmt: skip
 
 

@@ -26,8 +26,9 @@ from experiments.studies.block_sizes import NAMED
 from experiments.studies.mlregtest.leaderboard import language, languages
 from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
-from fsa2lrnn.automata import MooreMachine, classify
-from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, decide
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, decide, title_of
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
 
 NAME = "atlas"
@@ -129,14 +130,14 @@ def table() -> str:
     document = results_io.read(NAME)
     runs = document["results"]["runs"]
     rows, undecided = [], Counter[str]()
-    for layer, entry in IN_USE.items():
+    for layer in IN_USE:
         answers = [Counter(run["cells"][layer].split("/")[i] for run in runs) for i in (0, 1)]
         open_ = [run for run in runs if "unknown" in run["cells"][layer]]
         smallest = min(open_, key=lambda run: (run["states"], run["kind"], run["name"]), default=None)
         planned = sum(layer in run["planned"] for run in runs) or ""
         named = "" if smallest is None else f"{smallest['kind']} {smallest['name']} ({smallest['states']})"
         counts = [f"{answer[what]}" for answer in answers for what in ("yes", "no", "unknown")]
-        rows.append([entry.title, *counts, f"{planned}", named])
+        rows.append([title_of(layer), *counts, f"{planned}", named])
     for run in runs:
         for cell in run["cells"].values():
             undecided[run["kind"]] += cell.count("unknown")
@@ -146,7 +147,7 @@ def table() -> str:
     shares = ", ".join(f"{kind} {100 - 100 * undecided[kind] / (n * cells):.1f} %" for kind, n in totals.items())
     others = 2 * (len(IN_USE) - len(REPEATED)) * len(runs)
     of_others = open_all - sum(run["cells"][layer].count("unknown") for run in runs for layer in REPEATED)
-    repeated = ", ".join(IN_USE[layer].title for layer in REPEATED)
+    repeated = ", ".join(title_of(layer) for layer in REPEATED)
     seconds, n_late = [run["seconds"] for run in runs], sum(bool(run["late"]) for run in runs)
     note = (
         f"{len(runs)} machines ({', '.join(f'{n} {kind}' for kind, n in totals.items())}). "

@@ -26,10 +26,11 @@ from experiments.machines import of_zoo
 from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.huggingface import LAYERS, layer_file
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import load, run, save
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.verdicts import Proved, Undecided
 
 MACHINES = (
@@ -53,7 +54,7 @@ def main(
         there = {name: said for name, said in kept.get(source, {}).items() if name not in (layer or ())}
         rows.append(row(source, there))
     path = results_io.write("released_table", rows, "python -m experiments.studies.released")
-    table = Table("machine", "states", *LAYERS)
+    table = Table("machine", "states", *EXPORTED)
     for line in rows:
         cells = [said["answer"] for said in line["layers"].values()]
         table.add_row(line["machine"], str(line["states"]), *cells)
@@ -63,7 +64,7 @@ def main(
 def row(source: str, there: Mapping[str, dict] = MappingProxyType({})) -> dict:
     """Return the answer of each layer on one machine of the zoo; cells in `there` are not computed again."""
     machine, facts = of_zoo(source)
-    return {**facts, "layers": {layer: there.get(layer) or cell(machine, layer) for layer in LAYERS}}
+    return {**facts, "layers": {layer: there.get(layer) or cell(machine, layer) for layer in EXPORTED}}
 
 
 def cell(machine: MooreMachine, layer: str) -> dict:

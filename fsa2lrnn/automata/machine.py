@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from fsa2lrnn import registry
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.symbols import Word, confused, encode, letter_index
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-    from fsa2lrnn.display.svg import Drawing
+    from fsa2lrnn.draw.svg import Drawing
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -126,14 +124,18 @@ class MooreMachine:
 
     def minimise(self) -> MooreMachine:
         """Return the minimal equivalent machine, with its states in breadth-first order (`language.minimise`)."""
-        return _function("language:minimise")(self)
+        from fsa2lrnn.automata.language import minimise
+
+        return minimise(self)
 
     def equivalent(self, other: MooreMachine) -> tuple[Hashable, ...] | None:
         """Return a shortest word that distinguishes two machines, or None if they are equivalent.
 
         Raises `InvalidMachine` for different alphabets. `language.equivalent` has options.
         """
-        return _function("language:equivalent")(self, other)
+        from fsa2lrnn.automata.language import equivalent
+
+        return equivalent(self, other)
 
     def transitions(self) -> Iterator[tuple[int, Hashable, int]]:
         """Yield (state, letter, next state) for every state and, in the order of the alphabet, every letter.
@@ -168,12 +170,16 @@ class MooreMachine:
 
     def __invert__(self) -> MooreMachine:
         """Return the acceptor of the words that this machine rejects, with the same states."""
-        return _function("language:complement")(self)
+        from fsa2lrnn.automata.language import complement
+
+        return complement(self)
 
     def _combined(self, other: object, accepts: Callable[[bool, bool], bool], name: str) -> MooreMachine:
         if not isinstance(other, MooreMachine):
             return NotImplemented
-        return _function("language:combine_acceptors")(self, other, accepts, name)
+        from fsa2lrnn.automata.language import combine_acceptors
+
+        return combine_acceptors(self, other, accepts, name)
 
     @classmethod
     def from_regex(cls, expression: str, alphabet: Iterable[Hashable] | None = None) -> MooreMachine:
@@ -181,54 +187,72 @@ class MooreMachine:
 
         The alphabet is by default the letters of the expression. Raises `InvalidMachine` for a malformed expression.
         """
-        return _function("formats.regex:from_regex")(expression, alphabet)
+        from fsa2lrnn.automata.formats.regex import from_regex
+
+        return from_regex(expression, alphabet)
 
     @classmethod
     def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
         """Return a machine from `regex:…`, `task:…` or a file; `formats.read_source` lists options and errors."""
-        return _function("formats:read_source")(source, **options)
+        from fsa2lrnn.automata.formats import read_source
+
+        return read_source(source, **options)
 
     @classmethod
     def from_automata(cls, automaton: Any) -> MooreMachine:
         """Return a machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
-        return _function("formats.automata_lib:from_automata")(automaton)
+        from fsa2lrnn.automata.formats.automata_lib import from_automata
+
+        return from_automata(automaton)
 
     @classmethod
     def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
         """Return a machine from a networkx graph with the attributes that `formats.networkx_graph` documents."""
-        return _function("formats.networkx_graph:from_networkx")(graph, **options)
+        from fsa2lrnn.automata.formats.networkx_graph import from_networkx
+
+        return from_networkx(graph, **options)
 
     def to_automata(self) -> DFA:
         """Return an automata-lib DFA; raise `UnsupportedFormat` unless this machine is an acceptor."""
-        return _function("formats.automata_lib:to_automata")(self)
+        from fsa2lrnn.automata.formats.automata_lib import to_automata
+
+        return to_automata(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:
         """Return a networkx graph that `from_networkx` reads back."""
-        return _function("formats.networkx_graph:to_networkx")(self)
+        from fsa2lrnn.automata.formats.networkx_graph import to_networkx
+
+        return to_networkx(self)
 
     def to_dot(self) -> str:
         """Return Graphviz source that draws the machine and that `from_source` reads back."""
-        return _function("formats.dot:to_dot")(self)
+        from fsa2lrnn.automata.formats.dot import to_dot
+
+        return to_dot(self)
 
     def to_svg(self) -> str:
         """Return a self-contained SVG drawing, made without Graphviz; raise `BudgetExceeded` beyond 60 states."""
-        return registry.require("report.moore", "a drawing").to_svg(self)
+        from fsa2lrnn.draw import automaton
 
-    def to_png(self) -> bytes:
-        """Return the drawing as PNG; raise `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
-        return registry.require("report.moore", "a drawing").to_png(self)
+        return automaton.to_svg(self)
 
     def draw(self) -> Drawing:
         """Return a drawing for a notebook, by Graphviz if `dot` is installed; else raise as `to_svg` does."""
-        return registry.require("report.moore", "a drawing").draw(self)
+        from fsa2lrnn.draw import automaton
+
+        return automaton.draw(self)
 
     def _repr_svg_(self) -> str | None:
-        drawing = registry.find("report.moore")
-        return None if drawing is None else drawing.drawn_alone(self)
+        from fsa2lrnn.draw import automaton
+        from fsa2lrnn.draw.drawn_machine import DrawnMachine
+
+        return automaton.svg_file(DrawnMachine.of_machine(self))
 
     def to_json(self) -> str:
         """Return JSON text, the only format that preserves symbols of every supported type (`formats.json_file`)."""
-        return _function("formats.json_file:to_json")(self)
+        from fsa2lrnn.automata.formats.json_file import to_json
+
+        return to_json(self)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"MooreMachine is frozen: build a new one instead of setting {name}")
@@ -253,11 +277,6 @@ class MooreMachine:
     def __repr__(self) -> str:
         kind = "acceptor" if self.is_acceptor else f"{len(set(self.outputs))} outputs"
         return f"MooreMachine({self.n_states} states, {len(self.alphabet)} letters, {kind})"
-
-
-def _function(path: str) -> Any:
-    module, _, name = path.partition(":")
-    return getattr(import_module(f"fsa2lrnn.automata.{module}"), name)
 
 
 def _is_whole(number: object) -> bool:

@@ -1,7 +1,7 @@
 """The command line, with one verb per task. Exit codes: 0 success, 1 a negative answer, 2 bad input.
 
-Verbs import torch and the automata only when they run, so that `--help` is fast. The file of a verb is `verbs/NAME.py`;
-shared and long code is in the modules of this package.
+Verbs import torch and the automata only when they run, so that `--help` is fast. The file of a verb is `NAME.py` or
+`verbs/NAME.py`; shared and long code is in the modules of this package.
 """
 
 from __future__ import annotations
@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from fsa2lrnn import __version__, registry
+from fsa2lrnn import __version__
+from fsa2lrnn.cli.compare import compare
 from fsa2lrnn.cli.conventions import with_display
+from fsa2lrnn.cli.demo import demo
+from fsa2lrnn.cli.draw import draw
 from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
 from fsa2lrnn.cli.verbs.certify import certify
 from fsa2lrnn.cli.verbs.compile import compile_
@@ -28,9 +30,14 @@ from fsa2lrnn.cli.verbs.tasks import tasks
 from fsa2lrnn.cli.verbs.train import train
 from fsa2lrnn.cli.verbs.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
+from fsa2lrnn.extra.distributed.commands.sweep import sweep
+from fsa2lrnn.extra.huggingface.commands.export import export
+from fsa2lrnn.extra.huggingface.commands.gates import gates
+from fsa2lrnn.extra.learning.commands.learn import learn
+from fsa2lrnn.extra.repairing.commands.repair import repair
 from fsa2lrnn.source_kinds import endings
 
-_VERBS = {
+_COMMANDS = {
     "Automata and exact models": {
         "compile": compile_,
         "run": run,
@@ -40,7 +47,16 @@ _VERBS = {
         "convert": convert,
         "tasks": tasks,
     },
-    "Learned models": {"train": train, "falsify": falsify, "certify": certify},
+    "Learned models": {
+        "train": train,
+        "sweep": sweep,
+        "learn": learn,
+        "falsify": falsify,
+        "certify": certify,
+        "repair": repair,
+    },
+    "Released models": {"export": export, "gates": gates},
+    "Pictures": {"draw": draw, "compare": compare, "demo": demo},
 }
 # The exception that typer raises for a wrong call, whichever underlying library defines it.
 _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -56,26 +72,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _panel, _verbs in _VERBS.items():
+for _panel, _verbs in _COMMANDS.items():
     for _name, _verb in _verbs.items():
         app.command(_name, add_help_option=False, rich_help_panel=_panel)(with_display(_name, _verb))
-
-
-def _refuse(extra: str) -> Callable[[typer.Context], None]:
-    def refuse(context: typer.Context) -> None:
-        raise registry.not_installed(extra, f"`fsa2lrnn {context.info_name}`")
-
-    return refuse
-
-
-_ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-for _name, _point in sorted(registry.declared("commands").items()):
-    if (_extra := registry.missing_extra(_point)) is None:
-        app.command(_name, add_help_option=False, rich_help_panel="Optional packages")(
-            with_display(_name, _point.load())
-        )
-    else:
-        app.command(_name, hidden=True, context_settings=_ANY_ARGUMENTS)(_refuse(_extra))
 
 
 def _show_version(is_set: bool) -> None:

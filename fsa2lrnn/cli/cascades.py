@@ -12,7 +12,7 @@ from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cascade
 from fsa2lrnn.decomposition.description import blocks_of, describe, title, to_dot, to_svg
 from fsa2lrnn.decomposition.search import CascadeCandidate, Decomposition, one_a_key
-from fsa2lrnn.display.cards import blocks_text
+from fsa2lrnn.display import blocks_text
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.files import write_atomically
 

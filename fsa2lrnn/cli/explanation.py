@@ -10,16 +10,16 @@ from typing import Any, ClassVar
 from rich.markup import escape
 from rich.table import Table
 
-from fsa2lrnn import registry, symbols
+from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import activity, cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.deadline import Deadline, limited, without_limits
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
-from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
-from fsa2lrnn.family_names import BLOCK, FACTORS
+from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, family_of, represent
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.layers import LAYERS, is_family, of_name
 
 _COLOURS = {"no": "red", "unknown": "yellow", "yes": "green", "undecided": "yellow"}
 ANSWERS = {answer: f"[{colour}]{answer}[/]" for answer, colour in _COLOURS.items()}
@@ -51,39 +51,33 @@ def main(
     The table of layers in use and the least block sizes are computed only if no families are named; all families are
     decided where the answer is JSON, or certificates are written. What is not decided within `max_seconds` is "unknown:
     time limit"; the facts of algebra, each family, and the layers have half of the seconds that remain when their
-    search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat` or
-    `MissingPackage`.
+    search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat`.
     """
     deadline = Deadline.of(max_seconds)
-    by_name: Any = registry.find("huggingface.layers")  # the verdicts on layers
-    for name in families:
-        if by_name is not None:
-            by_name.check(name)
-        elif name not in set(FAMILIES) and not BLOCK.fullmatch(name) and not FACTORS.fullmatch(name):
-            raise registry.not_installed(
-                "huggingface", f"family {name!r} is not known, and a verdict on layers by name"
-            )
-    # 1. Compute the verdicts, the costs and the cascade.
+    from fsa2lrnn.extra.block_size.sentences import checked_needs
+    from fsa2lrnn.extra.huggingface.commands import layers as layers_in_use
+
+    # 1. Compute the verdicts, the costs and the cascade. A layer is answered by the family that contains it.
     are_all = not families and (as_json or folder is not None)
-    named = {} if by_name is None else by_name.NAMED
-    layers = list(named) if are_all else [name for name in families if name in named]
-    names = list(FAMILIES) if are_all else [name for name in families if name not in named]
-    for name in names:
-        description_of(name)
+    layers = [name for name, row in LAYERS.items() if row.family] if are_all else []
+    for name in families:
+        if not is_family(name):
+            family_of(name)
+            layers.append(of_name(name).name)
+    named = FAMILIES if are_all else [*filter(is_family, families), *(LAYERS[name].family for name in layers)]
+    names = list(dict.fromkeys(named))
     classification = classify(machine, max_seconds=deadline.share(0.5))
     verdicts = {name: _answer(machine, name, deadline.share(0.5)) for name in names}
     layer_verdicts: dict[str, Any] = {}
     for name in layers:
-        assert by_name is not None  # it has named the layers
         with limited(deadline.share(0.5)):
-            layer_verdicts[name] = by_name.verdict_on(machine, name, verdicts)
+            layer_verdicts[name] = layers_in_use.verdict_on(machine, name, verdicts)
     costs = _costs(machine)
-    extra = registry.find("block_size.sentences")
     activity.note("block sizes")
-    blocks = None if families or extra is None else extra.checked_needs(machine, deadline)
-    rows = None
-    if by_name is not None and not families:
-        rows = by_name.in_use(machine, classification, blocks, deadline.share(0.5))
+    blocks = rows = None
+    if not families:
+        blocks = checked_needs(machine, deadline)
+        rows = layers_in_use.in_use(machine, classification, blocks, deadline.share(0.5))
     activity.note("cascade")
     with limited(deadline):
         small = cascades.look(machine, max_block, token_shift)
@@ -109,19 +103,14 @@ def main(
     # 3. Print the tables.
     console.facts("machine", sizes.machine_rows(machine))
     is_late = False
-    if by_name is not None and rows is not None:
-        is_late = by_name.print_table(rows)
-    elif not families:
-        missing = registry.not_installed("huggingface", "the table of layers")
-        _print_facts("which layer should I use?", [("not decided", str(missing))])
+    if rows is not None:
+        is_late = layers_in_use.print_table(rows)
     is_late |= _print_facts("algebra", classification.explain()[1:])
     if families:
         _print_families(verdicts)
-        if by_name is not None and layer_verdicts:
-            by_name.print_verdicts(layer_verdicts)
-    if not families:
-        if blocks is None:
-            blocks = str(registry.not_installed("block_size", "the search"))
+        if layer_verdicts:
+            layers_in_use.print_verdicts(layer_verdicts)
+    if blocks is not None:
         sizes_of_blocks = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
         is_late |= _print_facts("least size of blocks, with one vector per state", sizes_of_blocks)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.source_kinds import endings
 
 NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; 130 is the convention after Ctrl-C
@@ -27,18 +26,10 @@ Preset = Literal["paper", "quick"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk"]
 
-LAYERS = (
-    "block",
-    "householder",
-    "hard_channels",
-    "hard_reflections",
-    *registry.available("layers"),
-)  # that can be trained
-
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 SOURCE = f"regex:…, task:…, or a file ({endings()})"
 _RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source, which is compiled first"
-_TRAINED = f"a trained model ({MODEL_SUFFIX}), or a folder that `export` wrote"
+_TRAINED = f"a trained model ({MODEL_SUFFIX})"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject the new ones, see --completion"
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from fsa2lrnn import symbols
 from fsa2lrnn.cli.console import markup
-from fsa2lrnn.display.cards import blocks_text
+from fsa2lrnn.display import blocks_text
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
 from fsa2lrnn.files import exists
@@ -62,7 +62,9 @@ def model_of(
 def learned_model(path: str) -> LRNN:
     """Return the model in a file or in a folder that `export` wrote; raise `CheckpointError` for others."""
     if (folder := exported_folder(path)) is not None:
-        return registry.require("huggingface.folders", "a folder that `export` wrote").as_network(folder)
+        from fsa2lrnn.extra.huggingface.commands.folders import as_network
+
+        return as_network(folder)
     _check_no_pickle(path)
     if not path.endswith(MODEL_SUFFIX):
         raise CheckpointError(
@@ -72,6 +74,16 @@ def learned_model(path: str) -> LRNN:
     from fsa2lrnn.lrnn.checkpoint import load
 
     return load(path)
+
+
+def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
+    """Load models, named by the unambiguous ends of their paths; raise `UnsupportedFormat` if a path occurs twice."""
+    if len(set(paths)) < len(paths):
+        raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
+    names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
+    if len(set(names)) < len(names):
+        names = list(paths)
+    return {name: learned_model(path) for name, path in zip(names, paths, strict=True)}
 
 
 def is_model(name: str) -> bool:

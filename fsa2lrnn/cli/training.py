@@ -13,9 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import activity, console
 from fsa2lrnn.cli.options import INTERRUPTED
+from fsa2lrnn.extra.learning.commands.display import check_provable, prove_trained
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.symbols import show
 from fsa2lrnn.training.chance import shares_of
@@ -36,15 +36,14 @@ def main(
     It is 0, 1 if a run diverged or `then_prove` did not prove it, and 130 if interrupted.
     """
     settings = preset(name, task, **changes)
-    learning = registry.require("learning.display", "--then-prove") if then_prove else None
-    if learning is not None:
-        learning.check_provable(settings)
+    if then_prove:
+        check_provable(settings)
     _warn_of_constant_answers(settings)
     with _Display(settings, seeds) as display:
         results = run_seeds(settings, seeds, out, plan, display.show)
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
     accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
-    proved = learning is None or learning.prove_trained(task, settings.sampler, results)
+    proved = not then_prove or prove_trained(task, settings.sampler, results)
     document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
     write_atomically(out / "result.json", (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
     if as_json:

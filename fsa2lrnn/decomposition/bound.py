@@ -18,7 +18,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.elements import Images
 from fsa2lrnn.automata.monoid.facts import Action
 from fsa2lrnn.automata.monoid.subgroups import elements, generating_set
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 
 MAX_SETS = 100_000
 _ENUMERATED = 10_000  # elements of a group, up to which listing them is faster than sympy's algorithm

@@ -20,7 +20,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.symbols import Word, encode
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fsa2lrnn import registry
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 
 _NAMED = 3  # the most components that a sentence names one by one
@@ -88,7 +87,9 @@ def to_dot(cascade: Cascade) -> str:
 
 
 def to_svg(cascade: Cascade) -> str:
-    """Return a drawing of a cascade as SVG; raise `MissingPackage` if the extra "report" is not installed."""
+    """Return a drawing of a cascade as SVG."""
+    from fsa2lrnn.draw.boxes import boxes
+
     lines: list[list[str]] = []
     for i, component in enumerate(cascade.components):
         everything = [f"reads all {_n_below(cascade, i)} below"] if _reads_all(cascade, i) else []
@@ -98,9 +99,7 @@ def to_svg(cascade: Cascade) -> str:
         (j, i) for i, component in enumerate(cascade.components) if not _reads_all(cascade, i) for j in component.reads
     ]
     caption = f"A cascade of {len(lines)} components in {cascade.n_layers} layers"
-    return registry.require("report.boxes", "a drawing of a cascade as SVG").boxes(
-        caption, lines, rows, arrows, cascade.output_reads
-    )
+    return boxes(caption, lines, rows, arrows, cascade.output_reads)
 
 
 def _box(cascade: Cascade, i: int) -> str:

@@ -21,7 +21,7 @@ from fsa2lrnn.decomposition.labels import block_size
 from fsa2lrnn.decomposition.layering import layering, thin
 from fsa2lrnn.decomposition.refine import fibre_code
 from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, field_layers, field_names, split_large
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 
 LARGEST_BLOCK = 8  # that of the paper's settings; the default block size to which components are split

@@ -16,7 +16,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.runner import MaskedModel
 from fsa2lrnn.extraction.suffixes import classes_of

@@ -34,37 +34,13 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
-from fsa2lrnn.family_names import BLOCK, DESCRIPTIONS, FACTORS
+from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, is_family, is_layer, of_name
 
 Verdict = CertifiedAnswer | BlockWitness | Unknown
 """The result of `represent`: a witness (weights), a certificate of impossibility, or `Unknown`."""
 
 
-LAYER_NAMES = {
-    **dict.fromkeys(("mamba", "mamba-2", "mamba-3", "mingru", "kda", "gated-deltanet", "deltanet"), "diagonal[0,1]"),
-    "mamba-negative": "diagonal[-1,1]",
-    "deltaproduct": "householder",
-    "s4": "lti",
-    **dict.fromkeys(("s4d", "s5", "lru"), "lti-diagonalisable"),
-}
-"""The names of layers that `represent` accepts, each with the family whose answer it gets. S4, S4D, S5 and LRU are
-narrower than their families, so that a witness for the family need not be such a layer."""
-
-
-class _Families(dict[str, str]):
-    """The descriptions of families, which are also found under the names of layers but not listed there."""
-
-    def __missing__(self, name: str) -> str:
-        return self[LAYER_NAMES[name]]  # a KeyError for other names
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or name in LAYER_NAMES
-
-    def get(self, name: str, default: str | None = None) -> str | None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self[name] if name in self else default  # noqa: SIM401 - it would call itself
-
-
-FAMILIES: dict[str, str] = _Families(DESCRIPTIONS)
+FAMILIES: dict[str, str] = DESCRIPTIONS
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
 
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
@@ -75,8 +51,10 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
     Args:
         machine: any machine; its minimal machine is represented.
-        family: a name in `FAMILIES` or `LAYER_NAMES`, or a user-defined family. T3 decides the input-independent and
-            diagonal families exactly. For the others, sufficient conditions and bounds are tested.
+        family: a name in `FAMILIES`, or of a layer (`fsa2lrnn.layers`), which gets the answer of the family that
+            contains it; or a user-defined family. T3 decides the input-independent and diagonal families exactly. For
+            the others, sufficient conditions and bounds are tested. S4, S4D, S5 and LRU are narrower than their
+            families, so that a witness for the family need not be such a layer.
         short_words: whether to search for a four-word certificate in addition to an impossibility.
 
     Returns:
@@ -88,7 +66,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
         BudgetExceeded: for a witness with roots of unity of an order beyond 5,000 (`channels.MAX_ORDER`).
     """
     # Families with parameters first, then those by name.
-    family = LAYER_NAMES.get(family, family) if isinstance(family, str) else family
+    family = family_of(family) if isinstance(family, str) else family
     if isinstance(family, Family):
         return _decide(minimise(machine), family, short_words)
     if isinstance(family, HouseholderProducts):
@@ -97,7 +75,6 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
         return blocks_of_size(minimise(machine), int(block[1]))
     if factors := FACTORS.fullmatch(family):
         return householder(minimise(machine), int(factors[1]))
-    description_of(family)
     minimal = minimise(machine)
     if family == "householder":
         answer = householder(minimal)
@@ -182,15 +159,19 @@ def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibi
     return Impossibility(minimal, form.name, states, distinguish(minimal, *states) or (), terms, words, sizes)
 
 
-def description_of(family: str) -> str:
-    """Return the one-line description of a family; raise `UnsupportedFormat` for an unknown name."""
-    if family in FAMILIES:
-        return FAMILIES[family]
-    if BLOCK.fullmatch(family):
-        return FAMILIES["block(8)"]
-    if FACTORS.fullmatch(family):
-        return FAMILIES["householder"]
-    raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
+def family_of(name: str) -> str:
+    """Return a family's name, and for a layer's, in any spelling, that of the family that contains it.
+
+    Raises `UnsupportedFormat` for an unknown name, and for a layer that no family describes.
+    """
+    if is_family(name):
+        return name
+    if not is_layer(name):
+        raise UnsupportedFormat(f"family {name!r} is not known: choose one of {', '.join(FAMILIES)}")
+    row = of_name(name)
+    if not row.family:
+        raise UnsupportedFormat(f"{name} is described by no family: {row.abilities}")
+    return row.family
 
 
 def _combination(space: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
@@ -222,7 +203,7 @@ __all__ = [
     "Unknown",
     "Verdict",
     "Witness",
-    "description_of",
+    "family_of",
     "recheck",
     "represent",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible
@@ -51,16 +50,13 @@ class BlockWitness(FamilyAnswer):
 def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | CertifiedAnswer | Unknown:
     """Decide whether a layer of real blocks of at most `size` states represents a minimal machine.
 
-    One-hot blocks are tried first. Others need the extra "block_size"; without it the answer is `Unknown`.
+    One-hot blocks are tried first.
     """
+    from fsa2lrnn.extra.block_size.families import real_blocks
+
     family = f"block({size})"
     try:
         return BlockWitness(machine, family, compile_recurrence(machine, max_block=size))
     except NotExpressible:
         pass
-    extra = registry.find("block_size.families")
-    if extra is None:
-        return Unknown(
-            machine, family, f"one-hot blocks are larger; {registry.not_installed('block_size', 'real blocks')}"
-        )
-    return extra.real_blocks(machine, family, size)
+    return real_blocks(machine, family, size)

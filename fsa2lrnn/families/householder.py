@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.families.groups import PermutationGroup, group_of, subgroups
@@ -232,8 +231,10 @@ def householder(
 
     One-hot coordinates represent permutations and resets and, with a sink at zero, letters that are one to one except
     there; for many groups fewer points suffice. All these have integers. For other coordinates, which may need fewer
-    factors, the extra "block_size" tests the bounds of T36 within `budget` seconds.
+    factors, the bounds of T36 are tested within `budget` seconds.
     """
+    from fsa2lrnn.extra.block_size.families import householder_heads
+
     family = "householder" if most is None else f"householder({most})"
     simplest = _one_hot(machine)
     if isinstance(simplest, HouseholderWitness) and simplest.sink is None:
@@ -243,10 +244,7 @@ def householder(
     if isinstance(simplest, HouseholderWitness) and (most is None or simplest.n_factors <= most):
         return simplest
     reason = simplest.reason if isinstance(simplest, Unknown) else "its one-hot coordinates take more"
-    extra = registry.find("block_size.families")
-    if extra is None:
-        return Unknown(machine, family, f"{reason}; {registry.not_installed('block_size', 'other coordinates')}")
-    return extra.householder_heads(machine, family, most, reason, budget)
+    return householder_heads(machine, family, most, reason, budget)
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:

@@ -79,10 +79,11 @@ def joint_machine(
 
 
 def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
-    """Return the index tables of a model with one-hot columns, as a model with the same outputs on every word (T50).
+    """Return the automaton of a model with one-hot columns as an index model (T50).
 
-    Its states are the reachable joint states of all heads. The output of a state is the one with the largest logit of
-    the model's own read-out.
+    Its states are the reachable joint states of all heads. One evaluation of the gates chooses the transitions, and one
+    of the read-out the output of each state, the one with the largest logit. Where another evaluation of the model
+    (another batch, dtype or computer) rounds a choice otherwise, its outputs may differ from the automaton's.
 
     Raises:
         UnsupportedFormat: for a model that is not one layer over letters with the column rule "onehot".

@@ -2,8 +2,7 @@
 
 Bounds on rounding, and exact float32 sums of integers below 2²⁴ (T1, T26), require products with all 24 bits of the
 factors. TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A
-processor that replaces subnormal numbers by zero, or rounds in another direction, computes other bits than IEEE 754
-defines. A torch mode can replace any function.
+processor that replaces subnormal numbers by zero computes other bits than IEEE 754 defines.
 """
 
 from __future__ import annotations
@@ -12,9 +11,6 @@ import os
 from collections.abc import Iterator
 
 import torch
-from torch.overrides import _get_current_function_mode_stack as function_modes
-from torch.utils._device import DeviceContext
-from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as dispatch_modes
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers import name_of
@@ -26,21 +22,13 @@ _ENVIRONMENT = {
     "DNNL_DEFAULT_FPMATH_MODE": ("", "STRICT"),
     "MKL_BLAS_COMPUTE_MODE": ("", "STANDARD"),
 }
-_TINY = torch.finfo(torch.float32).tiny
-# a, b and a + b in float32 by IEEE 754. Rounding up, down or to zero, or flushing to zero, changes one of the sums.
-_SUMS = (
-    (1.0, 2.0**-25, 1.0),
-    (-1.0, -(2.0**-25), -1.0),
-    (1.0, 1.5 * 2.0**-24, 1 + 2.0**-23),
-    (_TINY, -_TINY / 2, _TINY / 2),
-)
 _PER_THREAD = 1 << 15  # entries from which torch splits an addition among its threads
 
 
 def check_arithmetic(device: torch.device) -> None:
     """Raise `UnsupportedFormat`, listing settings that make a device compute less exactly than the dtype, if any."""
     if faults := reductions(device):
-        raise UnsupportedFormat(f"nothing is said of a model that runs so: {'; '.join(faults)}")
+        raise UnsupportedFormat(f"cannot verify a model that runs so: {'; '.join(faults)}")
 
 
 def reductions(device: torch.device) -> list[str]:
@@ -49,31 +37,19 @@ def reductions(device: torch.device) -> list[str]:
     >>> reductions(torch.device("cpu"))
     []
     """
-    return [*_modes(device), *_everywhere(), *(_on_cuda() if device.type == "cuda" else _on_cpu())]
-
-
-def _modes(device: torch.device) -> Iterator[str]:
-    for mode in (*function_modes(), *dispatch_modes()):
-        if type(mode) is not DeviceContext or mode.device.type != device.type:
-            yield f"the mode {type(mode).__name__} of torch is active and may compute anything else: leave it"
+    return [*_everywhere(), *(_on_cuda() if device.type == "cuda" else _on_cpu())]
 
 
 def _everywhere() -> Iterator[str]:
     for kind in ("cpu", "cuda"):
         if torch.is_autocast_enabled(kind):
-            yield f"autocast is on for {kind} and computes in another dtype: leave torch.autocast before judging"
-    if (precision := _precision()) != "highest":
-        yield (
-            f"torch.set_float32_matmul_precision({precision!r}) lets float32 products keep fewer bits: set it to "
-            '"highest"'
-        )
-
-
-def _precision() -> str:
+            yield f"autocast is on for {kind} and computes in another dtype: leave torch.autocast before verifying"
     try:
-        return torch.get_float32_matmul_precision()
+        precision = torch.get_float32_matmul_precision()
     except RuntimeError:  # torch raises it if the precision of a single backend was set
-        return "highest"
+        return
+    if precision != "highest":
+        yield f'torch.set_float32_matmul_precision({precision!r}) keeps fewer bits of products: set it to "highest"'
 
 
 def _on_cpu() -> Iterator[str]:
@@ -87,26 +63,18 @@ def _on_cpu() -> Iterator[str]:
     for name, allowed in _ENVIRONMENT.items():
         if (value := os.environ.get(name, "")).upper() not in allowed:
             yield f"the environment sets {name} = {value!r}, which makes float32 products less exact: unset it"
-
-    if not _rounds_by_ieee():
+    # A tensor that torch splits among all of its threads, since each thread has its own setting.
+    tiny = torch.full((_PER_THREAD * torch.get_num_threads(),), torch.finfo(torch.float32).tiny, device="cpu")
+    if not bool((tiny / 2).all()):
         yield (
-            "in some thread numbers below the smallest normal one are taken for zero, or sums are not rounded to the "
-            "nearest number (torch.set_flush_denormal, or a library that sets either): "
-            "call torch.set_flush_denormal(False), in a new process if threads have run"
+            "in some thread numbers below the smallest normal one are taken for zero (torch.set_flush_denormal, or a "
+            "library that sets it): call torch.set_flush_denormal(False), in a new process if threads have run"
         )
-
-
-def _rounds_by_ieee() -> bool:
-    times = _PER_THREAD * torch.get_num_threads() // len(_SUMS)
-    a, b, total = torch.tensor(_SUMS, dtype=torch.float64, device="cpu").repeat(times, 1).T
-    return torch.equal((a.float() + b.float()).double(), total)
 
 
 def _on_cuda() -> Iterator[str]:
     products = torch.backends.cuda.matmul
-    if products.allow_tf32:
-        yield "torch.backends.cuda.matmul.allow_tf32 is on: set it to False"
-    for name in ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
+    for name in ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
         if getattr(products, name):
             yield f"torch.backends.cuda.matmul.{name} is on: set it to False"
 
@@ -117,30 +85,20 @@ def check_causal(model: object) -> None:
         raise UnsupportedFormat(reason)
 
 
-def unproved(model: LRNN) -> list[str]:
-    """Return one message per layer that verifiers refuse (`Layer.unproved`), with its index, name and reason."""
-    return [
-        f"layers.{i} is of kind {name_of(layer)}, {reason}"
-        for i, layer in enumerate(model.config.layers)
-        if (reason := model.recurrences[i].unproved) is not None
-    ]
-
-
 def check_provable(model: LRNN) -> None:
     """Raise `UnsupportedFormat` unless the model is a causal `LRNN` without layers that verifiers refuse.
 
     The message names commands that support the model.
     """
     if not isinstance(model, LRNN):
-        raise UnsupportedFormat(f"{type(model).__name__} is not an LRNN, and shows nothing of its states: {FOREIGN}")
+        raise UnsupportedFormat(
+            f"cannot verify a {type(model).__name__}, which is not an LRNN: only its outputs are visible. Test it with "
+            "falsify and extract_learned; a layer over letters that is all in its tables comes in by LRNN.from_tables"
+        )
     check_causal(model)
-    if reasons := unproved(model):
-        raise UnsupportedFormat(f"{reasons[0]}: {INSTEAD}")
-
-
-FOREIGN = (
-    "only the outputs of a wrapped module are visible: test it with falsify and extract_learned; a layer over letters "
-    "that is all in its tables comes in by LRNN.from_tables"
-)
-"""What an error message recommends for a module that is not an `LRNN`."""
-INSTEAD = "compare and falsify run it on words, extract --method suffixes says what it seems to compute"
+    for i, layer in enumerate(model.recurrences):
+        if layer.unproved is not None:
+            raise UnsupportedFormat(
+                f"layers.{i} is of kind {name_of(model.config.layers[i])}, {layer.unproved}: compare and falsify run "
+                "it on words, extract --method suffixes says what it seems to compute"
+            )

@@ -20,7 +20,7 @@ from torch.nn.functional import one_hot
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat, shortened
-from fsa2lrnn.family_names import DESCRIPTIONS, is_family
+from fsa2lrnn.layers import DESCRIPTIONS, is_family
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS
 from fsa2lrnn.lrnn.layers.base import Layer

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from fsa2lrnn import symbols
-from fsa2lrnn.display.cards import blocks_text, card
+from fsa2lrnn.display import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS

@@ -36,8 +36,13 @@ def fits(sizes: Tensor, kind: FloatFormat) -> Tensor:
 
 def moments_fit(largest: Tensor, n: int, kind: FloatFormat) -> Tensor:
     """Return whether LayerNorm over n entries of at most these sizes computes finite moments in every order."""
+    return 4.0 * n * largest * largest <= largest_moment(kind)
+
+
+def largest_moment(kind: FloatFormat) -> float:
+    """Return the largest number that a moment of LayerNorm may reach."""
     moments = kind if kind.u < _FLOAT32.u else _FLOAT32  # half precision is normalised in float32
-    return 4.0 * n * largest * largest <= moments.largest / 4
+    return moments.largest / 4
 
 
 def floor_of(least: float, kind: FloatFormat) -> float:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn import symbols
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import blocks_text, card
+from fsa2lrnn.display import Brief, blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack

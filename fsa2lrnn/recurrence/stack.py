@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence.tables import check_cells, freeze

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import InvalidMachine
 
 

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fsa2lrnn import registry
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
@@ -77,13 +76,14 @@ def run_seeds(
     send = report or (lambda _: None)
     if len(jobs) == 1:
         return [run_seed(*jobs[0], plan, send)]
-    return (_in_processes if settings.device == "cpu" else stacked)(jobs, plan, send)
+    return (_in_processes if settings.device == "cpu" else run_stacked)(jobs, plan, send)
 
 
-def stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
     """Train all runs as one batched model in this process, evaluate each, and return their results."""
-    trainer = registry.require("distributed.stacked", "training several seeds as one batched model")
-    outcomes = trainer.train_stacked(jobs, plan.resume, report, plan.write_to)
+    from fsa2lrnn.extra.distributed import stacked
+
+    outcomes = stacked.train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 

@@ -13,6 +13,7 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.layers import is_layer, trained_name
 from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.lrnn.layers.base import MAX_WIDTH, Hint
@@ -111,6 +112,8 @@ class Settings:
     threads: Annotated[int, whole(1, 1 << 10)] = 1
 
     def __post_init__(self) -> None:
+        if is_layer(self.layer):  # any spelling; files have the name of the class
+            object.__setattr__(self, "layer", trained_name(self.layer))
         check_fields(self, "settings do not fit")
         faults = self._faults_of_layer()
         if self.cuda_graph and self.device == "cpu":

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone
@@ -91,15 +90,14 @@ def train(
         CheckpointError: if the checkpoint in the folder cannot be read.
     """
     folder = Path(folder)
-    writers = registry.require("distributed.writers", "--write-to") if write_to else None
-    if writers is not None:
-        writers.check_writers(write_to)
+    from fsa2lrnn.extra.distributed.writers import check_writers, record_writers
+
+    check_writers(write_to)
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "run"), use_threads(settings.threads), Stop() as stop:
         run = TrainingRun(settings, folder, resume)
         reported = time.monotonic()
-        no_record = nullcontext(lambda _record: None)
-        with writers.record_writers(write_to, settings, folder, resume) if writers else no_record as write:
+        with record_writers(write_to, settings, folder, resume) as write:
             while not run.is_done and not stop.asked:
                 run.update()
                 record = run.test_and_save() if run.is_test_due else None
@@ -179,8 +177,9 @@ class TrainingRun:
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
         self._replay = None
         if settings.cuda_graph:
-            replay = registry.require("distributed.replay", "cuda_graph = true")
-            self._replay = replay.GraphReplay(self._whole_step, self.training)
+            from fsa2lrnn.extra.distributed.replay import GraphReplay
+
+            self._replay = GraphReplay(self._whole_step, self.training)
 
     @property
     def is_good_enough(self) -> bool:

@@ -41,12 +41,9 @@ def test_names_are_found_or_refused():
         _ = fsa2lrnn.Mamba
 
 
-@pytest.mark.extra("repairing", "report")
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
-    rooms = (
-        "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.extra.repairing, fsa2lrnn.extra.report.judgement"
-    )
+    rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.extra.repairing, fsa2lrnn.draw.explorer"
     names = (*FUNCTIONS, "repair")
     functions = f"from fsa2lrnn import {', '.join(names)}"
     look = f"import inspect, fsa2lrnn\nassert all(inspect.isfunction(getattr(fsa2lrnn, x)) for x in {names})"
@@ -135,7 +132,7 @@ PACKAGES = {
     extra: [re.split(r"[<>=;\[]", text)[0] for text in texts] for extra, texts in EXTRAS.items() if extra != "dev"
 }
 OPTIONAL = {package for packages in PACKAGES.values() for package in packages}
-VERBS = ("compile", "run", "explain", "verify", "extract", "train", "compare", "certify", "repair", "report", "demo")
+VERBS = ("compile", "run", "explain", "verify", "extract", "train", "compare", "certify", "repair", "draw", "demo")
 ALONE = f"""
 import sys
 
@@ -174,7 +171,6 @@ def test_missing_packages_are_named_and_errors_inside_pass_through(monkeypatch, 
     assert not isinstance(caught.value, MissingPackage)
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "repairing", "report")
 def test_every_extra_that_is_named_brings_what_is_asked_of_it():
     asked = [
         [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
@@ -208,7 +204,6 @@ def test_no_optional_package_is_imported_where_it_may_be_missing():
     assert found == asks_first
 
 
-@pytest.mark.extra("baselines", "block_size", "distributed", "gpu", "huggingface", "learning", "repairing", "report")
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"
@@ -231,8 +226,6 @@ def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
         (["certify", str(even), "task:even_pair(5)"], "repair"),
         (["repair", str(total), source], "repair"),
         (["repair", str(total), source, "--columns", "p<=1"], "repair"),
-        (["report", str(total), source, "-o", "page.html"], "repair"),
-        (["demo"], "repair"),
         (["extract", str(total), "--method", "lstar"], "learn"),
         (["compare", str(even), *against, *few, "--plot", "plot.svg"], "plot"),
     ]
@@ -275,3 +268,16 @@ import fsa2lrnn.testing.mutants
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_verifier_loads_no_layer_that_it_does_not_verify():
+    code = (
+        "import sys; from fsa2lrnn import prove_equivalent; "
+        "print(sum(name.partition('.')[0] == 'fsa2lrnn' for name in sys.modules)); "
+        "from fsa2lrnn import compile_machine, zoo; prove_equivalent(compile_machine(zoo.parity()), zoo.parity()); "
+        "print(*(name for name in sys.modules if name.startswith(('fsa2lrnn.extra.baselines', 'fsa2lrnn.extra.sel'))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    count, layers = done.stdout.splitlines()
+    assert int(count) <= 110
+    assert layers == ""

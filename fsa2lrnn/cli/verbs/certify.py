@@ -36,7 +36,11 @@ def certify(
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Prove a learned model correct on all words up to a certified length, in the floats that it computes."""
+    """Prove a learned model correct on all words up to a certified length, in the floats that it computes.
+
+    Outputs that the model lacks do not count, nor does that of the empty word. The exit code is 1 if no letter is
+    certified, or the certificate is refused.
+    """
     if check is not None and (memory, seconds, output) != (None, None, None):
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
@@ -95,8 +99,8 @@ def _certify(
 
 def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None, seconds: float) -> Refuted | None:
     """Return a counterexample that is one letter longer than certified, if a search of so many seconds finds one."""
-    from fsa2lrnn.verification import Budget, Refuted
-    from fsa2lrnn.verification.falsify import falsify
+    from fsa2lrnn.verification import Refuted
+    from fsa2lrnn.verification.falsify import Budget, falsify
 
     if horizon is None or horizon > _LONGEST or seconds <= 0:
         return None

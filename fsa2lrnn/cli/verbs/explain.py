@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import options, outputs, sources
 
 
@@ -48,7 +47,9 @@ def explain(
     machine = sources.read_machine(source, completion, alphabet)
 
     if layer:
-        registry.require("huggingface.folders", "--layer").explain(machine, layer, certificates, as_json)
+        from fsa2lrnn.extra.huggingface.commands import folders
+
+        folders.explain(machine, layer, certificates, as_json, max_seconds)
         return
 
     from fsa2lrnn.cli import console, explanation

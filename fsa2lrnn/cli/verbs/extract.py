@@ -16,7 +16,9 @@ def extract(
         options.ExtractMethod,
         typer.Option(help="closure: explore all states, finitely many; suffixes, lstar: evaluate short words"),
     ] = "closure",
-    max_states: Annotated[int, typer.Option(min=1, help="the most states that are explored")] = 100_000,
+    max_states: Annotated[
+        int, typer.Option(min=1, help="the most states that are explored, or told apart by suffixes")
+    ] = 100_000,
     dtype: options.DtypeOption = "float32",
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,

@@ -30,10 +30,14 @@ def falsify(
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Search for a shortest counterexample to a model; the exit code is 1 if one is found."""
+    """Search for a shortest counterexample to a model; the exit code is 1 if one is found.
+
+    Outputs that the model lacks do not count, nor does that of the empty word. No counterexample is no proof.
+    """
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.verification import Budget, Refuted
-    from fsa2lrnn.verification import falsify as falsify_model
+    from fsa2lrnn.verification import Refuted
+    from fsa2lrnn.verification.falsify import Budget
+    from fsa2lrnn.verification.falsify import falsify as falsify_model
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     budget = Budget(seconds, max_states, max_length, period, prefix, periodic_words, random_words, width, seed, rounds)

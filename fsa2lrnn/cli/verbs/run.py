@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import options, sources
 from fsa2lrnn.errors import BudgetExceeded, counted
 
@@ -31,7 +30,10 @@ def run(
     vectors: Annotated[
         bool, typer.Option("--vectors", help="print a trace with the model's own state after each letter")
     ] = False,
-    scan: Annotated[options.Scan, typer.Option(help="how the recurrence is computed")] = "auto",
+    scan: Annotated[
+        options.Scan,
+        typer.Option(help="how the recurrence is computed; walk and compose are for index tables, triton is for GPUs"),
+    ] = "auto",
     dtype: options.DtypeOption = "float32",
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
@@ -45,13 +47,13 @@ def run(
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
-        exported = registry.require("huggingface.folders", "a folder that `export` wrote")
+        from fsa2lrnn.extra.huggingface.commands import folders
 
         unsupported = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,
             "--vectors": vectors,
         }  # fmt: skip
-        exported.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
+        folders.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
         return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else words.read_pieces(sys.stdin.buffer)

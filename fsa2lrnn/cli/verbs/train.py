@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn.cli import given, options, outputs
+from fsa2lrnn.layers import TRAINED
 
 
 def train(
@@ -22,7 +23,7 @@ def train(
     device: Annotated[str | None, typer.Option(help="device: cpu, cuda or cuda:N")] = None,
     layer: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help=f"{', '.join(options.LAYERS)}, or module:Class for a user-defined layer"),
+        typer.Option(metavar="NAME", help=f"{', '.join(TRAINED)}, or module:Class for a user-defined layer"),
     ] = None,
     init: Annotated[options.Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
     weight_noise: Annotated[

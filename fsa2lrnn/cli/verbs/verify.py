@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn import registry
 from fsa2lrnn.cli import options, outputs, sources
 
 
@@ -27,14 +26,17 @@ def verify(
     ] = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
+    """Prove a model equal to an automaton on every word, or show a shortest word on which they differ.
+
+    The exit code is 1 unless equality is proved.
+    """
     outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:
-        exported = registry.require("huggingface.folders", "a folder that `export` wrote")
+        from fsa2lrnn.extra.huggingface.commands import folders
 
         unsupported = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
-        exported.verify(
+        folders.verify(
             folder, sources.read_machine(source, completion, alphabet), max_states, seconds, as_json, unsupported
         )
         return

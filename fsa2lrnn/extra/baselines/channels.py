@@ -24,7 +24,7 @@ from fsa2lrnn.lrnn.scans import check_method
 DT_TRANSFORMS = ("softplus", "exp")
 BEYOND = ("refuse", "cut")
 LEAST_FREQUENCY = 1e-4  # the initial |Im Λ| of poles that are real in the initial system
-COMPLEX = "whose arithmetic of complex numbers no judge models"
+COMPLEX = "whose arithmetic of complex numbers no verifier models"
 _RATE = 1e-3  # the learning rate of Δ, A, B and P in the published configurations
 
 

@@ -58,7 +58,7 @@ class RWKV4Layer(Layer):
     """
 
     Config = RWKV4Config
-    unproved: ClassVar[str | None] = "whose exponentials no judge models"
+    unproved: ClassVar[str | None] = "whose exponentials no verifier models"
     methods: ClassVar[tuple[str, ...]] = METHODS
 
     def __init__(self, width_in: int, config: RWKV4Config) -> None:

@@ -24,7 +24,7 @@ from typing import Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.extra.block_size.answer import FIELDS, Field, MinimalBlock, refusal
 from fsa2lrnn.extra.block_size.blocks import StateBlock

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.extra.block_size.blocks import StateBlock, whole_block
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import certificate_header

@@ -17,7 +17,7 @@ import numpy as np
 from flint import nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.extra.block_size.certificates import factor_certificate
 from fsa2lrnn.extra.block_size.chain import KindCopy, SubmoduleChain
 from fsa2lrnn.extra.block_size.kinds import ModuleKind, homs, image

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.optional import require
-from fsa2lrnn.training.seeds import RunPlan, run_in_a_process, run_seed
-from fsa2lrnn.training.seeds import stacked as run_stacked
+from fsa2lrnn.training.seeds import RunPlan, run_in_a_process, run_seed, run_stacked
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop
 

@@ -64,21 +64,21 @@ def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
     """Raise `UnsupportedFormat` unless the kernels support these tensors, `MissingPackage` without Triton."""
     tensors = {"A": A, "v": v, "x0": x0}
     if not is_installed("triton"):
-        raise missing("triton", "gpu", 'method="triton"', 'choose method="chunked"')
+        raise missing("triton", "gpu", 'method="triton"', 'choose the scan "chunked"')
     inputs = ", ".join(f"{name} {str(t.dtype).removeprefix('torch.')} on {t.device}" for name, t in tensors.items())
     if len({t.device for t in tensors.values()}) > 1 or any(t.dtype not in DTYPES for t in tensors.values()):
         raise UnsupportedFormat(
             f"{inputs}: the Triton scan takes float32, float64, bfloat16 or float16, all on one GPU; convert them, or "
-            'choose method="sequential"'
+            'choose the scan "sequential"'
         )
     if A.device.type != "cuda" and not (A.device.type == "cpu" and is_interpreted()):
         raise UnsupportedFormat(
-            f'{inputs}: the Triton scan runs on a GPU; move them to one, choose method="auto", or to try the kernels '
+            f'{inputs}: the Triton scan runs on a GPU; move them to one, choose the scan "auto", or to try the kernels '
             "without one set TRITON_INTERPRET=1 before Python starts"
         )
     if (b := v.shape[-1]) > WIDEST:
         raise UnsupportedFormat(
-            f'blocks of size {b}: the Triton scan keeps up to {WIDEST} in registers; choose method="chunked" or '
+            f'blocks of size {b}: the Triton scan keeps up to {WIDEST} in registers; choose the scan "chunked" or '
             '"sequential"'
         )
 

@@ -1,36 +1,41 @@
 """Write automata into whole models of other packages, and prove these models on the code of their packages.
 
-An external layer is one file, which describes what the layer executes, and an entry in `LAYERS`. `export.export` writes
-a folder, `folder.load` loads it as any user of its package would, and `proof.prove` enumerates the states of the
-model's one-token step until no new state appears.
+A released model is one file, which describes what its layers execute, and an entry in `fsa2lrnn.layers`.
+`export.export` writes a folder, `folder.load` loads it as any user of its package would, and `proof.prove` enumerates
+the states of the model's one-token step until no new state appears.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 from fsa2lrnn.errors import UnsupportedFormat
-
-LAYERS = {
-    "olmo-hybrid": "olmo_hybrid",
-    "qwen3-next": "qwen3_next",
-    "qwen3.5": "qwen3_5",
-    "mamba-2": "mamba2",
-    "mamba": "mamba",
-    "rwkv-7": "rwkv7",
-    "kimi-linear": "kimi_linear",
-}  # the names of layers and of their files
+from fsa2lrnn.layers import EXPORTED
 
 
-def layer_file(name: str) -> Any:
-    """Return the module of the external layer `name`; raise `UnsupportedFormat` for a name that is not in `LAYERS`.
+def layer_file(name: str) -> ModuleType:
+    """Return the module of the released model `name`; raise `UnsupportedFormat` for one that is not in `EXPORTED`.
 
     It defines `LAYER` (the declaration), `CODE` (the interface to run models), `plan` and `build`.
 
     >>> layer_file("olmo-hybrid").LAYER.name
     'olmo-hybrid'
     """
-    if name not in LAYERS:
-        raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(LAYERS)}")
-    return import_module(f"fsa2lrnn.extra.huggingface.{LAYERS[name]}")
+    match name:  # each imports the code of its package when it is asked for
+        case "olmo-hybrid":
+            from fsa2lrnn.extra.huggingface import olmo_hybrid as file
+        case "qwen3-next":
+            from fsa2lrnn.extra.huggingface import qwen3_next as file
+        case "qwen3.5":
+            from fsa2lrnn.extra.huggingface import qwen3_5 as file
+        case "mamba-2":
+            from fsa2lrnn.extra.huggingface import mamba2 as file
+        case "mamba":
+            from fsa2lrnn.extra.huggingface import mamba as file
+        case "rwkv-7":
+            from fsa2lrnn.extra.huggingface import rwkv7 as file
+        case "kimi-linear":
+            from fsa2lrnn.extra.huggingface import kimi_linear as file
+        case _:
+            raise UnsupportedFormat(f"model {name!r} is not known: choose one of {', '.join(EXPORTED)}")
+    return file

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.card import model_card
@@ -16,6 +16,7 @@ from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.extra.huggingface.whole_folder import folder_written_whole
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.layers import released_model
 from fsa2lrnn.verdicts import Proved
 
 
@@ -48,6 +49,7 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             f"dtype {dtype}: weights are written for {' and '.join(DTYPES)}, whose range holds gates of 512 and "
             "letters of 1,024 squared; choose one of these"
         )
+    layer = released_model(layer)
     file = layer_file(layer)
     decided = answer(machine, layer)
     if decided.kind == "no":

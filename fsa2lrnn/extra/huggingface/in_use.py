@@ -46,71 +46,22 @@ from fsa2lrnn.extra.huggingface.slices import after_a_letter, has_register, is_d
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.identities import Family, cycle_lengths
+from fsa2lrnn.layers import LAYERS
 
 Answer = Literal["yes", "no", "unknown"]
 
 
-@dataclass(frozen=True)
-class LayerInUse:
-    """One row of the table of layers in use.
+IN_USE = {name: row for name, row in LAYERS.items() if row.decided_as == name}
+"""The layers with a row of their own, by name, in the order of the table."""
 
-    Args:
-        title: the name in the table.
-        external: the name in `fsa2lrnn.extra.huggingface.LAYERS`, by which stacks are decided; None without one.
-        within: the layers that contain this one: they represent whatever it represents, as one layer or as a stack.
-        is_searched_last: whether stacks are searched only if nothing else implies a "yes": for layers whose search is
-            long and for which no argument proves impossibility.
-        theorem: the theorem that proves the containment in the layers `within`, "" if it is evident.
+
+def title_of(name: str) -> str:
+    """Return the title of a row: those of all layers that have its answer.
+
+    >>> title_of("s5"), title_of("kda")
+    ('S4D, S5, LRU', 'KDA')
     """
-
-    title: str
-    external: str | None = None
-    within: tuple[str, ...] = ()
-    is_searched_last: bool = False
-    theorem: str = ""
-
-
-IN_USE = {
-    "s5": LayerInUse("S4D, S5, LRU", within=("s4", "complex-diagonal")),
-    "s4": LayerInUse("S4", within=("deltaproduct",), theorem="T57"),
-    "mamba": LayerInUse(
-        "Mamba",
-        "mamba",
-        ("mamba-2", "mamba-3", "mingru", "gated-deltanet", "kda", "gdn-2", "rwkv-7", "mamba-negative"),
-    ),
-    "mamba-2": LayerInUse("Mamba-2", "mamba-2", ("mamba",)),
-    "mamba-3": LayerInUse("Mamba-3", within=("mamba",), theorem="T57"),
-    "mingru": LayerInUse("minGRU", within=("mamba",), theorem="T57"),
-    "mamba-negative": LayerInUse("Mamba in [−1, 1]", within=("gated-deltanet-negative", "complex-diagonal")),
-    "slice-diagonal": LayerInUse("diagonal SLiCE", within=("slice-hadamard",), theorem="T59"),
-    "slice-hadamard": LayerInUse("Walsh–Hadamard SLiCE", within=("slice", "slice-sparse")),
-    "complex-diagonal": LayerInUse("complex diagonal", within=("pd-ssm", "block")),
-    "gated-deltanet": LayerInUse(
-        "Gated DeltaNet, β ≤ 1", "qwen3-next", ("mamba", "gated-deltanet-negative"), theorem="T54"
-    ),
-    "gated-deltanet-negative": LayerInUse("Gated DeltaNet, β ≤ 2", "olmo-hybrid", ("deltaproduct",), True),
-    "deltaproduct": LayerInUse("DeltaProduct, n steps", within=("block",)),
-    "kda": LayerInUse("KDA", "kimi-linear", ("mamba", "gdn-2", "deltaproduct"), theorem="T57"),
-    "gdn-2": LayerInUse("GDN-2, b ≤ 1"),
-    "rwkv-7": LayerInUse("RWKV-7", "rwkv-7", ("block",)),
-    "pd-ssm": LayerInUse("PD-SSM"),
-    "slstm": LayerInUse("sLSTM"),
-    "block": LayerInUse("block-diagonal", within=("slice", "slice-sparse")),
-    "slice": LayerInUse("SLiCE, blocks"),
-    "slice-sparse": LayerInUse("sparse SLiCE"),
-    "attention": LayerInUse("attention (masked, hard)"),
-}
-"""The layers in use by name, in the order of the table."""
-
-
-def external_name(name: str) -> str:
-    """Return the name in `fsa2lrnn.extra.huggingface.LAYERS` for a name in `IN_USE`; return other names unchanged.
-
-    >>> external_name("kda"), external_name("qwen3-next")
-    ('kimi-linear', 'qwen3-next')
-    """
-    layer = IN_USE.get(name)
-    return name if layer is None or layer.external is None else layer.external
+    return ", ".join(row.title for row in LAYERS.values() if row.decided_as == name)
 
 
 @dataclass(frozen=True)
@@ -175,7 +126,7 @@ def decide(
         if name in stored:
             rows[name] = stored[name]
             continue
-        report(layer.title)
+        report(title_of(name))
         share = deadline.share(0.5)
         row = Decision()
         with suppress(OutOfTime), limited(share):
@@ -184,10 +135,10 @@ def decide(
         is_implied = row.one == "yes" or any(
             rows[inner].stack == "yes" for inner, outer in _pairs() if outer == name and inner in rows
         )
-        if stacks is not None and layer.external is not None and not (layer.is_searched_last and is_implied):
+        if stacks is not None and layer.exported_to and not (layer.is_searched_last and is_implied):
             answer, why = "unknown", ""
             with suppress(OutOfTime), limited(share):
-                answer, why = stacks(minimal, layer.external)
+                answer, why = stacks(minimal, layer.exported_to[0])
             is_planned = answer == "yes"
             row = Decision(
                 row.one,
@@ -216,7 +167,7 @@ def decide(
 def contradictions(rows: dict[str, Decision]) -> list[str]:
     """Return a sentence for each layer that represents the machine although a layer that contains it does not."""
     return [
-        f"{IN_USE[inner].title} represents the machine as {what}, and {IN_USE[outer].title} does not"
+        f"{title_of(inner)} represents the machine as {what}, and {title_of(outer)} does not"
         for inner, outer in _pairs()
         for what, mine, theirs in (("one layer", rows[inner].one, rows[outer].one),
                                    ("a stack", rows[inner].stack, rows[outer].stack))
@@ -229,12 +180,12 @@ def carried(rows: dict[str, Decision]) -> dict[str, Decision]:
     rows = dict(rows)
     for inner, outer in _pairs():
         mine, theirs = rows[inner], rows[outer]
-        what = f"as {IN_USE[inner].title}: {mine.smallest}" if mine.smallest else ""
+        what = f"as {title_of(inner)}: {mine.smallest}" if mine.smallest else ""
         if mine.one == "yes" and theirs.one == "unknown":
             rows[outer] = theirs = replace(theirs, one="yes", stack="yes", smallest=theirs.smallest or what, why="")
         if mine.stack == "yes" and theirs.stack == "unknown":
             rows[outer] = theirs = replace(theirs, stack="yes", smallest=theirs.smallest or what, why="")
-        no = f"{IN_USE[outer].title} contains it"
+        no = f"{title_of(outer)} contains it"
         proof = mine.theorem or ", ".join(filter(None, (theirs.theorem, IN_USE[inner].theorem)))
         if theirs.one == "no" and mine.one == "unknown":
             rows[inner] = mine = replace(mine, one="no", why=mine.why or no, theorem=proof)

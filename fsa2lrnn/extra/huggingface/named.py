@@ -1,4 +1,4 @@
-"""Decide whether layers by name represent a machine: S4, S4D, S5, LRU, Liquid-S4, RWKV-4, vanilla, the paper's layer.
+"""Decide whether one layer of a name represents a machine, by the family that contains it.
 
 Each layer is a special case of a family, so it cannot represent a machine that the family cannot represent. The reverse
 does not hold if the layer is narrower: S4's eigenvalues lie within the unit circle, and a cycle of states needs
@@ -15,48 +15,14 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families import Verdict, represent
+from fsa2lrnn.display import Brief
+from fsa2lrnn.families import Verdict, family_of, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import FORCED
+from fsa2lrnn.layers import LAYERS, of_name
 
 NO, YES, NOT_EXCLUDED, NO_RECURRENCE = "no", "yes", "not excluded", "no recurrence"
 _LETTERS_TRIED = 8
-
-
-@dataclass(frozen=True)
-class NamedLayer:
-    """A named layer and the family that contains it.
-
-    Attributes:
-        family: the name of the family that contains it (`FAMILIES`); None if it is not a recurrence.
-        what: a description in one line.
-        is_all: whether it is the whole family, so that a "yes" for the family holds for the layer.
-        is_shifted: whether it reads each letter together with the previous one.
-    """
-
-    family: str | None
-    what: str
-    is_all: bool = False
-    is_shifted: bool = False
-
-
-NAMED: dict[str, NamedLayer] = {
-    "s4": NamedLayer("lti", "input-independent (Proposition 1), stable"),
-    "s4d": NamedLayer("lti-diagonalisable", "input-independent (Proposition 1), diagonal, stable"),
-    "s5": NamedLayer("lti-diagonalisable", "input-independent (Proposition 1), diagonal"),
-    "lru": NamedLayer("lti-diagonalisable", "input-independent (Proposition 1), diagonal, |λ| < 1"),
-    "rwkv4": NamedLayer(
-        "lti-diagonalisable", "input-independent, diagonal, decays in (0, 1), with a token shift", is_shifted=True
-    ),
-    "liquid_s4": NamedLayer("liquid-s4", "A + diag(Bu), as its paper says (T6)"),
-    "liquid_s4:polyb": NamedLayer(None, "released code: not that recurrence, and not causal"),
-    "liquid_s4:kb": NamedLayer(None, "released code: not that recurrence, and not causal"),
-    "vanilla": NamedLayer("lti", "one matrix for all letters", is_all=True),
-    "vanilla:diagonal": NamedLayer("lti-diagonalisable", "one real diagonal for all letters"),
-    "block": NamedLayer("block(8)", "the paper's layer, its columns not bounded: blocks of size 8", is_all=True),
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +30,7 @@ class LayerVerdict(Brief):
     """A verdict on whether a named layer represents a machine.
 
     Attributes:
-        name: the name of the layer in `NAMED`.
+        name: the canonical name of the layer (`fsa2lrnn.layers`).
         answer: `NO`, `YES`, `NOT_EXCLUDED` or `NO_RECURRENCE`.
         why: the reason, in one line.
         verdict: the verdict of the family with its certificate; None for a layer without a family.
@@ -77,35 +43,38 @@ class LayerVerdict(Brief):
 
     def to_json(self) -> dict[str, Any]:
         """Return the verdict as a JSON object, without the certificate, which the verdict of the family holds."""
-        named = NAMED[self.name]
-        return {"is": named.what, "family": named.family, "answer": self.answer, "why": self.why}
+        row = LAYERS[self.name]
+        return {"is": row.recurrence, "family": row.family or None, "answer": self.answer, "why": self.why}
 
 
 def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> LayerVerdict:
     """Return the verdict on whether a named layer represents a machine; `verdict` is that on its family, if known.
 
-    Raises `UnsupportedFormat` for an unknown name, and `BudgetExceeded` as `represent` does.
+    Raises `UnsupportedFormat` for an unknown name, and for a layer that no family describes, and `BudgetExceeded` as
+    `represent` does.
 
     >>> from fsa2lrnn.automata import zoo
     >>> say(zoo.sum_mod(2), "lru").answer, say(zoo.sum_mod(2), "rwkv4").why
     ('no', "the family lti-diagonalisable cannot, even where every other letter is '0'")
     """
-    if name not in NAMED:
-        raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(NAMED)}")
-    named = NAMED[name]
-    if named.family is None:
+    named = of_name(name)
+    name = named.name
+    if "not causal" in named.recurrence:
         return LayerVerdict(
             name, NO_RECURRENCE, "outputs depend on later letters: no theorem about recurrences applies"
         )
+    family_of(name)
     if named.is_shifted:
         return _shifted(machine, name, named.family)
     verdict = represent(machine, named.family, short_words=False) if verdict is None else verdict
     if verdict.answer == "no":
         return LayerVerdict(name, NO, f"no layer of the family {named.family} can", verdict)
-    if named.is_all and verdict.answer == "yes":
+    if named.is_family and verdict.answer == "yes":
         return LayerVerdict(name, YES, f"it is all of the family {named.family}, which can", verdict)
     reason = "its family is not decided" if verdict.answer == "unknown" else f"the family {named.family} can"
-    return LayerVerdict(name, NOT_EXCLUDED, f"{reason}; the layer is narrower" if not named.is_all else reason, verdict)
+    return LayerVerdict(
+        name, NOT_EXCLUDED, f"{reason}; the layer is narrower" if not named.is_family else reason, verdict
+    )
 
 
 def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:

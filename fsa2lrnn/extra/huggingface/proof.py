@@ -7,18 +7,20 @@ the length of the word. The layer's `Code` checks first that a state determines 
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 
-from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface.declared import State
 from fsa2lrnn.extra.huggingface.folder import ExportedModel
-from fsa2lrnn.extra.huggingface.tokens import PAD
-from fsa2lrnn.scope import LETTERS, Coverage, Scope
-from fsa2lrnn.symbols import align
-from fsa2lrnn.verdicts import Counterexample, Proved, Refuted, Undecided
+from fsa2lrnn.extraction import NOT_A_NUMBER
+from fsa2lrnn.scope import LETTERS, Coverage
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verification.equivalence import explore_pairs
+from fsa2lrnn.verification.pairs import PairsTable
+from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.versions import environment
 
 BUDGET = 20_000  # joint states of the model and the machine
@@ -45,34 +47,12 @@ def prove(
         CheckpointError: if no counterexample exists, but weights differ from those that `export` writes. The result of
             reading several letters in one call is then neither proved nor tested.
     """
-    target = minimise(exported.machine if machine is None else machine)
-    order = align(exported.machine.alphabet, target.alphabet)
-    code, model, deadline = exported.code, exported.model, Deadline.of(seconds)
+    code, model, system = exported.code, exported.model, _TokenSystem(exported, Deadline.of(seconds))
     code.check(model)
-    n = len(exported.machine.alphabet)
-    tokens = {output: n + j for j, output in enumerate(exported.outputs)}
-    scope = Scope(target.n_states)
-    numbers: dict[tuple[bytes, int], int] = {(b"", target.start): 0}
-    nodes: list[tuple[State | None, int, tuple[int, ...]]] = [(None, target.start, ())]
-    transitions = 0
-    for state, q, word in nodes:  # grows, breadth first
-        if deadline.left() <= 0:
-            return Undecided(len(word), scope, seconds=deadline.seconds)
-        for a in range(n):
-            put_out, cache = code.read(model, torch.tensor([a]), None if state is None else code.cache(model, state))
-            after, token = code.state(model, cache), int(put_out[-1])
-            if not all(torch.isfinite(part).all() for part in after):
-                raise UnsupportedFormat(f"the model keeps numbers that are not finite after token {a}")
-            reached = int(target.delta[order[a], q])
-            transitions += 1
-            if token != tokens.get(target.outputs[reached]):
-                return _refuted(exported, target, (*word, a), token, scope)
-            key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after), reached
-            if key not in numbers:
-                numbers[key] = len(nodes)
-                nodes.append((after, reached, (*word, a)))
-                if len(nodes) > budget:
-                    return Undecided(len(word), scope, budget)
+    goal = specification_of(system, exported.machine if machine is None else machine)
+    result = explore_pairs(system, goal, budget, system.deadline)
+    if not isinstance(result, PairsTable):
+        return result
     if exported.changed:
         raise CheckpointError(
             "every word is answered rightly that is read one token a call, but calls of several tokens may answer "
@@ -80,15 +60,50 @@ def prove(
             "export it again"
         )
     covers = Coverage(exported.dtype, (code.describe(model),), LETTERS, torch.get_num_threads(), environment())
-    return Proved(len(nodes), transitions, covers, scope, exported.digest)
+    return Proved(len(result.states), result.letters, covers, goal.scope, exported.digest)
 
 
-def _refuted(
-    exported: ExportedModel, machine: MooreMachine, word: tuple[int, ...], token: int, scope: Scope
-) -> Refuted:
-    letters = tuple(exported.machine.alphabet[a] for a in word)
-    target = tuple(machine.transduce(list(letters)))
-    n = len(exported.machine.alphabet)
-    outputs = (*exported.outputs, PAD)
-    last = outputs[token - n] if token >= n else f"the letter {exported.machine.alphabet[token]!r}"
-    return Refuted(Counterexample(letters, target, (*target[:-1], last)), len(word) - 1, scope)
+class _TokenSystem:
+    """An exported model as a transition system whose states are numbered, int64 (N,) as rows of eight bytes each.
+
+    State 0 is that before the first letter, without a cache. Tokens that stand for no output are `NOT_A_NUMBER`.
+    """
+
+    def __init__(self, exported: ExportedModel, deadline: Deadline) -> None:
+        self.alphabet, self.outputs, self.deadline = exported.machine.alphabet, exported.outputs, deadline
+        self._code, self._model = exported.code, exported.model
+        self._states: list[State | None] = [None]
+        self._number: dict[bytes, int] = {}
+
+    def initial_output(self) -> int:
+        return NOT_A_NUMBER  # no token is put out before the first letter
+
+    def start(self) -> np.ndarray:
+        return np.zeros((1, 8), np.uint8)
+
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        before = np.ascontiguousarray(states).view(np.int64)[:, 0]
+        pairs = [self._step(int(before[i]), a) for i, a in np.argwhere(live).tolist()]
+        outputs, after = np.array(pairs, np.int64).reshape(-1, 2).T
+        return outputs, after[:, None].copy().view(np.uint8)
+
+    def _step(self, number: int, letter: int) -> tuple[int, int]:
+        """Return the numbers of the output and of the state after a letter."""
+        self.deadline.check("stepping the exported model")
+        state = self._states[number]
+        cache = None if state is None else self._code.cache(self._model, state)
+        put_out, cache = self._code.read(self._model, torch.tensor([letter]), cache)
+        after, output = self._code.state(self._model, cache), int(put_out[-1]) - len(self.alphabet)
+        if not all(torch.isfinite(part).all() for part in after):
+            raise UnsupportedFormat(f"the model keeps numbers that are not finite after token {letter}")
+        key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after)
+        if key not in self._number:
+            self._number[key] = len(self._states)
+            self._states.append(after)
+        return output if 0 <= output < len(self.outputs) else NOT_A_NUMBER, self._number[key]
+
+    def pick(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return states[places]
+
+    def rows(self, states: np.ndarray) -> np.ndarray:
+        return states

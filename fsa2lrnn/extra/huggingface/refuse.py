@@ -11,7 +11,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck

@@ -8,7 +8,6 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.learning.film import HeadHistory
 from fsa2lrnn.extra.learning.prune import CandidateMachine
 from fsa2lrnn.extra.learning.result import EVERY_WORD, Learned
 from fsa2lrnn.extra.learning.run import LearningRun, Record
@@ -53,8 +52,7 @@ def learned_of(
     scope: str = EVERY_WORD,
 ) -> Learned:
     """Return the result of a run that ended with a candidate, with its verified machine and model."""
-    film = HeadHistory(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
     return Learned(
         model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
-        run.seconds, candidate.faults, candidate.labels, film,
+        run.seconds, candidate.faults, candidate.labels,
     )  # fmt: skip

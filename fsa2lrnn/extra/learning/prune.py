@@ -66,14 +66,6 @@ def best_head(observed: LabelledStates) -> tuple[int, int]:
     return best, n_faults[best]
 
 
-def usual(observed: LabelledStates, head: int) -> np.ndarray:
-    """Return the index of the most frequent output in each state of a head, −1 for a state that no word reached."""
-    keys, common, _ = _count(observed, (head,))
-    by_state = np.full(observed.heads.next_state.shape[2], -1)
-    by_state[[q for (q,) in keys]] = common
-    return by_state
-
-
 def candidates(observed: LabelledStates, allowed: int, most: int = MOST) -> Iterator[CandidateMachine]:
     """Yield the machines of sets of heads with at most `allowed` faults, by size of the set, then by faults."""
     for size in range(1, min(most, observed.states.shape[1]) + 1):

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
+from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card
 from fsa2lrnn.errors import UnsupportedFormat, counted
-from fsa2lrnn.extra.learning.film import HeadHistory
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import Alphabet, word_text
 from fsa2lrnn.training.evaluate import wilson
@@ -100,7 +98,6 @@ class Learned(Brief):
         trail: a record per evaluation, and one per event (`"event"`: "start", "refuted", "stuck", "end").
         steps, starts, seconds: the cost of the run.
         faults, labels: the number of label errors in the last evaluation, and the number of its labels.
-        film: the head history of the last start; None if no head was trained, or the tables are too large to save.
     """
 
     model: LRNN
@@ -115,7 +112,6 @@ class Learned(Brief):
     seconds: float
     faults: int
     labels: int
-    film: HeadHistory | None = None
 
     @property
     def is_proved(self) -> bool:

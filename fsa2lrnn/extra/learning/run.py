@@ -20,7 +20,6 @@ from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.extra.learning.attempt import LearningStart
 from fsa2lrnn.extra.learning.examples import Examples, FreshWords
-from fsa2lrnn.extra.learning.film import EARLY, Frame, frame_of, with_frame
 from fsa2lrnn.extra.learning.judging import LearningTarget
 from fsa2lrnn.extra.learning.prune import (
     CandidateMachine,
@@ -52,7 +51,6 @@ class LearningState:
     Args:
         failures: the counterexamples that joined the data, as tokens.
         number, heads: the number of the current start, and how many heads it has.
-        film: the frames of the current start.
     """
 
     steps: int
@@ -62,7 +60,6 @@ class LearningState:
     number: int
     heads: int
     at: attempts.StartState
-    film: tuple[Frame, ...] = ()
 
 
 class LearnedCandidate(NamedTuple):
@@ -80,7 +77,6 @@ class LearningRun:
         self.generator = torch.Generator().manual_seed(recipe.seed)
         self.steps, self.seconds, self.trail = 0, 0.0, list[Record]()
         self.deadline = self._deadline()
-        self.film: tuple[Frame, ...] = ()
         self.attempt = self._start(0)
         self._last: CandidateMachine | None = None
 
@@ -113,8 +109,7 @@ class LearningRun:
         failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
         one = self.attempt
         return LearningState(
-            self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at,
-            self.film,
+            self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at
         )  # fmt: skip
 
     def tensors(self) -> dict[str, Tensor]:
@@ -128,7 +123,6 @@ class LearningRun:
         """
         self._check(standing)
         self.steps, self.seconds, self.trail = standing.steps, standing.seconds, list(standing.trail)
-        self.film = standing.film
         if isinstance(self.examples, FreshWords):
             self.examples.failures = [list(word) for word in standing.failures]
         block = self.recipe.block_for(self.n_states, standing.number)
@@ -149,9 +143,6 @@ class LearningRun:
                 f"heads = {standing.heads}": standing.heads not in (1, self.recipe.heads),
                 f"length = {at.length}": not 1 <= at.length <= self.attempt.full_length,
                 "failures": not all(0 <= a < n_letters for word in standing.failures for a in word),
-                "film": not all(
-                    frame.fits(n_letters, len(self.examples.outputs), self.recipe.heads) for frame in standing.film
-                ),
             }.items()
             if is_so
         ]
@@ -166,9 +157,7 @@ class LearningRun:
     def _start(self, number: int) -> LearningStart:
         block = self.recipe.block_for(self.n_states, number)
         self.note("start", block=block)
-        attempt = LearningStart(self.recipe, self.examples, number, block, self.recipe.heads)
-        self._take(attempt)
-        return attempt
+        return LearningStart(self.recipe, self.examples, number, block, self.recipe.heads)
 
     def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
         # One optimiser step; a loss that diverges ends the start.
@@ -179,13 +168,10 @@ class LearningRun:
             self.note("diverged")
             self.attempt = self._start(attempt.number + 1)
             return None
-        if attempt.at.step in EARLY and not attempt.is_alone:
-            self._take(attempt)
         is_settled = attempt.is_settled
         if is_settled or attempt.at.step % self.recipe.look == 0:
             # Evaluate the heads, record it, and search for a set of heads to accept or a head to repair.
             observed = self._observe()
-            self._take(attempt, observed)
             head, wrong = best_head(observed)
             record = {
                 "step": self.steps, "start": attempt.number, "block": attempt.block, "length": attempt.at.length,
@@ -211,9 +197,7 @@ class LearningRun:
         if not self.attempt.is_full or self.attempt.is_alone or wrong > most * len(observed.labels):
             return None
         self.note("focused", head=head, faults=wrong / len(observed.labels))
-        alone = self.attempt.focused(head)
-        self._take(alone, event="focused", heads=(head,))
-        return alone
+        return self.attempt.focused(head)
 
     def _is_to_be_repaired(self) -> bool:
         every, at = self.recipe.repair, self.attempt.at
@@ -238,26 +222,12 @@ class LearningRun:
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
                 self.note("repaired", head=head, changes=changes, states=candidate.machine.n_states)
-                self._take(alone, observed, "repaired", (head,))
                 return alone
             self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(examples, FreshWords):
                 examples.add(word)
             length = alone.full_length
         return None
-
-    def _take(
-        self, attempt: LearningStart, observed: LabelledStates | None = None, event: str = "",
-        heads: tuple[int, ...] = (),
-    ) -> None:  # fmt: skip
-        """Record a frame of the head history. Words drawn for it alone use a separate random generator."""
-        if observed is None:
-            words = self.examples.evaluation_words(attempt.full_length, torch.Generator().manual_seed(self.recipe.seed))
-            observed = observe(attempt.heads, words, self.examples.alphabet, self.examples.outputs)
-        if not heads:
-            heads = self.film[-1].heads if attempt.is_alone and self.film else tuple(range(attempt.n_heads))
-        frame = frame_of(observed, self.steps, attempt.number, attempt.at.length, heads, event)
-        self.film = with_frame(self.film, frame)
 
     def _observe(self) -> LabelledStates:
         return self._observed(self.examples.evaluation_words(self.attempt.full_length, self.generator))
@@ -305,7 +275,6 @@ class LearningRun:
     def _end(self) -> LearnedCandidate | None:
         self.note("end of the budget")
         observed = self._observe()
-        self._take(self.attempt, observed)
         candidate = machine_of(observed, (best_head(observed)[0],)) or self._last
         return None if candidate is None else LearnedCandidate(candidate, holds=False)
 

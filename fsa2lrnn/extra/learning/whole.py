@@ -103,9 +103,6 @@ class WholeRun(LearningRun):
             self.attempt = self._start(attempt.number + 1)
         return None
 
-    def _take(self, *_: object, **_named: object) -> None:
-        """Record no frame: a single head is not the machine in this kind of run."""
-
     def verified(self) -> LearnedCandidate | None:
         """Return the network in its current state as a candidate if it is proved correct, else None."""
         wrong, labels = self._faults()

@@ -12,7 +12,7 @@ import torch
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extra.repairing.public import Columns, Mode, Repaired, repair
 from fsa2lrnn.extraction import output_numbers

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.extra.repairing.dyadic import Places
 from fsa2lrnn.extra.repairing.representation import Representation
 from fsa2lrnn.lrnn.model import LRNN

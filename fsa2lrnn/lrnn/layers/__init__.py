@@ -1,7 +1,7 @@
-"""The registry of layers by name. A user-defined layer is named by its import path, "my_module:MyLayer".
+"""The classes of layers by name. A user-defined layer is named by its import path, "my_module:MyLayer".
 
->>> sorted(name for name in LAYERS if LAYERS[name].__module__.startswith("fsa2lrnn.lrnn."))  # without optional packages
-['block', 'hard_channels', 'hard_reflections', 'householder', 'index']
+>>> LAYERS["lru"].__name__, "mamba2" in LAYERS
+('LRULayer', True)
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from fsa2lrnn import registry
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.layers import TRAINED, is_layer, trained_name
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
 from fsa2lrnn.lrnn.layers.hard import HardChannelsConfig, HardChannelsLayer, HardReflectionsConfig, HardReflectionsLayer
@@ -26,33 +26,61 @@ OURS: set[type[Layer]] = {
 """The library's own layers. Declarations of all other layers are tested on random inputs (`layer_checks`)."""
 
 
-class LayerTable(Mapping[str, type[Layer]]):
-    """A mapping from names to layer classes: those of the core, registered ones, and those of installed packages.
+def _published() -> dict[str, type[Layer]]:
+    """Import the paper's baselines and the layers with transitions of their input: 25 modules, on demand."""
+    from fsa2lrnn.extra import baselines as b
+    from fsa2lrnn.extra import selective as s
 
-    A package's layer is imported when its name is first looked up; `loaded` holds the layers that are imported.
+    return {
+        "s4": b.S4Layer,
+        "s4d": b.S4DLayer,
+        "liquid_s4": b.LiquidS4Layer,
+        "s5": b.S5Layer,
+        "lru": b.LRULayer,
+        "rwkv4": b.RWKV4Layer,
+        "vanilla": b.VanillaLayer,
+        "gated_deltanet": s.GatedDeltaNetLayer,
+        "deltaproduct": s.DeltaProductLayer,
+        "gated_deltaproduct": s.GatedDeltaProductLayer,
+        "kda": s.KDALayer,
+        "gdn2": s.GDN2Layer,
+        "mamba2": s.Mamba2Layer,
+        "mamba3": s.Mamba3Layer,
+        "rwkv7": s.RWKV7Layer,
+        "pd_ssm": s.PDSSMLayer,
+        "slice": s.SliceLayer,
+        "mingru": s.MinGRULayer,
+        "slstm": s.SLSTMLayer,
+        "hard_pd_ssm": s.HardPDSSMLayer,
+        "hard_deltaproduct": s.HardDeltaProductLayer,
+        "hard_slice": s.HardSliceLayer,
+    }
+
+
+class LayerTable(Mapping[str, type[Layer]]):
+    """A mapping from names to layer classes, the library's and registered ones.
+
+    Published layers are imported when one of them is first looked up; `loaded` holds what is imported.
     """
 
     def __init__(self, layers: Mapping[str, type[Layer]]) -> None:
         self.loaded = dict(layers)
 
     def __getitem__(self, name: str) -> type[Layer]:
-        if name not in self.loaded:
-            point = registry.available("layers")[name]
-            layer = point.load()
-            if registry.is_ours(point):
-                OURS.add(layer)
-            check_layer(name, layer, self.loaded)
-            self.loaded[name] = layer
+        if name not in self.loaded and name in TRAINED:
+            found = _published()
+            OURS.update(found.values())
+            self.loaded |= found
         return self.loaded[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self.loaded, *registry.available("layers")]))
+        return iter(dict.fromkeys([*self.loaded, *TRAINED]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self.loaded or name in registry.available("layers")
+        return name in self.loaded or name in TRAINED
 
 
 LAYERS = LayerTable(
@@ -69,16 +97,19 @@ _REQUIRED = ("forward", "initial_state", "emit")
 
 
 def layer_named(name: str) -> type[Layer]:
-    """Return the layer class of a name; "my_module:MyLayer" imports the module and registers the layer.
+    """Return the class that trains a layer of any name (`fsa2lrnn.layers`), or of "my_module:MyLayer".
+
+    The latter imports the module and registers the layer.
 
     Raises:
-        MissingPackage: for the name of a deleted extra's layer.
-        UnsupportedFormat: for an unknown name, a module that cannot be imported, or a class that is not a layer.
+        UnsupportedFormat: for an unknown name, a layer that no class trains, a module that cannot be imported, or a
+            class that is not a layer.
     """
+    if name not in LAYERS and is_layer(name):
+        return LAYERS[trained_name(name)]
     if name not in LAYERS and ":" in name:
         register(name, _imported(name))
     if name not in LAYERS:
-        check_is_installed(name)
         raise UnsupportedFormat(
             f"layer {name!r} is not known: one of {', '.join(LAYERS)}, or module:Class for a layer of your own"
         )
@@ -86,13 +117,11 @@ def layer_named(name: str) -> type[Layer]:
 
 
 def layer_in_file(name: object) -> type[Layer]:
-    """Return the layer class that a file names, if it is registered or an installed package declares it.
+    """Return the layer class that a file names; raise `UnsupportedFormat` unless it is ours or registered.
 
-    A file cannot cause any other import. Raises `UnsupportedFormat` for other names, and `MissingPackage` as
-    `layer_named`.
+    A file cannot cause any other import.
     """
     if not isinstance(name, str) or name not in LAYERS:
-        check_is_installed(name)
         fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"
         hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({name!r}) or --import {name}"
         raise UnsupportedFormat(fault + (hint if isinstance(name, str) and ":" in name else ""))
@@ -120,13 +149,6 @@ def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]
                 f"{name}.Config is {config.__name__}, which {other} has: derive one of its own, as a model tells its "
                 "layers by it"
             )
-
-
-def check_is_installed(name: object) -> None:
-    """Raise `MissingPackage` for a layer whose extra was deleted from this installation."""
-    point = registry.declared("layers").get(str(name))
-    if point is not None and (extra := registry.missing_extra(point)) is not None:
-        raise registry.not_installed(extra, f"layer {name!r}")
 
 
 def name_of(config: LayerConfig) -> str:

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
-from fsa2lrnn import registry
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.scans.fused import fused, fused_tokens
@@ -23,11 +22,15 @@ from fsa2lrnn.optional import is_installed
 
 
 def _triton(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    return registry.require("gpu.scans", 'method="triton"').dense(A, v, x0)
+    from fsa2lrnn.extra.gpu.scans import dense
+
+    return dense(A, v, x0)
 
 
 def _triton_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    return registry.require("gpu.scans", 'method="triton"').by_tokens(tokens, A, v, x0)
+    from fsa2lrnn.extra.gpu.scans import by_tokens
+
+    return by_tokens(tokens, A, v, x0)
 
 
 METHODS = {"sequential": sequential, "pscan": pscan, "chunked": chunked, "fused": fused}
@@ -160,8 +163,11 @@ def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_r
 def _compiled_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_triton: bool) -> str | None:
     if device == "cpu" and dtype in DTYPES and math.prod(shape) * shape[-1] >= _WORTH_COMPILING:
         return "fused"
-    gpu = registry.find("gpu.scans") if device == "cuda" and has_triton else None
-    return "triton" if gpu is not None and gpu.takes(dtype, *shape) else None
+    if device != "cuda" or not has_triton:
+        return None
+    from fsa2lrnn.extra.gpu.scans import takes
+
+    return "triton" if takes(dtype, *shape) else None
 
 
 def _has_triton(v: Tensor) -> bool:

@@ -157,7 +157,7 @@ def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
         given = ", ".join(f"{name} {dtype} on {parts[name].device}" for name, dtype in names.items())
         raise UnsupportedFormat(
             f"{given}: the fused scan takes float32, float64, bfloat16 or float16 on the CPU, the same for all; "
-            'convert them, or choose method="sequential" or "chunked"'
+            'convert them, or choose the scan "sequential" or "chunked"'
         )
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine, registry, zoo
+from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.cli import cascades, console, explanation
 from fsa2lrnn.compile.choice import best_cascade
-from fsa2lrnn.errors import MissingPackage, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
 
@@ -23,7 +23,6 @@ def explained(capsys, machine, families=(), folder=None, *cascade):
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.extra("block_size")
 def test_the_families_of_ab_star(capsys):
     facts = explained(capsys, zoo.ab_star())
     answers = {name: family["answer"] for name, family in facts["families"].items()}
@@ -37,7 +36,6 @@ def test_the_families_of_ab_star(capsys):
     assert facts["blocks"]["any_depth"]["upper"] == 1
 
 
-@pytest.mark.extra("huggingface")
 def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
     assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
@@ -57,7 +55,6 @@ def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
         recheck(json.loads(file.read_text()))
 
 
-@pytest.mark.extra("block_size", "huggingface")
 def test_the_table_for_people(capsys, monkeypatch):
     monkeypatch.setattr(explanation.console.out, "width", 500)
     explanation.main(zoo.ab_star(), [], None, as_json=False)
@@ -81,7 +78,6 @@ def test_the_table_for_people(capsys, monkeypatch):
     assert '"bab" and "bba" must agree' in capsys.readouterr().out
 
 
-@pytest.mark.extra("block_size")
 @pytest.mark.usefixtures("out_of_time")
 def test_a_time_limit_is_said_once(capsys, monkeypatch):
     monkeypatch.setattr(explanation.console.out, "width", 500)
@@ -96,7 +92,6 @@ def test_a_time_limit_is_said_once(capsys, monkeypatch):
 
 # A tick may fall into a callback of the garbage collector (hypothesis has one), which ignores it; the next one counts.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.extra("block_size")
 def test_hostile_machines_end_at_the_limit_and_the_rest_is_printed(capsys, monkeypatch):
     monkeypatch.setattr(explanation.console.out, "width", 500)
     rng = np.random.default_rng(0)
@@ -113,30 +108,13 @@ def test_hostile_machines_end_at_the_limit_and_the_rest_is_printed(capsys, monke
         assert piece in out
 
 
-def test_without_the_extra_on_layers_they_are_left_out_and_it_is_named(capsys, monkeypatch):
-    installed = registry.find
-    monkeypatch.setattr(registry, "find", lambda name: None if name.startswith("huggingface") else installed(name))
-    monkeypatch.setattr(explanation.console.out, "width", 500)
-    explanation.main(zoo.sum_mod(2), [], None, as_json=False)
-    assert "which layer should I use?\nnot decided  the table of layers needs the extra 'huggingface'" in (
-        capsys.readouterr().out
-    )
-    facts = explained(capsys, zoo.sum_mod(2))
-    assert (facts["layers"], facts["layers_in_use"], facts["families"]["lti"]["answer"]) == ({}, None, "no")
-    for name in ("s4d", "rwkv4"):  # a family's "yes" is not always the layer's
-        with pytest.raises(MissingPackage, match=f"family '{name}' is not known, .* needs the extra 'huggingface'"):
-            explanation.main(zoo.parity(), [name], None, as_json=True)
-
-
-@pytest.mark.extra("huggingface")
 def test_a_layer_is_found_under_the_option_that_takes_it(call):
     code, _, err = call("explain", "task:parity", "--family", "rwkv-7")
-    assert (code, "rwkv-7 names no family: write --layer rwkv-7" in err) == (2, True)
+    assert (code, "rwkv-7 is described by no family: rwkv-7 trains" in err) == (2, True)
     code, out, _ = call("explain", "task:parity", "--layer", "kda", "--layer", "gated-deltanet-negative")
     assert (code, "kimi-linear  no: After" in out, "olmo-hybrid  yes: one head" in out) == (0, True, True)
 
 
-@pytest.mark.extra("block_size")
 def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
     monkeypatch.setattr(
         "fsa2lrnn.extra.block_size.sentences.too_large", lambda minimal: "large" if minimal.n_states > 4 else ""

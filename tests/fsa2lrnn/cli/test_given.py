@@ -107,6 +107,7 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
     from fsa2lrnn.extraction import learned
+    from fsa2lrnn.layers import TRAINED
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
     from fsa2lrnn.lrnn.normalise import RULES
@@ -118,8 +119,7 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert get_args(options.Init) == settings.INITS
-    trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]
-    assert list(options.LAYERS) == trained
+    assert set(TRAINED) == {name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters}
     assert get_args(options.Layout) == get_args(compiler.Layout)
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS

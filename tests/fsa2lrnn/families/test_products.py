@@ -231,7 +231,6 @@ def test_more_factors_and_more_of_beta_never_turn_a_yes_into_a_no(machine):
             assert (answers[n, h], answers[more, higher]) != ("yes", "no")
 
 
-@pytest.mark.extra("block_size")
 @pytest.mark.parametrize(
     ("task", "answers"),  # with 1, 2 and any number of factors: β up to 1, then up to 2
     [
@@ -327,7 +326,6 @@ def test_a_changed_witness_is_refused(path, change, fault):
     rejected(changed(NILPOTENT, path, change), fault)
 
 
-@pytest.mark.extra("block_size")
 def test_reflections_are_refused_where_beta_ends_below_two():
     for task, n in (("group(S3)", 2), ("ab_star", 2), ("group(S4)", 2)):
         certificate = represent(zoo.from_task(task), HouseholderProducts(n)).to_json()

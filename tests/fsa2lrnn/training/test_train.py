@@ -140,7 +140,6 @@ def test_settings_that_do_not_fit(tmp_path, changes, message):
         train(replace(TINY, **changes), tmp_path)
 
 
-@pytest.mark.extra("distributed")
 def test_tensorboard_is_asked_for_before_training_and_reads_what_was_written(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(MissingPackage, match="needs tensorboard, which is not installed: pip install tensorboard"):
@@ -208,7 +207,6 @@ def test_sums_are_learnt(tmp_path, task):
     assert outcome.step <= 400, time.monotonic() - begun
 
 
-@pytest.mark.extra("baselines")
 def test_layers_get_the_rates_that_they_ask_for(tmp_path):
     settings = replace(TINY, layer="s4d", connection="full-residual", block=2, heads=2, weight_decay=0.1, steps=4)
     run = training.TrainingRun(settings, tmp_path / "whole", True)
@@ -224,7 +222,6 @@ def test_layers_get_the_rates_that_they_ask_for(tmp_path):
     assert found["layers.0.C"] == found["readout.weight"] == (1e-2, 0.1)
 
 
-@pytest.mark.extra("baselines")
 def test_a_run_with_groups_goes_on_where_it_was_cut_short(tmp_path):
     settings = replace(TINY, layer="lru", connection="full-residual", options={"states": 4}, steps=6, evaluate_every=2)
     whole = train(settings, tmp_path / "whole")

@@ -149,21 +149,20 @@ def test_seeds_side_by_side(tmp_path):
     assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
 
 
-@pytest.mark.extra("distributed")
 def test_a_stacked_seed_that_diverges_has_an_error_in_its_result(tmp_path):
     settings = replace(TINY, learning_rate=1e30)
-    results = seeds.stacked([(settings.with_seed(i), tmp_path / str(i)) for i in (0, 1)], PLAN, lambda _: None)
+    results = seeds.run_stacked([(settings.with_seed(i), tmp_path / str(i)) for i in (0, 1)], PLAN, lambda _: None)
     assert [result["end"] for result in results] == ["diverged"] * 2
     assert json.loads((tmp_path / "1" / "result.json").read_text()) == results[1]
 
 
 @pytest.mark.parametrize(
     ("device", "numbers", "way"),
-    [("cuda", (0, 1), "stacked"), ("cuda:1", (2, 3, 2), "stacked"), ("cpu", (0, 1), "_in_processes")],
+    [("cuda", (0, 1), "run_stacked"), ("cuda:1", (2, 3, 2), "run_stacked"), ("cpu", (0, 1), "_in_processes")],
 )
 def test_several_seeds_are_stacked_on_a_gpu_and_processes_on_a_cpu(tmp_path, monkeypatch, device, numbers, way):
     called = {}
-    for name in ("stacked", "_in_processes"):
+    for name in ("run_stacked", "_in_processes"):
         monkeypatch.setattr(seeds, name, lambda jobs, _plan, _report, name=name: called.setdefault(name, jobs))
     run_seeds(replace(TINY, device=device), numbers, tmp_path, PLAN)
     assert list(called) == [way]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from fsa2lrnn import LRNN, MooreMachine, compile_machine, registry, zoo
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, repair, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
@@ -24,20 +24,12 @@ from fsa2lrnn.lrnn.rounding import FloatFormat
 from fsa2lrnn.scope import EVERY, LETTERS
 from fsa2lrnn.testing import strategies
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification import (
-    Accepted,
-    Budget,
-    CertificateRefused,
-    Proved,
-    Scope,
-    Undecided,
-    certify,
-    check,
-    falsify,
-    prove_equivalent,
-)
+from fsa2lrnn.verification import Accepted, Proved, Scope, Undecided, prove_equivalent
 from fsa2lrnn.verification.certificate import pack
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.coverage import of_certificate
+from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.plain import checked, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
@@ -152,8 +144,6 @@ def test_every_judge_says_what_it_ignored_and_ignores_nothing_unless_told():
         with pytest.raises(CertificateRefused, match=r"may be wrong|answered wrongly"):
             check(forged, judged)
 
-    if (repair := registry.find("repairing.repair")) is None:
-        return
     with pytest.raises(NotExpressible, match="the model lacks outputs of the machine, '\\?', which no change"):
         repair(model, other)
     for mode in ("least", "dyadic"):

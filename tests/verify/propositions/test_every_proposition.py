@@ -74,11 +74,6 @@ def wrong_weight(recurrence, dtype):
     return mutants.wrong_gate_weight(lower(recurrence, dtype), 0, 0, 0)
 
 
-def from_zeros(recurrence, dtype):
-    model = lower(recurrence, dtype)
-    return mutants.shift_by_zeros(model) if model.config.token_shift else model
-
-
 def undecomposed(maps, _start):
     states = np.arange(maps.shape[1])
     return Cover(maps, states, states[:, None], (0,), ("all",))
@@ -150,7 +145,7 @@ BROKEN = {
     "only-blocks": [{"machine": zoo.even_pair(5), "families": ("lti", "diagonal-complex")}],
     "table-2-chance": [{"table": {"task:sum_mod(5)": (0.31,), "task:mod_arith(5)": (0.27,)}}, {"levels": certain}],
     "table-2-even-pair": [{"table": {"task:even_pair(5)": (0.9,)}}],
-    "cascade-exact": [{"bridge": wrong_weight}, {"bridge": from_zeros}],
+    "cascade-exact": [{"bridge": wrong_weight}],
     "cascade-random": [{"compiler": complemented}],
     "cascade-fibre": [{"compiler": lambda m, **_: compile_machine(m, form="cascade")}],
     "cascade-context": [{"size_of": lambda _maps, context, _tau: int(context.max())}],

@@ -55,7 +55,7 @@ def fused(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         kinds = (f"{name} {str(x.dtype)[6:]} on {x.device}" for name, x in (("u", u), ("state", state)))
         raise UnsupportedFormat(
             f"{', '.join(kinds)}: the compiled liquid recurrence takes float32 or float64 on the CPU, the same for "
-            'all; convert them, or choose method="sequential"'
+            'all; convert them, or choose the scan "sequential"'
         )
     y, last = recur(system.transition, system.B, system.C, u, state)
     return y + system.D.to(u.dtype) * u, last

@@ -14,10 +14,15 @@ from rich.table import Table
 
 from fsa2lrnn import symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import console, evidence, sizes, words
 from fsa2lrnn.cli.options import NO
-from fsa2lrnn.errors import InvalidWord, NotExpressible, UnsupportedFormat, counted
+from fsa2lrnn.deadline import Deadline, limited
+from fsa2lrnn.errors import InvalidWord, NotExpressible, OutOfTime, UnsupportedFormat, counted
+from fsa2lrnn.extra.huggingface.in_use import decide
+from fsa2lrnn.extra.huggingface.refuse import LayerAnswer, answer
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.layers import of_name, released_model
 from fsa2lrnn.verdicts import Proved
 
 if TYPE_CHECKING:
@@ -32,6 +37,7 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
     """Export a machine and print the model and its proof, or as JSON the reason why it was not exported."""
     from fsa2lrnn.extra.huggingface.export import export
 
+    layer = released_model(layer)
     try:
         written = export(machine, layer, folder, dtype)
     except NotExpressible as why:
@@ -52,8 +58,6 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
 
 
 def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
-    from fsa2lrnn.extra.huggingface.refuse import answer
-
     said = {**answer(machine, layer).to_json(), "evidence": console.message(why)}
     if said["answer"] == "yes":  # a plan that the layer's file could not write, which proves nothing
         said["answer"] = "unknown"
@@ -61,12 +65,24 @@ def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
     console.error("no", why)
 
 
-def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
-    """Print for each layer whether it can represent a machine, and write certificates of refusals into a folder."""
-    from fsa2lrnn.extra.huggingface.in_use import external_name
-    from fsa2lrnn.extra.huggingface.refuse import answer
+def explain(
+    machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool, max_seconds: float | None = None
+) -> None:
+    """Print for each layer whether stacks of it represent a machine, and write certificates of refusals into a folder.
 
-    found = {layer: answer(machine, layer) for layer in map(external_name, layers)}
+    A layer of a released model is answered for that model's code, another one by its row in the table of layers.
+    """
+    deadline, found = Deadline.of(max_seconds), dict[str, LayerAnswer]()
+    rows = [of_name(layer) for layer in layers]
+    if undecided := [row for row in rows if not (row.exported_to or row.decided_as)]:
+        raise UnsupportedFormat(f"stacks of {undecided[0].name} are not decided: {undecided[0].abilities}")
+    for layer, row in zip(layers, rows, strict=True):
+        name = released_model(layer) if row.exported_to else row.name
+        try:
+            with limited(deadline):
+                found[name] = answer(machine, name) if row.exported_to else _answer_of_row(machine, row.decided_as)
+        except OutOfTime:
+            found[name] = LayerAnswer("unknown", "unknown: time limit")
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         for layer, said in found.items():
@@ -78,11 +94,18 @@ def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, a
         console.emit_json({"machine": sizes.machine_json(machine), "layers": layers_json})
         return
     console.facts("machine", sizes.machine_rows(machine))
-    console.facts("\nexternal layers", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
+    console.facts("\nlayers", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
     if folder is not None:
         console.say(
             f"certificates of refusals in {folder}: python -m fsa2lrnn.extra.huggingface.recheck FILE checks one"
         )
+
+
+def _answer_of_row(machine: MooreMachine, name: str) -> LayerAnswer:
+    """Return the answer on stacks of a layer by its row in the table of layers, and those that bear upon it."""
+    row = decide(machine, classify(machine))[name]
+    one = f"; one layer: {row.one}" + (f" ({row.theorem})" if row.one == "no" else "")
+    return LayerAnswer(row.stack, f"{row.why or row.smallest or 'a theorem'}{one}")
 
 
 def as_network(folder: Path) -> Wrapped:

@@ -11,17 +11,12 @@ from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.cli import activity, console
 from fsa2lrnn.cli.explanation import ANSWERS, OutOfBudget, table_of
 from fsa2lrnn.deadline import Deadline, without_limits
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, decide
-from fsa2lrnn.extra.huggingface.named import NAMED, LayerVerdict, say
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extra.huggingface.in_use import Decision, decide, title_of
+from fsa2lrnn.extra.huggingface.named import LayerVerdict, say
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
-from fsa2lrnn.families import FAMILIES, Verdict
-
-
-def check(family: str) -> None:
-    """Raise `UnsupportedFormat` if the name of a family is only the name of an external layer."""
-    if (layer := IN_USE.get(family)) is not None and layer.external and not (family in NAMED or family in FAMILIES):
-        raise UnsupportedFormat(f"{family} names no family: write --layer {family}")
+from fsa2lrnn.families import Verdict
+from fsa2lrnn.layers import LAYERS
 
 
 def in_use(
@@ -43,7 +38,7 @@ def print_table(rows: dict[str, Decision]) -> bool:
     table = table_of("which layer should I use?", "layer", "one layer", "a stack", "smallest that is known")
     reasons: dict[str, list[str]] = {}
     for name, row in rows.items():
-        title = IN_USE[name].title
+        title = title_of(name)
         late = "\n(time limit)" if row.is_out_of_time else ""
         cells = (ANSWERS[answer] + (late if answer == "unknown" else "") for answer in (row.one, row.stack))
         table.add_row(escape(title), *cells, escape(row.smallest))
@@ -76,12 +71,8 @@ def _reason(row: Decision) -> str:
 
 def _evidence() -> str:
     """Return a sentence that states which options show the evidence for the layers of the table."""
-    families = ", ".join(name for name in IN_USE if name in NAMED or name in FAMILIES)
-    layers = ", ".join(
-        name if name == layer.external else f"{layer.external} ({layer.title})"
-        for name, layer in IN_USE.items()
-        if layer.external is not None
-    )
+    families = ", ".join(row.name for row in LAYERS.values() if row.decided_as and row.family)
+    layers = ", ".join(row.name for row in LAYERS.values() if row.exported_to)
     return f"Evidence: `explain --family NAME` for {families}; `explain --layer NAME` for {layers}."
 
 
@@ -97,7 +88,7 @@ def print_verdicts(verdicts: dict[str, LayerVerdict]) -> None:
 
 def verdict_on(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | OutOfBudget]) -> LayerVerdict:
     """Return the verdict on the layer named `layer`, from the verdict on its family if `verdicts` has it."""
-    verdict = verdicts.get(NAMED[layer].family or "")
+    verdict = verdicts.get(LAYERS[layer].family)
     if isinstance(verdict, OutOfBudget):
         return LayerVerdict(layer, verdict.answer, verdict.explain())
     try:

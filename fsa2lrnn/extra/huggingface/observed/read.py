@@ -11,12 +11,13 @@ import torch
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import LAYERS, layer_file
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.folder import FILE, described
 from fsa2lrnn.extra.huggingface.observed.observer import Observer
 from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead
 from fsa2lrnn.extra.huggingface.observed.transformers_models import Architecture
 from fsa2lrnn.extra.huggingface.observed.values import HeadValues
+from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.optional import require
 
 WINDOW = 1_024  # the most tokens of a text that are read from one start
@@ -95,7 +96,7 @@ def observe(
 
 
 def _found(model: Path | str | Any) -> tuple[str, Observer, Any, int]:
-    known = {name: found for name in LAYERS if (found := getattr(layer_file(name), "OBSERVER", None)) is not None}
+    known = {name: found for name in EXPORTED if (found := getattr(layer_file(name), "OBSERVER", None)) is not None}
     if not isinstance(model, Path | str):
         for name, observer in known.items():
             if observer.owns(model):

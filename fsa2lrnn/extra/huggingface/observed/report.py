@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.markup import Markup, tag
-from fsa2lrnn.display.svg import picture, standing_alone, text
+from fsa2lrnn.display import Brief, Markup, tag
+from fsa2lrnn.draw.svg import picture, standing_alone, text
 from fsa2lrnn.extra.huggingface.observed.values import BINS, Measure, Spread
 
 EIGENVALUE = "eigenvalue"  # the measure that every layer has: the least eigenvalue of the transition

@@ -12,7 +12,7 @@ from fsa2lrnn.cli import activity, console, evidence, sizes
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.learning import Agreement, Learned, learn, summary, then_prove
 from fsa2lrnn.extra.learning.run import Record
-from fsa2lrnn.extra.learning.saving import write_learned
+from fsa2lrnn.extra.learning.saving import MACHINE, MODEL, write_learned
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.layers import layer_named
 from fsa2lrnn.training.settings import Settings
@@ -38,7 +38,7 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
         console.emit_json(summary(learned) | {"folder": str(out)})
     else:
         say(learned, out)
-        console.then(f"fsa2lrnn report {quote(str(out))} -o page.html")
+        console.then(f"fsa2lrnn draw {quote(str(out / MACHINE))} {quote(str(out / MODEL))} -o page.html")
     return isinstance(learned.verdict, Proved | Agreement) or learned.verdict is None
 
 
@@ -99,8 +99,7 @@ def say(learned: Learned, saved: Path | str) -> None:
     else:
         console.out.print(evidence.verdict_text(verdict, learned.machine.alphabet))
         console.out.print(console.markup(f"  for {learned.scope}"))
-    of_start = learned.film.frames[-1].heads if learned.film is not None else range(max(learned.heads, default=0) + 1)
-    heads = ", ".join(str(of_start[h]) for h in learned.heads)
+    heads = ", ".join(map(str, learned.heads))
     trained = [("heads kept", heads), ("starts", str(learned.starts)), ("steps", f"{learned.steps:,}")]
     rows = [*sizes.machine_rows(learned.machine), *(trained if learned.network is not None else [])]
     wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"

@@ -20,7 +20,7 @@ def learn(
         str,
         typer.Argument(
             metavar="SOURCE|DATA",
-            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat)",
+            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv .dat .abbadingo)",
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="the folder of the run; a second call resumes it")],

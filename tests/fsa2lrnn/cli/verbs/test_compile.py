@@ -133,7 +133,6 @@ def test_tasks_with_their_reasons(call):
     assert "task 'sum' is not known: did you mean sum_mod? the tasks are sum_mod, even_pair" in err
 
 
-@pytest.mark.extra("report")
 def test_one_family_and_a_drawing(call, tmp_path):
     code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
     assert code == 0

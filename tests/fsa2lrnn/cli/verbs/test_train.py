@@ -8,7 +8,6 @@ import pytest
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
 
 
-@pytest.mark.extra("learning")
 def test_wrong_labels_and_settings_by_name(call, tmp_path):
     (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
     code, out, _ = call(
@@ -44,7 +43,6 @@ JUDGED = ("--lengths", "3", "--words", "20")
 LAYERS = {"s4": "d_state=4", "liquid_s4": "kernel=polyb", "s5": "ssm_size=4", "rwkv4": "seed=1"}
 
 
-@pytest.mark.extra("baselines", "report")
 @pytest.mark.parametrize("layer", LAYERS)
 def test_layers_of_others_go_through_every_verb(call, layer):
     options = ("--set", "connection=full-residual", "--set", f"layer={layer}", "--set", LAYERS[layer], "--steps", "2")
@@ -68,7 +66,6 @@ def test_layers_of_others_go_through_every_verb(call, layer):
 HARD = ("--set", "normalisation=onehot", "--preset", "quick")
 
 
-@pytest.mark.extra("learning")
 def test_then_prove_reads_the_automaton_out(call, tmp_path):
     code, out, _ = call(
         "train", "task:parity", "--output", "runs", "--json", *FEW_STEPS, *HARD, *JUDGED, "--then-prove"
@@ -79,7 +76,6 @@ def test_then_prove_reads_the_automaton_out(call, tmp_path):
     assert (tmp_path / "runs" / "seed-0" / "proved" / "machine.dot").exists()
 
 
-@pytest.mark.extra("learning")
 def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
     code, _, err = call("train", "task:parity", "--output", "runs", "--then-prove")
     assert code == 2

@@ -191,7 +191,7 @@ def test_a_machine_without_a_gpu_says_what_to_do(monkeypatch):
     A, v, x0 = (t.cpu() for t in dense(1, 2, 1, 2))
     wording = (
         r"A float32 on cpu, v float32 on cpu, x0 float32 on cpu: the Triton scan runs on a GPU; move them to one, "
-        r'choose method="auto", or .* set TRITON_INTERPRET=1'
+        r'choose the scan "auto", or .* set TRITON_INTERPRET=1'
     )
     with pytest.raises(UnsupportedFormat, match=wording):
         scan(A, v, x0, "triton")
@@ -208,10 +208,10 @@ def test_what_the_kernels_do_not_take_is_named(monkeypatch):
     with pytest.raises(UnsupportedFormat, match="x0 float32 on meta: the Triton scan takes"):
         scan(A, v, x0.to("meta"), "triton")
     b = gpu.WIDEST + 1
-    with pytest.raises(UnsupportedFormat, match=r'blocks of size 65: .* up to 64 .*choose method="chunked"'):
+    with pytest.raises(UnsupportedFormat, match=r'blocks of size 65: .* up to 64 .*choose the scan "chunked"'):
         scan(A.new_zeros(1, 1, 1, b, b), v.new_zeros(1, 1, 1, b), x0.new_zeros(1, 1, b), "triton")
     monkeypatch.setattr(gpu, "is_installed", lambda _: False)
-    message = r'method="triton" needs triton, .*: pip install "fsa2lrnn\[gpu\]", or choose method="chunked"'
+    message = r'method="triton" needs triton, .*: pip install "fsa2lrnn\[gpu\]", or choose the scan "chunked"'
     with pytest.raises(MissingPackage, match=message):
         scan(A, v, x0, "triton")
 

@@ -8,38 +8,29 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fsa2lrnn import FAMILIES, MooreMachine, classify, represent, zoo
+from fsa2lrnn import MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import in_use
 from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, carried, contradictions, decide
-from fsa2lrnn.extra.huggingface.named import NAMED, NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
+from fsa2lrnn.extra.huggingface.named import NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
 from fsa2lrnn.extra.huggingface.stacks import decide_stack
 from fsa2lrnn.families import Family
-from fsa2lrnn.lrnn.layers import LAYERS
+from fsa2lrnn.layers import LAYERS
 from fsa2lrnn.testing.strategies import machines
 
+DESCRIBED = [name for name, row in LAYERS.items() if row.family]
 LAST_IS_1 = MooreMachine([[0, 0], [1, 1]], [0, 1])  # the state is the last letter
 
 
-@pytest.mark.extra("baselines")
-def test_names_are_those_of_layers_and_of_families():
-    ours = {name for name in LAYERS if ":" not in name}
-    hard = {"hard_channels", "hard_reflections"}  # several vectors per state come of training: T51 treats them
-    selective = {name for name in ours if LAYERS[name].__module__.startswith("fsa2lrnn.extra.selective")}
-    assert {name.partition(":")[0] for name in NAMED} == ours - hard - selective - {"householder", "index"}
-    assert {named.family for named in NAMED.values()} - {None} <= set(FAMILIES)
-
-
-@pytest.mark.extra("block_size")
 @pytest.mark.parametrize(("task", "of_rwkv4"), [(zoo.sum_mod(5), NO), (zoo.even_pair(5), NOT_EXCLUDED)])
 def test_the_papers_tasks_are_out_of_reach_of_what_does_not_depend_on_its_input(task, of_rwkv4):
     """A token shift tells the first letter from all others, so that a fixed recurrence can keep it."""
-    answers = {name: say(task, name).answer for name in NAMED}
+    answers = {name: say(task, name).answer for name in DESCRIBED}
     assert {answers[name] for name in ("s4", "s4d", "s5", "lru", "vanilla", "vanilla:diagonal")} == {NO}
-    assert answers["rwkv4"] == of_rwkv4
+    assert answers["rwkv-4"] == of_rwkv4
     assert answers["block"] == YES
-    assert answers["liquid_s4:polyb"] == answers["liquid_s4:kb"] == NO_RECURRENCE
+    assert say(task, "liquid_s4:polyb").answer == say(task, "liquid-s4:kb").answer == NO_RECURRENCE
 
 
 def test_an_impossibility_is_the_familys_own_and_unknown_names_are_refused():
@@ -47,8 +38,8 @@ def test_an_impossibility_is_the_familys_own_and_unknown_names_are_refused():
     assert said.answer == NO
     said.verdict.check()
     assert said.to_json()["family"] == "lti-diagonalisable"
-    with pytest.raises(UnsupportedFormat, match="layer 's6' is not known: choose one of s4, s4d"):
-        say(zoo.parity(), "s6")
+    with pytest.raises(UnsupportedFormat, match="layer 's7' is not known: choose one of s4d, s5"):
+        say(zoo.parity(), "s7")
 
 
 def test_a_narrower_layer_and_a_token_shift_are_reckoned_with():

@@ -11,11 +11,12 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import LAYERS, layer_file
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface import recheck as checker
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, RejectedRefusal, recheck
 from fsa2lrnn.extra.huggingface.recheck import LAYERS as ARGUED
 from fsa2lrnn.extra.huggingface.refuse import answer, refuse
+from fsa2lrnn.layers import EXPORTED
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_kinds(task, layer, kind):
     assert ("certificate" in found.to_json()) == (found.refusal is not None)
 
 
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("layer", EXPORTED)
 @pytest.mark.parametrize("seed", range(20))
 def test_no_construction_where_there_is_a_refusal(layer, seed):
     machine = zoo.random_dfa(3, 2, seed, minimal=True)
@@ -67,7 +68,7 @@ def test_words_and_arguments_of_refusals():
     )
     told = refuse(zoo.sum_mod(3), "olmo-hybrid").explain()
     assert told.startswith('After "1" again and again, states of one layer have period 1 or 2 in the end')
-    assert set(checker.LAYERS) == set(LAYERS)
+    assert set(checker.LAYERS) == set(EXPORTED)
     assert set(checker.LAYERS.values()) <= set(ARGUMENTS)
 
 

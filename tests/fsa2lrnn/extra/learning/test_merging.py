@@ -1,9 +1,6 @@
 """State merging with and without noise, and the attempts that use it."""
 
-import json
 import sys
-from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,15 +12,11 @@ from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, Unsupport
 from fsa2lrnn.extra.learning import noisy_merging
 from fsa2lrnn.extra.learning.attempt import LearningStart
 from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.film import FRAMES, NEVER, Frame, HeadHistory, read_film, thinned, with_frame
 from fsa2lrnn.extra.learning.folding import LEAST_SHARE, _predict, merge_states, prefix_tree
-from fsa2lrnn.extra.learning.judging import LearningTarget
 from fsa2lrnn.extra.learning.merging import merge
 from fsa2lrnn.extra.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
 from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.extra.learning.run import LearningRun
 from fsa2lrnn.extra.learning.word_files import from_pairs
-from fsa2lrnn.lower.harden import heads_of
 
 
 def words(n):
@@ -150,83 +143,6 @@ def test_a_prediction_is_bayes_rule_label_by_label(seen):
         variance += (p * np.log(p) ** 2).sum() - entropy**2
         now[y] += 1
     assert _predict(np.array(seen), labels, share) == pytest.approx((said, deviation, variance), abs=1e-9)
-
-
-def frame(step, length=5, event="", heads=(0, 1), number=0, states=2):
-    row = tuple(range(states))
-    rows = (row,) * len(heads)
-    return Frame(step, number, length, event, heads, (0,) * len(heads), (rows, rows), rows, (0.5,) * len(heads))
-
-
-@pytest.fixture(scope="module")
-def run():
-    """A run that mends its third head at step 100 and ends with it."""
-    examples = FreshWords(MooreMachine.from_source("task:sum_mod(11)"), source="task:sum_mod(11)")
-    run = LearningRun(
-        Recipe(seed=3), examples, LearningTarget(examples.machine, examples.sampler, examples.outputs), 11
-    )
-    run.go()
-    return run
-
-
-def test_films_show_the_beginning_the_repaired_head_and_the_end(run):
-    heads, last = heads_of(run.attempt.model), run.film[-1]
-    assert np.array_equal(last.next_state, heads.next_state)
-    assert list(last.start) == heads.start.tolist()
-    assert last.step == run.steps
-    reached = [output for output in last.outputs[0] if output != NEVER]
-    assert sorted(set(reached)) == list(range(11))
-    steps = [frame.step for frame in run.film]
-    assert steps[:7] == [0, 1, 2, 4, 8, 16, 20]
-    (at,) = [i for i, frame in enumerate(run.film) if frame.event]
-    repaired = run.film[at]
-    assert (repaired.event, repaired.faults) == ("repaired", (0.0,))
-    assert [frame.heads for frame in run.film[:at]] == [(0, 1, 2, 3)] * at
-    assert {frame.heads for frame in run.film[at:]} == {repaired.heads}
-    assert min(range(4), key=run.film[at - 1].faults.__getitem__) == repaired.heads[0]
-
-
-def test_frames_are_thinned_and_tables_that_do_not_fit_refused():
-    stages = [frame(20 * i, 5 + i // 10) for i in range(60)]
-    stages[33] = replace(stages[33], event="repaired")
-    film = ()
-    for each in stages:
-        film = with_frame(film, each)
-        assert len(film) <= FRAMES
-    assert (film[0], film[-1]) == (stages[0], stages[-1])
-    assert {stages[i] for i in (10, 20, 30, 33, 40, 50)} <= set(film)
-    gaps = [after.step - before.step for before, after in pairwise(film)]
-    assert max(gaps) <= 160
-    assert [each.step for each in thinned([frame(s) for s in (0, 10, 11, 30)], 3)] == [0, 11, 30]
-    assert with_frame((frame(0),), frame(9, number=1)) == (frame(9, number=1),)
-    assert len(with_frame((frame(0),), frame(0, event="repaired"))) == 2
-    assert with_frame((), frame(0, heads=(0,), states=60_000)) == ()
-    with pytest.raises(UnsupportedFormat, match="other sizes than its 2 heads"):
-        replace(frame(0), faults=(0.1,))
-    with pytest.raises(UnsupportedFormat, match="step 3 has tables of other sizes"):
-        replace(frame(3), outputs=((0,), (0,)))
-    with pytest.raises(UnsupportedFormat, match="leads to states that are not 0 to 1"):
-        replace(frame(3), start=(0, 2))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"outputs": ["x"]}, "the frames of steps [0] have other letters, outputs or heads"),
-        ({"alphabet": [1, 2, 3]}, "the frames of steps [0] have other letters"),
-        ({"alphabet": [{"set": []}, 2]}, "is not a symbol"),
-        ({"frames": [{}]}, "frames[0].step is missing"),
-    ],
-)
-def test_a_file_that_is_no_film_is_refused(tmp_path, change, message):
-    path = tmp_path / "film.json"
-    film = HeadHistory(("a", ("b", 1)), (True, None), (frame(0),))
-    path.write_text(json.dumps(film.to_json()))
-    assert read_film(path) == film
-    path.write_text(json.dumps(film.to_json() | change))
-    with pytest.raises(UnsupportedFormat) as caught:
-        read_film(path)
-    assert message in str(caught.value)
 
 
 def attempt(**changes):

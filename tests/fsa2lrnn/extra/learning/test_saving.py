@@ -12,19 +12,17 @@ from fsa2lrnn import MooreMachine, Proved, learn, load, prove_equivalent
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extra.learning import saving
 from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.film import read_film
 from fsa2lrnn.extra.learning.judging import LearningTarget
 from fsa2lrnn.extra.learning.recipe import Recipe
 from fsa2lrnn.extra.learning.run import LearningRun
 from fsa2lrnn.extra.learning.saving import (
     CHECKPOINT,
-    FILM,
     FORM,
+    NETWORK,
     RESULT,
     RESULTS,
     RunFolder,
     RunRequest,
-    read_finished,
     write_learned,
 )
 from fsa2lrnn.files import alone
@@ -50,7 +48,7 @@ def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
     folder.restore(again)
     assert again.steps == 25
     again.go()
-    assert (again.trail, again.film) == (whole.trail, whole.film)
+    assert again.trail == whole.trail
     pairs = zip(whole.attempt.model.parameters(), again.attempt.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
 
@@ -65,9 +63,6 @@ def test_the_folder_holds_what_was_learned(tmp_path):
     assert learned["steps"] == found.steps
     lines = (tmp_path / "run" / "trail.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == list(found.trail)
-    assert read_film(tmp_path / "run" / FILM) == found.film
-    write_learned(tmp_path / "run", replace(found, film=None))
-    assert not (tmp_path / "run" / FILM).exists()
 
 
 def contents(folder):
@@ -78,7 +73,7 @@ def test_results_stand_until_the_new_ones_are_whole(tmp_path, monkeypatch):
     """Called again, it lost them before it had others."""
     learn("task:parity", folder=tmp_path, steps=500)
     before = contents(tmp_path)
-    assert len(before) == 7
+    assert len(before) == 6
     with monkeypatch.context() as patch:
         patch.setattr(LearningRun, "go", full)
         with pytest.raises(OSError, match="full"):
@@ -106,17 +101,15 @@ def full(*_):
 def test_the_evidence_of_one_model_never_stands_beside_another(tmp_path, monkeypatch):
     found = learn("task:parity", folder=tmp_path, steps=500)
     (tmp_path / ".results").mkdir()
-    (tmp_path / ".results" / "film.json").write_text("of a call that was killed")
-    write_learned(tmp_path, found)
-    assert not (tmp_path / "cascade.svg").exists()
+    (tmp_path / ".results" / NETWORK).write_text("of a call that was killed")
+    write_learned(tmp_path, replace(found, network=None))
+    assert not (tmp_path / NETWORK).exists()
     replace_file = Path.replace
     monkeypatch.setattr(Path, "replace", lambda a, b: full() if b == tmp_path / "trail.jsonl" else replace_file(a, b))
     with pytest.raises(OSError, match="full"):
         write_learned(tmp_path, found)
     assert not (tmp_path / RESULT).exists()
     assert {path.name for path in tmp_path.iterdir()} & {RESULT, ".results"} == set()
-    with pytest.raises(UnsupportedFormat, match=r"lacks learned\.json, so no run .* has ended there"):
-        read_finished(tmp_path)
 
 
 def test_another_run_and_two_at_once_are_refused(tmp_path):
@@ -131,20 +124,12 @@ def test_another_run_and_two_at_once_are_refused(tmp_path):
         learn("task:parity", folder=tmp_path)
 
 
-FRAME = {
-    "step": 0, "number": 0, "length": 5, "event": "", "heads": [0], "start": [0], "next_state": [[[0]]],
-    "outputs": [[0]], "faults": [0.5],
-}  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"heads": 5}, "heads = 5: no run of this recipe stands there"),
         ({"number": 10**9}, "steps = 2: no run"),
         ({"failures": [[7]]}, "failures: no run"),
-        ({"film": [FRAME]}, "film: no run"),
-        ({"film": [FRAME | {"start": [1]}]}, "the frame of step 0 leads to states that are not 0 to 0"),
         ({"steps": "3"}, "standing.steps = '3' must be a whole number"),
         ({"depth": 1}, "standing.depth is not known"),
     ],
@@ -199,6 +184,6 @@ def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path, source, su
     assert standing(folder)["heads"] == heads
     again = learn(source, folder=folder, steps=400, seed=3, suffixes=suffixes)
     assert again.trail == whole.trail
-    assert (again.machine, again.film) == (whole.machine, whole.film)
+    assert again.machine == whole.machine
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name])

@@ -21,7 +21,7 @@ def inputs(batch, length, heads, b, dtype=torch.float32):
 def test_other_dtypes_are_refused_by_name(dtype):
     A, v, x0 = (t.detach().to(dtype) for t in inputs(1, 2, 1, 2))
     name = str(dtype).removeprefix("torch.")
-    wording = f"A {name} on cpu, v {name} on cpu, x0 {name} on cpu: the fused scan takes float32, .* choose method="
+    wording = f"A {name} on cpu, v {name} on cpu, x0 {name} on cpu: the fused scan takes float32, .* choose the scan "
     with pytest.raises(UnsupportedFormat, match=wording):
         scan(A, v, x0, "fused")
     with pytest.raises(UnsupportedFormat, match=wording):

@@ -3,7 +3,6 @@
 import math
 import warnings
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -181,7 +180,7 @@ def test_models_of_several_layers_are_enumerated(stack):
 def test_more_work_enumerates_longer_words(stack, monkeypatch):
     recurrence, machine = stack
     model = lower(recurrence)
-    monkeypatch.setattr(import_module("fsa2lrnn.verification.certify"), "_STEPS", 2)
+    monkeypatch.setattr("fsa2lrnn.verification.certify._STEPS", 2)
     little, much = (certify(model, machine, work=work) for work in (1.0, 1e9))
     assert little.horizon is not None
     assert much.horizon is None

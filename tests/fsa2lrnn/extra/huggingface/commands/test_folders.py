@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.huggingface.export import export
 from fsa2lrnn.extra.huggingface.recheck import recheck
 
 pytest.importorskip("transformers")
@@ -93,7 +96,7 @@ def test_gates(s3, tmp_path):
     [
         (("task:parity", "--layer", "gpt"), 2, "'gpt' is not "),
         (("task:parity",), 2, "error: Missing option '--layer'"),
-        (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "dtype float16: weights are written for"),
+        (("task:parity", "--layer", "olmo-hybrid", "--dtype", "float16"), 2, "not one of 'float32', 'bfloat16'"),
     ],
 )
 def test_refused(call, arguments, code, message):
@@ -101,6 +104,11 @@ def test_refused(call, arguments, code, message):
     assert (found, out) == (code, "")
     assert message in err
     assert not Path("out").exists()
+
+
+def test_a_dtype_whose_range_is_too_small_is_refused(tmp_path):
+    with pytest.raises(UnsupportedFormat, match="dtype float16: weights are written for float32 and bfloat16"):
+        export(zoo.parity(), "olmo-hybrid", tmp_path / "out", "float16")
 
 
 def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
