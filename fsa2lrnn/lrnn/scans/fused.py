@@ -116,8 +116,8 @@ def kernels(b: int) -> BlockScanKernels:
                     block = np.uint64((token * H + h) * b * b)
                     for i in range(b):
                         one[i] = g[n, t + 1, h, i]
-                        dv[token, h, i] += one[i]
                     for j in range(lanes):
+                        dv[token, h, j] += one[j]
                         total, factor = g[n, t, h, j], x[n, t, h, j]
                         for i in range(b):
                             total += one[i] * flat[block + np.uint64(i * b + j)]
