@@ -7,7 +7,7 @@ from typing import Any
 from .chains import check_chain
 from .machine import CheckedMachine
 from .modules import check_norton, read_element, state_functions
-from .polynomials import check_irreducible, modulo, sum_of_signs
+from .polynomials import check_irreducible, modulo, real_roots
 from .reading import HEADER, as_list, fields, rationals, require
 
 FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
@@ -65,7 +65,7 @@ def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, 
                     require(moved == f[i][target], f"a block does not follow state {q} under letter {a}")
         codes = [(*code, *(tuple(row[q]) for row in f)) for q, code in enumerate(codes)]
         # A complex function counts twice over the reals: real and imaginary part.
-        parts = 2 if field == "R" and not sum_of_signs(h, [1]) else 1
+        parts = 2 if field == "R" and not real_roots(h) else 1
         sizes.append(sum(parts if any(any(x[1:]) for x in row) else 1 for row in f))
     require(len(set(codes)) == machine.n, "two states have the same vector")
     return sizes

@@ -9,20 +9,33 @@ words, whose kernels are often nonzero because maps of states agree on many stat
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 
-from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import fmpq_mat, fmpz_poly, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 
-from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
-from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, endomorphism, homs, standard, submodule
 from fsa2lrnn.families import linear
+from fsa2lrnn.families.block_sizes.kinds import (
+    CyclicModule,
+    ModuleKind,
+    Polynomial,
+    homs,
+    image,
+    integral,
+    standard,
+    submodule,
+    value_at,
+    why_irreducible,
+)
 from fsa2lrnn.families.modules import Element, Module, Word, quotient, spin, words_of
 
 DRAWN = 400  # the most elements that are drawn for a module
+_SIMPLE = 60  # the most elements that are drawn to prove a module simple
 _SHORTLIST = 6  # the number of elements drawn to choose the singular one with the smallest kernel
 _RELATIONS = 60  # the number of elements composed of relations
 _SHORT = 60  # the number of relations they are composed of
+_GENERATORS = 150  # the number of maps tried as generators of a commutant
 _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # lengths from which the length of a random word is drawn
 
 
@@ -103,18 +116,16 @@ def _norton(
         return None, n_maps
     # The commutant is smaller than the kernel: another element may decide, unless the commutant has a zero divisor.
     maps = homs(form, form.module)
-    if maps.nrows() < kernel.nrows():
-        found = _commutant(form, maps) if maps.nrows() > 1 else None
-        is_split = isinstance(found, ZeroDivisor)
-        return spin(form.module, found.row).rows * spun.rows if is_split else None, maps.nrows()
-    covector = linear.rows_of(linear.left_kernel(form.module.element(form.element).transpose()), [0])
-    cospun = spin(form.module.dual, covector)
-    if len(cospun.path) < d:
-        return linear.left_kernel(cospun.rows.transpose()) * spun.rows, maps.nrows()
-    found = _commutant(form, maps)
-    if isinstance(found, ZeroDivisor):
-        return spin(form.module, found.row).rows * spun.rows, maps.nrows()
-    return None if found is None else ModuleKind(form, covector, found), maps.nrows()
+    is_all = maps.nrows() == kernel.nrows()
+    if is_all:
+        covector = linear.rows_of(linear.left_kernel(form.module.element(form.element).transpose()), [0])
+        cospun = spin(form.module.dual, covector)
+        if len(cospun.path) < d:
+            return linear.left_kernel(cospun.rows.transpose()) * spun.rows, maps.nrows()
+    found = _commutant(form, maps) if is_all or maps.nrows() > 1 else None
+    if isinstance(found, fmpq_mat):
+        return spin(form.module, found).rows * spun.rows, maps.nrows()
+    return ModuleKind(form, covector, *found) if is_all and found is not None else None, maps.nrows()
 
 
 def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule:
@@ -169,23 +180,42 @@ def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[t
     return relations
 
 
-def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | ZeroDivisor | None:
-    """Return the commutant C from rows that span v·C; letters in the center of the algebra serve as hints."""
-    d = form.dimension
-    algebra = structure(form, maps)
-    first = fmpq_mat(1, d, [int(j == 0) for j in range(d)])
-    letters = form.module.letters
-    central = [a for a in letters if all(a * b == b * a for b in letters)]
-    hints = [linear.coordinates(first * a, maps) for a in central[:20]]
-    return commutant(algebra, linear.coordinates(first, maps), hints)
+def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat] | fmpq_mat | None:
+    """Return h and the row v·t of the commutant C = ℚ[t]/(h), or a row v·c with c ≠ 0 not invertible, or None.
+
+    `maps` has reduced rows that span v·C. The result is None if neither is found: C may be quaternions, or h may have
+    no short proof that it is irreducible.
+    """
+    e, chosen = maps.nrows(), linear.pivots(maps)
+    for row in _generators(form, maps):
+        t = image(form, form.module, row)
+        minimal = linear.columns_of(maps * t, chosen).minpoly()  # of t, by its action on v·C
+        factors = minimal.factor()[1]
+        if sum(exponent for _, exponent in factors) > 1:
+            return linear.rows_of(value_at(factors[0][0].coeffs(), t), [0])
+        if minimal.degree() == e:
+            polynomial, scale = integral(minimal)
+            # A generator of trace near 0 has small coefficients; a cyclotomic polynomial is best as it is.
+            shift = 0 if fmpz_poly(list(polynomial)).is_cyclotomic() else round(-polynomial[-2] / e)
+            shifted = fmpz_poly(list(polynomial))(fmpz_poly([shift, 1])).coeffs()
+            h = tuple(int(c) for c in shifted)
+            if why_irreducible(h) is not None:
+                return h, row * scale - linear.rows_of(linear.identity(form.dimension), [0]) * shift
+    return None
 
 
-def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
-    """Return the algebra of the maps v ↦ row, for the rows of `maps` (e, d), by its structure constants."""
-    chosen = linear.pivots(maps)
-    square = linear.columns_of(maps, chosen).inv()
-    images = (maps * endomorphism(form, row) for row in linear.each_row(maps))
-    return Algebra(maps, tuple(linear.columns_of(image, chosen) * square for image in images))
+def _generators(form: CyclicModule, maps: fmpq_mat) -> Iterator[fmpq_mat]:
+    """Yield rows v·c for maps c that may generate the commutant: letters in its center, and small combinations."""
+    letters, rows = form.module.letters, linear.each_row(maps)
+    for a in [a for a in letters if all(a * b == b * a for b in letters)][:20]:
+        yield linear.rows_of(a, [0])
+    yield from rows
+    for x, y in combinations(rows, 2):
+        yield x + y
+        yield x - y
+    for step in range(1, _GENERATORS):  # combinations with growing coefficients, in no pattern
+        factors = (((i + 1) * step * step + 3 * i * step) % (3 + step // 10) - 1 for i in range(len(rows)))
+        yield sum((row * factor for row, factor in zip(rows, factors, strict=True)), start=rows[0] * 0)
 
 
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
@@ -217,3 +247,27 @@ def draw(n_letters: int, rng: random.Random) -> Element:
         return ((1, word()), (-1, word()), (rng.choice((-1, 1)), word()), (rng.choice((-2, -1, 1, 2)), word()))
     u, v, x, y = word(), word(), word(), word()
     return ((1, u + x), (-1, v + x), (1, word() + y), (-1, word() + y))
+
+
+def simple(module: Module) -> tuple[Element, fmpq_mat, fmpq_mat] | None:
+    """Return a proof that a module is simple over Q, R and C, or None if it is not or no suitable element is drawn.
+
+    The proof is an element that annihilates one row and one column up to scale, which generate everything (T32).
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> from fsa2lrnn.families.modules import functions_module
+    >>> simple(functions_module(zoo.cerny(4).delta)) is None, simple(functions_module(zoo.sum_mod(4).delta)) is None
+    (False, True)
+    """
+    rng, d = random.Random(0), module.dimension
+    for _ in range(_SIMPLE):
+        element = draw(len(module.letters), rng)
+        if module.nullity(element) != 1:
+            continue
+        matrix = module.element(element)
+        function, covector = linear.left_kernel(matrix), linear.left_kernel(matrix.transpose())
+        if function.nrows() != 1:
+            continue
+        is_whole = len(spin(module, function).path) == len(spin(module.dual, covector).path) == d
+        return (element, function, covector) if is_whole else None
+    return None
