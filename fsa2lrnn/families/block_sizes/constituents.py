@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import combinations
 
-from flint import fmpq_mat, fmpz_poly, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import fmpq_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes.kinds import (
@@ -28,13 +27,11 @@ from fsa2lrnn.families.block_sizes.kinds import (
     value_at,
     why_irreducible,
 )
-from fsa2lrnn.families.modules import Element, Module, Word, quotient, spin, words_of
+from fsa2lrnn.families.modules import Element, Module, Word, quotient, spin
 
-DRAWN = 400  # the most elements that are drawn for a module
+_DRAWN = 400  # the most elements that are drawn for a module
 _SIMPLE = 60  # the most elements that are drawn to prove a module simple
 _SHORTLIST = 6  # the number of elements drawn to choose the singular one with the smallest kernel
-_RELATIONS = 60  # the number of elements composed of relations
-_SHORT = 60  # the number of relations they are composed of
 _GENERATORS = 150  # the number of maps tried as generators of a commutant
 _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # lengths from which the length of a random word is drawn
 
@@ -77,107 +74,49 @@ def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
 
 def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKind | tuple[Module, Module] | None:
     """Split a module into a quotient and a submodule, or prove it irreducible and return its kind, or return None."""
-    rng, n_maps = random.Random(seed), 0
-    for _ in range(DRAWN // _SHORTLIST):
+    rng, n_maps = random.Random(seed), module.dimension
+    for _ in range(_DRAWN // _SHORTLIST):
         check()
         element, kernel = _singular(module, rng)
-        if not kernel.nrows():
+        if not 0 < kernel.nrows() <= n_maps:
             continue
-        result, n_maps = _norton(module, element, kernel, n_maps)
+        result = _norton(module, element, kernel)
         if isinstance(result, ModuleKind):
             return result
-        if result is not None:
+        if isinstance(result, fmpq_mat):
             rows = linear.row_space(result)
             return quotient(module, rows).module, submodule(module, linear.primitive(rows))
+        n_maps = result
     return None
 
 
-def _norton(
-    module: Module, element: Element, kernel: fmpq_mat, n_maps: int
-) -> tuple[fmpq_mat | ModuleKind | None, int]:
-    """Apply Norton's criterion: return rows of a proper submodule, or the kind of the module, or None if undecided.
+def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | ModuleKind | int:
+    """Apply Norton's criterion: return rows of a proper submodule, or the kind of the module, if these are found.
 
-    The second result is the dimension of the commutant: 0 if unknown, and `n_maps` if not computed here.
+    Otherwise return the largest dimension of a kernel with which another element may decide: that of the commutant.
     """
     d = module.dimension
     # Norton's criterion: a vector of the kernel generates a proper submodule, or a covector of the kernel generates one
     # of the dual, or the module is irreducible, provided that the kernel has dimension 1 over the commutant.
-    vector = linear.rows_of(kernel, [0])
+    vector, covector = (
+        linear.rows_of(rows, [0]) for rows in (kernel, linear.left_kernel(module.element(element).transpose()))
+    )
     spun = spin(module, vector)
     if len(spun.path) < d:
-        return spun.rows, n_maps
-    covectors = linear.left_kernel(module.element(element).transpose())
-    cospun = spin(module.dual, linear.rows_of(covectors, [0]))
+        return spun.rows
+    cospun = spin(module.dual, covector)
     if len(cospun.path) < d:
-        return linear.left_kernel(cospun.rows.transpose()), n_maps
-    form = _annihilating(standard(module, vector, spun.path, element), kernel.nrows(), max(n_maps, 1))
-    kernel = linear.left_kernel(form.module.element(form.element))
-    if n_maps and kernel.nrows() > n_maps:
-        return None, n_maps
-    # The commutant is smaller than the kernel: another element may decide, unless the commutant has a zero divisor.
+        return linear.left_kernel(cospun.rows.transpose())
+    form = standard(module, vector, spun.path, element)
     maps = homs(form, form.module)
-    is_all = maps.nrows() == kernel.nrows()
-    if is_all:
-        covector = linear.rows_of(linear.left_kernel(form.module.element(form.element).transpose()), [0])
-        cospun = spin(form.module.dual, covector)
-        if len(cospun.path) < d:
-            return linear.left_kernel(cospun.rows.transpose()) * spun.rows, maps.nrows()
-    found = _commutant(form, maps) if is_all or maps.nrows() > 1 else None
+    found = _commutant(form, maps)
     if isinstance(found, fmpq_mat):
-        return spin(form.module, found).rows * spun.rows, maps.nrows()
-    return ModuleKind(form, covector, *found) if is_all and found is not None else None, maps.nrows()
-
-
-def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule:
-    """Return the cyclic module with an element of smaller kernel, composed of the relations of v.
-
-    Row i of the basis is v·w_i, so that w_i·a − Σ_j (letter a)[i, j] w_j annihilates v. In an irreducible module most
-    sums of such relations, followed by words, have the kernel v·C. The search ends at a kernel of dimension `enough`.
-    """
-    rng, d, letters = random.Random(1), form.dimension, form.module.modular
-    start, first, relations = form.element, form.module.residue(form.element), list[tuple[Element, nmod_mat]]()
-    for tried in range(_RELATIONS if nullity > enough else 0):
-        if tried % (_RELATIONS // 2) == 0:
-            relations = _relations(form, rng, tried > 0)
-        total, terms = first, list(start)
-        for relation, product in rng.sample(relations, min(len(relations), 1 + tried % (_RELATIONS // 2) // 6)):
-            after = tuple(rng.randrange(len(letters)) for _ in range(rng.randrange(4)))
-            sign = rng.choice((-2, -1, 1, 2))
-            terms += [(sign * coefficient, word + after) for coefficient, word in relation]
-            for a in after:
-                product = product * letters[a]
-            total = total + product * (sign % linear.PRIME)
-        if (found := d - total.rank()) < nullity:
-            form, nullity = replace(form, element=tuple(terms)), found
-        if nullity <= enough:
-            break
-    return form
-
-
-def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
-    words, tree = words_of(form.path), set(form.path[1:])
-    found: list[tuple[int, int, list[int]]] = []
-    for a, letter in enumerate(form.module.letters):
-        numerators, scale = letter.numer_denom()
-        for i, row in enumerate(numerators.tolist()):
-            if (i, a) not in tree:
-                found.append((i, a, [int(scale), *map(int, row)]))
-    if are_long:
-        rng.shuffle(found)
-    else:
-        found.sort(key=lambda relation: sum(map(bool, relation[2])))
-    products = [linear.one(form.dimension)]
-    for parent, a in form.path[1:]:
-        products.append(products[parent] * form.module.modular[a])
-    relations = []
-    for i, a, (scale, *row) in found[:_SHORT]:
-        terms = [(j, c) for j, c in enumerate(row) if c]
-        element = ((scale, (*words[i], a)), *((-c, words[j]) for j, c in terms))
-        product = products[i] * form.module.modular[a] * (scale % linear.PRIME)
-        for j, c in terms:
-            product = product - products[j] * (c % linear.PRIME)
-        relations.append((element, product))
-    return relations
+        return spin(form.module, found).rows * spun.rows
+    if found is None:
+        return maps.nrows() - 1
+    if maps.nrows() < kernel.nrows():
+        return maps.nrows()
+    return ModuleKind(form, linear.primitive(covector * spun.rows.transpose()), *found)
 
 
 def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat] | fmpq_mat | None:

@@ -8,20 +8,19 @@ equations of contracting letters refute the machine (T58).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.block_sizes import StateBlock, analysed, minimal_block, refusal, too_large
+from fsa2lrnn.families.block_sizes import StateBlock, analysed, refusal, too_large
 from fsa2lrnn.families.block_sizes.chain import factor_certificate, reach
 from fsa2lrnn.families.block_sizes.kinds import ModuleKind
 from fsa2lrnn.families.block_sizes.search import BlockSearch
@@ -42,7 +41,6 @@ class FactorBounds:
         upper: this number of factors suffices; None if no construction is known.
         impossible: the certificate that lower − 1 factors, or any number, do not suffice; None for lower = 0 or 1.
         heads: the functions of heads that prove `upper` for permutations and constants; otherwise empty.
-        sink: the sink of the construction of T36 (d), whose vector is 0; None if it does not apply.
         note: why a bound is missing or not proved; "" otherwise.
     """
 
@@ -51,7 +49,6 @@ class FactorBounds:
     upper: int | None
     impossible: dict[str, Any] | None
     heads: tuple[StateBlock, ...]
-    sink: int | None
     note: str
 
     def to_json(self) -> dict[str, Any]:
@@ -80,30 +77,28 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
     upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
     are_free = all(len(np.unique(row)) in (1, n) for row in minimal.delta)  # permutations and constants
     if upper is None and not are_free and (refutation := refuted(minimal, "contracting", "householder")):
-        return FactorBounds(minimal, None, None, refutation.to_json(), (), sink, "")
+        return FactorBounds(minimal, None, None, refutation.to_json(), (), "")
     if note := too_large(minimal):
-        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, note)
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), note)
     deadline = budget if isinstance(budget, Deadline) else Deadline(budget)
     check = partial(deadline.check, "looking for fewer factors")
     try:
-        return _accepted(_bounds(minimal, sink, upper, are_free, deadline, check))
+        return _accepted(_bounds(minimal, upper, are_free, check))
     except (BudgetExceeded, NotExact) as fault:
-        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, str(fault))
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), str(fault))
 
 
 def _bounds(
     minimal: MooreMachine,
-    sink: int | None,
     upper: int | None,
     are_free: bool,
-    deadline: Deadline,
     check: Callable[[], None],
 ) -> FactorBounds:
     n = minimal.n_states
     module, kinds = analysed(minimal, check)
     if n == 1 or kinds is None:
         note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
-        return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), sink, note)
+        return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), note)
     # The least number of factors for which the kinds that need no more separate all states.
     counts, impossible = [_count(kind) for kind in kinds], None
     for lower in sorted({0, *counts}):
@@ -119,21 +114,15 @@ def _bounds(
     if are_free:
         upper = lower
         heads = tuple(BlockSearch(module, minimal, kinds, "R", found, check).of_copies())
-    elif lower < (whole := _largest_rank(module.letters)):
-        smaller = minimal_block(minimal, "R", deadline)
-        if smaller.lower == n - 1 and smaller.impossible is not None:  # every head has all n − 1 functions
-            lower, impossible = whole, {**smaller.impossible, "family": f"householder({whole - 1})"}
     note = "" if upper is not None else "no construction is known for such letters"
-    return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)
+    return FactorBounds(minimal, lower, upper, impossible, heads, note)
 
 
 def _count(kind: ModuleKind) -> int:
     """Return the largest rank of T_a − 1 over all letters a, on a real constituent of a kind."""
-    return _largest_rank(kind.standard.module.letters) * kind.weight("R") // kind.dimension
-
-
-def _largest_rank(letters: Sequence[fmpq_mat]) -> int:
-    return max(linear.rank(letter - linear.identity(letter.nrows())) for letter in letters)
+    one = linear.identity(kind.dimension)
+    largest = max(linear.rank(letter - one) for letter in kind.standard.module.letters)
+    return largest * kind.weight("R") // kind.dimension
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations_with_replacement
 
 from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
@@ -30,7 +31,7 @@ from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import Module, classes, quotient, reverse, spin
 
 _MIXED = 3  # the number of sums of several copies of a kind, which separate more states than one copy
-_NATURAL = 40  # the dimension from which indicator functions of single states are no longer tried
+_NATURAL = 12  # the dimension from which indicator functions of one and two states are no longer tried
 
 
 @dataclass(frozen=True)
@@ -100,8 +101,9 @@ class BlockSearch:
             for step in range(1, _MIXED + 1 if len(rows) > 1 else 0)
         ]
         d, outputs = self._module.dimension, self._outputs
-        sets = [[output != outputs[0] for output in outputs[1:]]]  # all outputs but one, and single states
-        sets += [[i == q for i in range(d)] for q in range(d if d < _NATURAL else 0)]
+        sets = [[output != outputs[0] for output in outputs[1:]]]  # all outputs but one, and one or two states
+        pairs = combinations_with_replacement(range(d if d < _NATURAL else 0), 2)
+        sets += [[i in pair for i in range(d)] for pair in pairs]
         functions += [fmpq_mat(1, d, [int(i) for i in indicator]) for indicator in sets]
         for function in functions:
             self._check()

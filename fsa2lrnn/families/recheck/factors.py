@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from .blocks import check_block_functions, check_smaller
+from .blocks import check_block_functions
 from .chains import homs, read_chain
 from .machine import CheckedMachine, read_states
-from .modules import Letter, rank_of, state_functions
+from .modules import Letter, rank_of
 from .polynomials import modulo, real_roots
-from .reading import HEADER, as_list, fields, rationals, require, spend, steps_of
+from .reading import HEADER, fields, rationals, require, spend, steps_of
 
 
 def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int) -> str:
@@ -29,11 +29,6 @@ def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int
                 require(needed <= m, f"a letter needs {needed} factors in a head, more than {m}")
         return f"representable: one {name} represents this machine, by heads of sizes {', '.join(map(str, sizes))}"
     require(certificate["verdict"] == "impossible", "the verdict is not known")
-    if "field" in certificate:  # no smaller block than V does, so the head is all of V
-        d, fewest = machine.n - 1, max(_rank_moved(letter) for letter in state_functions(machine))
-        require(fewest > m, f"the letters need {fewest} factors, no more than {m}")
-        check_smaller(certificate, machine, "R", machine.n - 2)
-        return f"impossible: no {name} represents this machine, a head needs all {d} functions"
     states = fields(certificate, *HEADER, "states", "kinds", "copies", "inverse")[len(HEADER)]
     p, q = read_states(states, machine)
     chain = read_chain(certificate, machine, "R")
