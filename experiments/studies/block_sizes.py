@@ -15,10 +15,10 @@ from rich.progress import track
 from experiments import results_io, script
 from experiments.machines import of_zoo
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.extra.block_size import FIELDS, analysed, minimal_block
-from fsa2lrnn.extra.block_size.chain import chain
-from fsa2lrnn.extra.block_size.kinds import ModuleKind
-from fsa2lrnn.extra.block_size.sentences import BlockNeeds, needs
+from fsa2lrnn.families.block_sizes import FIELDS, analysed, minimal_block
+from fsa2lrnn.families.block_sizes.chain import chain
+from fsa2lrnn.families.block_sizes.kinds import ModuleKind
+from fsa2lrnn.families.block_sizes.needs import BlockNeeds, needs
 from fsa2lrnn.families.modules import classes
 
 NAMED = (

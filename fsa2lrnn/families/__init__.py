@@ -18,21 +18,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
-
-from fsa2lrnn.automata.language import distinguish, minimise
+from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockWitness, blocks_of_size
 from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
-from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pivot_columns
-from fsa2lrnn.families.four_words import shortest_four_words
+from fsa2lrnn.families.closure import Obstruction
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
+from fsa2lrnn.families.refutation import refute, refuted
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
 from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, is_family, is_layer, of_name
 
@@ -42,8 +39,6 @@ Verdict = CertifiedAnswer | BlockWitness | Unknown
 
 FAMILIES: dict[str, str] = DESCRIPTIONS
 """The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
-
-_PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 
 
 def represent(machine: MooreMachine, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
@@ -80,13 +75,13 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
         answer = householder(minimal)
         if isinstance(answer, CertifiedAnswer):
             return answer
-        return _refuted(minimal, "contracting", family) or _projections(minimal, family) or answer
+        return _projections(minimal, family) or answer
     if family == "liquid-s4":
         liquid = dense_liquid(minimal)
         return (
             liquid
             if isinstance(liquid, CertifiedAnswer)
-            else _refuted(minimal, "commuting-differences", family) or liquid
+            else refuted(minimal, "commuting-differences", family) or liquid
         )
     if family == "liquid-s4-diagonal":
         diagonal = _decide(minimal, FORCED["diagonal-complex"], short_words)
@@ -98,7 +93,7 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
 def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
     """Return an impossibility if W merges two states (T3), else a witness, or `Unknown` for an undecided family."""
-    space = _refute(minimal, form, short_words)
+    space = refute(minimal, form, short_words)
     if isinstance(space, Impossibility):
         return space
     sizes = (len(space.basis), minimal.n_states - 1)
@@ -121,7 +116,7 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
     diagonal = _decide(minimal, FORCED["diagonal[-1,1]" if family.has_reflections else "diagonal[0,1]"], short_words)
     if isinstance(diagonal, Witness):
         return replace(diagonal, family=family.name)
-    outcome = _refute(minimal, family.form or Family("paracontracting"), short_words)
+    outcome = refute(minimal, family.form or Family("paracontracting"), short_words)
     if isinstance(outcome, Impossibility) and family.form:
         return replace(outcome, family=family.name)
     keys = projections(minimal, outcome.functions, family.name) if isinstance(outcome, Obstruction) else None
@@ -130,33 +125,15 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
         bounds = householder(minimal, family.factors)
         if bounds.answer == "no" or (family.has_reflections and isinstance(bounds, CertifiedAnswer)):
             return replace(bounds, family=family.name)
-        if refuted := _refuted(minimal, "contracting", family.name) if family.has_reflections else None:
-            return refuted
     if keys is not None and is_enough:
         return keys
     reason = f"the construction takes {keys.n_factors} factors" if keys else "no construction was found"
     return Unknown(minimal, family.name, f"{reason}, and no proof excludes {family.factors or 'any number'}")
 
 
-def _refuted(minimal: MooreMachine, letters: str, family: str) -> Impossibility | None:
-    outcome = _refute(minimal, Family(letters), short_words=False)
-    return replace(outcome, family=family) if isinstance(outcome, Impossibility) else None
-
-
 def _projections(minimal: MooreMachine, family: str) -> HouseholderWitness | None:
-    outcome = _refute(minimal, Family("paracontracting"), short_words=False)
+    outcome = refute(minimal, Family("paracontracting"), short_words=False)
     return projections(minimal, outcome.functions, family) if isinstance(outcome, Obstruction) else None
-
-
-def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibility | Obstruction:
-    space = obstruction(form, minimal.delta)
-    numbers, n_classes = space.merged()
-    if n_classes == minimal.n_states:
-        return space
-    states, terms = _combination(space, numbers)
-    words = shortest_four_words(form, minimal.delta, minimal.start) if short_words else None
-    sizes = (len(space.basis), minimal.n_states - 1)
-    return Impossibility(minimal, form.name, states, distinguish(minimal, *states) or (), terms, words, sizes)
 
 
 def family_of(name: str) -> str:
@@ -172,22 +149,6 @@ def family_of(name: str) -> str:
     if not row.family:
         raise UnsupportedFormat(f"{name} is described by no family: {row.abilities}")
     return row.family
-
-
-def _combination(space: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
-    pairs = [(p, q) for p in range(len(numbers)) for q in range(p + 1, len(numbers)) if numbers[p] == numbers[q]]
-    pairs = pairs[:_PAIRS_TRIED]  # states are numbered breadth first, so these are near the start
-    pivots = pivot_columns(space.basis)
-    square = fmpq_mat(fmpz_mat(space.basis[:, pivots].T.tolist()))
-    differences = [[int(column == p) - int(column == q) for p, q in pairs] for column in pivots]
-    columns = fractions_of(square.solve(fmpq_mat(fmpz_mat(differences)))).T
-    best = min(range(len(pairs)), key=lambda j: np.count_nonzero(columns[j]))
-    terms = tuple(
-        Term(value, origin.source, origin.target, origin.words, origin.then)
-        for value, origin in zip(columns[best], space.origins, strict=True)
-        if value
-    )
-    return pairs[best], terms
 
 
 __all__ = [

@@ -52,7 +52,7 @@ def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | Certified
 
     One-hot blocks are tried first.
     """
-    from fsa2lrnn.extra.block_size.families import real_blocks
+    from fsa2lrnn.families.block_sizes.answers import real_blocks
 
     family = f"block({size})"
     try:

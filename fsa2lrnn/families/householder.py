@@ -233,7 +233,7 @@ def householder(
     there; for many groups fewer points suffice. All these have integers. For other coordinates, which may need fewer
     factors, the bounds of T36 are tested within `budget` seconds.
     """
-    from fsa2lrnn.extra.block_size.families import householder_heads
+    from fsa2lrnn.families.block_sizes.answers import householder_heads
 
     family = "householder" if most is None else f"householder({most})"
     simplest = _one_hot(machine)

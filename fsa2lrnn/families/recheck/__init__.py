@@ -79,14 +79,14 @@ def _recheck(certificate: dict[str, Any]) -> str:
         check_confused(words, separator, read_machine(value), value["start"], family)
         return f"impossible: no network of the kind {family} computes this machine"
     block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
-    form_of_family = None if block or factors else read_family(str(family))
     machine = read_machine(certificate["machine"])
     if block:
         return recheck_block(certificate, machine, int(block[1]))
-    if form_of_family is None or (family == "householder" and verdict == "impossible" and "terms" not in certificate):
-        return recheck_factors(certificate, machine, int(factors[1]) if factors else None)
+    if factors:
+        return recheck_factors(certificate, machine, int(factors[1]))
+    form_of_family = read_family(str(family))
     if form_of_family.beta == 2 and "blocks" in certificate:  # of reflections
-        return recheck_factors(certificate, machine, form_of_family.factors)
+        return recheck_factors(certificate, machine, form_of_family.factors or 0)
     if verdict == "impossible":
         fields(certificate, *HEADER, "states", "separator", "terms")
         check_impossible(certificate, machine, form_of_family)

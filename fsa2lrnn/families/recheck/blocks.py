@@ -7,7 +7,7 @@ from typing import Any
 from .chains import check_chain
 from .machine import CheckedMachine
 from .modules import check_norton, read_element, state_functions
-from .polynomials import check_irreducible, modulo, sum_of_signs
+from .polynomials import check_irreducible, modulo, real_roots
 from .reading import HEADER, as_list, fields, rationals, require
 
 FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
@@ -23,19 +23,15 @@ def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: in
         require(max(sizes, default=0) <= size, f"a block has size {max(sizes, default=0)}, more than {size}")
         return f"representable: one {name} represents this machine, by blocks of sizes {', '.join(map(str, sizes))}"
     require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")
-    return f"impossible: no {name} represents this machine, {check_smaller(certificate, machine, field, size)}"
-
-
-def check_smaller(certificate: dict[str, Any], machine: CheckedMachine, field: str, size: int) -> str:
-    """Check that blocks of at most `size` states map two states to one vector; return the reason as a clause."""
+    claim = f"impossible: no {name} represents this machine"
     if "function" in certificate:
         element, f, u = fields(certificate, *HEADER, "field", "element", "function", "covector")[6:]
         letters, d = state_functions(machine), machine.n - 1
         require(size < d, f"blocks of size {size} could hold all {d} functions")
         check_norton(letters, read_element(element, machine), rationals(f, d), rationals(u, d), 1)
-        return "all functions of the state form a simple module"
+        return f"{claim}, all functions of the state form a simple module"
     p, q = check_chain(certificate, machine, field, size)
-    return f"states {p} and {q} would share one vector"
+    return f"{claim}, states {p} and {q} would share one vector"
 
 
 def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> list[int]:
@@ -65,7 +61,7 @@ def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, 
                     require(moved == f[i][target], f"a block does not follow state {q} under letter {a}")
         codes = [(*code, *(tuple(row[q]) for row in f)) for q, code in enumerate(codes)]
         # A complex function counts twice over the reals: real and imaginary part.
-        parts = 2 if field == "R" and not sum_of_signs(h, [1]) else 1
+        parts = 2 if field == "R" and not real_roots(h) else 1
         sizes.append(sum(parts if any(any(x[1:]) for x in row) else 1 for row in f))
     require(len(set(codes)) == machine.n, "two states have the same vector")
     return sizes

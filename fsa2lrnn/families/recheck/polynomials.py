@@ -1,4 +1,4 @@
-"""Compute in number fields: polynomials modulo an irreducible one, proofs of irreducibility, signs at real roots."""
+"""Compute in number fields: polynomials modulo an irreducible one, proofs of irreducibility, real roots."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: lis
 def check_irreducible(polynomial: list[int], reason: Any) -> None:
     """Raise `RejectedCertificate` unless a monic polynomial is irreducible for a reason [kind, m].
 
-    The reasons are a degree of at most 3 without integer roots, the m-th cyclotomic polynomial, or a prime value at m.
+    The reasons are a degree of at most 3 without integer roots, and the m-th cyclotomic polynomial.
     """
     kind, m = as_list(reason)
     largest = max(map(abs, polynomial[:-1]))
@@ -50,10 +50,7 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
         require(1 <= m <= MAX_ORDER, f"{m} is not the order of a root of unity up to {MAX_ORDER}")
         require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
     else:
-        require(kind == "prime" and m >= largest + 3, "a value at a small number proves nothing")
-        is_small = (k - 1) * (m.bit_length() - 1) <= 82  # the value is at least m^(k-1), and `is_prime` goes to 2^82
-        require(is_small, f"the value at {str(m)[:80]} is too large to tell whether it is a prime")
-        require(is_prime(abs(_value(polynomial, m))), f"the value at {m} is not a prime, or too large to tell")
+        require(False, f"{str(kind)[:80]!r} is no reason for a polynomial to be irreducible")
 
 
 def _value(polynomial: list[Any], x: Any) -> Any:
@@ -87,30 +84,9 @@ def _cyclotomic(m: int) -> list[int]:
     return [c * series[-1] for c in series]
 
 
-def is_prime(number: int) -> bool:
-    """Return whether a number below 3.3 · 10²⁴ is prime, by the Miller–Rabin test with 13 bases.
-
-    The test is exact in that range (Sorenson and Webster); the result for larger numbers is False.
-    """
-    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
-    if number in bases:
-        return True
-    if number < 2 or number >= 3_317_044_064_679_887_385_961_981 or not all(number % b for b in bases):
-        return False
-    odd, twos = number - 1, 0
-    while odd % 2 == 0:
-        odd, twos = odd // 2, twos + 1
-    for b in bases:
-        x = pow(b, odd, number)
-        if x not in (1, number - 1) and all((x := x * x % number) != number - 1 for _ in range(twos - 1)):
-            return False
-    return True
-
-
-def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
-    """Return Σ sign(value(r)) over the real roots r of an irreducible polynomial, by the Sturm–Tarski sequence."""
-    derivative = [i * Fraction(c) for i, c in enumerate(polynomial)][1:]
-    chain = [[Fraction(c) for c in polynomial], _remainder(_polynomial_product(derivative, value), polynomial)]
+def real_roots(polynomial: list[int]) -> int:
+    """Return the number of real roots of an irreducible polynomial, by Sturm's theorem."""
+    chain = [[Fraction(c) for c in polynomial], [i * Fraction(c) for i, c in enumerate(polynomial)][1:]]
     while len(chain[-1]) > 1:
         chain.append([-c for c in _remainder(chain[-2], chain[-1])])
     ends = []
@@ -118,15 +94,6 @@ def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
         leading = [c[-1] * sign ** (len(c) - 1) for c in chain if c]
         ends.append(sum(x * y < 0 for x, y in itertools.pairwise(leading)))
     return ends[0] - ends[1]
-
-
-def _polynomial_product(x: list[Any], y: list[Any]) -> list[Any]:
-    spend(steps_of(x) * len(y))
-    total = [Fraction(0)] * (len(x) + len(y))
-    for i, c in enumerate(x):
-        for j, z in enumerate(y):
-            total[i + j] += c * z
-    return total
 
 
 def _remainder(dividend: list[Any], divisor: list[Any]) -> list[Any]:

@@ -117,7 +117,7 @@ def test_a_layer_is_found_under_the_option_that_takes_it(call):
 
 def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
     monkeypatch.setattr(
-        "fsa2lrnn.extra.block_size.sentences.too_large", lambda minimal: "large" if minimal.n_states > 4 else ""
+        "fsa2lrnn.families.block_sizes.needs.too_large", lambda minimal: "large" if minimal.n_states > 4 else ""
     )
     assert explained(capsys, zoo.sum_mod(5))["blocks"] is None
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None

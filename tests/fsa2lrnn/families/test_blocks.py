@@ -4,10 +4,8 @@ import pytest
 
 from fsa2lrnn import Proved, prove_equivalent, zoo
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
+from fsa2lrnn.families.block_sizes.answers import BlockImpossibility, RealBlockWitness
 from fsa2lrnn.lower import lower_witness
-
-_families = pytest.importorskip("fsa2lrnn.extra.block_size.families")
-BlockImpossibility, RealBlockWitness = _families.BlockImpossibility, _families.RealBlockWitness
 
 
 def test_small_machines_and_visible_products_fit():

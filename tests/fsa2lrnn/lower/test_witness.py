@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
+from fsa2lrnn.families.block_sizes import minimal_block
+from fsa2lrnn.families.block_sizes.answers import FactorHeadsWitness, RealBlockWitness
 from fsa2lrnn.families.channels import Affine
 from fsa2lrnn.families.liquid import LiquidWitness
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
-
-minimal_block = pytest.importorskip("fsa2lrnn.extra.block_size").minimal_block
-_families = pytest.importorskip("fsa2lrnn.extra.block_size.families")
-FactorHeadsWitness, RealBlockWitness = _families.FactorHeadsWitness, _families.RealBlockWitness
 
 DECIDED = ["lti", "lti-diagonalisable", "diagonal[0,1]", "diagonal[-1,1]", "diagonal-complex"]
 

@@ -3,18 +3,14 @@
 import copy
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.block_size import minimal_block
-from fsa2lrnn.extra.block_size.householder import factor_bounds
-from tests.fsa2lrnn.extra.block_size.conftest import machine_of
+from fsa2lrnn.families.block_sizes import minimal_block
+from fsa2lrnn.families.block_sizes.factors import factor_bounds
 
 
 def _certificates():
-    late = machine_of([[1, 3, 1, 1], [2, 2, 2, 0]])
     for name, machine, field in (
         ("chain, a field", zoo.sum_mod(5), "Q"),
-        ("chain, quaternions", zoo.group("Q8"), "R"),
         ("chain, absolutely irreducible", zoo.group("S3"), "C"),
-        ("chain, late copies", late, "R"),
         ("chain, several levels", zoo.even_pair(2), "R"),
         ("simple", zoo.tomita(4), "R"),
     ):
@@ -22,7 +18,7 @@ def _certificates():
     for name, machine, field in (
         ("blocks, rational", zoo.group("S3"), "Q"),
         ("blocks, a real field", zoo.sum_mod(5), "R"),
-        ("blocks, a complex field", zoo.group("Q8"), "C"),
+        ("blocks, a complex field", zoo.sum_mod(3), "C"),
     ):
         yield name, minimal_block(machine, field).to_json()
     yield "factors, too few", factor_bounds(zoo.group("S3")).impossible

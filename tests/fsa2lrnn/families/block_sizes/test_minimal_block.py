@@ -13,13 +13,14 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.block_size import _analysis, depth, minimal_block
-from fsa2lrnn.extra.block_size import minimal_block as least
-from fsa2lrnn.extra.block_size.certificates import simple_certificate
-from fsa2lrnn.extra.block_size.depth import DEGREES, any_depth, degree
-from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.families import RejectedCertificate, Witness, linear, recheck, represent
+from fsa2lrnn.families.block_sizes import _analysis, minimal_block
+from fsa2lrnn.families.block_sizes import minimal_block as least
+from fsa2lrnn.families.block_sizes import needs as needed
+from fsa2lrnn.families.block_sizes.chain import simple_certificate
+from fsa2lrnn.families.block_sizes.factors import factor_bounds
+from fsa2lrnn.families.block_sizes.needs import DEGREES, any_depth, degree
+from fsa2lrnn.families.block_sizes.search import BlockSearch
 from tests.fsa2lrnn.families.conftest import projective_line
 from tests.fsa2lrnn.families.recheck.forgeries import CERTIFICATES
 from tests.fuzz.mutate import places_in
@@ -28,7 +29,6 @@ from .conftest import (
     KNOWN,
     LARGE,
     PENCILS,
-    QUATERNIONIC,
     code_lock,
     machine_of,
     metacyclic,
@@ -82,12 +82,6 @@ def test_code_locks_single_channels_and_indices_that_are_not_seen():
             assert (lower == 1) == (upper == 1) == isinstance(represent(machine, family, short_words=False), Witness)
 
 
-@pytest.mark.parametrize("name", ["Dic3", "Dic4", "SL(2,3)"])
-def test_quaternionic_groups(name):
-    sizes = {"Dic3": (2, 2, 2), "Dic4": (2, 4, 8), "SL(2,3)": (2, 4, 4)}[name]
-    assert tuple(proved(QUATERNIONIC[name](), field)[0] for field in "CRQ") == sizes
-
-
 @pytest.mark.slow
 def test_bounds_of_random_machines_meet_but_for_a_few():
     rng, gaps = random.Random(4), 0
@@ -138,7 +132,7 @@ def test_a_thousand_states_or_many_letters_end_in_an_interval_at_once(source, no
 
 
 def test_the_prime_does_not_matter(monkeypatch):
-    machines, found = [rank_machine([["x", "1"], ["1", "x"]]), code_lock([1, 0, 1], 2, 3), QUATERNIONIC["Dic3"]()], []
+    machines, found = [rank_machine([["x", "1"], ["1", "x"]]), code_lock([1, 0, 1], 2, 3), metacyclic(7, 3, 2)], []
     for prime in (linear.PRIME, 67_108_859, 67_108_837, 67_108_819):
         monkeypatch.setattr(linear, "PRIME", prime)
         linear.one.cache_clear()
@@ -333,7 +327,7 @@ def test_groups_beyond_the_limits_leave_an_interval(monkeypatch):
     found = any_depth(machine)
     assert (found.lower, found.upper) == (1, 7)
     assert found.note == "the group of an image of 8 states is too large to be listed"
-    monkeypatch.setattr(depth, "MAX_SETS", 4)
+    monkeypatch.setattr(needed, "MAX_SETS", 4)
     few = any_depth(zoo.cerny(6))
     assert few.lower <= 2 <= few.upper
     assert few.note

@@ -19,22 +19,100 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
-from typing import Literal
+from typing import Any, Literal
+
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.extra.block_size.answer import FIELDS, Field, MinimalBlock, refusal
-from fsa2lrnn.extra.block_size.blocks import StateBlock
-from fsa2lrnn.extra.block_size.certificates import chain_certificate, simple_certificate
-from fsa2lrnn.extra.block_size.chain import chain
-from fsa2lrnn.extra.block_size.constituents import constituents
-from fsa2lrnn.extra.block_size.kinds import ModuleKind
-from fsa2lrnn.extra.block_size.search import BlockSearch
-from fsa2lrnn.extra.block_size.simple import SimplicityWitness, simple
-from fsa2lrnn.families.modules import Module, functions_module
+from fsa2lrnn.families.block_sizes.blocks import StateBlock, whole_block
+from fsa2lrnn.families.block_sizes.chain import chain, chain_certificate, simple_certificate
+from fsa2lrnn.families.block_sizes.constituents import constituents, simple
+from fsa2lrnn.families.block_sizes.kinds import ModuleKind
+from fsa2lrnn.families.block_sizes.search import BlockSearch
+from fsa2lrnn.families.modules import Element, Module, functions_module
+from fsa2lrnn.families.recheck import RejectedCertificate, recheck
+from fsa2lrnn.families.verdicts import certificate_header
+
+Field = Literal["Q", "R", "C"]
+FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
+"""The fields from which blocks can take their entries, with their names."""
+
+
+def refusal(certificate: dict[str, Any]) -> str | None:
+    """Return the reason why `recheck` refuses a certificate, or None if it accepts it."""
+    try:
+        recheck(certificate)
+    except RejectedCertificate as fault:
+        return str(fault)
+    return None
+
+
+@dataclass(frozen=True)
+class MinimalBlock(Brief):
+    """The least b for which one layer of blocks of size at most b represents the machine, or an interval containing it.
+
+    To represent means: one vector per state of the minimal machine, exact arithmetic, any norm. docs/theory.md §9
+    describes other notions of representation, for which smaller blocks can suffice.
+
+    Args:
+        machine: the minimal machine.
+        field: the field of the blocks' entries.
+        lower: no layer with smaller blocks represents the machine.
+        upper: one layer of blocks of this size represents the machine.
+        impossible: the certificate of `lower`; None if `lower` is 0 or 1, which needs none.
+        found: blocks that prove `upper`; None for the one block of all n − 1 functions.
+        note: why the bounds do not meet; "" if they do.
+    """
+
+    machine: MooreMachine
+    field: Field
+    lower: int
+    upper: int
+    impossible: dict[str, Any] | None
+    found: tuple[StateBlock, ...] | None
+    note: str
+
+    @property
+    def value(self) -> int | None:
+        """The least block size b, if the bounds meet."""
+        return self.lower if self.lower == self.upper else None
+
+    @cached_property
+    def blocks(self) -> tuple[StateBlock, ...]:
+        """The blocks of size at most `upper` that together represent the machine."""
+        if self.found is not None:
+            return self.found
+        return (whole_block(self.machine.delta.tolist()),) if self.machine.n_states > 1 else ()
+
+    def check(self) -> str:
+        """Check both certificates by `recheck`, which shares no code with the search; return the proved claims.
+
+        Raises `recheck.RejectedCertificate` for a certificate that does not prove its bound.
+        """
+        proved = [recheck(self.to_json())]
+        if self.impossible is not None:
+            proved.append(recheck(self.impossible))
+        return "; ".join(proved)
+
+    def explain(self) -> str:
+        """Return a sentence that states the bounds."""
+        name = FIELDS[self.field]
+        if self.value is not None:
+            return f"{name} blocks of size {self.value} do, and smaller ones don't (both proved)"
+        return f"{name} blocks of size {self.upper} do, of less than {self.lower} don't; between: {self.note}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the certificate of the upper bound, for `recheck`; `impossible` certifies the lower bound."""
+        return {
+            **certificate_header(self.machine, f"block({max(self.upper, 1)})", "representable"),
+            "field": self.field,
+            "blocks": [block.to_json() for block in self.blocks],
+        }
+
 
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
@@ -97,17 +175,17 @@ def _accepted(answer: MinimalBlock) -> MinimalBlock:
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
     n, lower, impossible = minimal.n_states, 1, None
     try:
-        if (whole := _analysis(minimal).whole) is not None:
-            certificate = {**simple_certificate(minimal, *whole), "field": field}
+        if (simplicity := _analysis(minimal).simplicity) is not None:
+            certificate = {**simple_certificate(minimal, *simplicity), "field": field}
             return MinimalBlock(minimal, field, n - 1, n - 1, certificate, None, "")
         module, kinds = analysed(minimal, check)
         if kinds is None:
             note = "some constituent of the functions of the state was neither split nor proved irreducible"
             return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
         found = chain(module, kinds, field, check)
-        if found.bound > 1:
-            impossible = chain_certificate(minimal, field, found.bound - 1, kinds, found)
-        lower = found.bound if impossible is not None else 1
+        lower = found.bound
+        if lower > 1:
+            impossible = chain_certificate(minimal, field, lower - 1, kinds, found)
         search = BlockSearch(module, minimal, kinds, field, found, check)
         for size in range(lower, n - 1):
             if (blocks := search.blocks(size)) is not None:
@@ -130,8 +208,8 @@ class MachineAnalysis(Brief):
     kinds: list[ModuleKind] | Literal["unset"] | None = "unset"
 
     @cached_property
-    def whole(self) -> SimplicityWitness | None:
-        """The proof that V is simple, or None."""
+    def simplicity(self) -> tuple[Element, fmpq_mat, fmpq_mat] | None:
+        """The proof that V is simple over every field (T32), or None."""
         return simple(self.module)
 
 

@@ -1,89 +1,106 @@
-"""State the block sizes and factors that a machine needs, as sentences and as JSON, for the command `explain`."""
+"""State the block sizes and factors that a machine needs, as sentences and as JSON, for the command `explain`.
+
+The least block size for any number of layers follows from the composition factors of the monoid's groups (T37).
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from flint import fmpz  # pyright: ignore[reportMissingTypeStubs]
-
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid.elements import Images
+from fsa2lrnn.automata.monoid.facts import Action
 from fsa2lrnn.deadline import HAS_PASSED, NEVER, Deadline, limited
 from fsa2lrnn.errors import OutOfTime
-from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
-from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock, SizeBounds
-from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
-from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
-from fsa2lrnn.families.groups import group_of, subgroups
+from fsa2lrnn.families.block_sizes import FIELDS, Field, MinimalBlock, minimal_block, too_large
+from fsa2lrnn.families.block_sizes.factors import FactorBounds, factor_bounds
+from fsa2lrnn.families.groups import composition_factors, group_of
 from fsa2lrnn.families.recheck import recheck
 
-MAX_ORDER = 200
-MAX_SUBGROUPS = 3_000
+MAX_SETS = 20_000  # the most images of words that are enumerated
+
+# The least degree over C, R, Q of a finite group of matrices with this quotient (T37 cites the sources).
+DEGREES: dict[str, dict[Field, int]] = {
+    "A5": {"C": 2, "R": 3, "Q": 4},
+    "PSL(2,7)": {"C": 3, "R": 6, "Q": 6},
+    "A6": {"C": 3, "R": 5, "Q": 5},
+}
+_UNKNOWN: dict[Field, int] = {"C": 2, "R": 3, "Q": 4}  # lower bounds for all non-abelian simple groups
 
 
-class SignedBlocks(SizeBounds):
-    """Bounds on the size of blocks whose columns have 1-norm at most 1, the paper's stable rule (T39)."""
+@dataclass(frozen=True)
+class AnyDepth:
+    """Bounds on the least b for which some stack of layers of blocks of size at most b runs the machine.
+
+    Args:
+        lower: no stack of smaller blocks runs the machine.
+        upper: a stack of blocks of this size does.
+        note: why the bounds do not meet; "" if they do.
+        factors: the names of the composition factors found in the groups of the transition monoid.
+    """
+
+    lower: int
+    upper: int
+    note: str
+    factors: tuple[str, ...]
+
+    @property
+    def value(self) -> int | None:
+        """The least size b, if the bounds meet."""
+        return self.lower if self.lower == self.upper else None
 
 
-def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
-    """Return bounds on the least block size with columns of 1-norm at most 1, or None if a letter is not a permutation.
-
-    By T39, blocks of size b suffice if and only if functions f that some subgroup H of index at most b changes in sign
-    only, f∘h = χ(h) f, separate all states. All subgroups are enumerated if the group is small enough.
+def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
+    """Return bounds on the least block size for any number of layers, by the groups of the transition monoid (T37).
 
     >>> from fsa2lrnn.automata import zoo
-    >>> [signed_blocks(zoo.sum_mod(n)).value for n in (2, 3, 4, 5, 6, 8, 10)]
-    [1, 3, 2, 5, 3, 4, 5]
+    >>> [any_depth(machine).value for machine in (zoo.dyck(2, 2), zoo.sum_mod(5), zoo.group("A5"))]
+    [1, 2, 3]
     """
     minimal = minimise(machine)
-    n = minimal.n_states
-    if any(len(np.unique(row)) < n for row in minimal.delta):
-        return None
-    if n == 1:
-        return SignedBlocks(0, 0, "")
-    listed = group_of(minimal.delta, MAX_ORDER)
-    if listed is None:
-        return SignedBlocks(1, n, f"the group has more than {MAX_ORDER} elements")
-    group, permutations = listed
-    found = subgroups(group, MAX_SUBGROUPS)
-    if found is None:
-        return SignedBlocks(_largest_odd_prime(group.order), n, f"the group has more than {MAX_SUBGROUPS:,} subgroups")
-    codes: list[tuple[object, ...]] = [()] * n
-    for index, mask in sorted(((group.order // int(mask.sum()), mask) for mask in found), key=lambda pair: pair[0]):
-        for kernel in _kernels(mask, found):
-            codes = [(*code, value) for code, value in zip(codes, _values(permutations, mask, kernel), strict=True)]
-            number = {code: i for i, code in enumerate(dict.fromkeys(codes))}
-            codes = [(number[code],) for code in codes]
-            if len(number) == n:
-                return SignedBlocks(index, index, "")
-    raise AssertionError("the trivial subgroup tells all states apart")
-
-
-def _kernels(mask: np.ndarray, masks: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the kernels of the homomorphisms of a subgroup to {1, −1}: itself, and its subgroups of index 2."""
-    return [mask, *(other for other in masks if 2 * other.sum() == mask.sum() and not (other & ~mask).any())]
-
-
-def _values(permutations: np.ndarray, mask: np.ndarray, kernel: np.ndarray) -> list[tuple[int, int]]:
-    n = permutations.shape[1]
-    values = [(-1, 0)] * n
-    members = [(int(h), 1 if kernel[h] else -1) for h in np.flatnonzero(mask)]
-    for q in range(n):
-        if values[q] != (-1, 0):
+    images = Images(Action.of(minimal), MAX_SETS)
+    factors: Counter[str] = Counter()
+    lower, upper, notes = 1, 1, list[str]()
+    for root in images.roots():
+        permutations, _ = images.generators(root)
+        found = group_of(permutations)
+        if found is None:
+            points = permutations.shape[1]
+            upper = max(upper, points - 1)
+            notes.append(f"the group of an image of {points} states is too large to be listed")
             continue
-        orbit: dict[int, set[int]] = {}
-        for h, sign in members:
-            orbit.setdefault(int(permutations[h, q]), set()).add(sign)
-        is_zero = any(len(signs) > 1 for signs in orbit.values())
-        for p, signs in orbit.items():
-            values[p] = (0, 0) if is_zero else (q + 1, next(iter(signs)))
-    return values
+        factors += composition_factors(found[0])
+    if not images.whole:
+        upper = max(upper, minimal.n_states - 1)
+        notes.append(f"only {images.cap:,} images were looked at")
+    for name in factors:
+        least, enough = degree(name, field)
+        lower = max(lower, least)
+        upper = max(upper, enough if enough is not None else minimal.n_states - 1)
+        if enough is None:
+            notes.append(f"the degrees of the {name} are not in the table")
+    return AnyDepth(lower, upper, "" if lower == upper else "; ".join(notes), tuple(sorted(factors)))
 
 
-def _largest_odd_prime(order: int) -> int:
-    return max((int(p) for p, _ in fmpz(order).factor() if p > 2), default=1)
+def degree(name: str, field: Field) -> tuple[int, int | None]:
+    """Return bounds on d_K(G) of T37, K = `field` and G the simple group `name`; the upper one is None if unknown.
+
+    d_K(G) is the least degree of a finite group of matrices over K that has G as a quotient.
+
+    >>> degree("Z7", "R"), degree("Z7", "Q"), degree("simple of order 504", "R")
+    ((2, 2), (6, 6), (3, None))
+    """
+    if cyclic := re.fullmatch(r"Z(\d+)", name):
+        p = int(cyclic[1])
+        d = 1 if p == 2 or field == "C" else 2 if field == "R" else p - 1
+        return d, d
+    if name in DEGREES:
+        return DEGREES[name][field], DEGREES[name][field]
+    return _UNKNOWN[field], None
 
 
 BUDGET = 20.0  # seconds for each question
@@ -96,14 +113,12 @@ class BlockNeeds:
     Args:
         machine: the minimal machine.
         blocks: the block size in one layer, by field.
-        columns: the block size with columns of 1-norm at most 1; None if a letter does not permute the states.
         depth: the block size for any number of layers, over the reals.
         factors: the number of Householder factors per letter in one layer.
     """
 
     machine: MooreMachine
     blocks: dict[Field, MinimalBlock]
-    columns: SignedBlocks | None
     depth: AnyDepth
     factors: FactorBounds
 
@@ -117,7 +132,6 @@ class BlockNeeds:
         real blocks: 2 (proved), since smaller ones give states 0 and 1 one vector
         rational blocks, exact in floats: 4 (proved)
         complex blocks: 1 (proved)
-        columns of 1-norm at most 1: 5 (by all subgroups)
         any number of layers: 2 over the reals, for Z5
         Householder factors per letter: 2 (proved)
         """
@@ -127,10 +141,6 @@ class BlockNeeds:
             ("rational blocks, exact in floats", _size(self.blocks["Q"])),
             ("complex blocks", _size(self.blocks["C"])),
         ]
-        if (signed := self.columns) is not None:
-            exact = signed.value is not None
-            size = f"{signed.value} (by all subgroups)" if exact else f"{signed.lower} to {signed.upper}"
-            lines.append(("columns of 1-norm at most 1", f"{size}{_note(signed.note)}"))
         depth = self.depth
         size = str(depth.value) if depth.value is not None else f"{depth.lower} to {depth.upper}"
         groups = f", for {', '.join(depth.factors)}" if depth.factors else ", as no word permutes states"
@@ -141,14 +151,12 @@ class BlockNeeds:
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object: the one-hot size, and "lower", "upper" and "note" for each other question.
 
-        An unknown upper bound is null, and both bounds are null if no number suffices. "columns" is null if a letter
-        does not permute the states.
+        An unknown upper bound is null, and both bounds are null if no number suffices.
         """
         value: dict[str, Any] = {"one_hot": self.machine.n_states}
         for field, answer in self.blocks.items():
             value[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)
-        signed, depth, factors = self.columns, self.depth, self.factors
-        value["columns"] = signed and _bounds(signed.lower, signed.upper, signed.note)
+        depth, factors = self.depth, self.factors
         value["any_depth"] = {**_bounds(depth.lower, depth.upper, depth.note), "groups": list(depth.factors)}
         value["householder"] = _bounds(factors.lower, factors.upper, factors.note)
         return value
@@ -180,7 +188,7 @@ def needs(machine: MooreMachine, budget: float = BUDGET) -> BlockNeeds:
     """Return the needs of a machine, with `budget` seconds for each field and for the Householder factors."""
     minimal = minimise(machine)
     blocks: dict[Field, MinimalBlock] = {field: minimal_block(minimal, field, budget) for field in FIELDS}
-    return BlockNeeds(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))
+    return BlockNeeds(minimal, blocks, any_depth(minimal), factor_bounds(minimal, budget))
 
 
 def _bounds(lower: int | None, upper: int | None, note: str) -> dict[str, Any]:

@@ -2,22 +2,27 @@
 
 A `ModuleKind` has a standard basis: a vector v and its images under words. An element θ of the algebra annihilates v,
 and its kernel is v·C, where the commutant C is the algebra of all maps that commute with the letters. The letters
-generate all rows from v, and all columns from a column u with θ u = 0. C determines over each field how the kind
-splits.
+generate all rows from v, and all columns from a column u with θ u = 0. C is a field ℚ[t]/(h); the roots of h determine
+how the kind splits over the real and the complex numbers. Kinds whose commutant is not commutative (quaternions) are
+not treated.
+
+A polynomial is the tuple of its coefficients, constant first.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import acb, fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.block_size.commutant import Commutant
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Module, Path, follow, restricted
 
+Polynomial = tuple[int, ...]  # monic, with integer coefficients
 PROBES = 3  # the number of random columns on which relations are tested first
 
 
@@ -47,21 +52,30 @@ class ModuleKind:
     Args:
         standard: the letters in the standard basis of v, and θ.
         covector: the column u as a row (1, d), with θ u = 0, from which the letters generate all columns.
-        commutant: C, by the rows v·c.
+        polynomial: h, with C = ℚ[t]/(h).
+        generator: the row v·t.
     """
 
     standard: CyclicModule
     covector: fmpq_mat
-    commutant: Commutant
+    polynomial: Polynomial
+    generator: fmpq_mat
 
     @property
     def dimension(self) -> int:
         """The dimension over the rationals."""
         return self.standard.dimension
 
+    @property
+    def degree(self) -> int:
+        """The dimension of the commutant C over the rationals."""
+        return len(self.polynomial) - 1
+
     def weight(self, field: str) -> int:
         """Return the dimension of a constituent of the kind over "Q", "R" or "C", the same for all (T32)."""
-        return self.dimension // self.commutant.dimension * self.commutant.least_ideal(field)
+        if field == "Q":
+            return self.dimension
+        return self.dimension // self.degree * (2 if field == "R" and not real_roots(self.polynomial) else 1)
 
 
 def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> CyclicModule:
@@ -72,7 +86,7 @@ def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> 
 
 
 def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
-    """Return the images of v under a basis of the homomorphisms from a kind to a module, as rows.
+    """Return the images of v under a basis of the homomorphisms from a kind to a module, as reduced rows.
 
     Since θ annihilates v, an image x of v lies in the kernel of θ, and the images of x along the path must satisfy the
     relations of the standard basis. Relations are tested on few random columns first, then exactly.
@@ -108,11 +122,6 @@ def submodule(module: Module, rows: fmpq_mat) -> Module:
     return Module(letters)
 
 
-def endomorphism(kind: CyclicModule, row: fmpq_mat) -> fmpq_mat:
-    """Return the matrix (d, d) of the homomorphism v ↦ row from a kind to itself."""
-    return follow(kind.module, row, kind.path)
-
-
 def _along(kernel: fmpq_mat, module: Module, path: Path) -> list[fmpq_mat]:
     images: list[fmpq_mat] = []
     for parent, letter in path:
@@ -121,6 +130,10 @@ def _along(kernel: fmpq_mat, module: Module, path: Path) -> list[fmpq_mat]:
 
 
 def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width: int) -> fmpq_mat:
+    """Return, for each row of a kernel, the errors of the kind's relations on `width` columns, all if it has as many.
+
+    `images[i]` holds the images of the kernel's rows under the word of basis vector i.
+    """
     m, k, d = module.dimension, images[0].nrows(), kind.dimension
     width = min(width, m)
     probe = linear.identity(m) if width == m else _probe(m, width)
@@ -143,3 +156,65 @@ def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width
 def _probe(m: int, width: int) -> fmpq_mat:
     rng = random.Random(m)
     return fmpq_mat(m, width, [rng.randrange(-8, 9) for _ in range(m * width)])
+
+
+def why_irreducible(polynomial: Polynomial) -> tuple[str, int] | None:
+    """Return a short proof for `recheck` that a monic polynomial is irreducible over the rationals, or None (T33 (c)).
+
+    The proofs are ("degree", 0), for degree at most 3 without rational root, and ("cyclotomic", m), for the m-th one.
+
+    >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
+    (('degree', 0), ('cyclotomic', 5), None)
+    """
+    poly = fmpz_poly(list(polynomial))
+    if sum(exponent for _, exponent in poly.factor()[1]) != 1:
+        return None
+    if poly.degree() <= 3:
+        return "degree", 0
+    order = poly.is_cyclotomic()
+    return ("cyclotomic", int(order)) if order else None
+
+
+def complex_roots(polynomial: Polynomial) -> list[acb]:
+    """Return all roots as balls of the current precision; the imaginary part of a real root is exactly 0."""
+    pairs: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs lack
+    return [root for root, _ in pairs]
+
+
+def real_roots(polynomial: Polynomial) -> int:
+    """Return the number of real roots of a polynomial without multiple roots.
+
+    >>> real_roots((-5, 0, 1)), real_roots((1, 1, 1, 1, 1))
+    (2, 0)
+    """
+    return sum(root.imag == 0 for root in complex_roots(polynomial))
+
+
+def value_at(coefficients: Sequence[fmpq], matrix: fmpq_mat) -> fmpq_mat:
+    """Return the value of a polynomial at a square matrix, by Horner's rule.
+
+    >>> value_at([fmpq(1), fmpq(2)], fmpq_mat(1, 1, [3])).entries()
+    [7]
+    """
+    total = fmpq_mat(matrix.nrows(), matrix.nrows())
+    for coefficient in reversed(coefficients):
+        total = total * matrix + linear.identity(matrix.nrows()) * coefficient
+    return total
+
+
+def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
+    """Return the monic polynomial of s·r with integer coefficients, r a root of `minimal`, and the least such s > 0.
+
+    >>> integral(fmpq_poly([fmpq(1, 4), 0, 1]))
+    ((1, 0, 1), 2)
+    """
+    degree = minimal.degree()
+    coefficients = [minimal[i] / minimal.leading_coefficient() for i in range(degree + 1)]
+    scale = 1
+    for i, coefficient in enumerate(coefficients[:-1]):
+        # scale^(degree − i) must be a multiple of the denominator
+        for prime, exponent in coefficient.q.factor():
+            needed = -(-exponent // (degree - i))
+            while scale % prime**needed:
+                scale *= int(prime)
+    return tuple(int(c * fmpq(scale) ** (degree - i)) for i, c in enumerate(coefficients)), scale

@@ -1,4 +1,4 @@
-"""Decide real blocks of bounded size and a bounded number of Householder factors, for `fsa2lrnn.families`."""
+"""Answer whether real blocks of bounded size, or boundedly many Householder factors, represent a machine."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
-from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
+from fsa2lrnn.families.block_sizes import MinimalBlock, StateBlock, minimal_block
+from fsa2lrnn.families.block_sizes.factors import FactorBounds, factor_bounds
 from fsa2lrnn.families.verdicts import (
     AffineTables,
     AffineWitness,
@@ -134,7 +134,7 @@ class FactorImpossibility(CertifiedAnswer):
     def explain(self) -> str:
         """Return a sentence that states the necessary number of factors."""
         if self.bounds.lower is None:
-            return "No number of factors does: the letters agree with no inner product in which none of them expands."
+            return "No number of factors does: letters that expand no vector would give two states one vector."
         return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
 
     def to_json(self) -> dict[str, Any]:

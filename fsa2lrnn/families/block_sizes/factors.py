@@ -1,4 +1,10 @@
-"""Bounds on the factors of a layer of Householder products, with certificates (T36 of docs/theory.md)."""
+"""Bounds on the number of Householder factors per letter in one layer of heads, with certificates (T36).
+
+A head with m factors I − β k kᵀ per letter represents functions on which every letter differs from the identity by rank
+at most m. Their constituents have this property too. The functions that can be built from constituents that qualify
+form a submodule; if it does not separate all states, m factors do not suffice. No number of factors suffices if the
+equations of contracting letters refute the machine (T58).
+"""
 
 from __future__ import annotations
 
@@ -13,18 +19,13 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extra.block_size import analysed, minimal_block, too_large
-from fsa2lrnn.extra.block_size.answer import refusal
-from fsa2lrnn.extra.block_size.blocks import StateBlock
-from fsa2lrnn.extra.block_size.products import (
-    excluded,
-    factors,
-    largest_rank,
-    least_factors,
-    reach,
-)
-from fsa2lrnn.extra.block_size.search import BlockSearch
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.block_sizes import StateBlock, analysed, refusal, too_large
+from fsa2lrnn.families.block_sizes.chain import factor_certificate, reach
+from fsa2lrnn.families.block_sizes.kinds import ModuleKind
+from fsa2lrnn.families.block_sizes.search import BlockSearch
 from fsa2lrnn.families.householder import paths, sink_of
+from fsa2lrnn.families.refutation import refuted
 from fsa2lrnn.families.verdicts import certificate_header
 
 BUDGET = 60.0  # seconds
@@ -40,7 +41,6 @@ class FactorBounds:
         upper: this number of factors suffices; None if no construction is known.
         impossible: the certificate that lower − 1 factors, or any number, do not suffice; None for lower = 0 or 1.
         heads: the functions of heads that prove `upper` for permutations and constants; otherwise empty.
-        sink: the sink of the construction of T36 (d), whose vector is 0; None if it does not apply.
         note: why a bound is missing or not proved; "" otherwise.
     """
 
@@ -49,7 +49,6 @@ class FactorBounds:
     upper: int | None
     impossible: dict[str, Any] | None
     heads: tuple[StateBlock, ...]
-    sink: int | None
     note: str
 
     def to_json(self) -> dict[str, Any]:
@@ -76,42 +75,54 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
     n = minimal.n_states
     sink = sink_of(minimal.delta) if n > 1 else None
     upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
+    are_free = all(len(np.unique(row)) in (1, n) for row in minimal.delta)  # permutations and constants
+    if upper is None and not are_free and (refutation := refuted(minimal, "contracting", "householder")):
+        return FactorBounds(minimal, None, None, refutation.to_json(), (), "")
     if note := too_large(minimal):
-        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, note)
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), note)
     deadline = budget if isinstance(budget, Deadline) else Deadline(budget)
     check = partial(deadline.check, "looking for fewer factors")
     try:
-        return _accepted(_bounds(minimal, sink, upper, deadline, check))
+        return _accepted(_bounds(minimal, upper, are_free, check))
     except (BudgetExceeded, NotExact) as fault:
-        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, str(fault))
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), str(fault))
 
 
 def _bounds(
-    minimal: MooreMachine, sink: int | None, upper: int | None, deadline: Deadline, check: Callable[[], None]
+    minimal: MooreMachine,
+    upper: int | None,
+    are_free: bool,
+    check: Callable[[], None],
 ) -> FactorBounds:
     n = minimal.n_states
     module, kinds = analysed(minimal, check)
     if n == 1 or kinds is None:
         note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
-        return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), sink, note)
-    found = factors(minimal.delta, kinds, check)
-    lower = least = least_factors(module, found, check)
-    impossible = None
-    if least is None or least > 1:
-        impossible = excluded(minimal, module, found, None if least is None else least - 1, check)
-        lower = least if impossible is not None else 1
-    whole = largest_rank(module)
-    if lower is not None and lower < whole:
-        smaller = minimal_block(minimal, "R", deadline)
-        if smaller.lower == n - 1 and smaller.impossible is not None:
-            lower, impossible = whole, {**smaller.impossible, "family": f"householder({whole - 1})"}
+        return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), note)
+    # The least number of factors for which the kinds that need no more separate all states.
+    counts, impossible = [_count(kind) for kind in kinds], None
+    for lower in sorted({0, *counts}):
+        found = reach(module, kinds, [i for i, count in enumerate(counts) if count <= lower], check)
+        if found.merged(0) is None:
+            break
+        excluded = found
+    else:
+        raise AssertionError("all kinds together separate all states")
+    if lower > 1:
+        impossible = factor_certificate(minimal, lower - 1, kinds, excluded)
     heads: tuple[StateBlock, ...] = ()
-    if least is not None and all(len(np.unique(row)) in (1, n) for row in minimal.delta):
-        chosen = reach(module, found, least, check)
-        heads = tuple(BlockSearch(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
-        upper = least
-    note = "" if upper is not None or lower is None else "no construction is known for such letters"
-    return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)
+    if are_free:
+        upper = lower
+        heads = tuple(BlockSearch(module, minimal, kinds, "R", found, check).of_copies())
+    note = "" if upper is not None else "no construction is known for such letters"
+    return FactorBounds(minimal, lower, upper, impossible, heads, note)
+
+
+def _count(kind: ModuleKind) -> int:
+    """Return the largest rank of T_a − 1 over all letters a, on a real constituent of a kind."""
+    one = linear.identity(kind.dimension)
+    largest = max(linear.rank(letter - one) for letter in kind.standard.module.letters)
+    return largest * kind.weight("R") // kind.dimension
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from flint import acb, arb, ctx, fmpq, fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
-from fsa2lrnn.extra.block_size.certificates import irreducible_to_json, text
-from fsa2lrnn.extra.block_size.polynomials import Polynomial, complex_roots, real_roots
 from fsa2lrnn.families import linear
+from fsa2lrnn.families.block_sizes.chain import number_to_json
+from fsa2lrnn.families.block_sizes.kinds import Polynomial, complex_roots, real_roots, why_irreducible
 from fsa2lrnn.families.modules import Module
 
 RATIONAL: Polynomial = (0, 1)
@@ -103,7 +103,7 @@ class StateBlock:
         """Return the block as JSON for `recheck`."""
         return {
             "polynomial": list(self.polynomial),
-            "irreducible": irreducible_to_json(self.polynomial),
+            "irreducible": list(why_irreducible(self.polynomial) or ()),
             "functions": [_row(row) for row in self.functions],
             "matrices": [[_row(row) for row in matrix] for matrix in self.matrices],
             "shifts": [_row(row) for row in self.shifts],
@@ -111,7 +111,7 @@ class StateBlock:
 
 
 def _row(numbers: Sequence[Number]) -> list[list[int | str]]:
-    return [[text(c) for c in number] for number in numbers]
+    return [[number_to_json(c) for c in number] for number in numbers]
 
 
 def rational_block(module: Module, rows: fmpq_mat, delta: Sequence[Sequence[int]]) -> StateBlock:

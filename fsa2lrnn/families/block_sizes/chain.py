@@ -1,0 +1,205 @@
+"""The chain of submodules that contains all blocks of bounded size (T31 of docs/theory.md), and its certificates.
+
+U_c contains every submodule of V over the field K of dimension at most c. It is the sum over the kinds F of the copies
+of F in V/U_j, where j is c minus the weight of F over K. If U_c does not separate two states, no block of size c does.
+All U_c are defined over the rationals; only the weights depend on K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.block_sizes.kinds import ModuleKind, homs, image, why_irreducible
+from fsa2lrnn.families.closure import Echelon
+from fsa2lrnn.families.modules import Element, Module, classes, quotient
+from fsa2lrnn.families.verdicts import certificate_header
+
+
+@dataclass(frozen=True)
+class KindCopy:
+    """A copy of a kind in a quotient V/U.
+
+    Args:
+        kind: the number of the kind.
+        base: U is spanned by the first `base` rows of all copies of the chain.
+        level: the least c with the copy in U_c.
+        rows: functions whose classes modulo U are the standard basis of the kind.
+    """
+
+    kind: int
+    base: int
+    level: int
+    rows: fmpq_mat
+
+
+@dataclass(frozen=True)
+class SubmoduleChain:
+    """A chain of submodules U_0 ⊆ U_1 ⊆ … ⊆ V, as copies of kinds.
+
+    Args:
+        copies: the copies in the order of their levels; their rows together are a basis of V.
+        sizes: `sizes[c]` is the dimension of U_c, the number of rows of level at most c.
+    """
+
+    copies: tuple[KindCopy, ...]
+    sizes: tuple[int, ...]
+
+    def rows(self, c: int) -> fmpq_mat:
+        """Return a basis of U_c as rows, shape (dim U_c, n−1)."""
+        return linear.stack((copy.rows for copy in self.copies if copy.level <= c), self.copies[0].rows.ncols())
+
+    def merged(self, c: int) -> tuple[int, int] | None:
+        """Return two states that U_c does not separate, or None."""
+        first_state: dict[int, int] = {}
+        for q, number in enumerate(classes(self.rows(c))):
+            if number in first_state:
+                return first_state[number], q
+            first_state[number] = q
+        return None
+
+    @property
+    def bound(self) -> int:
+        """The least c for which U_c separates all states, a lower bound on the block size."""
+        return next(c for c in range(len(self.sizes)) if self.merged(c) is None)
+
+
+def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callable[[], None]) -> SubmoduleChain:
+    """Return the chain of V over a field, "Q", "R" or "C", from the kinds of all constituents of V (T31)."""
+    d = module.dimension
+    weights = [kind.weight(field) for kind in kinds]
+    echelon = Echelon(d, linear.PRIME)
+    copies, sizes = list[KindCopy](), [0]
+    generators: dict[tuple[int, int], list[fmpq_mat]] = {}
+    while sizes[-1] < d:
+        c = len(sizes)
+        for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
+            if weight > c:
+                continue
+            base = sizes[c - weight]
+            if (i, base) not in generators:
+                check()
+                starts = accumulate((copy.rows.nrows() for copy in copies), initial=0)
+                below = [copy.rows for copy, start in zip(copies, starts, strict=False) if start < base]
+                modulo = quotient(module, linear.row_space(linear.stack(below, d)))
+                generators[i, base] = linear.each_row(homs(kind.standard, modulo.module) * modulo.lift)
+            for row in generators[i, base]:
+                if echelon.is_new(linear.residues(row)):
+                    rows = linear.together_primitive(image(kind.standard, module, row))
+                    echelon.independent(linear.residues(rows))
+                    copies.append(KindCopy(i, base, c, rows))
+        sizes.append(sum(copy.rows.nrows() for copy in copies))
+    return SubmoduleChain(tuple(copies), tuple(sizes))
+
+
+def reach(
+    module: Module, kinds: Sequence[ModuleKind], allowed: Sequence[int], check: Callable[[], None]
+) -> SubmoduleChain:
+    """Return V as copies of kinds: at level 0 the largest submodule of kinds that are allowed, the rest at 1 (T36)."""
+    d = module.dimension
+    copies: list[KindCopy] = []
+    for level, numbers in enumerate((allowed, range(len(kinds)))):
+        is_growing = True
+        while is_growing:
+            rows = linear.stack((copy.rows for copy in copies), d)
+            below, base, is_growing = quotient(module, linear.row_space(rows)), rows.nrows(), False
+            echelon = Echelon(below.module.dimension, linear.PRIME)
+            for i in numbers:
+                check()
+                standard = kinds[i].standard
+                for row in linear.each_row(homs(standard, below.module)):
+                    if echelon.is_new(linear.residues(row)):
+                        small = image(standard, below.module, row)
+                        echelon.independent(linear.residues(small))
+                        copies.append(KindCopy(i, base, level, linear.together_primitive(small * below.lift)))
+                        is_growing = True
+    sizes = [sum(copy.rows.nrows() for copy in copies if copy.level <= level) for level in (0, 1)]
+    return SubmoduleChain(tuple(copies), tuple(sizes))
+
+
+def chain_certificate(
+    machine: MooreMachine, field: str, size: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
+) -> dict[str, Any]:
+    """Return a certificate for `recheck` that no layer of blocks of at most this size represents the machine (T31).
+
+    U_size must leave two states together.
+    """
+    header = {**certificate_header(machine, f"block({size})", "impossible"), "field": field}
+    return {**header, **_copies(found.merged(size), kinds, found)}
+
+
+def factor_certificate(
+    machine: MooreMachine, m: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
+) -> dict[str, Any]:
+    """Return a certificate for `recheck` that m Householder factors per letter do not suffice (T36).
+
+    The copies at level 0 span all functions that m factors can represent; they must leave two states together.
+    """
+    return {
+        **certificate_header(machine, f"householder({m})", "impossible"),
+        **_copies(found.merged(0), kinds, found),
+    }
+
+
+def _copies(states: tuple[int, int] | None, kinds: Sequence[ModuleKind], found: SubmoduleChain) -> dict[str, Any]:
+    assert states is not None
+    rows = linear.stack((copy.rows for copy in found.copies), found.sizes[-1])
+    return {
+        "states": list(states),
+        "kinds": [_kind(kind) for kind in kinds],
+        "copies": [
+            {"kind": copy.kind, "base": copy.base, "level": copy.level, "rows": _integers(copy.rows)}
+            for copy in found.copies
+        ],
+        "inverse": _integers(linear.together_primitive(rows.inv())),
+    }
+
+
+def _kind(kind: ModuleKind) -> dict[str, Any]:
+    """Return a kind as JSON, with the data that prove it irreducible and determine how it splits (T32)."""
+    return {
+        "letters": [_texts(letter) for letter in kind.standard.module.letters],
+        "path": [list(step) for step in kind.standard.path[1:]],
+        "element": words_to_json(kind.standard.element),
+        "covector": _texts(kind.covector)[0],
+        "polynomial": list(kind.polynomial),
+        "irreducible": list(why_irreducible(kind.polynomial) or ()),
+        "generator": _texts(kind.generator)[0],
+    }
+
+
+def simple_certificate(
+    machine: MooreMachine, element: Element, function: fmpq_mat, covector: fmpq_mat
+) -> dict[str, Any]:
+    """Return a certificate that blocks of size n − 1 are necessary over Q, R and C, for n ≥ 3 states (T32)."""
+    return {
+        **certificate_header(machine, f"block({machine.n_states - 2})", "impossible"),
+        "field": "C",
+        "element": words_to_json(element),
+        "function": _texts(function)[0],
+        "covector": _texts(covector)[0],
+    }
+
+
+def words_to_json(element: Element) -> list[list[Any]]:
+    return [[coefficient, list(word)] for coefficient, word in element]
+
+
+def number_to_json(number: object) -> int | str:
+    """Return a rational number for JSON: an int if it is an integer, otherwise text such as "1/2"."""
+    text = str(number)
+    return text if "/" in text else int(text)
+
+
+def _texts(matrix: fmpq_mat) -> list[list[int | str]]:
+    return [[number_to_json(entry) for entry in row] for row in matrix.tolist()]
+
+
+def _integers(matrix: fmpq_mat) -> list[list[int]]:
+    return [[int(entry) for entry in row] for row in matrix.numer_denom()[0].tolist()]
