@@ -44,9 +44,9 @@ GROUPS = {  # boxes of the figure, lowest row first; a package that is not named
     },
 }
 ENTRIES = {  # modules whose transitive imports the table states
-    "fsa2lrnn.lrnn.model": "a network",
+    "fsa2lrnn.nn.model": "a network",
     "fsa2lrnn.checker.program": "the certificate checker",
-    "fsa2lrnn.extra.learning.public": "`learn`",
+    "fsa2lrnn.learning": "`learn`",
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from experiments import results_io, script
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.huggingface.eigenvalues import ARCHITECTURES
+from fsa2lrnn.export.eigenvalues import ARCHITECTURES
 from fsa2lrnn.files import write_atomically
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"

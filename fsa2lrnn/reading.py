@@ -193,7 +193,7 @@ def read(
     Raises `UnsupportedFormat` naming up to ten values that do not fit, by their place in `where`, or the errors of the
     data class itself.
 
-    >>> from fsa2lrnn.lrnn import BlockLayerConfig
+    >>> from fsa2lrnn.nn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
     BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4, gate='relu', temperature=0.4)
     """

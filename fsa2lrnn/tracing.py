@@ -12,7 +12,7 @@ import torch
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.model import LRNN, decode
+from fsa2lrnn.nn.model import LRNN, decode
 from fsa2lrnn.walks import walk
 
 Vectors = list[list[float]]  # one row of numbers per layer; for an index table, its state number

@@ -16,9 +16,10 @@ from hypothesis import HealthCheck, settings
 
 from fsa2lrnn import cli
 from fsa2lrnn.automata import explore
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.gates import ReluGate
-from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from tests import long
 
 MODELS = Path(__file__).parents[1] / "experiments" / "models"

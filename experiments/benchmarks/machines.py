@@ -50,9 +50,9 @@ def minimise_a_long_chain() -> dict:
 
 def compile_10000_by_256() -> dict:
     """Compile, prove and extract a machine of 10,000 states and 256 letters."""
-    from fsa2lrnn.extraction import extract
-    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.compile.lower import compile_machine
     from fsa2lrnn.verification import Proved, prove_equivalent
+    from fsa2lrnn.verification.extraction import extract
 
     machine = random_machine(10_000, 256)
     compile_seconds, model = clock(lambda: compile_machine(machine))
@@ -72,7 +72,7 @@ def compile_10000_by_256() -> dict:
 
 def congruences_of_256_states() -> dict:
     """Compute the lattice of congruences of four machines of 256 states; "seconds" is the slowest."""
-    from fsa2lrnn.decomposition.congruence import lattice
+    from fsa2lrnn.cascade.congruence import lattice
 
     states = np.arange(256)
     machines = {

@@ -23,13 +23,13 @@ from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.automata.monoid.elements import enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action
+from fsa2lrnn.cascade.search import Decomposition
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
-from fsa2lrnn.decomposition.search import Decomposition
+from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verification import Proved, prove_equivalent
 

@@ -31,18 +31,18 @@ from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.extra.distributed.results import KeptModelOrigin, read_result
-from fsa2lrnn.extra.repairing.evaluation import evaluate_repair
-from fsa2lrnn.extraction import extract_learned
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.checkpoint import load
+from fsa2lrnn.repairing.evaluation import evaluate_repair
 from fsa2lrnn.symbols import from_json
+from fsa2lrnn.training.results import KeptModelOrigin, read_result
 from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.coverage import certified_length, proof_json
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.exactness import may_close
+from fsa2lrnn.verification.extraction import extract_learned
 from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.specification import Specification, specification_of
 

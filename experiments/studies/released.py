@@ -2,7 +2,7 @@
 
 Every yes is written as a whole model, loaded and proved on its own one-token step in float32. If that needs more than
 `BUDGET` states, the model is run on a word of `LETTERS` letters instead, and the table says so. Every no is a
-certificate that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer must be installed; with
+certificate that `fsa2lrnn/export/recheck.py` accepts. The package of each layer must be installed; with
 `--layer NAME` only that column is computed, and the others are taken from the table.
 """
 
@@ -26,10 +26,10 @@ from experiments.machines import of_zoo
 from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.huggingface import target
-from fsa2lrnn.extra.huggingface.folder import load, run, save
-from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.export import target
+from fsa2lrnn.export.folder import load, run, save
+from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.verdicts import Proved, Undecided
 

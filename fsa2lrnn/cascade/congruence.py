@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.automata.monoid.map_kernels import components
-from fsa2lrnn.decomposition import partition_kernels
+from fsa2lrnn.cascade import partition_kernels
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 _MAX_EDGES = 2**25  # of the graph of all pairs of states; 1,024 states with 64 letters have as many

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cascade.cascade import Cascade, Component, tells
 from fsa2lrnn.deadline import check_current
-from fsa2lrnn.decomposition.cascade import Cascade, Component, tells
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.rows import distinct_rows
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.cascade.cascade import Cascade, Component
 
 _NAMED = 3  # the most components that a sentence names one by one
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import enumerate_states
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.decomposition.coordinates import FREE, Cover
+from fsa2lrnn.cascade.coordinates import FREE, Cover
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 MAX_ORDER = 200

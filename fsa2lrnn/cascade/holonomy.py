@@ -27,7 +27,7 @@ from fsa2lrnn.automata.language import reachable_table
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import Images
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.decomposition.coordinates import FREE, Cover, constant_coordinates
+from fsa2lrnn.cascade.coordinates import FREE, Cover, constant_coordinates
 from fsa2lrnn.errors import BudgetExceeded
 
 MAX_SETS = 10_000

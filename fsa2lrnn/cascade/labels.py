@@ -15,8 +15,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.decomposition import partition_kernels
-from fsa2lrnn.decomposition.congruence import canonical, meet
+from fsa2lrnn.cascade import partition_kernels
+from fsa2lrnn.cascade.congruence import canonical, meet
 
 
 def index(context: np.ndarray, partition: np.ndarray) -> int:

@@ -15,8 +15,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from fsa2lrnn.decomposition import partition_kernels
-from fsa2lrnn.decomposition.congruence import Lattice, block_sizes, meet
+from fsa2lrnn.cascade import partition_kernels
+from fsa2lrnn.cascade.congruence import Lattice, block_sizes, meet
 from fsa2lrnn.errors import NotExpressible
 
 Layers = list[list[np.ndarray]]
@@ -51,7 +51,7 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
 
     Raises `NotExpressible` if `largest` is below 1.
 
-    >>> from fsa2lrnn.decomposition.congruence import lattice
+    >>> from fsa2lrnn.cascade.congruence import lattice
     >>> turn = np.array([[*range(1, 60), 0]])
     >>> [[int(p.max()) + 1 for p in layer] for layer in layering(turn, lattice(turn), largest=5)]
     [[5, 4, 3]]
@@ -78,7 +78,7 @@ def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> La
     Layers with a component that is too large are returned unchanged.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> from fsa2lrnn.decomposition.congruence import lattice
+    >>> from fsa2lrnn.cascade.congruence import lattice
     >>> maps = zoo.shift_register(4).delta
     >>> congruences = lattice(maps)
     >>> layers = layering(maps, congruences, largest=1)

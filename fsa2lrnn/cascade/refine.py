@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from fsa2lrnn.automata.language import enumerate_states
-from fsa2lrnn.decomposition.cascade import MAX_JOINT_STATES, Cascade
-from fsa2lrnn.decomposition.coordinates import Cover
+from fsa2lrnn.cascade.cascade import MAX_JOINT_STATES, Cascade
+from fsa2lrnn.cascade.coordinates import Cover
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.rows import distinct_rows
 

@@ -10,17 +10,17 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cascade import description as drawing
+from fsa2lrnn.cascade.bound import Bound, prime_bound
+from fsa2lrnn.cascade.cascade import Cascade, Component, Cost
+from fsa2lrnn.cascade.congruence import lattice, meet
+from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.holonomy import holonomy
+from fsa2lrnn.cascade.labels import block_size
+from fsa2lrnn.cascade.layering import layering, thin
+from fsa2lrnn.cascade.refine import fibre_code
+from fsa2lrnn.cascade.split import MAX_CHAINS, congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.decomposition import description as drawing
-from fsa2lrnn.decomposition.bound import Bound, prime_bound
-from fsa2lrnn.decomposition.cascade import Cascade, Component, Cost
-from fsa2lrnn.decomposition.congruence import lattice, meet
-from fsa2lrnn.decomposition.coordinates import Cover, assemble
-from fsa2lrnn.decomposition.holonomy import holonomy
-from fsa2lrnn.decomposition.labels import block_size
-from fsa2lrnn.decomposition.layering import layering, thin
-from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 

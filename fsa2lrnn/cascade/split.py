@@ -6,14 +6,14 @@ import numpy as np
 
 from fsa2lrnn.automata.language import output_classes, reachable_table
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.decomposition.congruence import canonical, is_finer, lattice, meet
-from fsa2lrnn.decomposition.coordinates import Cover, assemble
-from fsa2lrnn.decomposition.groups import group_cover, regular
-from fsa2lrnn.decomposition.holonomy import holonomy
-from fsa2lrnn.decomposition.labels import index, labels
-from fsa2lrnn.decomposition.layering import layering
-from fsa2lrnn.decomposition.refine import component_maps, refine
+from fsa2lrnn.cascade.cascade import Cascade
+from fsa2lrnn.cascade.congruence import canonical, is_finer, lattice, meet
+from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.holonomy import holonomy
+from fsa2lrnn.cascade.labels import index, labels
+from fsa2lrnn.cascade.layering import layering
+from fsa2lrnn.cascade.refine import component_maps, refine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 
 

@@ -15,7 +15,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.nn.model import LRNN
     from fsa2lrnn.verdicts import Refuted
 
 _SECONDS, _LONGEST = 10.0, 4_000  # for a counterexample that is one letter longer than the certified length

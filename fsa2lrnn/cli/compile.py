@@ -38,8 +38,8 @@ def compile_(
 
     from fsa2lrnn.cli import console, sizes
     from fsa2lrnn.compile import compile_with_reason
-    from fsa2lrnn.lower import lower
-    from fsa2lrnn.lrnn.checkpoint import save
+    from fsa2lrnn.compile.lower import lower
+    from fsa2lrnn.nn.checkpoint import save
 
     recurrence, why = compile_with_reason(machine, form, max_block, token_shift, layout)
     model = lower(recurrence, sources.torch_dtype(dtype), normalisation, p)

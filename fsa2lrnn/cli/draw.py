@@ -27,7 +27,7 @@ from fsa2lrnn.files import check_file
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.draw.explorer import SceneModel
-    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.nn.model import LRNN
 
 DrawFormat = Literal["html", "svg", "dot"]
 
@@ -86,9 +86,9 @@ def draw(
         _picture(machine, kind, output, as_json)
         return
     assert output is not None  # _drawing_format sees to it
+    from fsa2lrnn.compile.lower import compile_machine
     from fsa2lrnn.draw.explorer import build, constructed, searched
     from fsa2lrnn.files import write_atomically
-    from fsa2lrnn.lower import compile_machine
 
     shown: dict[str, SceneModel] = {}
     for name, network in networks.items():
@@ -135,7 +135,7 @@ def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:
 
 def _machine_of(name: str, model: LRNN) -> MooreMachine:
     from fsa2lrnn.errors import BudgetExceeded, NotExact
-    from fsa2lrnn.extraction import extract, extract_learned
+    from fsa2lrnn.verification.extraction import extract, extract_learned
 
     try:
         try:

@@ -47,7 +47,7 @@ def explain(
     machine = sources.read_machine(source, completion, alphabet)
 
     if layer:
-        from fsa2lrnn.extra.huggingface.commands import folders
+        from fsa2lrnn.export.commands import folders
 
         folders.explain(machine, layer, certificates, as_json, max_seconds)
         return

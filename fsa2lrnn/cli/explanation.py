@@ -54,7 +54,7 @@ def main(
     search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat`.
     """
     deadline = Deadline.of(max_seconds)
-    from fsa2lrnn.extra.huggingface.commands import layers as layers_in_use
+    from fsa2lrnn.export.commands import layers as layers_in_use
     from fsa2lrnn.families.block_sizes.needs import checked_needs
 
     # 1. Compute the verdicts, the costs and the cascade. A layer is answered by the family that contains it.

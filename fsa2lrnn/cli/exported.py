@@ -18,19 +18,19 @@ from fsa2lrnn.cli import console, evidence, sizes, words
 from fsa2lrnn.cli.options import NO
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import InvalidWord, NotExpressible, OutOfTime, UnsupportedFormat, counted
-from fsa2lrnn.extra.huggingface.in_use import decide
-from fsa2lrnn.extra.huggingface.refuse import LayerAnswer, answer
+from fsa2lrnn.export.in_use import decide
+from fsa2lrnn.export.refuse import LayerAnswer, answer
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.layers import of_name, released_model
 from fsa2lrnn.verdicts import Proved
 
 if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.wrapped import Wrapped
+    from fsa2lrnn.nn.wrapped import Wrapped
 
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
     """Export a machine and print the model and its proof, or as JSON the reason why it was not exported."""
-    from fsa2lrnn.extra.huggingface.export import export
+    from fsa2lrnn.export.export import export
 
     layer = released_model(layer)
     try:
@@ -91,9 +91,7 @@ def explain(
     console.facts("machine", sizes.machine_rows(machine))
     console.facts("\nlayers", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
     if folder is not None:
-        console.say(
-            f"certificates of refusals in {folder}: python -m fsa2lrnn.extra.huggingface.recheck FILE checks one"
-        )
+        console.say(f"certificates of refusals in {folder}: python -m fsa2lrnn.export.recheck FILE checks one")
 
 
 def _answer_of_row(machine: MooreMachine, name: str) -> LayerAnswer:
@@ -105,9 +103,9 @@ def _answer_of_row(machine: MooreMachine, name: str) -> LayerAnswer:
 
 def as_network(folder: Path) -> Wrapped:
     """Load the model of a folder as a network that `falsify` and `extract_learned` accept, with one-hot logits."""
-    from fsa2lrnn.extra.huggingface import folder as folders
-    from fsa2lrnn.extra.huggingface.folder import SteppedModule
-    from fsa2lrnn.lrnn.wrapped import wrap
+    from fsa2lrnn.export import folder as folders
+    from fsa2lrnn.export.folder import SteppedModule
+    from fsa2lrnn.nn.wrapped import wrap
 
     model = folders.load(folder)
     return wrap(SteppedModule(model), model.machine.alphabet, model.outputs)
@@ -121,7 +119,7 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
     """
     import torch
 
-    from fsa2lrnn.extra.huggingface import folder as folders
+    from fsa2lrnn.export import folder as folders
 
     _refuse(given, folder)
     model = folders.load(folder)
@@ -163,8 +161,8 @@ def verify(
 
     Raises `UnsupportedFormat` for options in `given`, which have no effect here.
     """
-    from fsa2lrnn.extra.huggingface.folder import load
-    from fsa2lrnn.extra.huggingface.proof import prove
+    from fsa2lrnn.export.folder import load
+    from fsa2lrnn.export.proof import prove
 
     _refuse(given, folder)
     model = load(folder, machine)

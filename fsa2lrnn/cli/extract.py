@@ -30,8 +30,8 @@ def extract(
 
     from fsa2lrnn.automata.formats import write_file
     from fsa2lrnn.cli import console, evidence, sizes
-    from fsa2lrnn.extraction import extract as extract_machine
-    from fsa2lrnn.extraction import extract_learned
+    from fsa2lrnn.verification.extraction import extract as extract_machine
+    from fsa2lrnn.verification.extraction import extract_learned
 
     sources.know_layers(layers)
     network = sources.model_of(model, dtype, completion, alphabet)

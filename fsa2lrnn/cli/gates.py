@@ -44,7 +44,7 @@ def gates(
     """
     if text is not None and tokens is not None:
         raise UnsupportedFormat("--text and --tokens: give one of them")
-    from fsa2lrnn.extra.huggingface.eigenvalues import eigenvalues
+    from fsa2lrnn.export.eigenvalues import eigenvalues
 
     word = None if tokens is None else given.whole_numbers(tokens, "--tokens")
     report = eigenvalues(folder, word if text is None else encode(folder, read_text(text)), window)
@@ -78,7 +78,7 @@ def encode(folder: Path, text: str) -> np.ndarray:
 
     Raises `CheckpointError` for a folder without a readable tokenizer, `InvalidWord` for a letter outside the alphabet.
     """
-    from fsa2lrnn.extra.huggingface.folder import FILE, described
+    from fsa2lrnn.export.folder import FILE, described
 
     if (folder / FILE).is_file():
         return np.concatenate(

@@ -58,7 +58,7 @@ def learn(
     outputs.check_runs(output)
 
     from fsa2lrnn.cli import words
-    from fsa2lrnn.extra.learning.commands import display
+    from fsa2lrnn.learning.commands import display
 
     letters = None if alphabet is None else words.letters(alphabet)
     if not display.main(

@@ -10,11 +10,11 @@ from typing import Any
 
 from fsa2lrnn.cli import activity, console, evidence, sizes
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning import Agreement, Learned, learn, summary, then_prove
-from fsa2lrnn.extra.learning.run import Record
-from fsa2lrnn.extra.learning.saving import MACHINE, MODEL, write_learned
-from fsa2lrnn.lrnn.checkpoint import load
-from fsa2lrnn.lrnn.layers import layer_named
+from fsa2lrnn.learning import Agreement, Learned, learn, summary, then_prove
+from fsa2lrnn.learning.run import Record
+from fsa2lrnn.learning.saving import MACHINE, MODEL, write_learned
+from fsa2lrnn.nn.checkpoint import load
+from fsa2lrnn.nn.layers import layer_named
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.verdicts import Proved
 

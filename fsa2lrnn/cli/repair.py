@@ -12,7 +12,7 @@ from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.nn.model import LRNN
 
 # Copies of types elsewhere, because importing these would import torch. A test compares them.
 Columns = Literal["keep", "p<=1"]
@@ -47,9 +47,9 @@ def repair(
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
     from fsa2lrnn.cli import console, evidence
-    from fsa2lrnn.extra.repairing import snap as snapped
-    from fsa2lrnn.extra.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
-    from fsa2lrnn.lrnn.checkpoint import save
+    from fsa2lrnn.nn.checkpoint import save
+    from fsa2lrnn.repairing import snap as snapped
+    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
 
     if snap:  # replace the model by the compiled one
         repaired = snapped(network, machine)
@@ -78,7 +78,7 @@ def repair(
 
 def _empty_word(repaired: LRNN, machine: MooreMachine) -> str:
     """Return the option that `verify` needs if the repaired model is wrong on the empty word, else an empty text."""
-    from fsa2lrnn.lrnn.model import decode
+    from fsa2lrnn.nn.model import decode
 
     output = repaired.outputs[int(decode(repaired.initial_logits()))]
     return "" if output == machine.outputs[machine.start] else " --no-empty-word"

@@ -43,11 +43,11 @@ def run(
     """Run a model on a word, of any length if it is read from standard input."""
     from fsa2lrnn import symbols, tracing
     from fsa2lrnn.cli import console, words
-    from fsa2lrnn.lrnn.model import decode
+    from fsa2lrnn.nn.model import decode
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.extra.huggingface.commands import folders
+        from fsa2lrnn.export.commands import folders
 
         unsupported = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,

@@ -57,8 +57,8 @@ def sweep(
     sources.know_layers(layers)
 
     from fsa2lrnn.cli import console
-    from fsa2lrnn.extra.distributed import sweep as sweeping
-    from fsa2lrnn.extra.distributed.grid import Sweep, read
+    from fsa2lrnn.training import sweep as sweeping
+    from fsa2lrnn.training.grid import Sweep, read
 
     values = {**(read(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
     if settings:

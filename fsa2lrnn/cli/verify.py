@@ -33,7 +33,7 @@ def verify(
     outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.extra.huggingface.commands import folders
+        from fsa2lrnn.export.commands import folders
 
         unsupported = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
         folders.verify(

@@ -9,14 +9,16 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import DENSE_MEMORY, Form, Layout, compile_recurrence
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence, StateReadout
+from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.stack import GatedStack
+from fsa2lrnn.compile.tables import DenseTables, IndexTables
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.gates import ReluGate
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.gate import Values, look_up
-from fsa2lrnn.lrnn.layers import BlockLayerConfig, IndexLayerConfig
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise import paper_rule_scale
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexTables, Recurrence, StateReadout
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.gate import Values, look_up
+from fsa2lrnn.nn.layers import BlockLayerConfig, IndexLayerConfig
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.normalise import paper_rule_scale
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 """The floating-point types that machines are compiled into."""

@@ -11,8 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from fsa2lrnn.compile.cover import Box, boxes
 from fsa2lrnn.errors import InvalidMachine, NotExact
-from fsa2lrnn.gates.cover import Box, boxes
 
 _EXACT = 2**53  # up to here float64 holds every integer
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.tables import check_cells, freeze
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import InvalidMachine, NotExact
-from fsa2lrnn.gates import ReluGate
-from fsa2lrnn.recurrence.tables import check_cells, freeze
 
 _EXACT = 2**53
 _CHUNK = 2_000_000  # float64 entries of a gate's hidden units or output that are computed at a time

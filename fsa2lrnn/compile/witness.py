@@ -15,16 +15,16 @@ import torch
 
 from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockWitness
 from fsa2lrnn.families.channels import Affine, ScalarChannel
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, HeadsWitness, Witness
-from fsa2lrnn.lower.recurrence import lower
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.gate import Values, look_up
-from fsa2lrnn.lrnn.layers import BlockLayerConfig, HouseholderLayerConfig
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.gate import Values, look_up
+from fsa2lrnn.nn.layers import BlockLayerConfig, HouseholderLayerConfig
+from fsa2lrnn.nn.model import LRNN
 
 _EXACT = 2.0**53  # float64 holds all integers up to here
 _UNIT = 2.0**-53  # largest relative error of one float64 operation

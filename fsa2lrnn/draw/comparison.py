@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.nn.network import Network
 from fsa2lrnn.optional import require
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words

@@ -26,7 +26,7 @@ from fsa2lrnn.draw.model_program import programs
 from fsa2lrnn.draw.plane import plane, sinks
 from fsa2lrnn.draw.svg import render
 from fsa2lrnn.errors import UnsupportedFormat, counted
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget, falsify

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.affine import EPS
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import name_of
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise import bounded
+from fsa2lrnn.nn.affine import EPS
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layers import name_of
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.normalise import bounded
 
 NUMBERS = 3_000_000  # the most numbers of all models of a page: 16 MB of float32 in Base64
 _DTYPES = {torch.float32: "f32", torch.float64: "f64"}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verification.specification import Specification
 
 _WORDS, _LENGTH, _SHOWN = 16, 24, 160  # number and length of the words for a plane, and the points shown in it

@@ -12,7 +12,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import EXPORTED
 
 if TYPE_CHECKING:
-    from fsa2lrnn.extra.huggingface.declared import Target
+    from fsa2lrnn.export.declared import Target
 
 
 def target(name: str) -> Target:
@@ -23,7 +23,7 @@ def target(name: str) -> Target:
     """
     if name not in EXPORTED:
         raise UnsupportedFormat(f"model {name!r} is not known: choose one of {', '.join(EXPORTED)}")
-    from fsa2lrnn.extra.huggingface import gated_delta, mamba, rwkv7
+    from fsa2lrnn.export import gated_delta, mamba, rwkv7
 
     targets = (gated_delta.OLMO_HYBRID, gated_delta.QWEN3_NEXT, gated_delta.QWEN3_5, gated_delta.KIMI_LINEAR)
     return {one.name: one for one in (*targets, mamba.MAMBA, mamba.MAMBA_2, rwkv7.RWKV_7)}[name]

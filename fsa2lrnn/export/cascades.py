@@ -18,16 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.decomposition.bound import prime_bound
-from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.decomposition.coordinates import assemble
-from fsa2lrnn.decomposition.holonomy import holonomy
-from fsa2lrnn.decomposition.search import decompose
+from fsa2lrnn.cascade.bound import prime_bound
+from fsa2lrnn.cascade.cascade import Cascade, Component
+from fsa2lrnn.cascade.coordinates import assemble
+from fsa2lrnn.cascade.holonomy import holonomy
+from fsa2lrnn.cascade.search import decompose
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.extra.huggingface.counters import MAX_POINTS, is_register, with_transpositions
-from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit
-from fsa2lrnn.extra.huggingface.registers import letter_ago
-from fsa2lrnn.extra.huggingface.transpositions import transposition_heads
+from fsa2lrnn.export.counters import MAX_POINTS, is_register, with_transpositions
+from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit
+from fsa2lrnn.export.registers import letter_ago
+from fsa2lrnn.export.transpositions import transposition_heads
 
 
 def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:

@@ -8,13 +8,13 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.deadline import check_current
-from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.extra.huggingface.cascades import cascaded
-from fsa2lrnn.extra.huggingface.plan import MAX_STATES, Orbit, StagePlan, side_by_side
-from fsa2lrnn.extra.huggingface.reflections import reflections
-from fsa2lrnn.extra.huggingface.registers import MAX_WINDOW, register, two_stages, windowed
+from fsa2lrnn.export.cascades import cascaded
+from fsa2lrnn.export.plan import MAX_STATES, Orbit, StagePlan, side_by_side
+from fsa2lrnn.export.reflections import reflections
+from fsa2lrnn.export.registers import MAX_WINDOW, register, two_stages, windowed
 
 _MAX_HEADS = 8  # the most heads in parallel
 _CONGRUENCES = 300  # the most congruences whose quotients are tried as heads

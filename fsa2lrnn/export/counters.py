@@ -17,14 +17,14 @@ from itertools import combinations, product
 
 import numpy as np
 
+from fsa2lrnn.cascade.cascade import Cascade, Component
+from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.holonomy import holonomy
+from fsa2lrnn.cascade.refine import component_maps, refine
 from fsa2lrnn.deadline import check_current
-from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.decomposition.coordinates import Cover, assemble
-from fsa2lrnn.decomposition.groups import group_cover, regular
-from fsa2lrnn.decomposition.holonomy import holonomy
-from fsa2lrnn.decomposition.refine import component_maps, refine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
-from fsa2lrnn.extra.huggingface.transpositions import moves_by_transpositions, two_sides
+from fsa2lrnn.export.transpositions import moves_by_transpositions, two_sides
 
 MAX_POINTS = 24  # the most states of a component
 _MODULI = (2, 4, 8, 16, 32)
@@ -46,7 +46,7 @@ def with_transpositions(cascade: Cascade) -> Cascade | None:
     The result is None if the search finds no such cascade.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> from fsa2lrnn.decomposition.search import decompose
+    >>> from fsa2lrnn.cascade.search import decompose
     >>> [c.n_states for c in with_transpositions(decompose(zoo.sum_mod(3)).cascade).components]
     [2, 3]
     """

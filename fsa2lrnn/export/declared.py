@@ -12,8 +12,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.extra.huggingface.packages import said
-from fsa2lrnn.extra.huggingface.plan import StagePlan
+from fsa2lrnn.export.packages import said
+from fsa2lrnn.export.plan import StagePlan
 
 WEIGHTS = "model.safetensors"  # the weights file of most packages
 State = tuple[torch.Tensor, ...]  # the tensors by which earlier letters influence later outputs

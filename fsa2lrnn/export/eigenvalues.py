@@ -24,8 +24,8 @@ from torch.nn import functional
 
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.packages import described, load_body, refusing, transformers
-from fsa2lrnn.extra.huggingface.rwkv7 import RwkvGates
+from fsa2lrnn.export.packages import described, load_body, refusing, transformers
+from fsa2lrnn.export.rwkv7 import RwkvGates
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import parse_json, read_text
 
@@ -300,7 +300,7 @@ def eigenvalues(
         CheckpointError: for a folder that holds no such model, or on whose configuration its code fails.
         InvalidWord: for a token outside the model's vocabulary, or no tokens at all.
 
-    >>> from fsa2lrnn.extra.huggingface.packages import modeling
+    >>> from fsa2lrnn.export.packages import modeling
     >>> code = modeling("mamba2")
     >>> config = code.Mamba2Config(
     ...     vocab_size=9, hidden_size=16, num_heads=2, head_dim=16, state_size=8, n_groups=1, num_hidden_layers=1)

@@ -16,12 +16,12 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat, counted, shortened
-from fsa2lrnn.extra.huggingface import target
-from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
-from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.refuse import answer
-from fsa2lrnn.extra.huggingface.tokens import is_prefix_free
+from fsa2lrnn.export import target
+from fsa2lrnn.export.folder import DTYPES, FILE, check_files, load, save
+from fsa2lrnn.export.huggingface import HuggingFace
+from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.refuse import answer
+from fsa2lrnn.export.tokens import is_prefix_free
 from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask, write_atomically
 from fsa2lrnn.layers import released_model
 from fsa2lrnn.verdicts import Proved
@@ -108,7 +108,7 @@ def _listed(values: Any) -> str:
 
 
 def _text(name: str) -> str:
-    return files("fsa2lrnn.extra.huggingface").joinpath(name).read_text(encoding="utf-8")
+    return files("fsa2lrnn.export").joinpath(name).read_text(encoding="utf-8")
 
 
 @contextmanager

@@ -21,8 +21,8 @@ from fsa2lrnn.automata.formats.json_file import from_json, to_value
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
-from fsa2lrnn.extra.huggingface import target
-from fsa2lrnn.extra.huggingface.declared import Code, State
+from fsa2lrnn.export import target
+from fsa2lrnn.export.declared import Code, State
 from fsa2lrnn.files import UNDER_WAY, write_atomically
 from fsa2lrnn.reading import parse_json, read_text, shown
 
@@ -49,7 +49,7 @@ class ExportedModel:
 
     Args:
         model: the model of the package, in evaluation mode.
-        layer: the name of the layer in `fsa2lrnn.extra.huggingface.LAYERS`.
+        layer: the name of the layer in `fsa2lrnn.export.LAYERS`.
         machine: the minimal machine; the tokens of the model are its letters, followed by `outputs`.
         outputs: the distinct outputs.
         code: the interface that runs the model.

@@ -28,11 +28,11 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import Target
-from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.plan import StagePlan
-from fsa2lrnn.extra.huggingface.stream import (
+from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.declared import Target
+from fsa2lrnn.export.huggingface import HuggingFace
+from fsa2lrnn.export.plan import StagePlan
+from fsa2lrnn.export.stream import (
     FIRES,
     KEY,
     LETTER,

@@ -21,9 +21,9 @@ from typing import Any
 import torch
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import Code, State
-from fsa2lrnn.extra.huggingface.packages import described, said, transformers, versions
-from fsa2lrnn.extra.huggingface.tokens import tokenizer
+from fsa2lrnn.export.declared import Code, State
+from fsa2lrnn.export.packages import described, said, transformers, versions
+from fsa2lrnn.export.tokens import tokenizer
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import shown
 

@@ -40,9 +40,9 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
-from fsa2lrnn.extra.huggingface.alike import confused
-from fsa2lrnn.extra.huggingface.dual import MAX_COORDINATES, dual
-from fsa2lrnn.extra.huggingface.slices import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
+from fsa2lrnn.export.alike import confused
+from fsa2lrnn.export.dual import MAX_COORDINATES, dual
+from fsa2lrnn.export.slices import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, represent
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.identities import Family, cycle_lengths
@@ -73,7 +73,7 @@ class Decision:
         stack: the answer for a stack of layers.
         smallest: a description of the smallest realisation that is known; "" for none.
         why: the reason for a "no" or "unknown"; "" if there is none to state.
-        is_planned: whether `fsa2lrnn.extra.huggingface` has planned the weights of a stack.
+        is_planned: whether `fsa2lrnn.export` has planned the weights of a stack.
         is_out_of_time: whether the time limit passed before an answer; "unknown" then has no other reason.
         theorem: the theorems of docs/theory.md, or the paper, that a "no" uses.
     """

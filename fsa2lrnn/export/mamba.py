@@ -31,11 +31,11 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import Target
-from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, StagePlan
-from fsa2lrnn.extra.huggingface.stream import (
+from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.declared import Target
+from fsa2lrnn.export.huggingface import HuggingFace
+from fsa2lrnn.export.plan import UNIT, Orbit, StagePlan
+from fsa2lrnn.export.stream import (
     FIRES,
     KEY,
     LETTER,

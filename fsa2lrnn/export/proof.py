@@ -13,12 +13,12 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
-from fsa2lrnn.extra.huggingface.declared import State
-from fsa2lrnn.extra.huggingface.folder import ExportedModel
-from fsa2lrnn.extraction import NOT_A_NUMBER
+from fsa2lrnn.export.declared import State
+from fsa2lrnn.export.folder import ExportedModel
 from fsa2lrnn.scope import LETTERS, Coverage
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import explore_pairs
+from fsa2lrnn.verification.extraction import NOT_A_NUMBER
 from fsa2lrnn.verification.pairs import PairsTable
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.versions import environment

@@ -17,7 +17,7 @@ from itertools import combinations, product
 import numpy as np
 
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface.plan import DECIMALS, UNIT, Orbit, StageHead, orbit
+from fsa2lrnn.export.plan import DECIMALS, UNIT, Orbit, StageHead, orbit
 
 _MAX_KEYS = 8  # the most different reflections
 _MAX_SETS = 3_000  # the most partial choices of supports that are tried

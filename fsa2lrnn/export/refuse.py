@@ -13,8 +13,8 @@ from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.extra.huggingface import target
-from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
+from fsa2lrnn.export import target
+from fsa2lrnn.export.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
 _MAX_MAPS = 20_000  # the most elements of the transition monoid that are searched
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, Orbit, Stage, StageHead, StagePlan, Unit, orbit
+from fsa2lrnn.export.plan import MAX_STATES, UNIT, Orbit, Stage, StageHead, StagePlan, Unit, orbit
 
 MAX_WINDOW = 3  # the number of previous letters that a convolution of width 4 reads
 _MAX_HEADS = 32  # the most values of a register behind a window, each of which takes a head

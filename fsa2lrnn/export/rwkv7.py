@@ -36,10 +36,10 @@ import torch
 from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat, shortened
-from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import Code, State, Target
-from fsa2lrnn.extra.huggingface.plan import StagePlan
-from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, layout, length, stage_parts
+from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.declared import Code, State, Target
+from fsa2lrnn.export.plan import StagePlan
+from fsa2lrnn.export.stream import FIRES, LETTER, SATURATED, gates, layout, length, stage_parts
 from fsa2lrnn.optional import is_installed, require
 
 _HELD = 2.0**14  # an entry of S, so large that GroupNorm's 64e-5 is less than half an ulp of the mean square

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, StageHead
+from fsa2lrnn.export.plan import UNIT, Orbit, StageHead
 
 
 def two_sides(n: int, start: int, pairs: list[tuple[int, int]], targets: list[int]) -> np.ndarray | None:

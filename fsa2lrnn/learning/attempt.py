@@ -11,14 +11,14 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.compile.harden import Heads, heads_of
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.extra.learning.examples import Examples
-from fsa2lrnn.extra.learning.patching import PatchedTable, patch_table
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.lower.harden import Heads, heads_of
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layers import LAYERS, BlockLayerConfig, LayerConfig, Shape
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.learning.examples import Examples
+from fsa2lrnn.learning.patching import PatchedTable, patch_table
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.layers import LAYERS, BlockLayerConfig, LayerConfig, Shape
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.trainer import Trainer
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.learning.prune import CandidateMachine
-from fsa2lrnn.extra.learning.result import EVERY_WORD, Learned
-from fsa2lrnn.extra.learning.run import LearningRun, Record
-from fsa2lrnn.extra.learning.saving import RunFolder
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.learning.prune import CandidateMachine
+from fsa2lrnn.learning.result import EVERY_WORD, Learned
+from fsa2lrnn.learning.run import LearningRun, Record
+from fsa2lrnn.learning.saving import RunFolder
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.train import Stop
 
 

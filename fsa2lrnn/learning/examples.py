@@ -18,10 +18,10 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import paths
+from fsa2lrnn.compile.harden import Heads
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning.legal import is_restricted
-from fsa2lrnn.extra.learning.recipe import check_noise
-from fsa2lrnn.lower.harden import Heads
+from fsa2lrnn.learning.legal import is_restricted
+from fsa2lrnn.learning.recipe import check_noise
 from fsa2lrnn.training.data import Batch, Sampler, TaskWords, Walks, make_sampler, words
 
 _OF_FAILURES = 8  # one word in eight begins with a counterexample

@@ -7,7 +7,7 @@ from numba import njit
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
-from fsa2lrnn.extra.learning.word_files import Data
+from fsa2lrnn.learning.word_files import Data
 
 LEAST_SHARE = 1e-9  # the share of wrong labels used for none: one differing label then separates two states
 _SURE = 1e-12  # chance that a state's label differs from the likeliest, below which it counts as certain

@@ -10,12 +10,12 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.harden import Heads
+from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.extra.learning.legal import free_output, is_restricted, legal_part
-from fsa2lrnn.extra.learning.result import EVERY_WORD, LEGAL_WORDS, Agreement
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lower.harden import Heads
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.learning.legal import free_output, is_restricted, legal_part
+from fsa2lrnn.learning.result import EVERY_WORD, LEGAL_WORDS, Agreement
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import Batch, Sampler
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import BUDGET, prove_equivalent

@@ -10,7 +10,7 @@ from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning.word_files import Data
+from fsa2lrnn.learning.word_files import Data
 from fsa2lrnn.optional import require
 
 _UNKNOWN = "unknown"

@@ -14,34 +14,34 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.harden import heads_of
+from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.learning.ending import learned_of, trained
-from fsa2lrnn.extra.learning.examples import FreshWords, UserWords
-from fsa2lrnn.extra.learning.judging import LearningTarget, agreement
-from fsa2lrnn.extra.learning.legal import is_restricted
-from fsa2lrnn.extra.learning.merging import merge
-from fsa2lrnn.extra.learning.noisy_merging import merge_noisy, wrong_labels
-from fsa2lrnn.extra.learning.prune import fewest, observe
-from fsa2lrnn.extra.learning.recipe import Recipe, check_noise, recipe_for
-from fsa2lrnn.extra.learning.refining import refine
-from fsa2lrnn.extra.learning.result import Agreement, Learned
-from fsa2lrnn.extra.learning.run import LearningRun, Record
-from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest, write_learned
-from fsa2lrnn.extra.learning.whole import WholeRun
-from fsa2lrnn.extra.learning.word_files import ENDINGS, Data, from_pairs, read_words
-from fsa2lrnn.extraction import extract
 from fsa2lrnn.files import alone, exists
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lower.harden import heads_of
-from fsa2lrnn.lrnn.layers import name_of
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.learning.ending import learned_of, trained
+from fsa2lrnn.learning.examples import FreshWords, UserWords
+from fsa2lrnn.learning.judging import LearningTarget, agreement
+from fsa2lrnn.learning.legal import is_restricted
+from fsa2lrnn.learning.merging import merge
+from fsa2lrnn.learning.noisy_merging import merge_noisy, wrong_labels
+from fsa2lrnn.learning.prune import fewest, observe
+from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
+from fsa2lrnn.learning.refining import refine
+from fsa2lrnn.learning.result import Agreement, Learned
+from fsa2lrnn.learning.run import LearningRun, Record
+from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
+from fsa2lrnn.learning.whole import WholeRun
+from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.nn.layers import name_of
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.train import use_threads
 from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.extraction import extract
 
 METHODS = ("train", "rpni", "merge")
 """Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a test."""

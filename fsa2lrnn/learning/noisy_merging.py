@@ -26,12 +26,12 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.harden import Heads
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
-from fsa2lrnn.extra.learning.folding import LEAST_SHARE, merge_states, prefix_tree
-from fsa2lrnn.extra.learning.patching import patch_table
-from fsa2lrnn.extra.learning.word_files import Data
-from fsa2lrnn.lower.harden import Heads
+from fsa2lrnn.learning.folding import LEAST_SHARE, merge_states, prefix_tree
+from fsa2lrnn.learning.patching import patch_table
+from fsa2lrnn.learning.word_files import Data
 
 STRICT = (2.0, 2.5, 3.0, 3.5, 4.0)  # standard deviations below the expectation for one state
 SHARES = (0.0, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)  # that are tried if none is given
@@ -51,7 +51,7 @@ def merge_noisy(data: Data, noise: float | None, deadline: Deadline = NEVER) -> 
         BudgetExceeded: if every merger leaves more than `MAX_STATES` states.
         OutOfTime: at the deadline; the message describes the best machine so far.
 
-    >>> from fsa2lrnn.extra.learning.word_files import from_pairs
+    >>> from fsa2lrnn.learning.word_files import from_pairs
     >>> from itertools import product
     >>> words = [word for n in range(7) for word in product("ab", repeat=n)]
     >>> machine = merge_noisy(from_pairs([(word, word.count("a") % 2) for word in words]), 0.0)
@@ -121,7 +121,7 @@ def repaired(machine: MooreMachine, data: Data, deadline: Deadline = NEVER) -> M
 def description(machine: MooreMachine, data: Data) -> float:
     """Return the description length of the labels and the machine, n (|Σ| log n + log C), in nats.
 
-    >>> from fsa2lrnn.extra.learning.word_files import from_pairs
+    >>> from fsa2lrnn.learning.word_files import from_pairs
     >>> data = from_pairs([("a" * n, n % 2) for n in range(8)])
     >>> machines = (MooreMachine([[1, 0]], [0, 1], 0, "a"), MooreMachine([[0]], [0], 0, "a"))
     >>> [round(description(machine, data), 1) for machine in machines]

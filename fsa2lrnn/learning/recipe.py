@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers import LAYERS
+from fsa2lrnn.nn.layers import LAYERS
 from fsa2lrnn.reading import Allowed, check_fields, whole
 
 _HEADS = 12  # of layers other than blocks

@@ -8,7 +8,7 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card
 from fsa2lrnn.errors import UnsupportedFormat, counted
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.symbols import Alphabet, word_text
 from fsa2lrnn.training.evaluate import wilson
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided

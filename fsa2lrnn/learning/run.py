@@ -15,13 +15,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-import fsa2lrnn.extra.learning.attempt as attempts
+import fsa2lrnn.learning.attempt as attempts
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extra.learning.attempt import LearningStart
-from fsa2lrnn.extra.learning.examples import Examples, FreshWords
-from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.prune import (
+from fsa2lrnn.learning.attempt import LearningStart
+from fsa2lrnn.learning.examples import Examples, FreshWords
+from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.prune import (
     CandidateMachine,
     LabelledStates,
     best_head,
@@ -30,8 +30,8 @@ from fsa2lrnn.extra.learning.prune import (
     machine_of,
     observe,
 )
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.lrnn.tensor_file import Shapes
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.nn.tensor_file import Shapes
 from fsa2lrnn.training.data import Batch
 
 _FEW = 0.1  # largest share of faulty labels with which a head is trained on alone

@@ -18,16 +18,16 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.judging import EVERY_WORD, LearningTarget
-from fsa2lrnn.extra.learning.prune import CandidateMachine
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.extra.learning.run import LearnedCandidate, LearningRun, Record
-from fsa2lrnn.extraction import extract
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.learning.examples import FreshWords
+from fsa2lrnn.learning.judging import EVERY_WORD, LearningTarget
+from fsa2lrnn.learning.prune import CandidateMachine
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.learning.run import LearnedCandidate, LearningRun, Record
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verification.extraction import extract
 
 _PAIRS = 100_000  # of states, up to which a network is verified during training
 _MANY = 16  # heads above which some are made constant before the verification

@@ -1,11 +1,11 @@
 """Linear RNN models (`LRNN`) with their layers, scans and files, in PyTorch. It does not import `automata`."""
 
-from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.checkpoint import load, save
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layer_checks import FalseDeclaration, check_layers
-from fsa2lrnn.lrnn.layers import (
+from fsa2lrnn.nn.affine import Readout, SwitchedAffine
+from fsa2lrnn.nn.checkpoint import load, save
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layer_checks import FalseDeclaration, check_layers
+from fsa2lrnn.nn.layers import (
     BlockLayerConfig,
     HardChannelsConfig,
     HardReflectionsConfig,
@@ -16,11 +16,11 @@ from fsa2lrnn.lrnn.layers import (
     layer_named,
     register,
 )
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.network import Network
-from fsa2lrnn.lrnn.scans import scan, scan_tokens
-from fsa2lrnn.lrnn.scans.reference import schedule
-from fsa2lrnn.lrnn.wrapped import wrap
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.network import Network
+from fsa2lrnn.nn.scans import scan, scan_tokens
+from fsa2lrnn.nn.scans.reference import schedule
+from fsa2lrnn.nn.wrapped import wrap
 
 __all__ = [
     "LRNN",

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import layer_norm
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.scans import scan_tokens
+from fsa2lrnn.nn.scans import scan_tokens
 
 EPS = 1e-5
 """The number that LayerNorm adds to the variance."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers import name_of
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.layers import name_of
+from fsa2lrnn.nn.model import LRNN
 
 _FULL = ("none", "ieee")  # of torch.backends' fp32_precision
 _ENVIRONMENT = {

@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layer_checks import check_layers
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, state_shapes, write_tensors
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.layer_checks import check_layers
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, state_shapes, write_tensors
 from fsa2lrnn.reading import parse_json
 
 FORM = FileFormat("fsa2lrnn-model", 1)

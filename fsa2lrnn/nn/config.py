@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers import Columns, LayerConfig, layer_in_file, name_of
-from fsa2lrnn.lrnn.normalise import RULES
+from fsa2lrnn.nn.layers import Columns, LayerConfig, layer_in_file, name_of
+from fsa2lrnn.nn.normalise import RULES
 from fsa2lrnn.reading import read
 
 MAX_LAYERS = 256  # to bound what a small file can allocate
@@ -25,7 +25,7 @@ class LRNNConfig:
     Args:
         alphabet: Σ; token i is letter i.
         outputs: Γ; logit j is output symbol j.
-        layers: from input to output, configurations of `fsa2lrnn.lrnn.layers` or user-defined ones.
+        layers: from input to output, configurations of `fsa2lrnn.nn.layers` or user-defined ones.
         embedding_dim: the width of the token embedding (unused if a layer reads letters directly).
         readout_hidden: the hidden width of the read-out MLP (unused if a layer reads letters directly).
         normalisation: "clip", "paper", "none" or "onehot" (`normalise.normalise`).

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective.matrix_layer import NORM_EPS
-from fsa2lrnn.lrnn.layers import Columns, layer_named
-from fsa2lrnn.lrnn.layers.base import Layer
+from fsa2lrnn.nn.layers import Columns, layer_named
+from fsa2lrnn.nn.layers.base import Layer
+from fsa2lrnn.nn.layers.matrix_layer import NORM_EPS
 
 
 class _Counterpart(NamedTuple):

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.gate import look_up
-from fsa2lrnn.lrnn.layers import BlockLayerConfig
-from fsa2lrnn.lrnn.tensor_file import state_shapes
+from fsa2lrnn.nn.affine import Readout, SwitchedAffine
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.gate import look_up
+from fsa2lrnn.nn.layers import BlockLayerConfig
+from fsa2lrnn.nn.tensor_file import state_shapes
 from fsa2lrnn.reading import shown
 
 if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.nn.model import LRNN
 
 _FAULTS_SHOWN = 20
 
@@ -95,8 +95,8 @@ class ForeignWeights:
         The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1. Raises `CheckpointError` if
         the column rule changes a table, or if a number is not finite.
 
-        >>> from fsa2lrnn.lrnn import LRNN
-        >>> from fsa2lrnn.lrnn.switched import switched
+        >>> from fsa2lrnn.nn import LRNN
+        >>> from fsa2lrnn.nn.switched import switched
         >>> readout = Readout.linear(torch.eye(8), torch.zeros(8))
         >>> tables = SwitchedAffine.of(torch.randn(3, 2, 4, 4), torch.randn(3, 2, 4), torch.randn(2, 4), readout)
         >>> switched(LRNN.from_affine(tables)).sha256 == tables.sha256

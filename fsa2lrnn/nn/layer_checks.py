@@ -21,11 +21,11 @@ from torch.nn.functional import one_hot
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat, shortened
 from fsa2lrnn.layers import DESCRIPTIONS, is_family
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import LAYERS, OURS
-from fsa2lrnn.lrnn.layers.base import Layer
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layers import LAYERS, OURS
+from fsa2lrnn.nn.layers.base import Layer
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.rounding import RoundedNumbers, integers
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 """The largest difference that counts as rounding, relative to the largest number up to that step or to 1."""
@@ -56,7 +56,7 @@ def check_layers(model: object) -> None:
     Raises:
         FalseDeclaration: with the layer, the rule that it breaks, the number of inputs and the difference.
 
-    >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
+    >>> from fsa2lrnn.nn import BlockLayerConfig, LRNNConfig
     >>> check_layers(LRNN(LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((2,), 3, 3),))))
     """
     if isinstance(model, LRNN):

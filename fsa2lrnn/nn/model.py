@@ -14,15 +14,15 @@ from torch.nn.functional import embedding
 from fsa2lrnn import symbols
 from fsa2lrnn.display import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
-from fsa2lrnn.lrnn import repeats
-from fsa2lrnn.lrnn.affine import EPS
-from fsa2lrnn.lrnn.config import LRNNConfig, adds, connect
-from fsa2lrnn.lrnn.foreign import ForeignWeights
-from fsa2lrnn.lrnn.gate import Gate, Values
-from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
-from fsa2lrnn.lrnn.layers.base import Hint
-from fsa2lrnn.lrnn.layers.index import IndexReadout
-from fsa2lrnn.lrnn.network import LayerState, State
+from fsa2lrnn.nn import repeats
+from fsa2lrnn.nn.affine import EPS
+from fsa2lrnn.nn.config import LRNNConfig, adds, connect
+from fsa2lrnn.nn.foreign import ForeignWeights
+from fsa2lrnn.nn.gate import Gate, Values
+from fsa2lrnn.nn.layers import LAYERS, Layer, name_of
+from fsa2lrnn.nn.layers.base import Hint
+from fsa2lrnn.nn.layers.index import IndexReadout
+from fsa2lrnn.nn.network import LayerState, State
 from fsa2lrnn.symbols import Word, encode
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
@@ -35,7 +35,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     A new model has random weights, ready to train; `fsa2lrnn.compile_machine` returns one with exact weights.
 
-    >>> from fsa2lrnn.lrnn import BlockLayerConfig
+    >>> from fsa2lrnn.nn import BlockLayerConfig
     >>> config = LRNNConfig(alphabet=("a", "b"), outputs=(False, True), layers=(BlockLayerConfig((8,) * 8, 512, 64),))
     >>> model = LRNN(config)
     >>> model(torch.zeros(3, 7, dtype=torch.int64)).shape, model.layers[0].n_heads
@@ -146,9 +146,9 @@ class LRNN(ForeignWeights, nn.Module):
     def forward(self, tokens: Tensor, method: str = "auto", empty_word: bool = False) -> Tensor:
         """Return the logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|), or (B, T+1, |Γ|) with `empty_word`.
 
-        With `empty_word` the logits on the empty word come first. `method` names the scan (`fsa2lrnn.lrnn.scan`).
+        With `empty_word` the logits on the empty word come first. `method` names the scan (`fsa2lrnn.nn.scan`).
         "letters", which is fast without compiled scans for small alphabets, is the method of that name in a first layer
-        with tables (`fsa2lrnn.lrnn.scan_tokens`) and "sequential" in all other layers.
+        with tables (`fsa2lrnn.nn.scan_tokens`) and "sequential" in all other layers.
 
         Raises `InvalidWord` for tokens of another dtype or shape and, on the CPU, for tokens that are not letters.
         """

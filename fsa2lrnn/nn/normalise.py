@@ -24,7 +24,7 @@ from torch.autograd import Function
 from torch.linalg import vector_norm
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, kernel, share, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.compiled import DTYPES, Kernel, cuts, kernel, share, thread_count, typed_once_differentiable
 
 RULES = ("clip", "paper", "none", "onehot")
 """The column rules by name."""

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.linalg import vector_norm
 
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.lrnn.ranges import fits, floor_of
+from fsa2lrnn.nn.ranges import fits, floor_of
 
 _U64 = 2.0**-53
 _OUTWARD = 1 + 2.0**-30

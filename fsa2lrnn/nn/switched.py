@@ -8,15 +8,15 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn.affine import EPS as EPS
-from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.config import adds
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layer_checks import check_layers, same
-from fsa2lrnn.lrnn.layers import name_of
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.network import Network
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.affine import EPS as EPS
+from fsa2lrnn.nn.affine import Readout, SwitchedAffine
+from fsa2lrnn.nn.config import adds
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layer_checks import check_layers, same
+from fsa2lrnn.nn.layers import name_of
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.network import Network
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 _SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: the model scans them by different methods
 

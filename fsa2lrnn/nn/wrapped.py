@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.lrnn.network import LayerState, State
+from fsa2lrnn.nn.network import LayerState, State
 
 LONGEST = 1_024  # letters that a word may have where there is no step mode: a state then is the word itself
 

@@ -132,7 +132,7 @@ def assert_exact(
         ValueError: for an unknown operator, a dtype without probes, a length below 1, gates in no such range, or a
             `head_dim` below 16 or for an operator without keys and values.
 
-    >>> from fsa2lrnn.extra.probes import assert_exact, reference
+    >>> from fsa2lrnn.probes import assert_exact, reference
     >>> coverage = assert_exact(reference("delta_rule"), op="delta_rule", dtypes=(torch.float32,), lengths=(1, 65))
     >>> coverage.omitted
     []

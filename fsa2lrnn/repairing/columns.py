@@ -15,10 +15,10 @@ import numpy as np
 
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.repairing.observed import BlockObservations
-from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe
-from fsa2lrnn.extra.repairing.representation import Representation
 from fsa2lrnn.optional import require
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
+from fsa2lrnn.repairing.representation import Representation
 
 _MARGIN = 1e-5  # distance below 1, so that rounding to float32 raises no norm above 1
 _STEPS = 12

@@ -14,10 +14,10 @@ import numpy as np
 from flint import fmpz_mat
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.repairing.observed import BlockObservations
-from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe
-from fsa2lrnn.extra.repairing.rational import RationalImage, rational_image
-from fsa2lrnn.extra.repairing.representation import Representation
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
+from fsa2lrnn.repairing.rational import RationalImage, rational_image
+from fsa2lrnn.repairing.representation import Representation
 
 _OF_INITIAL = 1e-4  # weight of x₀ in the mean, so small that it matters only if other states do not determine the mean
 

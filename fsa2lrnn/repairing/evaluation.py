@@ -14,15 +14,15 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extra.repairing.public import Columns, Mode, Repaired, repair
-from fsa2lrnn.extraction import output_numbers
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.optional import require
+from fsa2lrnn.repairing.least_change import Columns, Mode, Repaired, repair
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.coverage import certified_length, proof_json
 from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.extraction import output_numbers
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.walks import walk
 

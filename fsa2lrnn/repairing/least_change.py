@@ -14,15 +14,15 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.repairing.columns import cvxpy
-from fsa2lrnn.extra.repairing.observed import RepairStates, observe
-from fsa2lrnn.extra.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.extra.repairing.work import RepairAttempt, RepairWork
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
+from fsa2lrnn.repairing.columns import cvxpy
+from fsa2lrnn.repairing.observed import RepairStates, observe
+from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
+from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.verification.specification import specification_of
 
 __all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]

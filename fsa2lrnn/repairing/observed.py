@@ -10,8 +10,8 @@ from torch import Tensor
 
 from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extraction import output_numbers
-from fsa2lrnn.lrnn.switched import SwitchedAffine
+from fsa2lrnn.nn.switched import SwitchedAffine
+from fsa2lrnn.verification.extraction import output_numbers
 from fsa2lrnn.verification.specification import Specification
 
 

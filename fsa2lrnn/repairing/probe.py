@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.extra.repairing.observed import BlockObservations
-from fsa2lrnn.extra.repairing.representation import Representation
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.representation import Representation
 
 
 @dataclass(frozen=True, eq=False)

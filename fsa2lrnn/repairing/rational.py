@@ -14,7 +14,7 @@ import numpy as np
 from flint import fmpz_mat
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.repairing.representation import Representation, leaving_equations, orthonormal
+from fsa2lrnn.repairing.representation import Representation, leaving_equations, orthonormal
 
 _PRECISION = 49  # bits of precision in the search for integer relations among functions
 _NEWTON, _CHOICES = 30, 8

@@ -14,7 +14,7 @@ import numpy as np
 
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.repairing.observed import BlockObservations, RepairStates
+from fsa2lrnn.repairing.observed import BlockObservations, RepairStates
 
 TOLERANCE = 1e-10  # the largest error of an affine image at φ(δ(q, a)), for entries of φ of about 1
 _NEAR = 0.15  # sine of the largest angle between learned and exact functions

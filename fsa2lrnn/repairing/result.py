@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fsa2lrnn.display import Brief
-from fsa2lrnn.extra.repairing.dyadic import Places
-from fsa2lrnn.extra.repairing.representation import Representation
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.repairing.dyadic import Places
+from fsa2lrnn.repairing.representation import Representation
 from fsa2lrnn.verdicts import Scope
 
 Columns = Literal["keep", "p<=1"]

@@ -13,14 +13,14 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extra.repairing import columns as column_rule
-from fsa2lrnn.extra.repairing.dyadic import AMPLITUDES, PLACES, DeadbeatBlock, Places, dead_beat, forget, round_block
-from fsa2lrnn.extra.repairing.observed import RepairStates, StateObservations, is_right, observe
-from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
-from fsa2lrnn.extra.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
-from fsa2lrnn.extra.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import SwitchedAffine, switched
+from fsa2lrnn.repairing import columns as column_rule
+from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, DeadbeatBlock, Places, dead_beat, forget, round_block
+from fsa2lrnn.repairing.observed import RepairStates, StateObservations, is_right, observe
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
+from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
+from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import Specification

@@ -18,11 +18,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fsa2lrnn.compile.recurrence import Recurrence
+from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.model import LRNN, State
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.recurrence import DenseTables, Recurrence
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.model import LRNN, State
+from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.symbols import encode
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.lrnn.layers import layer_in_file
+from fsa2lrnn.nn.layers import layer_in_file
 from fsa2lrnn.reading import parse_json, parse_toml, read_text, shown
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import Settings, preset

@@ -2,7 +2,7 @@
 
 Runs that differ only in their seed become one batched model: the weights of all are stacked along a new axis and the
 network is mapped over it (`torch.func.vmap`), so that each operation is launched once for all runs. Runs with CUDA
-graphs (`fsa2lrnn.extra.distributed.replay`) replay them in parallel instead. Each run has its own words, gradient norm,
+graphs (`fsa2lrnn.training.replay`) replay them in parallel instead. Each run has its own words, gradient norm,
 optimiser, evaluations, records and folder, as in `fsa2lrnn.training.train`; the others continue when one ends.
 """
 
@@ -19,11 +19,10 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.distributed.writers import check_writers, record_writers
 from fsa2lrnn.files import alone
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import on_meta_device
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.tensor_file import on_meta_device
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
     Diverged,
@@ -35,6 +34,7 @@ from fsa2lrnn.training.train import (
     mean_loss,
     use_threads,
 )
+from fsa2lrnn.training.writers import check_writers, record_writers
 
 Weights = dict[str, Tensor]
 

@@ -29,10 +29,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from fsa2lrnn.errors import counted
-from fsa2lrnn.extra.distributed.engines import Job, JobResult, Run, on_ray, processes, serial, stacked
-from fsa2lrnn.extra.distributed.grid import Trial
-from fsa2lrnn.extra.distributed.results import SweepLine, parse_result
 from fsa2lrnn.files import alone, write_atomically
+from fsa2lrnn.training.engines import Job, JobResult, Run, on_ray, processes, serial, stacked
+from fsa2lrnn.training.grid import Trial
+from fsa2lrnn.training.results import SweepLine, parse_result
 from fsa2lrnn.training.train import Stop
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
@@ -95,7 +95,7 @@ def sweep_in(
     Args:
         folder: created if it does not exist.
         trials: the trials of one sweep (`Sweep.trials`) or of several.
-        engine: one of the engines of `fsa2lrnn.extra.distributed.engines`.
+        engine: one of the engines of `fsa2lrnn.training.engines`.
         address, cpus: the arguments of `engines.on_ray`; `cpus` also limits processes.
         retries: how often a failed run is repeated.
         report: called with one line of text per run.

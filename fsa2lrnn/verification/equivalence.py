@@ -17,15 +17,15 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.extraction.walk import TransitionSystem
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.recurrence import Recurrence
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
 from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.extraction import ModelSystem
+from fsa2lrnn.verification.extraction.walk import TransitionSystem
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.pairs import PairsTable, write
 from fsa2lrnn.verification.specification import Specification, specification_of

@@ -1,7 +1,7 @@
 """Bounds on the margins of a model of several layers, on boxes of joint states that are carried on letter by letter.
 
 The nodes of a *partition*, an automaton that refines the specification, part the words. For each length, the states of
-all layers after the words of one node are enclosed in a box. A letter maps it to zonotopes (`fsa2lrnn.lrnn.zonotopes`),
+all layers after the words of one node are enclosed in a box. A letter maps it to zonotopes (`fsa2lrnn.nn.zonotopes`),
 layer by layer: what is unknown of the state below enters the gates above together with what they multiply. The boxes
 about the images that meet at a node are those of the next length (docs/theory.md, T60).
 
@@ -19,14 +19,14 @@ from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.config import adds
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layer_checks import user_layers
-from fsa2lrnn.lrnn.layers.block import AffineLayer, BlockLayer
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.ranges import largest_moment
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.zonotopes import Zonotopes
+from fsa2lrnn.nn.config import adds
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layer_checks import user_layers
+from fsa2lrnn.nn.layers.block import AffineLayer, BlockLayer
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.ranges import largest_moment
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.zonotopes import Zonotopes
 from fsa2lrnn.verification.plain import CertificateRefused
 from fsa2lrnn.verification.specification import Specification
 

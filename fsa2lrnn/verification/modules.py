@@ -17,16 +17,16 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.arithmetic import check_provable, reductions
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layer_checks import check_layers, user_layers
-from fsa2lrnn.lrnn.layers import OURS
-from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout, Numbers
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import on_meta_device
+from fsa2lrnn.nn.affine import Readout, SwitchedAffine
+from fsa2lrnn.nn.arithmetic import check_provable, reductions
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layer_checks import check_layers, user_layers
+from fsa2lrnn.nn.layers import OURS
+from fsa2lrnn.nn.layers.block import AffineLayer
+from fsa2lrnn.nn.layers.index import IndexEmbedding, IndexReadout, Numbers
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.tensor_file import on_meta_device
 from fsa2lrnn.reading import shown
 
 _HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")

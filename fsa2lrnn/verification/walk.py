@@ -13,10 +13,10 @@ import numpy as np
 
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import OutOfTime
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.extraction.walk import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.extraction import ModelSystem
+from fsa2lrnn.verification.extraction.walk import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
 from fsa2lrnn.verification.specification import Specification
 
 ROUNDS = ("sequential",)

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import TRAINED, is_layer, trained_name
-from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
-from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
-from fsa2lrnn.lrnn.layers.hard import HardChannelsConfig, HardChannelsLayer, HardReflectionsConfig, HardReflectionsLayer
-from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
-from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
+from fsa2lrnn.nn.layers.base import Columns, Layer, LayerConfig, Shape
+from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig
+from fsa2lrnn.nn.layers.hard import HardChannelsConfig, HardChannelsLayer, HardReflectionsConfig, HardReflectionsLayer
+from fsa2lrnn.nn.layers.householder import HouseholderLayer, HouseholderLayerConfig
+from fsa2lrnn.nn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
 
 OURS: set[type[Layer]] = {
@@ -28,8 +28,8 @@ OURS: set[type[Layer]] = {
 
 def _published() -> dict[str, type[Layer]]:
     """Import the paper's baselines and the layers with transitions of their input: 25 modules, on demand."""
-    from fsa2lrnn.extra import baselines as b
-    from fsa2lrnn.extra import selective as s
+    from fsa2lrnn.nn.layers import baselines as b
+    from fsa2lrnn.nn.layers import selective as s
 
     return {
         "s4": b.S4Layer,
@@ -123,7 +123,7 @@ def layer_in_file(name: object) -> type[Layer]:
     """
     if not isinstance(name, str) or name not in LAYERS:
         fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"
-        hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({name!r}) or --import {name}"
+        hint = f"; a layer of your own is made known first, by fsa2lrnn.nn.layer_named({name!r}) or --import {name}"
         raise UnsupportedFormat(fault + (hint if isinstance(name, str) and ":" in name else ""))
     return LAYERS[name]
 
@@ -138,11 +138,11 @@ def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]
     """Raise `UnsupportedFormat` if a class is not a layer, lacks a method, or has a `Config` of `others`."""
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
-        raise UnsupportedFormat(f"{name} is not a layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
+        raise UnsupportedFormat(f"{name} is not a layer: derive it from fsa2lrnn.nn.Layer and set its Config")
     if not issubclass(config, LayerConfig):
-        raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
+        raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.nn.LayerConfig")
     if missing := [method for method in _REQUIRED if getattr(layer, method) is getattr(Layer, method)]:
-        raise UnsupportedFormat(f"{name} lacks {', '.join(missing)}: define it, as fsa2lrnn.lrnn.Layer describes it")
+        raise UnsupportedFormat(f"{name} lacks {', '.join(missing)}: define it, as fsa2lrnn.nn.Layer describes it")
     for other, registered in others.items():
         if registered.Config is config and other != name:
             raise UnsupportedFormat(
@@ -161,7 +161,7 @@ def name_of(config: LayerConfig) -> str:
             return name
     raise UnsupportedFormat(
         f"{type(config).__name__} is the configuration of no layer that is known: register it first "
-        "(fsa2lrnn.lrnn.register)"
+        "(fsa2lrnn.nn.register)"
     )
 
 

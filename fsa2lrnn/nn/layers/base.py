@@ -3,7 +3,7 @@
 A layer is one file: a frozen configuration (`LayerConfig`) and a module (`Layer`). It reads inputs u_1 … u_T, passes
 one tensor from step to step and outputs one row of `width` numbers per step. All other members have defaults that claim
 nothing: a layer without declared tables is not certified, and one that does not declare exactness is not assumed exact.
-Declarations are compared with the computations of `forward` (`fsa2lrnn.lrnn.layer_checks`).
+Declarations are compared with the computations of `forward` (`fsa2lrnn.nn.layer_checks`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.gate import Gate, Values
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.gate import Gate, Values
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 
 class Hint(NamedTuple):

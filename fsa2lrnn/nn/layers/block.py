@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.gate import Gate, check_kind, new_gate, one_hot_letters
-from fsa2lrnn.lrnn.layers.base import (
+from fsa2lrnn.nn.gate import Gate, check_kind, new_gate, one_hot_letters
+from fsa2lrnn.nn.layers.base import (
     Columns,
     Layer,
     LayerConfig,
@@ -21,10 +21,10 @@ from fsa2lrnn.lrnn.layers.base import (
     maps_closed,
     starts_closed,
 )
-from fsa2lrnn.lrnn.normalise import TEMPERATURE, check_temperature, keeps, normalise, one_hot_rows
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
-from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
+from fsa2lrnn.nn.normalise import TEMPERATURE, check_temperature, keeps, normalise, one_hot_rows
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
+from fsa2lrnn.nn.scans.hard import hard_scan, takes
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels import channels
-from fsa2lrnn.extra.baselines.kernels.channels import System
-from fsa2lrnn.extra.baselines.kernels.hippo import Start, check_even
-from fsa2lrnn.extra.baselines.kernels.mixing import Mixing, check_mixing
-from fsa2lrnn.lrnn.layers.base import Hint, Layer, LayerConfig, check_width
-from fsa2lrnn.lrnn.scans import check_method
+from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.kernels import channels
+from fsa2lrnn.nn.layers.kernels.channels import System
+from fsa2lrnn.nn.layers.kernels.hippo import Start, check_even
+from fsa2lrnn.nn.layers.kernels.mixing import Mixing, check_mixing
+from fsa2lrnn.nn.scans import check_method
 
 DT_TRANSFORMS = ("softplus", "exp")
 BEYOND = ("refuse", "cut")
@@ -38,7 +38,7 @@ class ChannelConfig(LayerConfig):
         n_ssm: the copies of A and B, a divisor of H; None for one per channel.
         dt_min, dt_max: the range of the initial Δ, log-uniform.
         dt_transform: the map from the parameter to Δ, "softplus" or "exp".
-        mixing: the gates after the systems (`fsa2lrnn.extra.baselines.kernels.mixing`).
+        mixing: the gates after the systems (`fsa2lrnn.nn.layers.kernels.mixing`).
         l_max: the longest word, None for no limit.
         beyond: the treatment of longer words: "refuse" raises an error; "cut" ends the impulse response after l_max
             letters, so that older letters have no effect, as in the published code.

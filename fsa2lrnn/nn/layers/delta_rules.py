@@ -16,11 +16,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, logsigmoid, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed, unit
-from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.layers.base import Hint
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.base import Hint
+from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed, unit
+from fsa2lrnn.nn.layers.matrix_scan import RankOneSteps
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.lrnn.gate import check_kind, new_gate
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_positive, check_width, exchanges_closed, is_signed
-from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.normalise import TEMPERATURE, check_temperature, one_hot_rows
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.gate import check_kind, new_gate
+from fsa2lrnn.nn.layers.base import LayerConfig, Shape, check_positive, check_width, exchanges_closed, is_signed
+from fsa2lrnn.nn.layers.block import AffineLayer
+from fsa2lrnn.nn.normalise import TEMPERATURE, check_temperature, one_hot_rows
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from fsa2lrnn.lrnn.layers.base import is_signed
-from fsa2lrnn.lrnn.layers.hard import HardConfig, HardLayer, SizedHardConfig
-from fsa2lrnn.lrnn.normalise import one_hot_rows, straight_through
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.layers.base import is_signed
+from fsa2lrnn.nn.layers.hard import HardConfig, HardLayer, SizedHardConfig
+from fsa2lrnn.nn.normalise import one_hot_rows, straight_through
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 _SINKHORN = 8  # iterations of the gradient's doubly stochastic matrix
 _WRITES = (-1, 0, 1)

@@ -11,10 +11,10 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_positive, check_width, maps_closed
-from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layers.base import LayerConfig, Shape, check_positive, check_width, maps_closed
+from fsa2lrnn.nn.layers.block import AffineLayer
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)

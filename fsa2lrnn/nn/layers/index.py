@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 from fsa2lrnn import walks
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape, check_positive
-from fsa2lrnn.lrnn.scans import check_method
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, Shape, check_positive
+from fsa2lrnn.nn.scans import check_method
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:

@@ -21,11 +21,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.baselines.channels import ChannelConfig, check_channels_method, complex_of
-from fsa2lrnn.extra.baselines.kernels import channels, hippo
-from fsa2lrnn.extra.baselines.kernels.liquid import liquid, step
-from fsa2lrnn.extra.baselines.kernels.transition import twice_real
-from fsa2lrnn.extra.baselines.s4 import S4Layer
+from fsa2lrnn.nn.layers.channels import ChannelConfig, check_channels_method, complex_of
+from fsa2lrnn.nn.layers.kernels import channels, hippo
+from fsa2lrnn.nn.layers.kernels.liquid import liquid, step
+from fsa2lrnn.nn.layers.kernels.transition import twice_real
+from fsa2lrnn.nn.layers.s4 import S4Layer
 
 KERNELS = ("exact", "polyb", "kb")
 

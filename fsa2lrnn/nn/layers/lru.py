@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels.mixing import check_mixing
-from fsa2lrnn.extra.baselines.spectral import SpectralLayer
-from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Hint, LayerConfig, check_width
+from fsa2lrnn.nn.layers.kernels.mixing import check_mixing
+from fsa2lrnn.nn.layers.spectral import SpectralLayer
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class LRUConfig(LayerConfig):
         states: N, the number of complex states; they do not come in conjugate pairs.
         r_min, r_max: the range of the initial |λ|, with |λ|² uniform.
         max_phase: the largest initial phase of λ; phases are uniform in [0, max_phase].
-        mixing: the gates after the recurrence (`fsa2lrnn.extra.baselines.kernels.mixing`), with the approximate GELU.
+        mixing: the gates after the recurrence (`fsa2lrnn.nn.layers.kernels.mixing`), with the approximate GELU.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is

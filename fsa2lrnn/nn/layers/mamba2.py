@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import silu, softplus
 
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed
-from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.layers.base import Hint
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.base import Hint
+from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed
+from fsa2lrnn.nn.layers.matrix_scan import RankOneSteps
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, pad, silu, softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.extra.selective.matrix_layer import NORM_EPS, MatrixConfig, MatrixLayer, drawn_steps, normed
-from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.layers.base import Hint, check_width
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.base import Hint, check_width
+from fsa2lrnn.nn.layers.matrix_layer import NORM_EPS, MatrixConfig, MatrixLayer, drawn_steps, normed
+from fsa2lrnn.nn.layers.matrix_scan import RankOneSteps
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 _SLOWEST = 1e-4  # −A is at least this
 

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.nn.functional import conv1d, embedding, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.extra.selective.matrix_scan import METHODS, RankOneSteps, matrix_scan, transition
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
-from fsa2lrnn.lrnn.layers.block import scan_states
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.scans import METHODS as STATE_METHODS
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.block import scan_states
+from fsa2lrnn.nn.layers.matrix_scan import METHODS, RankOneSteps, matrix_scan, transition
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.scans import METHODS as STATE_METHODS
 
 READS = ("gated", "state")
 NORM_EPS = 1e-5

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.linalg import solve_triangular
 from torch.nn.functional import embedding, pad
 
-from fsa2lrnn.lrnn.scans import check_method
+from fsa2lrnn.nn.scans import check_method
 
 CHUNK = 16
 """RankOneSteps that the chunked scan solves together: more are fewer iterations, but larger triangular systems."""

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
-from fsa2lrnn.lrnn.layers.block import scan_states
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.block import scan_states
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.scans import METHODS
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from fsa2lrnn.extra.baselines.channels import complex_of
-from fsa2lrnn.extra.baselines.kernels import generating
-from fsa2lrnn.extra.baselines.kernels.transition import low_rank
+from fsa2lrnn.nn.layers.channels import complex_of
+from fsa2lrnn.nn.layers.kernels import generating
+from fsa2lrnn.nn.layers.kernels.transition import low_rank
 
 Weights = Mapping[str, Tensor]
 

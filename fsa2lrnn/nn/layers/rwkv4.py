@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.channels import check_stream
-from fsa2lrnn.extra.baselines.kernels.wkv import METHODS, NOTHING, wkv
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.channels import check_stream
+from fsa2lrnn.nn.layers.kernels.wkv import METHODS, NOTHING, wkv
 
 _TINY = 1e-4  # the initial gain of the embedding; the LayerNorm after it restores the size
 

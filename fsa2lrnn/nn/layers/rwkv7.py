@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, group_norm, normalize
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer
-from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer
+from fsa2lrnn.nn.layers.matrix_scan import RankOneSteps
+from fsa2lrnn.nn.rounding import RoundedNumbers
 
 _SLOWEST = -0.6065306597126334  # −exp(−1/2): the logarithm of the fastest decay
 _MIXED = ("r", "w", "k", "v", "a", "g")

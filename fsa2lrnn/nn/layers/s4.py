@@ -7,10 +7,10 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from fsa2lrnn.extra.baselines.channels import ChannelConfig, ChannelLayer, complex_of, pairs
-from fsa2lrnn.extra.baselines.kernels import channels, generating, hippo
-from fsa2lrnn.extra.baselines.kernels.channels import System
-from fsa2lrnn.extra.baselines.kernels.transition import low_rank
+from fsa2lrnn.nn.layers.channels import ChannelConfig, ChannelLayer, complex_of, pairs
+from fsa2lrnn.nn.layers.kernels import channels, generating, hippo
+from fsa2lrnn.nn.layers.kernels.channels import System
+from fsa2lrnn.nn.layers.kernels.transition import low_rank
 
 
 @dataclass(frozen=True)

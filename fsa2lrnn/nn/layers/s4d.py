@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.channels import ChannelConfig, ChannelLayer, complex_of
-from fsa2lrnn.extra.baselines.kernels import hippo
-from fsa2lrnn.extra.baselines.kernels.channels import System
-from fsa2lrnn.extra.baselines.kernels.transition import DISCRETISATIONS, diagonal
+from fsa2lrnn.nn.layers.channels import ChannelConfig, ChannelLayer, complex_of
+from fsa2lrnn.nn.layers.kernels import hippo
+from fsa2lrnn.nn.layers.kernels.channels import System
+from fsa2lrnn.nn.layers.kernels.transition import DISCRETISATIONS, diagonal
 
 STARTS = {"lin": hippo.diagonal_lin, "inv": hippo.diagonal_inv, "legs": hippo.diagonal_legs}
 

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels import hippo
-from fsa2lrnn.extra.baselines.kernels.mixing import check_mixing
-from fsa2lrnn.extra.baselines.kernels.transition import DISCRETISATIONS, growth
-from fsa2lrnn.extra.baselines.spectral import SpectralLayer
-from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Hint, LayerConfig, check_width
+from fsa2lrnn.nn.layers.kernels import hippo
+from fsa2lrnn.nn.layers.kernels.mixing import check_mixing
+from fsa2lrnn.nn.layers.kernels.transition import DISCRETISATIONS, growth
+from fsa2lrnn.nn.layers.spectral import SpectralLayer
 
 C_STARTS = ("trunc_standard_normal", "lecun_normal", "complex_normal")
 CLIPPED = -1e-4  # the largest Re Λ with `clip_eigs`

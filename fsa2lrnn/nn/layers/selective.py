@@ -1,6 +1,6 @@
 """Layers whose transitions depend on the input: delta rules, Mamba-2 and 3, RWKV-7, PD-SSM, SLiCE, minGRU, sLSTM."""
 
-from fsa2lrnn.extra.selective.delta_rules import (
+from fsa2lrnn.nn.layers.delta_rules import (
     DeltaProductConfig,
     DeltaProductLayer,
     GatedDeltaNetConfig,
@@ -8,7 +8,7 @@ from fsa2lrnn.extra.selective.delta_rules import (
     GatedDeltaProductConfig,
     GatedDeltaProductLayer,
 )
-from fsa2lrnn.extra.selective.hard import (
+from fsa2lrnn.nn.layers.hard_maps import (
     HardDeltaProductConfig,
     HardDeltaProductLayer,
     HardPDSSMConfig,
@@ -16,14 +16,14 @@ from fsa2lrnn.extra.selective.hard import (
     HardSliceConfig,
     HardSliceLayer,
 )
-from fsa2lrnn.extra.selective.kda import GDN2Config, GDN2Layer, KDAConfig, KDALayer
-from fsa2lrnn.extra.selective.mamba2 import Mamba2Config, Mamba2Layer
-from fsa2lrnn.extra.selective.mamba3 import Mamba3Config, Mamba3Layer
-from fsa2lrnn.extra.selective.mingru import MinGRUConfig, MinGRULayer
-from fsa2lrnn.extra.selective.pd_ssm import PDSSMConfig, PDSSMLayer
-from fsa2lrnn.extra.selective.rwkv7 import RWKV7Config, RWKV7Layer
-from fsa2lrnn.extra.selective.slice_layer import SliceConfig, SliceLayer
-from fsa2lrnn.extra.selective.slstm import SLSTMConfig, SLSTMLayer
+from fsa2lrnn.nn.layers.kda import GDN2Config, GDN2Layer, KDAConfig, KDALayer
+from fsa2lrnn.nn.layers.mamba2 import Mamba2Config, Mamba2Layer
+from fsa2lrnn.nn.layers.mamba3 import Mamba3Config, Mamba3Layer
+from fsa2lrnn.nn.layers.mingru import MinGRUConfig, MinGRULayer
+from fsa2lrnn.nn.layers.pd_ssm import PDSSMConfig, PDSSMLayer
+from fsa2lrnn.nn.layers.rwkv7 import RWKV7Config, RWKV7Layer
+from fsa2lrnn.nn.layers.slice_layer import SliceConfig, SliceLayer
+from fsa2lrnn.nn.layers.slstm import SLSTMConfig, SLSTMLayer
 
 __all__ = [
     "DeltaProductConfig",

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from torch.nn.functional import linear, pad
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
-from fsa2lrnn.lrnn.layers.block import scan_states
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.scans import METHODS, scan
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.block import scan_states
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.scans import METHODS, scan
 
 FORMS = ("block", "sparse", "hadamard", "diagonal")
 

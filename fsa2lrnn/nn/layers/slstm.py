@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, layer_norm, logsigmoid, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.selective.matrix_layer import convolve
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.matrix_layer import convolve
 
 _GATES = ("fgate", "igate", "zgate", "ogate")  # in the order of the cell: its input gate reads fgate, as in their code
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
-from fsa2lrnn.extra.baselines.channels import COMPLEX, check_stream
-from fsa2lrnn.extra.baselines.kernels import channels
-from fsa2lrnn.extra.baselines.kernels.diagonal import pairs, scan_diagonal, times
-from fsa2lrnn.extra.baselines.kernels.mixing import Mixing
-from fsa2lrnn.lrnn.layers.base import Layer
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn.layers.base import Layer
+from fsa2lrnn.nn.layers.channels import COMPLEX, check_stream
+from fsa2lrnn.nn.layers.kernels import channels
+from fsa2lrnn.nn.layers.kernels.diagonal import pairs, scan_diagonal, times
+from fsa2lrnn.nn.layers.kernels.mixing import Mixing
+from fsa2lrnn.nn.scans import METHODS
 
 
 class SpectralLayer(Layer):

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
-from fsa2lrnn.lrnn.scans import METHODS, scan
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.scans import METHODS, scan
 
 TRANSITIONS = ("dense", "diagonal")
 

@@ -15,20 +15,20 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.scans.fused import fused, fused_tokens
-from fsa2lrnn.lrnn.scans.reference import chunked, letters, pscan, sequential, sequential_tokens
+from fsa2lrnn.nn.compiled import DTYPES
+from fsa2lrnn.nn.scans.fused import fused, fused_tokens
+from fsa2lrnn.nn.scans.reference import chunked, letters, pscan, sequential, sequential_tokens
 from fsa2lrnn.optional import is_installed
 
 
 def _triton(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    from fsa2lrnn.extra.gpu.scans import dense
+    from fsa2lrnn.nn.scans.gpu import dense
 
     return dense(A, v, x0)
 
 
 def _triton_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-    from fsa2lrnn.extra.gpu.scans import by_tokens
+    from fsa2lrnn.nn.scans.gpu import by_tokens
 
     return by_tokens(tokens, A, v, x0)
 
@@ -165,7 +165,7 @@ def _compiled_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_tr
         return "fused"
     if device != "cuda" or not has_triton:
         return None
-    from fsa2lrnn.extra.gpu.scans import takes
+    from fsa2lrnn.nn.scans.gpu import takes
 
     return "triton" if takes(dtype, *shape) else None
 

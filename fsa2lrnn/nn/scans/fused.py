@@ -17,7 +17,7 @@ from torch.autograd import Function
 from torch.nn.functional import pad
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import (
+from fsa2lrnn.nn.compiled import (
     DTYPES,
     Kernel,
     Part,

@@ -25,7 +25,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import typed_once_differentiable
+from fsa2lrnn.nn.compiled import typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -236,7 +236,7 @@ def _launch(name: str, shape: _Shape, columns: int, *arguments: Any, **constants
 
 @cache
 def _kernel(name: str) -> Any:
-    from fsa2lrnn.extra.gpu import kernels  # not before it is needed: it loads Triton
+    from fsa2lrnn.nn.scans import triton_kernels as kernels  # not before it is needed: it loads Triton
 
     return getattr(kernels, name)
 

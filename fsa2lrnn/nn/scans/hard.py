@@ -22,8 +22,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, thread_count, typed_once_differentiable
-from fsa2lrnn.lrnn.normalise import TEMPERATURE
+from fsa2lrnn.nn.compiled import DTYPES, at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.normalise import TEMPERATURE
 
 _PASSES = 4  # multiplications that an entry of a state is worth, about
 

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verification.certify.work import WorkBudget
+from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets, check_bounded
 from fsa2lrnn.verification.specification import Specification
 

@@ -10,10 +10,10 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction.runner import to_bytes
-from fsa2lrnn.extraction.walk import WordFrontier
-from fsa2lrnn.lrnn.arithmetic import check_arithmetic, check_provable
-from fsa2lrnn.lrnn.model import LRNN, LayerState, State
+from fsa2lrnn.nn.arithmetic import check_arithmetic, check_provable
+from fsa2lrnn.nn.model import LRNN, LayerState, State
+from fsa2lrnn.verification.extraction.runner import to_bytes
+from fsa2lrnn.verification.extraction.walk import WordFrontier
 
 NOT_A_NUMBER = -1
 """The output number of logits that contain a NaN."""
@@ -112,7 +112,7 @@ def extract(
         UnsupportedFormat: under settings of torch that compute below the dtype's precision (`lrnn.arithmetic`), and for
             layers that declare that no exact claim can be made of them (`Layer.unproved`).
 
-    >>> from fsa2lrnn.lower import compile_machine
+    >>> from fsa2lrnn.compile import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     >>> extract(compile_machine(parity)) == parity
     True

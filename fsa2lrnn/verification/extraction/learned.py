@@ -18,11 +18,11 @@ from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction.runner import MaskedModel
-from fsa2lrnn.extraction.suffixes import classes_of
-from fsa2lrnn.lrnn.model import decode
-from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.nn.model import decode
+from fsa2lrnn.nn.network import Network
 from fsa2lrnn.optional import require
+from fsa2lrnn.verification.extraction.runner import MaskedModel
+from fsa2lrnn.verification.extraction.suffixes import classes_of
 
 METHODS = ("suffixes", "lstar")
 SECONDS = 600  # a model that is far from every small machine ends at no other limit for hours
@@ -126,7 +126,7 @@ def extract_learned(
         classes = classes_of(masked, max_classes, max_suffix, max_words, seed)
     else:
         require("aalpy", "learn", 'method="lstar"', 'method="suffixes"')
-        from fsa2lrnn.extraction.lstar import learn
+        from fsa2lrnn.verification.extraction.lstar import learn
 
         classes = learn(masked, horizon, max_classes, seed)
     machine = _finished(model, classes.machine, counts, empty_word)

@@ -12,8 +12,8 @@ from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.runner import MaskedModel
-from fsa2lrnn.extraction.suffixes import Classes
+from fsa2lrnn.verification.extraction.runner import MaskedModel
+from fsa2lrnn.verification.extraction.suffixes import Classes
 
 _WORDS = 400  # words per search for a counterexample
 

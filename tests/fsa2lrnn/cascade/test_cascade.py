@@ -5,17 +5,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fsa2lrnn.decomposition.bound import Bound, prime_bound
-from fsa2lrnn.decomposition.cascade import Cascade, Component, kind_of
-from fsa2lrnn.decomposition.coordinates import FREE, Cover, assemble
-from fsa2lrnn.decomposition.holonomy import holonomy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
-from fsa2lrnn.decomposition import bound
-from fsa2lrnn.decomposition import cascade as module
-from fsa2lrnn.decomposition import coordinates as module_of_coordinates
+from fsa2lrnn.cascade import bound
+from fsa2lrnn.cascade import cascade as module
+from fsa2lrnn.cascade import coordinates as module_of_coordinates
+from fsa2lrnn.cascade.bound import Bound, prime_bound
+from fsa2lrnn.cascade.cascade import Cascade, Component, kind_of
+from fsa2lrnn.cascade.coordinates import FREE, Cover, assemble
+from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, InvalidWord
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 

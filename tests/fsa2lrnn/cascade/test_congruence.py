@@ -4,13 +4,13 @@ import itertools
 
 import numpy as np
 import pytest
-from fsa2lrnn.decomposition.congruence import Lattice, canonical, closure, is_finer, lattice, meet
-from fsa2lrnn.decomposition.labels import index, is_identity_reset, labels
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.decomposition import congruence, partition_kernels
+from fsa2lrnn.cascade import congruence, partition_kernels
+from fsa2lrnn.cascade.congruence import Lattice, canonical, closure, is_finer, lattice, meet
+from fsa2lrnn.cascade.labels import index, is_identity_reset, labels
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 

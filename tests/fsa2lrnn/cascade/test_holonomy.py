@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from fsa2lrnn.decomposition.holonomy import _Tiling, holonomy
 from hypothesis import example, given
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.cascade.holonomy import _Tiling, holonomy
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from fsa2lrnn.decomposition.congruence import lattice, meet
-from fsa2lrnn.decomposition.labels import block_size, index
-from fsa2lrnn.decomposition.layering import layering, thin
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsa2lrnn.cascade.congruence import lattice, meet
+from fsa2lrnn.cascade.labels import block_size, index
+from fsa2lrnn.cascade.layering import layering, thin
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 

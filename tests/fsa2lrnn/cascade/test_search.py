@@ -4,13 +4,13 @@ import re
 
 import numpy as np
 import pytest
-from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cost
-from fsa2lrnn.decomposition.description import describe, to_dot
-from fsa2lrnn.decomposition.search import CascadeSearch, NoCascade, decompose
 from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.decomposition import search
+from fsa2lrnn.cascade import search
+from fsa2lrnn.cascade.cascade import LAYER_PRICE, Cost
+from fsa2lrnn.cascade.description import describe, to_dot
+from fsa2lrnn.cascade.search import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
 

@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.decomposition.congruence import canonical, lattice
-from fsa2lrnn.decomposition.coordinates import Cover, assemble
-from fsa2lrnn.decomposition.groups import group_cover, regular
-from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import congruence_coordinates, field_layers, field_names, split_large
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.decomposition import refine as module
+from fsa2lrnn.cascade import refine as module
+from fsa2lrnn.cascade.cascade import Cascade, Component
+from fsa2lrnn.cascade.congruence import canonical, lattice
+from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.refine import fibre_code
+from fsa2lrnn.cascade.split import congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible
 
 

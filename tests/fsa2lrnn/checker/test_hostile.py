@@ -20,8 +20,8 @@ from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification import specification_of
 from fsa2lrnn.verification import walk as joint_walk
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube

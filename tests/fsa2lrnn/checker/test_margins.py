@@ -13,7 +13,7 @@ from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
 from fsa2lrnn.checker.replay import TubeReplay, grown
 from fsa2lrnn.checker.rounding import FloatFormat, Slack, StepError
 from fsa2lrnn.checker.short_words import all_words, least_margin
-from fsa2lrnn.lrnn.scans import scan_tokens
+from fsa2lrnn.nn.scans import scan_tokens
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Specification, specification_of
 from fsa2lrnn.verification.certificate import Sets

@@ -12,7 +12,7 @@ from fsa2lrnn.cli.compare import table
 from fsa2lrnn.draw import comparison
 from fsa2lrnn.draw.comparison import CONSTRUCTED, compare, plot
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn import BlockLayerConfig, LRNNConfig
 
 SOURCE = "task:sum_mod(3)"
 

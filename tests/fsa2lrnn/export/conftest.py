@@ -19,7 +19,7 @@ MACHINES = {  # that layers without negative eigenvalues hold
 def exported(tmp_path_factory):
     """Exports a machine, or one of the zoo by a call of it, to a layer: (folder, what was written)."""
     pytest.importorskip("transformers")
-    from fsa2lrnn.extra.huggingface.export import export
+    from fsa2lrnn.export.export import export
 
     @cache
     def write(task, layer="olmo-hybrid", dtype="float32"):
@@ -33,7 +33,7 @@ def exported(tmp_path_factory):
 @pytest.fixture
 def agrees():
     """Whether no letter of a word is answered wrongly, read `chunk` letters at a time: f(model, word, chunk)."""
-    from fsa2lrnn.extra.huggingface.folder import run
+    from fsa2lrnn.export.folder import run
 
     def compare(model, word, chunk=2_048):
         machine = model.machine

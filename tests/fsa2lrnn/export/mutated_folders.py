@@ -1,6 +1,6 @@
 """Exported folders with one thing changed.
 
-`python -m tests.fsa2lrnn.extra.huggingface.mutated_folders [MUTATIONS [SEED]]` tries many.
+`python -m tests.fsa2lrnn.export.mutated_folders [MUTATIONS [SEED]]` tries many.
 
 Of each folder `verify` has to refuse, or the model that `AutoModelForCausalLM` loads has to answer rightly: read one
 token a call with its cache, in one call without, padded on the left, and by `generate`, with text that goes through
@@ -20,17 +20,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from fsa2lrnn.extra.huggingface.export import export
-from fsa2lrnn.extra.huggingface.folder import load, run
-from fsa2lrnn.extra.huggingface.proof import prove
 from rich.console import Console
 from rich.table import Table
-from tests.fsa2lrnn.extra.huggingface.mutations import Mutation, mutations
 
 from fsa2lrnn import MooreMachine, Proved, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
-from fsa2lrnn.extra.huggingface import target
+from fsa2lrnn.export import target
+from fsa2lrnn.export.export import export
+from fsa2lrnn.export.folder import load, run
+from fsa2lrnn.export.proof import prove
 from fsa2lrnn.optional import is_installed
+from tests.fsa2lrnn.export.mutations import Mutation, mutations
 
 REGISTER = MooreMachine([range(3), *([q] * 3 for q in range(3))], "xyz", alphabet="-012")
 WORDS = MooreMachine([[0, 1], [0, 0], [1, 1]], ("no", "yes"), 0, ("keep", "reset", "set"))

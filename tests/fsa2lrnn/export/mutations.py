@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors.torch import save_file
 
-from fsa2lrnn.extra.huggingface import target
+from fsa2lrnn.export import target
 
 WEIGHTS = "weights"
 

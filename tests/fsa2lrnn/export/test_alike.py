@@ -5,12 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from fsa2lrnn.extra.huggingface.alike import confused
 from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import alike
+from fsa2lrnn.export import alike
+from fsa2lrnn.export.alike import confused
 from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.testing.strategies import machines
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from fsa2lrnn.extra.huggingface.cascades import cascaded
-from fsa2lrnn.extra.huggingface.counters import with_transpositions
-from fsa2lrnn.extra.huggingface.dual import ONE, ZERO, dual
 
 from fsa2lrnn import MooreMachine, decompose, zoo
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface import cascades
+from fsa2lrnn.export import cascades
+from fsa2lrnn.export.cascades import cascaded
+from fsa2lrnn.export.counters import with_transpositions
+from fsa2lrnn.export.dual import ONE, ZERO, dual
 
 
 def followed(plan, word):

@@ -6,14 +6,14 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.huggingface.commands.gates import encode
-from fsa2lrnn.extra.huggingface.eigenvalues import ARCHITECTURES, eigenvalues, measure, spectrum
-from fsa2lrnn.extra.huggingface.packages import modeling
-from fsa2lrnn.extra.huggingface.rwkv7 import load_model, quietly, step_gates, zeros
-from fsa2lrnn.extra.huggingface.tokens import tokenizer
 from safetensors.torch import load_file, save_file
 
+from fsa2lrnn.cli.gates import encode
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, InvalidWord, MissingPackage, UnsupportedFormat
+from fsa2lrnn.export.eigenvalues import ARCHITECTURES, eigenvalues, measure, spectrum
+from fsa2lrnn.export.packages import modeling
+from fsa2lrnn.export.rwkv7 import load_model, quietly, step_gates, zeros
+from fsa2lrnn.export.tokens import tokenizer
 from fsa2lrnn.optional import is_installed
 
 pytest.importorskip("transformers")
@@ -49,7 +49,7 @@ SIZES = {
 def random_model():
     """A whole model of an architecture: f("olmo_hybrid", dtype, other settings)."""
     pytest.importorskip("transformers")
-    from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+    from fsa2lrnn.export.packages import modeling, transformers
 
     @cache
     def make(kind, dtype=torch.float32, **settings):
@@ -67,7 +67,7 @@ def random_model():
 @pytest.fixture
 def saved(random_model, tmp_path):
     """A folder of a random model: f("olmo_hybrid")."""
-    from fsa2lrnn.extra.huggingface.packages import transformers
+    from fsa2lrnn.export.packages import transformers
 
     def save(kind, **given):
         with transformers():

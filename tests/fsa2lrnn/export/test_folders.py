@@ -8,16 +8,16 @@ import time
 
 import pytest
 import torch
-from fsa2lrnn.extra.huggingface.export import export
-from fsa2lrnn.extra.huggingface.folder import FILE, load, run
-from fsa2lrnn.extra.huggingface.proof import prove
 from safetensors.torch import load_file, save_file
-from tests.fsa2lrnn.extra.huggingface.mutated_folders import try_all, violations, write_all
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExact
-from fsa2lrnn.extra.huggingface import export as module
+from fsa2lrnn.export import export as module
+from fsa2lrnn.export.export import export
+from fsa2lrnn.export.folder import FILE, load, run
+from fsa2lrnn.export.proof import prove
 from fsa2lrnn.verdicts import Proved, Scope, Undecided
+from tests.fsa2lrnn.export.mutated_folders import try_all, violations, write_all
 
 pytest.importorskip("transformers")
 

@@ -6,15 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, carried, contradictions, decide
-from fsa2lrnn.extra.huggingface.named import NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
-from fsa2lrnn.extra.huggingface.refuse import decide_stack
 from hypothesis import given, settings
 
 from fsa2lrnn import MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import in_use
+from fsa2lrnn.export import in_use
+from fsa2lrnn.export.in_use import IN_USE, Decision, carried, contradictions, decide
+from fsa2lrnn.export.named import NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
+from fsa2lrnn.export.refuse import decide_stack
 from fsa2lrnn.families import Family
 from fsa2lrnn.layers import LAYERS
 from fsa2lrnn.testing.strategies import machines

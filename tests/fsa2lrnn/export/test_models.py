@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.folder import load, run
-from fsa2lrnn.extra.huggingface.packages import modeling, transformers
-from fsa2lrnn.extra.huggingface.plan import orbit
-from fsa2lrnn.extra.huggingface.proof import prove
 
 from fsa2lrnn import Proved, zoo
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.huggingface import mamba, target
+from fsa2lrnn.export import mamba, target
+from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.folder import load, run
+from fsa2lrnn.export.packages import modeling, transformers
+from fsa2lrnn.export.plan import orbit
+from fsa2lrnn.export.proof import prove
 from fsa2lrnn.optional import is_installed
 
 from .conftest import MACHINES

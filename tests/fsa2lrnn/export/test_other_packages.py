@@ -7,15 +7,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.folder import load
-from fsa2lrnn.extra.huggingface.refuse import refuse
-from fsa2lrnn.extra.huggingface.rwkv7 import RwkvPackage
 from safetensors.torch import save_file
 
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import packages, target
+from fsa2lrnn.export import packages, target
+from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.folder import load
+from fsa2lrnn.export.refuse import refuse
+from fsa2lrnn.export.rwkv7 import RwkvPackage
 from fsa2lrnn.optional import is_installed
 
 

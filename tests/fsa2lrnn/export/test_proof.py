@@ -5,16 +5,16 @@ import shutil
 
 import pytest
 import torch
-from fsa2lrnn.extra.huggingface.folder import SteppedModule, load, run
-from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.tokens import is_prefix_free, tokenizer
 from hypothesis import given
 from hypothesis import strategies as st
 
 import fsa2lrnn
 from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import target
+from fsa2lrnn.export import target
+from fsa2lrnn.export.folder import SteppedModule, load, run
+from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.tokens import is_prefix_free, tokenizer
 from fsa2lrnn.scope import LETTERS
 from fsa2lrnn.versions import environment
 

@@ -8,14 +8,14 @@ from itertools import product
 
 import numpy as np
 import pytest
-from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, RejectedRefusal, recheck
-from fsa2lrnn.extra.huggingface.recheck import LAYERS as ARGUED
-from fsa2lrnn.extra.huggingface.refuse import answer, refuse
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.huggingface import recheck as checker
-from fsa2lrnn.extra.huggingface import target
+from fsa2lrnn.export import recheck as checker
+from fsa2lrnn.export import target
+from fsa2lrnn.export.recheck import ARGUMENTS, RejectedRefusal, recheck
+from fsa2lrnn.export.recheck import LAYERS as ARGUED
+from fsa2lrnn.export.refuse import answer, refuse
 from fsa2lrnn.layers import EXPORTED
 
 

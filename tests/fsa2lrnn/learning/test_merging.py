@@ -5,18 +5,18 @@ import sys
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.learning.attempt import LearningStart
-from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.folding import LEAST_SHARE, _predict, merge_states, prefix_tree
-from fsa2lrnn.extra.learning.merging import merge
-from fsa2lrnn.extra.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.extra.learning.word_files import from_pairs
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
-from fsa2lrnn.extra.learning import noisy_merging
+from fsa2lrnn.learning import noisy_merging
+from fsa2lrnn.learning.attempt import LearningStart
+from fsa2lrnn.learning.examples import FreshWords
+from fsa2lrnn.learning.folding import LEAST_SHARE, _predict, merge_states, prefix_tree
+from fsa2lrnn.learning.merging import merge
+from fsa2lrnn.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.learning.word_files import from_pairs
 
 
 def words(n):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.legal import free_output, is_restricted, legal_part
-from fsa2lrnn.extra.learning.patching import patch_table
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, equivalent, learn, load, represent, zoo
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, UnsupportedFormat
-from fsa2lrnn.extra.learning import Agreement, Recipe, patching, then_prove
+from fsa2lrnn.learning import Agreement, Recipe, patching, then_prove
+from fsa2lrnn.learning.examples import FreshWords
+from fsa2lrnn.learning.legal import free_output, is_restricted, legal_part
+from fsa2lrnn.learning.patching import patch_table
 from fsa2lrnn.training.data import make_sampler
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 

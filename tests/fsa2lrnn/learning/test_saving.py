@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 import torch
-from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.extra.learning.run import LearningRun
-from fsa2lrnn.extra.learning.saving import (
+
+from fsa2lrnn import MooreMachine, Proved, learn, load, prove_equivalent
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.files import alone
+from fsa2lrnn.learning import saving
+from fsa2lrnn.learning.examples import FreshWords
+from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.learning.run import LearningRun
+from fsa2lrnn.learning.saving import (
     CHECKPOINT,
     FORM,
     NETWORK,
@@ -21,12 +26,7 @@ from fsa2lrnn.extra.learning.saving import (
     RunRequest,
     write_learned,
 )
-from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
-
-from fsa2lrnn import MooreMachine, Proved, learn, load, prove_equivalent
-from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.extra.learning import saving
-from fsa2lrnn.files import alone
+from fsa2lrnn.nn.tensor_file import open_tensors, write_tensors
 
 
 def run_of(recipe):
@@ -149,7 +149,7 @@ def test_a_standing_that_no_run_has_is_refused(tmp_path, change, message):
 KILLED = """
 import sys
 from pathlib import Path
-from fsa2lrnn.extra.learning import learn, saving
+from fsa2lrnn.learning import learn, saving
 saving._SAVE_SECONDS = 0.0
 learn(sys.argv[2], folder=sys.argv[1], steps=100_000, seed=3, suffixes=int(sys.argv[3]))
 """

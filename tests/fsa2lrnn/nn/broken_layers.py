@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import nn
 
-from fsa2lrnn.lrnn import Gate, Layer, LayerConfig, scan
+from fsa2lrnn.nn import Gate, Layer, LayerConfig, scan
 
 
 @dataclass(frozen=True)

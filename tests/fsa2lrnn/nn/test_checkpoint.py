@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.checkpoint import FORM
-from fsa2lrnn.lrnn.tensor_file import (
+from safetensors.torch import load_file, save_file
+from safetensors.torch import save as tensor_bytes
+from torch import nn
+
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, load, save, zoo
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.nn.checkpoint import FORM
+from fsa2lrnn.nn.layers import LAYERS
+from fsa2lrnn.nn.tensor_file import (
     FileFormat,
     check_shapes,
     on_meta_device,
@@ -17,13 +24,6 @@ from fsa2lrnn.lrnn.tensor_file import (
     state_shapes,
     write_tensors,
 )
-from safetensors.torch import load_file, save_file
-from safetensors.torch import save as tensor_bytes
-from torch import nn
-
-from fsa2lrnn import LRNN, MooreMachine, compile_machine, load, save, zoo
-from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.training.settings import Settings
 
 TENSOR_FORM = FileFormat("a-format", 3)
@@ -303,7 +303,7 @@ def test_nothing_is_made_of_sizes_that_the_tensors_do_not_have(saved, change, mo
         metadata["config"] = json.dumps(config)
 
     rewrite(saved, without_what_is_not_its_own)
-    monkeypatch.setattr("fsa2lrnn.lrnn.checkpoint.LRNN", recorded)
+    monkeypatch.setattr("fsa2lrnn.nn.checkpoint.LRNN", recorded)
     with pytest.raises(CheckpointError, match=r"weights that cannot be made|does not hold the weights its config"):
         load(saved)
     assert built == ["meta"]

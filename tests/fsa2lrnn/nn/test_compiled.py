@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from fsa2lrnn.lrnn import compiled
+from fsa2lrnn.nn import compiled
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

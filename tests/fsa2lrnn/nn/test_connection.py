@@ -8,8 +8,8 @@ import torch
 from torch.nn.functional import layer_norm
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, IndexLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, IndexLayerConfig, LRNNConfig
+from fsa2lrnn.nn.scans import METHODS
 
 SIZES = ((2, 2), (3, 1), (1, 1, 1))
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lrnn.arithmetic import check_causal, check_provable
 
 from fsa2lrnn import Budget, MooreMachine, Refuted, certify, check, falsify, prove_equivalent, repair, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction import extract, extract_learned
-from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
+from fsa2lrnn.nn import LRNN, LRNNConfig, layers
+from fsa2lrnn.nn.arithmetic import check_causal, check_provable
+from fsa2lrnn.verification.extraction import extract, extract_learned
 
-baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
+baselines = pytest.importorskip("fsa2lrnn.nn.layers.baselines")
 
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)

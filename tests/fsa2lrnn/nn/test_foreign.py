@@ -4,14 +4,14 @@ import inspect
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from fsa2lrnn import LRNN, Budget, extract, extract_learned, falsify, prove_equivalent, save, wrap, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidWord, UnsupportedFormat
-from fsa2lrnn.lrnn import Network
+from fsa2lrnn.nn import Network
+from fsa2lrnn.nn.switched import Readout, SwitchedAffine, switched
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
 
@@ -113,7 +113,7 @@ def test_symbols_dtypes_names_and_sizes_that_do_not_fit(monkeypatch):
         LRNN.from_paper_weights({name: tensor.long() for name, tensor in weights.items()})
     with pytest.raises(CheckpointError, match=r"x0 is not a weight of .*; and 981 more. Expected"):
         LRNN.from_paper_weights({**weights, 3: torch.zeros(1)} | {f"x{i}": torch.zeros(1) for i in range(1_000)})
-    monkeypatch.setattr("fsa2lrnn.lrnn.foreign._new", None)  # nothing is built
+    monkeypatch.setattr("fsa2lrnn.nn.foreign._new", None)  # nothing is built
     other = torch.zeros(100_000, dtype=torch.float64)
     with pytest.raises(CheckpointError, match=r"Wo1.weight has shape .* the other weights ask for \(100000, 6"):
         LRNN.from_paper_weights({**weights, "Wo1.bias": other})

@@ -4,14 +4,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.layer_checks import TOLERANCES, check_layer, user_layers
-from fsa2lrnn.lrnn.switched import as_tables, switched
 from torch import nn
 
 from fsa2lrnn import MooreMachine, Proved, certify, check, falsify, prove_equivalent
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, FalseDeclaration, Layer, LRNNConfig, check_layers, load, save
-from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, BlockLayerConfig, IndexLayerConfig, Shape, register
+from fsa2lrnn.nn import LRNN, FalseDeclaration, Layer, LRNNConfig, check_layers, load, save
+from fsa2lrnn.nn.layer_checks import TOLERANCES, check_layer, user_layers
+from fsa2lrnn.nn.layers import LAYERS, BlockLayer, BlockLayerConfig, IndexLayerConfig, Shape, register
+from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import TrainingRun
 from fsa2lrnn.verification.check import CertificateRefused

@@ -6,16 +6,16 @@ import tracemalloc
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lrnn.config import CONNECTIONS
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.compile.lower import DTYPES, compile_machine
 from fsa2lrnn.errors import InvalidWord, NotExact
-from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Network, repeats
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Network, repeats
+from fsa2lrnn.nn.config import CONNECTIONS
+from fsa2lrnn.nn.scans import METHODS
 
 
 def random_model(seed=0, sizes=((4, 4), (4, 4)), **options):
@@ -100,7 +100,7 @@ def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     model = compile_machine(zoo.sum_mod(3))
     word = "0120121" * 40
     whole = model.transduce(word)
-    monkeypatch.setattr("fsa2lrnn.lrnn.model._CHUNK_ENTRIES", 9 * 17)
+    monkeypatch.setattr("fsa2lrnn.nn.model._CHUNK_ENTRIES", 9 * 17)
     assert model._chunk_length() == 17
     assert model.transduce(word) == whole == zoo.sum_mod(3).transduce(word)
     assert model.transduce("") == []

@@ -2,7 +2,9 @@
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.normalise import (
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.normalise import (
     METHODS,
     choose_method,
     keeps,
@@ -13,8 +15,6 @@ from fsa2lrnn.lrnn.normalise import (
     reference,
     takes,
 )
-
-from fsa2lrnn.errors import UnsupportedFormat
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 

@@ -4,14 +4,14 @@ import math
 
 import pytest
 import torch
-from fsa2lrnn.extra.selective.rounding import decays
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.zonotopes import Zonotopes
 from torch import nn
 from torch.nn.functional import linear, normalize
 
 from fsa2lrnn.checker.rounding import FloatFormat
+from fsa2lrnn.nn.layers.selective_rounding import decays
+from fsa2lrnn.nn.normalise import normalise
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.zonotopes import Zonotopes
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 LENGTHS = (1, 2, 3, 8, 17, 33)  # about the widths of vector registers

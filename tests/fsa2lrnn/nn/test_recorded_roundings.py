@@ -1,7 +1,7 @@
 """Every term of the bounds on rounding, made visible by coarse constants and compared with recorded values.
 
 As `tests/fsa2lrnn/checker/test_recorded_bounds.py`, for the models' own bounds: a change of these numbers is a change
-of a proof. Review it, then record them anew: `python -m tests.fsa2lrnn.lrnn.test_recorded_roundings`.
+of a proof. Review it, then record them anew: `python -m tests.fsa2lrnn.nn.test_recorded_roundings`.
 """
 
 import json
@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.zonotopes import Zonotopes
 
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.extra.selective import rounding as selective
-from fsa2lrnn.lrnn import rounding, zonotopes
+from fsa2lrnn.nn import rounding, zonotopes
+from fsa2lrnn.nn.layers import selective_rounding as selective
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.zonotopes import Zonotopes
 
 from ..checker.test_recorded_bounds import FORMATS, prints
 

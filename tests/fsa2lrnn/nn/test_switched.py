@@ -4,12 +4,12 @@ from dataclasses import fields, replace
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.switched import as_tables, switched, table_error
 
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, Readout, SwitchedAffine
-from fsa2lrnn.lrnn.layers import BlockLayer, Layer
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, Readout, SwitchedAffine
+from fsa2lrnn.nn.layers import BlockLayer, Layer
+from fsa2lrnn.nn.switched import as_tables, switched, table_error
 
 
 def learned(**changes):

@@ -4,15 +4,15 @@ import math
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.zonotopes import Zonotopes
 from torch import nn
 from torch.nn.functional import normalize
 
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.lrnn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.normalise import normalise
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.zonotopes import Zonotopes
 
 KIND = FloatFormat.of("float32")
 POINTS = 48

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from fsa2lrnn.extra.probes.audit import significant_bits, unit
-from fsa2lrnn.extra.probes.calls import Caller
-from fsa2lrnn.extra.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
-from fsa2lrnn.extra.probes.plugin import assert_exact_fixture  # noqa: F401
 
 import fsa2lrnn
-from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, bounds, reference
+from fsa2lrnn.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, bounds, reference
+from fsa2lrnn.probes.audit import significant_bits, unit
+from fsa2lrnn.probes.calls import Caller
+from fsa2lrnn.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
+from fsa2lrnn.probes.plugin import assert_exact_fixture  # noqa: F401
 
 FORMS = [(op, form) for op, operator in OPERATORS.items() for form in (*operator.forms, "sequential")][::2]
 chunked = reference("gated_delta_rule", "chunked, inverse by blocks")
@@ -403,9 +403,9 @@ def test_decays_within_the_triangular_inverse_show(form):
 SCRIPT = """
 import sys
 sys.path[:0] = {paths!r}
-from fsa2lrnn.extra.probes import assert_exact, reference
+from fsa2lrnn.probes import assert_exact, reference
 assert_exact(reference("delta_rule"), op="delta_rule", lengths=(1, 17), gradients=False)
-assert not [m for m in sys.modules if m.startswith("fsa2lrnn.") and not m.startswith("fsa2lrnn.extra")]
+assert not [m for m in sys.modules if m.startswith("fsa2lrnn.") and not m.startswith("fsa2lrnn.probes")]
 assert not {{"numpy", "numba", "networkx"}} & {{m for m in sys.modules if "." not in m}} - set(before)
 """
 # What torch itself requires.
@@ -422,9 +422,9 @@ def test_torch_alone_is_enough_and_pytest_does_not_load_it(tmp_path):
         "from fsa2lrnn", "import torch\nbefore = [*sys.modules]\nfrom fsa2lrnn", 1
     )
     subprocess.run([sys.executable, "-I", "-S", "-W", "ignore", "-c", code], check=True)
-    code = "import sys, fsa2lrnn.extra.probes.plugin, fsa2lrnn.extra.probes\nassert 'torch' not in sys.modules"
+    code = "import sys, fsa2lrnn.probes.plugin, fsa2lrnn.probes\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_the_fixture_is_the_function(assert_exact):
-    assert assert_exact is sys.modules["fsa2lrnn.extra.probes.assertion"].assert_exact
+    assert assert_exact is sys.modules["fsa2lrnn.probes.assertion"].assert_exact

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.repairing.observed import RepairStates, observe
-from fsa2lrnn.extra.repairing.probe import Block
-from fsa2lrnn.extra.repairing.representation import learned_representation
-from fsa2lrnn.lrnn.switched import Readout, switched
 
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.switched import Readout, switched
+from fsa2lrnn.repairing.observed import RepairStates, observe
+from fsa2lrnn.repairing.probe import Block
+from fsa2lrnn.repairing.representation import learned_representation
 from fsa2lrnn.verification.specification import specification_of
 
 

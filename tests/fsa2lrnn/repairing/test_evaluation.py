@@ -1,10 +1,10 @@
 """A repair with its measured accuracy."""
 
 import torch
-from fsa2lrnn.extra.repairing.evaluation import evaluate_repair, long_accuracy
-from fsa2lrnn.lrnn.switched import switched
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, zoo
+from fsa2lrnn.nn.switched import switched
+from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 
 
 def test_accuracy_counts_outputs_that_the_model_has():

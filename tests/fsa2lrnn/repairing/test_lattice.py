@@ -4,18 +4,18 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fsa2lrnn.extra.repairing.columns import clip_columns, column_norm, project
-from fsa2lrnn.extra.repairing.dyadic import PLACES, Coset, DeadbeatBlock, Places, dead_beat, round_block
-from fsa2lrnn.extra.repairing.observed import BlockObservations
-from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe, fit, least_change
-from fsa2lrnn.extra.repairing.rational import rational_image
-from fsa2lrnn.extra.repairing.representation import Representation
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExpressible, OutOfTime
+from fsa2lrnn.repairing.columns import clip_columns, column_norm, project
+from fsa2lrnn.repairing.dyadic import PLACES, Coset, DeadbeatBlock, Places, dead_beat, round_block
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change
+from fsa2lrnn.repairing.rational import rational_image
+from fsa2lrnn.repairing.representation import Representation
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(0, 3))

@@ -6,9 +6,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.repairing.observed import BlockObservations, RepairStates, is_right, observe
-from fsa2lrnn.extra.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
-from fsa2lrnn.extra.repairing.representation import (
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn import MooreMachine, compile_machine, zoo
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.nn.switched import switched
+from fsa2lrnn.repairing import repair
+from fsa2lrnn.repairing.observed import BlockObservations, RepairStates, is_right, observe
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
+from fsa2lrnn.repairing.representation import (
     Representation,
     canonical_functions,
     learned_representation,
@@ -18,13 +25,6 @@ from fsa2lrnn.extra.repairing.representation import (
     orthonormal,
     with_constant,
 )
-from fsa2lrnn.lrnn.switched import switched
-from hypothesis import given
-from hypothesis import strategies as st
-
-from fsa2lrnn import MooreMachine, compile_machine, zoo
-from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.repairing import repair
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.specification import specification_of
 

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lrnn.switched import Readout, switched
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extra.repairing import repair, snap
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.switched import Readout, switched
+from fsa2lrnn.repairing import repair, snap
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
 

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, compile_recurrence, equivalent, zoo
+from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Readout
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Readout
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Counterexample, Coverage, Scope

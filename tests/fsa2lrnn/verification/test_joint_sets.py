@@ -9,17 +9,17 @@ import torch
 
 from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.layers.block import BlockLayer
-from fsa2lrnn.lrnn.layers.hard import HardChannelsConfig
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.nn.layers.block import BlockLayer
+from fsa2lrnn.nn.layers.hard import HardChannelsConfig
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify.partition import _partition, best
 from fsa2lrnn.verification.certify.work import WorkBudget
 from fsa2lrnn.verification.check import SCANS, CertificateRefused
+from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import JointSets, refined
 from fsa2lrnn.verification.specification import specification_of
 

@@ -9,12 +9,12 @@ from torch import nn
 from torch.nn.utils import parametrizations
 
 from fsa2lrnn import certify, check, compile_machine, prove_equivalent, zoo
+from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lower import lower
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.gate import Gate, TableGate
-from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, register
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.gate import Gate, TableGate
+from fsa2lrnn.nn.layers import LAYERS, BlockLayer, register
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.verification.modules import check_modelled
 
@@ -274,7 +274,7 @@ def test_a_layer_of_ones_own_is_believed_and_named(monkeypatch):
     class Own(BlockLayer):
         Config = OwnConfig
 
-    monkeypatch.setattr("fsa2lrnn.lrnn.layers.LAYERS", LAYERS)
+    monkeypatch.setattr("fsa2lrnn.nn.layers.LAYERS", LAYERS)
     register("own:Own", Own)
     try:
         model = LRNN(LRNNConfig(("a",), (0,), (OwnConfig((2,), 3, 3),)))

@@ -11,13 +11,13 @@ from pathlib import Path
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.learning import saving
-from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.extra.learning.run import LearningRun as Learning
-from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
-from fsa2lrnn.extra.learning.word_files import read_words
+from fsa2lrnn.learning import saving
+from fsa2lrnn.learning.examples import FreshWords
+from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.learning.run import LearningRun as Learning
+from fsa2lrnn.learning.saving import RunFolder, RunRequest
+from fsa2lrnn.learning.word_files import read_words
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import encoded, in_json, json_text
 from tests.fuzz.readers.hostile import of_json, of_text
@@ -63,7 +63,7 @@ def learning_files() -> list[tuple[dict[str, torch.Tensor], dict[str, str]]]:
     """The checkpoint of a tiny run of `learn`, by its parts."""
     import tempfile
 
-    from fsa2lrnn.lrnn.tensor_file import open_tensors
+    from fsa2lrnn.nn.tensor_file import open_tensors
 
     with tempfile.TemporaryDirectory() as folder:
         run, kept = learning(), RunFolder(Path(folder), ASKED, resume=False)

@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.huggingface import folder as exported
-from fsa2lrnn.extra.huggingface.eigenvalues import eigenvalues
-from fsa2lrnn.lrnn.tensor_file import _in_order
+from fsa2lrnn.export import folder as exported
+from fsa2lrnn.export.eigenvalues import eigenvalues
+from fsa2lrnn.nn.tensor_file import _in_order
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import in_bytes
 from tests.fuzz.readers.hostile import either, of_json
@@ -52,7 +52,7 @@ SIZES = {
 @cache
 def folders() -> dict[str, tuple[bytes, bytes]]:
     """config.json and model.safetensors of models with random weights, by their model_type."""
-    from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+    from fsa2lrnn.export.packages import modeling, transformers
 
     found = {}
     for kind, (prefix, settings) in SIZES.items():

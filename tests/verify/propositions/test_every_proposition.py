@@ -7,17 +7,17 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, compile_recurrence, zoo
+from fsa2lrnn.cascade.bound import prime_bound
+from fsa2lrnn.cascade.coordinates import Cover
 from fsa2lrnn.compile.choice import best_cascade, choose
-from fsa2lrnn.decomposition.bound import prime_bound
-from fsa2lrnn.decomposition.coordinates import Cover
-from fsa2lrnn.extra.baselines import LiquidS4Config
-from fsa2lrnn.extra.probes import OPERATORS
-from fsa2lrnn.extra.probes.words import Magnitudes
+from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.families import Impossibility, represent
-from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn.layers import index
-from fsa2lrnn.lrnn.scans import pscan, sequential
-from fsa2lrnn.lrnn.scans.reference import schedule
+from fsa2lrnn.nn.layers import index
+from fsa2lrnn.nn.layers.baselines import LiquidS4Config
+from fsa2lrnn.nn.scans import pscan, sequential
+from fsa2lrnn.nn.scans.reference import schedule
+from fsa2lrnn.probes import OPERATORS
+from fsa2lrnn.probes.words import Magnitudes
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.training.chance import ChanceLevel
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fsa2lrnn import zoo
-from fsa2lrnn.lrnn.switched import switched, table_error
+from fsa2lrnn.nn.switched import switched, table_error
 from verify.soundness import __main__ as command
 from verify.soundness import near_ties, run
 from verify.soundness.models import RULES, Drawn, model

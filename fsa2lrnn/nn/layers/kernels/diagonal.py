@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fsa2lrnn.lrnn.scans import scan
+from fsa2lrnn.nn.scans import scan
 
 
 def scan_diagonal(rates: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:

@@ -12,7 +12,7 @@ import math
 import torch
 from torch import Tensor
 
-from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes
+from fsa2lrnn.nn.layers.kernels.transition import Transition, from_planes, planes
 
 
 def truncated(transition: Transition, C: Tensor, length: int) -> Tensor:

@@ -12,11 +12,11 @@ from functools import partial
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels.channels import System, by_steps
-from fsa2lrnn.extra.baselines.kernels.recurrence import WORTH_COMPILING, recur
-from fsa2lrnn.extra.baselines.kernels.transition import from_planes, planes, twice_real
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.scans import check_method
+from fsa2lrnn.nn.compiled import DTYPES
+from fsa2lrnn.nn.layers.kernels.channels import System, by_steps
+from fsa2lrnn.nn.layers.kernels.recurrence import WORTH_COMPILING, recur
+from fsa2lrnn.nn.layers.kernels.transition import from_planes, planes, twice_real
+from fsa2lrnn.nn.scans import check_method
 
 
 def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:

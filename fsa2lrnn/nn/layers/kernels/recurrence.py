@@ -15,8 +15,8 @@ from numba import njit
 from torch import Tensor
 from torch.autograd import Function
 
-from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes
-from fsa2lrnn.lrnn.compiled import at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.compiled import at_once, cuts, thread_count, typed_once_differentiable
+from fsa2lrnn.nn.layers.kernels.transition import Transition, from_planes, planes
 
 WORTH_COMPILING = 1 << 13  # numbers; for fewer, no number of calls makes up for the seconds of compilation
 _COST = 1 << 9  # multiplications per entry of the outputs or states, roughly

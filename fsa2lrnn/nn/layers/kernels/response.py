@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fsa2lrnn.extra.baselines.kernels.recurrence import WORTH_COMPILING, recur
-from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading, twice_real
+from fsa2lrnn.nn.layers.kernels.recurrence import WORTH_COMPILING, recur
+from fsa2lrnn.nn.layers.kernels.transition import Transition, from_planes, planes, reading, twice_real
 
 
 class Response(NamedTuple):

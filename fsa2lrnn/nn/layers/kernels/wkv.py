@@ -10,8 +10,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fsa2lrnn.lrnn import scans
-from fsa2lrnn.lrnn.scans import check_method, scan
+from fsa2lrnn.nn import scans
+from fsa2lrnn.nn.scans import check_method, scan
 
 NOTHING = -1e38  # the exponent of a sum of no terms; −∞ would make ∞ − ∞
 METHODS = tuple(scans.METHODS)

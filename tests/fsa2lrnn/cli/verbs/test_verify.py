@@ -11,9 +11,9 @@ import torch
 
 from fsa2lrnn import LRNN, MooreMachine, Readout, compile_machine, load, save, zoo
 from fsa2lrnn.checker import program as checker_program
-from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.lrnn.layers import LAYERS
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.cli.falsify import falsify
+from fsa2lrnn.nn.layers import LAYERS
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.verification import falsify as search_package
 from fsa2lrnn.verification.certify import search
 from fsa2lrnn.verification.falsify import Budget
@@ -152,7 +152,7 @@ def suggested(out):
 
 def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\n"
+        "from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig\n"
         "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
     )
     monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))

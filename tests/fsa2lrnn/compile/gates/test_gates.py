@@ -4,12 +4,12 @@ import itertools
 
 import numpy as np
 import pytest
-from fsa2lrnn.gates.cover import Table
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsa2lrnn.compile.cover import Table, boxes
+from fsa2lrnn.compile.relu_gate import Coordinate, ReluGate, features, synthesise
 from fsa2lrnn.errors import InvalidMachine, NotExact
-from fsa2lrnn.gates import Coordinate, ReluGate, boxes, features, synthesise
 
 
 @st.composite
@@ -169,6 +169,6 @@ def test_wrong_gates_equal_keys_and_sums_that_bfloat16_rounds_are_noticed(monkey
     def crooked(W1, b1, W2, b2):
         return ReluGate(W1, b1 + 1, W2, b2)
 
-    monkeypatch.setattr("fsa2lrnn.gates.gate.ReluGate", crooked)
+    monkeypatch.setattr("fsa2lrnn.compile.relu_gate.ReluGate", crooked)
     with pytest.raises(NotExact, match=r"gives a wrong value for key \[\d\]"):
         synthesise(np.array([[0], [1]]), np.array([[0], [1]]), [Coordinate(2)])

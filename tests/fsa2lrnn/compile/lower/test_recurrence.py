@@ -6,19 +6,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lower.harden import heads_of
-from fsa2lrnn.lower.recurrence import _check_exact
 from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from fsa2lrnn import LRNN, MooreMachine, Proved, Refuted, compile_recurrence, extract, prove_equivalent, zoo
+from fsa2lrnn.compile.harden import harden, heads_of
+from fsa2lrnn.compile.lower import DTYPES, _check_exact, compile_machine, lower
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.gates import ReluGate
-from fsa2lrnn.lower import DTYPES, compile_machine, harden, lower
-from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
+from fsa2lrnn.nn import BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, words
 
 

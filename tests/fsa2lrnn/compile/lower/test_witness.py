@@ -5,11 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
+from fsa2lrnn.compile.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
 from fsa2lrnn.families.block_sizes import minimal_block

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from fsa2lrnn.extra.huggingface.export import export
-from fsa2lrnn.extra.huggingface.recheck import recheck
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.export.export import export
+from fsa2lrnn.export.recheck import recheck
 
 pytest.importorskip("transformers")
 

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 import pytest
-from fsa2lrnn.extra.learning.commands.display import check_provable, main, prove_trained
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, save
+from fsa2lrnn.cli.learned import check_provable, main, prove_trained
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.training.settings import Settings
 

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extra.baselines.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
-from fsa2lrnn.extra.baselines.rwkv4 import RWKV4Config, RWKV4Layer
-from fsa2lrnn.extra.baselines.s5 import C_STARTS, S5Config, S5Layer
-from fsa2lrnn.extra.baselines.vanilla import TRANSITIONS, VanillaConfig, VanillaLayer
 from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extra.baselines import LRUConfig, LRULayer, S4Config, S4DConfig, S4DLayer, S4Layer
-from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
+from fsa2lrnn.nn import LRNN, LRNNConfig, load, save
+from fsa2lrnn.nn.layers.baselines import LRUConfig, LRULayer, S4Config, S4DConfig, S4DLayer, S4Layer
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
+from fsa2lrnn.nn.layers.rwkv4 import RWKV4Config, RWKV4Layer
+from fsa2lrnn.nn.layers.s5 import C_STARTS, S5Config, S5Layer
+from fsa2lrnn.nn.layers.vanilla import TRANSITIONS, VanillaConfig, VanillaLayer
 
 from .official_checks.channels import check_liquid_exact, check_liquid_released, check_s4_block
 from .official_checks.models import check_backbone, check_hippo, check_vanilla

@@ -10,9 +10,8 @@ import torch
 
 pytest.importorskip("triton")
 
-from fsa2lrnn.extra.gpu.scans import _launch, _Shape
-
-from fsa2lrnn.extra.gpu import scans as gpu
+from fsa2lrnn.nn.scans import gpu
+from fsa2lrnn.nn.scans.gpu import _launch, _Shape
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -68,7 +67,7 @@ import triton.language as tl
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from fsa2lrnn.extra.gpu import kernels as gpu_kernels
+from fsa2lrnn.nn.scans import triton_kernels as gpu_kernels
 
 VECTORS = ("A", "v", "x0", "ends", "x", "dx", "dA", "g", "dx0", "u", "products", "offsets", "dv")
 TYPES = {**dict.fromkeys(VECTORS, "*fp32"), **dict.fromkeys(("tokens", "order", "bounds"), "*i64")}

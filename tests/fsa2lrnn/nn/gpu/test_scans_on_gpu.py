@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
-from fsa2lrnn.extra.gpu import scans as gpu
-from fsa2lrnn.lrnn.scans import method_on, scan, scan_tokens, token_method_on
+from fsa2lrnn.nn.scans import gpu, method_on, scan, scan_tokens, token_method_on
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}
@@ -226,7 +225,7 @@ def test_tokens_that_no_door_has_looked_at_are_looked_at():
 
 def test_triton_is_loaded_by_the_first_scan_that_needs_it():
     code = (
-        "import sys, torch; from fsa2lrnn.lrnn import scan\n"
+        "import sys, torch; from fsa2lrnn.nn import scan\n"
         f"z = lambda *shape: torch.zeros(shape, device={DEVICE!r})\n"
         "before = 'triton' in sys.modules; scan(z(1, 2, 1, 1, 1), z(1, 2, 1, 1), z(1, 1), 'sequential')\n"
         "assert before or 'triton' not in sys.modules  # torch loads it on some GPUs\n"

@@ -2,13 +2,13 @@
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.layers.base import exchanges_closed
-from fsa2lrnn.lrnn.layers.hard import MAPS, STARTS, HardChannelsLayer, HardReflectionsLayer
-from fsa2lrnn.lrnn.rounding import FloatFormat, RoundedNumbers
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, HardChannelsConfig, HardReflectionsConfig, LRNNConfig
-from fsa2lrnn.lrnn.layers import Shape
+from fsa2lrnn.nn import LRNN, HardChannelsConfig, HardReflectionsConfig, LRNNConfig
+from fsa2lrnn.nn.layers import Shape
+from fsa2lrnn.nn.layers.base import exchanges_closed
+from fsa2lrnn.nn.layers.hard import MAPS, STARTS, HardChannelsLayer, HardReflectionsLayer
+from fsa2lrnn.nn.rounding import FloatFormat, RoundedNumbers
 
 CONFIGS = [
     HardChannelsConfig(5, "table"),

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from fsa2lrnn.lrnn.layers.base import is_one_hot, maps_closed, starts_closed
-from fsa2lrnn.lrnn.layers.index import METHODS, choose_method
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import (
+from fsa2lrnn.nn import (
     LRNN,
     BlockLayerConfig,
     Gate,
@@ -27,7 +25,9 @@ from fsa2lrnn.lrnn import (
     register,
     save,
 )
-from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, Columns, HouseholderLayer, Shape, name_of
+from fsa2lrnn.nn.layers import LAYERS, BlockLayer, Columns, HouseholderLayer, Shape, name_of
+from fsa2lrnn.nn.layers.base import is_one_hot, maps_closed, starts_closed
+from fsa2lrnn.nn.layers.index import METHODS, choose_method
 from fsa2lrnn.testing.strategies import machines
 
 
@@ -96,10 +96,10 @@ def test_a_file_is_no_reason_to_import_a_module(sums, tmp_path, monkeypatch):
 
 def test_a_layer_by_its_place(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\nnone = 3\n"
+        "from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig\nnone = 3\n"
         "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
         "class Same(BlockLayer): pass\n"
-        "from fsa2lrnn.lrnn import Layer, LayerConfig\n"
+        "from fsa2lrnn.nn import Layer, LayerConfig\n"
         "class Mute(Layer):\n    Config = type('MuteConfig', (LayerConfig,), {})\n"
         "    def forward(self, u, state, method='auto'): return u, state\n"
     )
@@ -108,7 +108,7 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
     monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
     assert issubclass(layer_named("mine:Mine"), LAYERS["block"])
     for name, message in [
-        ("mine:none", "mine:none is not a layer: derive it from fsa2lrnn.lrnn.Layer"),
+        ("mine:none", "mine:none is not a layer: derive it from fsa2lrnn.nn.Layer"),
         ("mine:Same", "mine:Same.Config is BlockLayerConfig, which block has: derive one of its own"),
         ("mine:Mute", "mine:Mute lacks initial_state, emit: define it"),
         ("mine:Nobody", "layer 'mine:Nobody' cannot be imported"),

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lrnn.normalise import normalise, one_hot_rows
-from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.scans import hard, scan, scan_tokens
+from fsa2lrnn.nn.normalise import normalise, one_hot_rows
+from fsa2lrnn.nn.scans import hard, scan, scan_tokens
+from fsa2lrnn.nn.scans.hard import hard_scan, takes
 
 
 def inputs(batch, length, heads, b, dtype=torch.float32):

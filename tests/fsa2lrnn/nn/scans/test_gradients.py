@@ -6,14 +6,14 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.lrnn.scans.reference import chunked, schedule, sequential
 from hypothesis import given
 from hypothesis import strategies as st
 from torch.autograd import gradcheck
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
-from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, scan, scan_tokens
+from fsa2lrnn.nn.scans import METHODS, TOKEN_METHODS, scan, scan_tokens
+from fsa2lrnn.nn.scans.reference import chunked, schedule, sequential
 
 N_ROWS = 3
 ENTRIES = 40  # of A, up to which every entry of the Jacobian is differenced

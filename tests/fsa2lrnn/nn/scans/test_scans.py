@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, choose_method, choose_token_method, scan, scan_tokens
+from fsa2lrnn.nn.scans import METHODS, TOKEN_METHODS, choose_method, choose_token_method, scan, scan_tokens
 
 FAST = [method for method in METHODS if method != "sequential"]
 LENGTHS = [0, 1, 2, 3, 7, 8, 40]

@@ -7,18 +7,18 @@ from functools import partial
 import flint
 import pytest
 import torch
-from fsa2lrnn.extra.selective.hard import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
-from fsa2lrnn.lrnn.layer_checks import check_layer
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.switched import switched, table_error
 
 from experiments import selective_fixtures
 from fsa2lrnn import Budget, MooreMachine, Proved, Refuted, certify, check, falsify, prove_equivalent, repair, train
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.extra.learning import learn
-from fsa2lrnn.extra.selective import rounding
-from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, layer_named, name_of
+from fsa2lrnn.learning import learn
+from fsa2lrnn.nn import LRNN, LRNNConfig
+from fsa2lrnn.nn.layer_checks import check_layer
+from fsa2lrnn.nn.layers import LAYERS, Columns, Shape, layer_named, name_of
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.hard_maps import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.switched import switched, table_error
 from fsa2lrnn.training.settings import preset
 
 STATE = {"reads": "state", "conv": 0}

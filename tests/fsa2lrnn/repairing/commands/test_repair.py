@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from fsa2lrnn.repairing.commands import repair as command
 
-from fsa2lrnn import Proved, load, prove_equivalent, zoo
+from fsa2lrnn import Proved, load, prove_equivalent, repairing, zoo
 from fsa2lrnn.checker import program as checker_program
-from fsa2lrnn.extra import repairing
-from fsa2lrnn.extra.repairing.commands import repair as command
 
 SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from fsa2lrnn.extra.distributed.engines import Job, attempt, on_ray, processes, serial, stacked
-from fsa2lrnn.extra.distributed.grid import NETWORKS, Sweep, read
 
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat, counted
-from fsa2lrnn.extra.distributed import engines, grid
-from fsa2lrnn.lrnn import load
+from fsa2lrnn.nn import load
+from fsa2lrnn.training import engines, grid
+from fsa2lrnn.training.engines import Job, attempt, on_ray, processes, serial, stacked
+from fsa2lrnn.training.grid import NETWORKS, Sweep, read
 from fsa2lrnn.training.run_folder import SETTINGS
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import Settings, preset

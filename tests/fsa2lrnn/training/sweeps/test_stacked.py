@@ -10,15 +10,15 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from fsa2lrnn.extra.distributed.replay import GraphReplay
-from fsa2lrnn.extra.distributed.stacked import StackedLosses, train_stacked
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.distributed import replay, stacked
-from fsa2lrnn.lrnn import load
+from fsa2lrnn.nn import load
+from fsa2lrnn.training import replay, stacked
 from fsa2lrnn.training import train as training
+from fsa2lrnn.training.replay import GraphReplay
 from fsa2lrnn.training.run_folder import METRICS, MODEL
 from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.stacked import StackedLosses, train_stacked
 from fsa2lrnn.training.train import Diverged, TrainingRun, train
 
 # Training amplifies rounding errors, which depend on the CPU: in float32 beyond any tolerance that would show a fault.

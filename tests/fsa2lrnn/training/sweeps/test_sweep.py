@@ -10,19 +10,19 @@ import types
 from dataclasses import asdict, replace
 
 import pytest
-from fsa2lrnn.extra.distributed.engines import serial
-from fsa2lrnn.extra.distributed.grid import Sweep
-from fsa2lrnn.extra.distributed.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
-from fsa2lrnn.extra.distributed.sweep import RESULTS, SUMMARY, run_sweep, summary, sweep_in
-from fsa2lrnn.extra.distributed.writers import WRITERS, check_writers, record_writers
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
-from fsa2lrnn.extra.distributed import engines, sweep
 from fsa2lrnn.files import alone
 from fsa2lrnn.optional import is_installed
+from fsa2lrnn.training import engines, sweep
+from fsa2lrnn.training.engines import serial
+from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
 from fsa2lrnn.training.seeds import run_seed
+from fsa2lrnn.training.sweep import RESULTS, SUMMARY, run_sweep, summary, sweep_in
 from fsa2lrnn.training.train import Diverged, Stop, train
+from fsa2lrnn.training.writers import WRITERS, check_writers, record_writers
 from tests.fsa2lrnn.training.runs import TINY
 
 FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2, "stop_at": None}
@@ -272,7 +272,7 @@ REAL = """
 import sys
 from pathlib import Path
 from tests.fsa2lrnn.training.runs import TINY
-from fsa2lrnn.extra.distributed.writers import record_writers
+from fsa2lrnn.training.writers import record_writers
 
 opened = [record_writers(("wandb",), TINY, Path(name), True) for name in sys.argv[1:]]
 with opened[0] as one, opened[1] as two:

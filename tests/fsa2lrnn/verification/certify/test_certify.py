@@ -12,10 +12,10 @@ from hypothesis import event, given, settings
 from fsa2lrnn import LRNN, MooreMachine, Readout, certify, check, prove_equivalent, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import SwitchedAffine
-from fsa2lrnn.lrnn.gate import look_up
+from fsa2lrnn.nn import SwitchedAffine
+from fsa2lrnn.nn.gate import look_up
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify.directions import gradients
 from fsa2lrnn.verification.certify.frames import Frames

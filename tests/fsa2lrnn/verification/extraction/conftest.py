@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 
 
 @pytest.fixture

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from fsa2lrnn.extraction.learned import METHODS
-from fsa2lrnn.extraction.lstar import _Teacher, learn
-from fsa2lrnn.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
-from fsa2lrnn.extraction.suffixes import classes_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED, positions_of, smallest_after_first
+from fsa2lrnn.compile.lower import DTYPES, compile_machine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem, extract, extract_learned
-from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, Readout
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification.extraction import ModelSystem, extract, extract_learned
+from fsa2lrnn.verification.extraction.learned import METHODS
+from fsa2lrnn.verification.extraction.lstar import _Teacher, learn
+from fsa2lrnn.verification.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
+from fsa2lrnn.verification.extraction.suffixes import classes_of
 from tests.fsa2lrnn.automata.test_language import blank_outputs
 from tests.fsa2lrnn.verification.falsify.test_search import drifting
 

@@ -2,10 +2,13 @@
 
 import pytest
 import torch
-from fsa2lrnn.extra.baselines.kernels.channels import METHODS, System, outputs_alone
-from fsa2lrnn.extra.baselines.kernels.diagonal import pairs, scan_diagonal
-from fsa2lrnn.extra.baselines.kernels.mixing import KINDS, Mixing
-from fsa2lrnn.extra.baselines.kernels.transition import (
+from torch.nn.functional import gelu
+
+from fsa2lrnn.nn.layers.kernels import channels, response
+from fsa2lrnn.nn.layers.kernels.channels import METHODS, System, outputs_alone
+from fsa2lrnn.nn.layers.kernels.diagonal import pairs, scan_diagonal
+from fsa2lrnn.nn.layers.kernels.mixing import KINDS, Mixing
+from fsa2lrnn.nn.layers.kernels.transition import (
     Transition,
     from_planes,
     growth,
@@ -14,10 +17,7 @@ from fsa2lrnn.extra.baselines.kernels.transition import (
     reading,
     twice_real,
 )
-from fsa2lrnn.extra.baselines.kernels.transition import diagonal as diagonal_of_transition
-from torch.nn.functional import gelu
-
-from fsa2lrnn.extra.baselines.kernels import channels, response
+from fsa2lrnn.nn.layers.kernels.transition import diagonal as diagonal_of_transition
 
 from .gradients import assert_all_close, with_gradients
 

@@ -2,17 +2,17 @@
 
 import pytest
 import torch
-from fsa2lrnn.extra.baselines.kernels.channels import METHODS as PLAIN
-from fsa2lrnn.extra.baselines.kernels.channels import System
-from fsa2lrnn.extra.baselines.kernels.generating import cauchy_taps, truncated, untruncated
-from fsa2lrnn.extra.baselines.kernels.liquid import METHODS, liquid
-from fsa2lrnn.extra.baselines.kernels.response import respond
-from fsa2lrnn.extra.baselines.kernels.transition import Transition, low_rank
-from fsa2lrnn.extra.baselines.kernels.wkv import METHODS as WKV_METHODS
-from fsa2lrnn.extra.baselines.kernels.wkv import NOTHING, wkv
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels import hippo
+from fsa2lrnn.nn.layers.kernels import hippo
+from fsa2lrnn.nn.layers.kernels.channels import METHODS as PLAIN
+from fsa2lrnn.nn.layers.kernels.channels import System
+from fsa2lrnn.nn.layers.kernels.generating import cauchy_taps, truncated, untruncated
+from fsa2lrnn.nn.layers.kernels.liquid import METHODS, liquid
+from fsa2lrnn.nn.layers.kernels.response import respond
+from fsa2lrnn.nn.layers.kernels.transition import Transition, low_rank
+from fsa2lrnn.nn.layers.kernels.wkv import METHODS as WKV_METHODS
+from fsa2lrnn.nn.layers.kernels.wkv import NOTHING, wkv
 
 from .gradients import assert_all_close, with_gradients
 

@@ -1,10 +1,11 @@
 """S4, S4D and Liquid-S4 against their released code."""
 
 import torch
-from fsa2lrnn.extra.baselines.kernels.response import respond
-from fsa2lrnn.extra.baselines.kernels.transition import planes
 
-from fsa2lrnn.extra.baselines import LiquidS4Config, LiquidS4Layer, S4Config, S4DConfig, S4DLayer, S4Layer, official
+from fsa2lrnn.nn.layers import official
+from fsa2lrnn.nn.layers.baselines import LiquidS4Config, LiquidS4Layer, S4Config, S4DConfig, S4DLayer, S4Layer
+from fsa2lrnn.nn.layers.kernels.response import respond
+from fsa2lrnn.nn.layers.kernels.transition import planes
 
 from ....conftest import by_steps
 from .numbers import assert_close, loaded, run

@@ -4,9 +4,10 @@ import torch
 from torch.func import functional_call
 from torch.nn.functional import layer_norm
 
-from fsa2lrnn.extra.baselines import S4Layer, VanillaConfig, VanillaLayer, official
-from fsa2lrnn.extra.baselines.kernels import hippo
-from fsa2lrnn.lrnn import LRNN, LRNNConfig
+from fsa2lrnn.nn import LRNN, LRNNConfig
+from fsa2lrnn.nn.layers import official
+from fsa2lrnn.nn.layers.baselines import S4Layer, VanillaConfig, VanillaLayer
+from fsa2lrnn.nn.layers.kernels import hippo
 
 from ....conftest import by_steps
 from .channels import s4_options

@@ -2,12 +2,13 @@
 
 import pytest
 import torch
-from fsa2lrnn.extra.baselines.kernels.wkv import METHODS, NOTHING, wkv
-from fsa2lrnn.extra.baselines.rwkv4 import shifted
 from torch.func import functional_call
 
-from fsa2lrnn.extra.baselines import RWKV4Config, official
-from fsa2lrnn.lrnn import LRNN, LRNNConfig
+from fsa2lrnn.nn import LRNN, LRNNConfig
+from fsa2lrnn.nn.layers import official
+from fsa2lrnn.nn.layers.baselines import RWKV4Config
+from fsa2lrnn.nn.layers.kernels.wkv import METHODS, NOTHING, wkv
+from fsa2lrnn.nn.layers.rwkv4 import shifted
 
 from .numbers import assert_close, loaded
 

@@ -3,7 +3,8 @@
 import torch
 from torch.nn.functional import layer_norm
 
-from fsa2lrnn.extra.baselines import LRUConfig, LRULayer, S5Config, S5Layer, official
+from fsa2lrnn.nn.layers import official
+from fsa2lrnn.nn.layers.baselines import LRUConfig, LRULayer, S5Config, S5Layer
 
 from ....conftest import by_steps
 from .numbers import assert_close, loaded, run

@@ -3,9 +3,9 @@
 import json
 
 import pytest
-from fsa2lrnn.extra.distributed.sweep import SUMMARY, SweepOutcome
 
-from fsa2lrnn.extra.distributed import sweep
+from fsa2lrnn.training import sweep
+from fsa2lrnn.training.sweep import SUMMARY, SweepOutcome
 
 FEW = "few:steps=4,batch=4,length=6,test_length=9,test_words=5,evaluate_every=2,embedding_dim=4,stop_at=None"
 TINY = {"tiny": {"block": 2, "heads": 2}}
