@@ -195,17 +195,12 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
         return MinimalBlock(minimal, field, lower, n - 1, impossible, None, str(fault))
 
 
-@dataclass
-class MachineAnalysis(Brief):
-    """The analysis of a minimal machine that the questions over all fields share.
+class _Analysis:
+    """What the questions over all fields share for a minimal machine: V, whether it is simple, and its kinds."""
 
-    Args:
-        module: V.
-        kinds: the kinds of the constituents of V, None if some were not found, "unset" before the search.
-    """
-
-    module: Module
-    kinds: list[ModuleKind] | Literal["unset"] | None = "unset"
+    def __init__(self, minimal: MooreMachine) -> None:
+        self.module = functions_module(minimal.delta)
+        self.kinds: list[ModuleKind] | Literal["unset"] | None = "unset"
 
     @cached_property
     def simplicity(self) -> tuple[Element, fmpq_mat, fmpq_mat] | None:
@@ -213,9 +208,7 @@ class MachineAnalysis(Brief):
         return simple(self.module)
 
 
-@lru_cache(maxsize=8)
-def _analysis(minimal: MooreMachine) -> MachineAnalysis:
-    return MachineAnalysis(functions_module(minimal.delta))
+_analysis = lru_cache(maxsize=8)(_Analysis)
 
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
