@@ -19,7 +19,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 # compiles those that are imported. The rest is compiled, as tests turn the warnings of a late compilation into errors.
 $(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --no-compile -e '.[repair]'
+	$(INSTALL) --no-compile -e .
 	@touch $@
 
 $(READY): $(DEMO)
@@ -77,7 +77,6 @@ coverage: $(READY) ## tests with branch coverage
 bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tables of results
 	$(BIN)/python -m experiments.benchmarks.scans
 	$(BIN)/python -m experiments.benchmarks.machines
-	$(BIN)/python -m experiments.benchmarks.words
 	$(BIN)/python -m experiments.benchmarks.steps
 	$(BIN)/python -m experiments.benchmarks.layers
 	$(BIN)/python -m experiments.readme

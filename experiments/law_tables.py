@@ -15,7 +15,7 @@ from experiments import results_io, script
 from experiments.studies import certified_training, failure_law
 from experiments.studies.failure_law import FACTORS, LAYERS, tau
 from experiments.tables import markdown
-from fsa2lrnn.extra.report.compare import matplotlib
+from fsa2lrnn.draw.comparison import matplotlib
 from fsa2lrnn.files import write_atomically
 
 Row = dict[str, Any]

@@ -59,12 +59,10 @@ def learned_models() -> str:
         at_500 = [x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] in (499, 500)]
         failing = f"{row['failure']['length']:,}" if row["failure"] else "none found"
         same = "yes" if row["extraction"]["isomorphic"] else "no"
-        aligned = row.get("alignment")
-        heads = f"{aligned['carrying']}: {_counted(aligned['kinds'])}" if aligned else "–"
         repairs = [_repair(repaired) for repaired in row["repairs"]] or ["–"] * 3
         accuracy = f"{at_500[0]:.3f}" if at_500 else "–"
-        rows.append([name, accuracy, _number(row["certified"]), failing, same, heads, *repairs])
-    heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "heads that carry the state", "repair"]
+        rows.append([name, accuracy, _number(row["certified"]), failing, same, *repairs])
+    heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "repair"]
     return markdown([*heads, "repair, columns ≤ 1", "dyadic repair"], rows) + (
         "\nRepairs: relative change of A; the length up to which the repaired model is proved. Each was run on 500,000 "
         "random letters; its share of right outputs is shown if it made a mistake.\n"
@@ -97,10 +95,6 @@ def _repair(found: dict[str, Any]) -> str:
     )
     wrong = "" if found["accuracy"] == 1 else f", {found['accuracy']:.4f} right"
     return f"{100 * found['change']['A']:.1f} %; {'' if 'proved' in found else '≤ '}{what}{wrong}"
-
-
-def _counted(kinds: list[str]) -> str:
-    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
 
 
 def _number(value: int | str) -> str:

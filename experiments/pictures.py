@@ -5,7 +5,6 @@ from __future__ import annotations
 import cmath
 import math
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -13,7 +12,7 @@ import numpy as np
 
 from experiments import results_io, script
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.export.eigenvalues import ARCHITECTURES
 from fsa2lrnn.files import write_atomically
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
@@ -163,15 +162,7 @@ def reach(layer: str) -> str:
     return _svg(660, 260, body)
 
 
-def _reached() -> dict[str, tuple[float, float]]:
-    """Return the least and the largest eigenvalue of each layer as its file declares them, β doubled where possible."""
-    settings = SimpleNamespace(config=SimpleNamespace(linear_allow_neg_eigval=True))
-    found = {name: layer_file(name).OBSERVER.reach(settings) for name in ("olmo-hybrid", "mamba-2", "rwkv-7")}
-    without = SimpleNamespace(config=SimpleNamespace())
-    return {**found, "qwen3-next": layer_file("qwen3-next").OBSERVER.reach(without)}
-
-
-REACHED = _reached()
+REACHED = {name: ARCHITECTURES[name].eigenvalues for name in ("olmo-hybrid", "mamba-2", "rwkv-7", "qwen3-next")}
 WANTED = {
     "0 and 1, a flip-flop": (0j, 1 + 0j),
     "−1, parity": (-1 + 0j,),

@@ -40,23 +40,16 @@ class Section(NamedTuple):
 
 
 def measurements() -> str:
-    """Return a sentence on the scans and one on long words, from two benchmarks."""
+    """Return a sentence on the scans."""
     document = results_io.read("bench_scans")
     squares = [row for row in document["results"] if row["block"] == 8]
     slower = {name: [row["over_fused"][name] for row in squares] for name in ("sequential", "pscan")}
     between = {name: f"{min(ratios):.0f} to {max(ratios):.0f}" for name, ratios in slower.items()}
-    words = results_io.read("bench_words")["results"][1]
-    (one_word,) = (name for name in words["over"] if name.startswith("one word, ") and "kept" not in name)
-    over = words["over"][one_word]
     return "\n".join(
         [
             f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
             f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} "
-            'times as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). '
-            f"On one word of {words['letters']:,} letters and a machine of {words['states']} states, "
-            f"{one_word.removeprefix('one word, ')}, the last output takes 1/{over['automata-lib']:.0f} of the time of "
-            f"automata-lib and 1/{over['google-re2']:.1f} of that of google-re2 on an equivalent expression "
-            "(`experiments/results/bench_words.json`).",
+            'times as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`).',
             "",
         ]
     )
@@ -203,7 +196,7 @@ def random_languages_in_short() -> str:
 
 
 SECTIONS = {
-    "measurements": Section(measurements, ("bench_scans", "bench_words")),
+    "measurements": Section(measurements, ("bench_scans",)),
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
@@ -232,7 +225,6 @@ SECTIONS = {
     "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
     "learned_in_short": Section(learning_tables.in_short, ("learn_and_prove",)),
     "steps": Section(tables.steps, ("bench_steps",)),
-    "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
     "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
     "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
@@ -263,7 +255,6 @@ WRITERS = {
     "bench_scan_lengths": "benchmarks.scans",
     "bench_scans": "benchmarks.scans",
     "bench_steps": "benchmarks.steps",
-    "bench_words": "benchmarks.words",
     "block_sizes": "studies.block_sizes",
     "cascade_table": "studies.cascades",
     "certified_training": "studies.certified_training",

@@ -25,11 +25,11 @@ from torch import Tensor, nn
 
 from experiments import results_io, script
 from experiments.selective_references import HEADS, KEYS, LENGTH, REFERENCES, WIDTH, Reference
-from fsa2lrnn.extra.selective import SliceLayer
-from fsa2lrnn.extra.selective.fla import to_fla, wrap_fla
-from fsa2lrnn.lrnn.layers import Columns, Layer, Shape, layer_named
+from fsa2lrnn.nn.fla import to_fla, wrap_fla
+from fsa2lrnn.nn.layers import Columns, Layer, Shape, layer_named
+from fsa2lrnn.nn.layers.selective import SliceLayer
 
-OUT = Path(__file__).parent.parent / "tests/fsa2lrnn/extra/selective/data"
+OUT = Path(__file__).parent.parent / "tests/fsa2lrnn/nn/selective/data"
 WORDS = 2
 
 

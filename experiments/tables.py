@@ -29,20 +29,18 @@ def facts(document: dict[str, Any], *more: str) -> str:
 
 
 def machines() -> str:
-    """Return the costs of large machines and long words."""
+    """Return the costs of large machines."""
     found = results_io.read("bench_machines")["results"]
-    large, stream = found["compile_10000_by_256"], found["stream_100_million_letters"]
+    large = found["compile_10000_by_256"]
     million, chain = found["minimise_a_million_transitions"], found["minimise_a_long_chain"]
     congruences = found["congruences_of_256_states"]
     compiling = f"{large['seconds']:.1f} s, {large['peak_MiB_after_compiling']:,.0f} MiB at the peak, torch included"
-    streaming = f"{stream['seconds']:.1f} s, {stream['peak_MiB']:,.0f} MiB at the peak"
     rows = [
         ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
         ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
         ("compile 10,000 states × 256 letters", compiling),
         (f"prove that network: {large['transitions_proved']:,} transitions", f"{large['prove_seconds']:.1f} s"),
         ("the congruences of a machine of 256 states", f"{congruences['seconds']:.1f} s, the slowest of four machines"),
-        (f"`fsa2lrnn run task:mod_arith(5) -`, {stream['letters']:,} letters", streaming),
     ]
     return markdown(["job", "one run"], rows)
 
@@ -171,19 +169,6 @@ def _speed(name: str) -> str:
     heads = ["what", "letters", "blocks", *names, "Sequential ÷ PScan", "the same in the paper", "their faster ÷ ours"]
     note = f"{document['device']}, {_threads(document['threads'])}; batches of {document['rows'][0]['batch']} words"
     return markdown(heads, rows) + facts(found, note)
-
-
-def words() -> str:
-    """Return letters per second along long words."""
-    document = results_io.read("bench_words")
-    others = ("automata-lib", "google-re2")
-    rows = [
-        [f"{row['machine']}: {name}", f"{rate:,.1f}", *(_times(row["over"].get(name, {}).get(o)) for o in others)]
-        for row in document["results"]
-        for name, rate in row["million_letters_a_second"].items()
-    ]
-    heads = ["machine and method", "million letters per second", *(f"times {other}" for other in others)]
-    return markdown(heads, rows) + facts(document, "One thread; medians of turns in one process")
 
 
 def gpu() -> str:

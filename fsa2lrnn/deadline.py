@@ -117,6 +117,7 @@ def limited(deadline: Deadline) -> Iterator[None]:
 TICK = 0.1
 _GRACE = 0.2  # seconds in which a step may end by itself, with a partial answer
 _NOT_INSIDE = ("<frozen importlib", __file__, contextmanager.__code__.co_filename, threading.__file__)
+_COMPILERS = ("numba.", "llvmlite.")  # their registries, once half filled, break each later call of a kernel
 
 
 def _may_tick() -> bool:
@@ -125,7 +126,7 @@ def _may_tick() -> bool:
 
 
 def _tick(_number: int, frame: FrameType | None) -> None:
-    """Raise `OutOfTime` if the current deadline passed some time ago; never inside an import, or this module."""
+    """Raise `OutOfTime` if the current deadline passed some time ago; never inside an import, a compiler, or here."""
     if _CURRENT.get().left() > -_GRACE:
         return
     step = ""
@@ -133,6 +134,8 @@ def _tick(_number: int, frame: FrameType | None) -> None:
         if frame.f_code.co_filename.startswith(_NOT_INSIDE):
             return  # half an import cannot be repeated, and the block has to end: the next tick comes soon
         module = str(frame.f_globals.get("__name__"))
+        if module.startswith(_COMPILERS):
+            return
         step = step or (module if module.startswith("fsa2lrnn.") else "")
         frame = frame.f_back
     check_current(step or "a step")

@@ -96,14 +96,15 @@ def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
     """Return the value of a JSON text of at most `MAX_DEPTH` levels.
 
     Raises `UnsupportedFormat` naming `origin`: for syntax errors, with line and column (with `is_line`, for an `origin`
-    that names the line, the column alone); for NaN, a lone surrogate, or a field that stands twice in an object.
+    that names the line, the column alone); for NaN, a number beyond the floats, a lone surrogate, or a field that
+    stands twice in an object.
 
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
     """
     decoded = decode(text, origin) if isinstance(text, bytes) else text
     try:
-        value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
+        value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant, parse_float=_finite)
         if "\\u" in decoded:  # an escape may stand for half a character
             json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
@@ -151,6 +152,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise _ForeignValue(f"it holds {text[:40]}, which is beyond the largest float")
+    return value
+
+
 def _constant(name: str) -> float:
     if name == "NaN":
         raise _ForeignValue("it holds NaN, which is not a number")
@@ -186,7 +193,7 @@ def read(
     Raises `UnsupportedFormat` naming up to ten values that do not fit, by their place in `where`, or the errors of the
     data class itself.
 
-    >>> from fsa2lrnn.lrnn import BlockLayerConfig
+    >>> from fsa2lrnn.nn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
     BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4, gate='relu', temperature=0.4)
     """

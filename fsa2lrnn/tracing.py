@@ -12,8 +12,8 @@ import torch
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.model import LRNN, decode
-from fsa2lrnn.multi_step import walk
+from fsa2lrnn.nn.model import LRNN, decode
+from fsa2lrnn.walks import walk
 
 Vectors = list[list[float]]  # one row of numbers per layer; for an index table, its state number
 
@@ -70,6 +70,15 @@ class Tracer:
         self._q = int(states[-1])
         labels = self._machine.labels
         return [int(q) if labels is None else labels[q] for q in states]
+
+
+def with_states(
+    model: LRNN, pieces: Iterable[np.ndarray], machine: MooreMachine | None = None, method: str = "auto"
+) -> Iterator[Step]:
+    """Yield the steps of a word, given in pieces, int64 arrays of positions in the alphabet; raise as `LRNN.stream`."""
+    tracer = Tracer(model.alphabet, model.outputs, machine)
+    for numbers in model.stream(tracer.read(pieces), method):
+        yield from tracer.steps(numbers)
 
 
 def with_vectors(

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card, failing
+from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card, failing
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
 from fsa2lrnn.reading import read, shown
 from fsa2lrnn.scope import Coverage, Scope

@@ -1,5 +1,5 @@
-"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, judges in a
-hurry, a kept model judged, the command line as a user calls it, and a browser if there is one."""
+"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, the command
+line as a user calls it, and a browser if there is one."""
 
 import gc
 import io
@@ -7,7 +7,6 @@ import math
 import os
 import shutil
 import sys
-from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from fsa2lrnn import Budget, cli, load, zoo
+from fsa2lrnn import cli
 from fsa2lrnn.automata import explore
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.gates import ReluGate
-from fsa2lrnn.lrnn.tensor_file import digest
-from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
-from fsa2lrnn.verification.certificate import Certificate
 from tests import long
 
 MODELS = Path(__file__).parents[1] / "experiments" / "models"
@@ -148,37 +146,6 @@ def pytest_collection_finish():
     """What was collected stays to the end: the collector of garbage needn't look at it again and again."""
     gc.collect()
     gc.freeze()
-
-
-@pytest.fixture(scope="module")
-def short_certificates():
-    """In judgements, certificates of 5 letters by enumeration in place of a search that takes many seconds."""
-
-    def enumerated(model, machine, **_):
-        return Certificate(
-            5, np.zeros(0), "enumeration", "float32", ("sequential",), 0.0, digest(model.state_dict()), machine
-        )
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fsa2lrnn.extra.report.judgement.certify", enumerated)
-        patch.setattr("fsa2lrnn.extra.repairing.evaluation.certify", enumerated)
-        yield
-
-
-@pytest.fixture(scope="module")
-def judged(short_certificates):  # noqa: ARG001
-    """The judgement on a kept model of EvenPair(5) whose failing words are short, the model, and the steps told."""
-    return _judged()
-
-
-@cache
-def _judged():
-    from fsa2lrnn.extra.report.judgement import judge
-
-    steps = []
-    model = load(MODELS / "even5" / "seed-4.safetensors")
-    budget = Budget(seconds=5, length=60, random_words=16)
-    return judge(model, zoo.even_pair(5), budget, say=steps.append), model, steps
 
 
 @pytest.fixture

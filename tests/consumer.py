@@ -32,8 +32,10 @@ from fsa2lrnn import (
     zoo,
 )
 from fsa2lrnn.families import Impossibility
-from fsa2lrnn.lrnn import scan
-from fsa2lrnn.verification import Accepted, Budget, Certificate, Proved, Refuted, Undecided
+from fsa2lrnn.nn import scan
+from fsa2lrnn.verification import Accepted, Proved, Refuted, Undecided
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.falsify import Budget
 
 
 def machines() -> MooreMachine:

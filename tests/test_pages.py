@@ -17,7 +17,7 @@ from unittest import mock
 
 import pytest
 
-from fsa2lrnn.lrnn.layers import LAYERS
+from fsa2lrnn.nn.layers import LAYERS
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

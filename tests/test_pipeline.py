@@ -6,10 +6,10 @@ import torch
 from hypothesis import given
 
 from fsa2lrnn import MooreMachine, compile_recurrence, equivalent, extract, load, save, zoo
-from fsa2lrnn.decomposition.bound import prime_bound
+from fsa2lrnn.cascade.bound import prime_bound
+from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, wreath_products
 from fsa2lrnn.verdicts import Coverage, Scope
 from fsa2lrnn.verification import Proved, model_digest, prove_equivalent

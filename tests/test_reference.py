@@ -98,7 +98,7 @@ INSIDE = ["fsa2lrnn.", *(".".join(package.relative_to(ROOT).parts) + "." for pac
 THEIRS = {
     "sweep.toml", "summary.json", "machine.json", "my_layers.py", "test_mine.py", "runs/", "config.json",
     "generation_config.json", "tokenizer.json", "tokenizer_config.json", "result.json", "learn.json",
-    "learned.json", "film.json", "settings.json",
+    "learned.json", "settings.json",
 }  # fmt: skip
 
 
@@ -140,10 +140,10 @@ def test_what_is_not_there_is_named():
     gone = [
         "tests/verify/test_equivalence.py",
         "fsa2lrnn/extract/",
-        "fsa2lrnn.extra.distributed.grid.FAMILIES",
+        "fsa2lrnn.training.grid.FAMILIES",
         "docs/*.rst",
     ]
     there = "`families/channels.py`, fsa2lrnn.training.data.TaskWords, `python -m verify`, docs/theory.md, tests/*.py"
     assert list(missing(there + "".join(f" ({name})." for name in gone))) == [*gone[:2], gone[3], gone[2]]
-    assert list(missing("`families/replay.py` and `fsa2lrnn/gates/`")) == ["families/replay.py"]
+    assert list(missing("`families/replay.py` and `fsa2lrnn/compile/`")) == ["families/replay.py"]
     assert list(missing("Code: `bound`, `refine.fibre_code`, `refine.fibre` (`x`).\nTests: `y`")) == ["refine.fibre"]

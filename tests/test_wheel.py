@@ -125,8 +125,7 @@ def test_every_verb_works_beside_folders_of_the_same_names(place):
         "falsify": ["task:parity", "task:parity"],
         "certify": [even, "task:even_pair(5)", "--memory", "2"],
         "repair": [total, "task:sum_mod(2)", "--mode", "dyadic", "-o", "repaired.safetensors"],
-        "report": [total, "task:sum_mod(2)", "-o", "page.html", "--max-seconds", "1", *few],
-        "demo": ["--no-learned"],
+        "demo": ["-o", "demo"],
     }
     (place.work / "few.toml").write_text(
         'preset = "quick"\ntasks = ["task:parity"]\nwords = 5\nlengths = [5]\n[settings.few]\nsteps = 2\n'

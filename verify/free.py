@@ -171,7 +171,7 @@ _TORCH: dict[Callable[..., Any], Callable[..., Any]] = {torch.cat: _cat, torch.s
 def words_of(length: int) -> tuple[RingTensor, RingTensor, RingTensor]:
     """Return A (1,T,1,1,1), v (1,T,1,1) and x₀ (1,1,1) of distinct letters, the generic input of a scan.
 
-    >>> from fsa2lrnn.lrnn.scans import pscan
+    >>> from fsa2lrnn.nn.scans import pscan
     >>> pscan(*words_of(2)).entries.flatten().tolist()
     [v1 + A1x0, A2v1 + A2A1x0 + v2]
     """

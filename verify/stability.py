@@ -11,8 +11,8 @@ from fractions import Fraction
 import torch
 from torch import Tensor
 
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.scans import scan
+from fsa2lrnn.nn.normalise import normalise
+from fsa2lrnn.nn.scans import scan
 
 FORMATS = {
     "float16": torch.float16,

@@ -1,6 +1,6 @@
 """Baselines: the authors' two scans, as their code runs them, written anew from the paper's appendix A.2.
 
-They serve only as references for measurements. They differ from `fsa2lrnn.lrnn.scans`: Sequential
+They serve only as references for measurements. They differ from `fsa2lrnn.nn.scans`: Sequential
 takes its steps by slices A[:, k], whose gradients are each as large as A; PScan consists of einsums.
 """
 

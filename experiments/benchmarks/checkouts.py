@@ -48,7 +48,7 @@ Step = Callable[[], Any]
 
 def layer_step(name: str, of: str, batch: int, length: int) -> Step:
     """Return the forward and backward pass of one layer with its gates, on letters or on one input per position."""
-    from fsa2lrnn.lrnn.layers import LAYERS
+    from fsa2lrnn.nn.layers import LAYERS
 
     torch.manual_seed(0)
     kind = LAYERS[name]
@@ -78,9 +78,9 @@ def model_step(task: str, layer: str) -> Step:
 
 def scan_step(name: str) -> Step:
     """Return the forward and backward pass of one of the core's compiled scans."""
-    from fsa2lrnn.lrnn.normalise import normalise
-    from fsa2lrnn.lrnn.scans import scan, scan_tokens
-    from fsa2lrnn.lrnn.scans.hard import hard_scan
+    from fsa2lrnn.nn.normalise import normalise
+    from fsa2lrnn.nn.scans import scan, scan_tokens
+    from fsa2lrnn.nn.scans.hard import hard_scan
 
     A, v, x0 = scans.inputs(*((8, 4096) if name == "block, long words" else (128, 40)), 8, 8)
     dx, tokens = torch.randn(v.shape), torch.randint(LETTERS, (128, 40))

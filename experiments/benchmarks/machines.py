@@ -1,18 +1,14 @@
-"""Large machines and long words: `python -m experiments.benchmarks.machines`.
+"""Large machines: `python -m experiments.benchmarks.machines`.
 
-Minimising a million transitions, compiling 10,000 states × 256 letters, proving and extracting it, the congruences
-of 256 states, and streaming a word of 10⁸ letters through the command line. Each job runs in a process of its own, so
-that its peak memory is its own.
+Minimising a million transitions, compiling 10,000 states × 256 letters, proving and extracting it, and the congruences
+of 256 states. Each job runs in a process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
 
-import json
 import resource
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
@@ -27,7 +23,6 @@ from fsa2lrnn.automata import MooreMachine, minimise
 T = TypeVar("T")
 
 SEED = 0
-STREAM_LETTERS = 10**8 + 1  # the expression of `letters` ends in a digit here, so that its value can be checked
 
 
 def random_machine(n_states: int, n_letters: int) -> MooreMachine:
@@ -55,9 +50,9 @@ def minimise_a_long_chain() -> dict:
 
 def compile_10000_by_256() -> dict:
     """Compile, prove and extract a machine of 10,000 states and 256 letters."""
-    from fsa2lrnn.extraction import extract
-    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.compile.lower import compile_machine
     from fsa2lrnn.verification import Proved, prove_equivalent
+    from fsa2lrnn.verification.extraction import extract
 
     machine = random_machine(10_000, 256)
     compile_seconds, model = clock(lambda: compile_machine(machine))
@@ -75,39 +70,9 @@ def compile_10000_by_256() -> dict:
     }
 
 
-def stream_100_million_letters() -> dict:
-    """Run `fsa2lrnn run task:mod_arith(5) -` with 10⁸ letters on its standard input."""
-    command = [sys.executable, "-m", "fsa2lrnn", "run", "task:mod_arith(5)", "-", "--json"]
-    start = time.perf_counter()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for piece in letters(STREAM_LETTERS):
-            process.stdin.write(piece)
-        process.stdin.close()
-        answer = json.loads(process.stdout.read())
-    seconds = time.perf_counter() - start
-    if process.returncode or answer["length"] != STREAM_LETTERS or answer["output"] != value_of_letters(STREAM_LETTERS):
-        raise SystemExit(f"the stream was not read whole, or wrongly: {answer}")
-    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    return {"seconds": seconds, "peak_MiB": memory, "letters": answer["length"], "method": answer["method"]}
-
-
-def letters(total: int) -> Iterator[bytes]:
-    """Yield an expression of `total` letters, in pieces."""
-    piece = b"1+2-3*4+" * (1 << 17)
-    for start in range(0, total, len(piece)):
-        yield piece[: total - start]
-
-
-def value_of_letters(total: int) -> int:
-    """Return the value modulo 5 of the expression of `letters`, for lengths 8k + 1: k times 1 + 2 − 12, plus 1."""
-    return (total // 8 * (1 + 2 - 12) + 1) % 5
-
-
 def congruences_of_256_states() -> dict:
     """Compute the lattice of congruences of four machines of 256 states; "seconds" is the slowest."""
-    from fsa2lrnn.decomposition.congruence import lattice
+    from fsa2lrnn.cascade.congruence import lattice
 
     states = np.arange(256)
     machines = {
@@ -131,7 +96,6 @@ JOBS: dict[str, Callable[[], dict]] = {
         minimise_a_long_chain,
         compile_10000_by_256,
         congruences_of_256_states,
-        stream_100_million_letters,
     )
 }
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from experiments import results_io, script
 from experiments.benchmarks.scans import interleaved
 from experiments.benchmarks.steps import FORWARDS, OURS, prepare, step
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import use_threads

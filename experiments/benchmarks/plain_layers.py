@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, softplus
 
-from fsa2lrnn.extra.baselines.kernels.wkv import reference
+from fsa2lrnn.nn.layers.kernels.wkv import reference
 
 Forward = Callable[[Any, Tensor], Tensor]
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from experiments import results_io, script
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
-from fsa2lrnn.lrnn.scans import METHODS, scan, scan_tokens
+from fsa2lrnn.nn.scans import METHODS, scan, scan_tokens
 
 # (batch, length, heads, block): the paper's training shape and test length, long words, b = 1, and one large block.
 SHAPES = [

@@ -23,7 +23,7 @@ from rich.table import Table
 from experiments import results_io, script, selective_references
 from experiments.benchmarks.scans import interleaved
 from experiments.selective_references import REFERENCES, Reference
-from fsa2lrnn.lrnn.layers import Columns, Shape, layer_named
+from fsa2lrnn.nn.layers import Columns, Shape, layer_named
 from fsa2lrnn.training.train import use_threads
 
 WIDTH, HEADS, KEYS = 64, 4, 16

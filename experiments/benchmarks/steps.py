@@ -24,9 +24,9 @@ from experiments import results_io, script
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
 from experiments.benchmarks.scans import interleaved
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.lrnn.config import connect
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.scans import sequential
+from fsa2lrnn.nn.config import connect
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.scans import sequential
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import prepare_words, use_threads

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from fsa2lrnn.lrnn import scan, scan_tokens
+from fsa2lrnn.nn import scan, scan_tokens
 
 Kernel = Callable[..., tuple[Tensor, Tensor]]
 SCALE = 4.0  # kernels that always divide queries by √16 get them multiplied by 4

@@ -24,7 +24,7 @@ import typer
 from rich.console import Console
 
 from experiments import results_io, script
-from fsa2lrnn.extra.probes import InexactKernel, assert_exact
+from fsa2lrnn.probes import InexactKernel, assert_exact
 
 # Module, function, operator, dtype, whether to cut and pack sequences, whether to compare gradients, tokens.
 KERNELS = (

@@ -23,11 +23,11 @@ from torch.nn import functional
 
 from experiments import results_io, script
 from experiments.probes import kernels
-from fsa2lrnn.extra.probes import OPERATORS, InexactKernel, assert_exact, shrink
-from fsa2lrnn.extra.probes.assertion import _cases
-from fsa2lrnn.extra.probes.calls import Caller
-from fsa2lrnn.extra.probes.cases import Case, expected
-from fsa2lrnn.extra.probes.operators import Operator
+from fsa2lrnn.probes import OPERATORS, InexactKernel, assert_exact, shrink
+from fsa2lrnn.probes.assertion import _cases
+from fsa2lrnn.probes.calls import Caller
+from fsa2lrnn.probes.cases import Case, expected
+from fsa2lrnn.probes.operators import Operator
 
 DTYPES = (torch.float32, torch.bfloat16)
 LENGTHS = (1, 63, 64, 65, 130)

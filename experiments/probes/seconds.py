@@ -16,7 +16,7 @@ from rich.console import Console
 
 from experiments import results_io, script
 from experiments.probes.implementations import fla as kernels_of
-from fsa2lrnn.extra.probes import assert_exact
+from fsa2lrnn.probes import assert_exact
 
 NAMES = ("naive_chunk_simple_gla", "naive_chunk_gated_delta_rule")
 

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from experiments import results_io, script
 from experiments.probes.implementations import Implementation, fla, mamba, ours, transformers
-from fsa2lrnn.extra.probes import InexactKernel, assert_exact
+from fsa2lrnn.probes import InexactKernel, assert_exact
 
 OFF = {"variable_lengths": False, "initial_state": False, "gradients": False, "gates": False}
 SUITES = {

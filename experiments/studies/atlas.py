@@ -26,9 +26,10 @@ from experiments.studies.block_sizes import NAMED
 from experiments.studies.mlregtest.leaderboard import language, languages
 from experiments.tables import facts, markdown
 from fsa2lrnn import zoo
-from fsa2lrnn.automata import MooreMachine, classify
-from fsa2lrnn.extra.huggingface.in_use import IN_USE, Decision, decide, title_of
-from fsa2lrnn.extra.huggingface.stacks import decide_stack
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.export.in_use import IN_USE, Decision, decide, title_of
+from fsa2lrnn.export.refuse import decide_stack
 
 NAME = "atlas"
 COMMAND = "python -m experiments.studies.atlas --folder MLREGTEST"

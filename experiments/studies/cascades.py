@@ -23,14 +23,13 @@ from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.automata.monoid.elements import enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action
+from fsa2lrnn.cascade.search import Decomposition
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
-from fsa2lrnn.decomposition.search import Decomposition
+from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extra.report.demonstration.compiled import random_expression
-from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verification import Proved, prove_equivalent
 
@@ -209,6 +208,17 @@ def mod_arith(reference: Reference) -> dict:
         words = [random_expression((length + 1) // 2, MODULUS, generator) for _ in range(count)]
         result[f"digits_right_of_{length}_letters"] = check_digits(model, words)
     return result
+
+
+def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
+    """Return `n_digits` random digits below `modulus` as a string, with operators drawn from + − * between them.
+
+    >>> random_expression(4, 5, np.random.default_rng(0))
+    '4+3+2+1'
+    """
+    digits = rng.integers(modulus, size=n_digits)
+    operators = rng.choice(list("+-*"), size=n_digits - 1)
+    return str(digits[0]) + "".join(f"{op}{digit}" for op, digit in zip(operators, digits[1:], strict=True))
 
 
 def check_digits(model: LRNN, texts: list[str]) -> str:

@@ -19,8 +19,8 @@ from experiments.resumable import Row, known_rows, run_due, within
 from experiments.studies.failure_law import shortest
 from fsa2lrnn import certify
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.training.drift import DriftPenalty
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import preset

@@ -42,9 +42,9 @@ from fsa2lrnn import certify, falsify
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.checker.nodes import CountedAutomaton
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
-from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn.affine import EPS, SwitchedAffine
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted

@@ -18,11 +18,11 @@ from rich.table import Table
 
 from experiments import script
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.extra.distributed.results import read_result
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.lrnn.checkpoint import load, save
-from fsa2lrnn.lrnn.switched import as_tables, switched
+from fsa2lrnn.nn.checkpoint import load, save
+from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.training import seeds
+from fsa2lrnn.training.results import read_result
 from fsa2lrnn.training.run_folder import MODEL, SETTINGS
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.versions import versions

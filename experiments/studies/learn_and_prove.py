@@ -19,7 +19,7 @@ import typer
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.learning import Learned, learn, summary
+from fsa2lrnn.learning import Learned, learn, summary
 
 COMMAND = "python -m experiments.studies.learn_and_prove"
 TASKS = (

@@ -1,7 +1,7 @@
 """Assess every kept model by all verifiers: `python -m experiments.studies.learned`, minutes per model.
 
 A row contains, for one model under experiments/models, the certified length, the shortest known counterexample, the
-extracted machine, the functions that the heads carry, and the repairs. results/learned.json is written model by model,
+extracted machine, and the repairs. results/learned.json is written model by model,
 so that a second call continues where the first stopped; a model whose weights have changed is assessed anew. With
 `--certificates` only N is computed anew, which is reproducible under any load. With `--failures` the study searches for
 shorter counterexamples than the known ones, starting from these and with a larger budget than the first assessment; a
@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,22 +28,30 @@ from rich.table import Table
 
 from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
+from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.distributed.results import KeptModelOrigin, read_result
-from fsa2lrnn.extra.report.judgement import REPAIRS, judge
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.checkpoint import load
+from fsa2lrnn.repairing.evaluation import evaluate_repair
 from fsa2lrnn.symbols import from_json
-from fsa2lrnn.verdicts import Refuted
+from fsa2lrnn.training.results import KeptModelOrigin, read_result
+from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.coverage import certified_length, proof_json
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.exactness import may_close
+from fsa2lrnn.verification.extraction import extract_learned
 from fsa2lrnn.verification.falsify import Budget, falsify
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
 SHORT = 100  # letters
 SEARCH = Budget(seconds=120, words=1_000, length=5_000, periodic_words=0, random_words=0, width=16, rounds=24)
+PAIRS = 100_000  # the most joint states of a proof
+REPAIRS = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))  # columns and mode of each repair
 DEEP = 4e11  # the work that a model of several layers may take: of ModArith(5), all words of 9 letters
 
 
@@ -105,12 +114,51 @@ def known() -> dict[str, Any]:
 
 
 def judged(path: Path) -> dict[str, Any]:
-    """Return one row: the origin of the model and its assessment."""
+    """Return one row: the origin of the model, what the verifiers find, and its repairs.
+
+    A model that is proved correct on all words is neither searched nor certified nor repaired, and one of several
+    layers is not repaired.
+    """
     origin = read_result(path.with_suffix(".json"), KeptModelOrigin)
-    model = load(path)
-    found = judge(model, MooreMachine.from_source(origin["task"]), work=work_of(model), ignore="lacked").to_json()
-    names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
-    return {name: origin[name] for name in names} | found
+    model, machine, work = load(path), MooreMachine.from_source(origin["task"]), work_of(load(path))
+    goal, seconds = specification_of(model, machine, "lacked"), dict[str, float]()
+
+    def timed(name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        begun = time.monotonic()
+        value = function(*arguments)
+        seconds[name] = round(time.monotonic() - begun, 2)
+        return value
+
+    row = {name: origin[name] for name in ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")}
+    row |= {"failure": None, "scope": goal.scope.to_json(), "repairs": []}
+    row["extraction"] = timed("extract", _extracted, model, machine, goal)
+    if may_close(model):
+        proof = timed("prove", prove_equivalent, model, machine, PAIRS, False, goal.ignored)
+        if isinstance(proof, Proved):
+            return row | {"proved": proof_json(proof), "seconds": seconds}
+    verdict = timed("falsify", falsify, model, machine, Budget(), goal.ignored)
+    if isinstance(verdict, Refuted):
+        row |= {name: verdict.to_json()[name] for name in ("failure", "found_by", "is_shortest")}
+    certificate = timed("certify", lambda: certify(model, machine, work=work, ignore=goal.ignored))
+    row |= {"certified": certified_length(certificate), "memory": certificate.memory, "method": certificate.method}
+    for columns, mode in REPAIRS if model.is_switched else ():
+        name = f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"
+        repaired = timed(name, evaluate_repair, model, machine, columns, mode, work, goal.ignored)
+        row["repairs"].append(repaired.to_json())
+    return row | {"seconds": seconds}
+
+
+def _extracted(model: LRNN, machine: MooreMachine, goal: Specification) -> dict[str, Any]:
+    """Return the size of the machine extracted from a model, and whether it is `machine` where the output counts."""
+    # The acceptor of the words after which the machine's output counts.
+    counts = [output not in goal.ignored for output in machine.outputs]
+    counted = MooreMachine(machine.delta, counts, machine.start, machine.alphabet) if goal.ignored else None
+    try:
+        extraction = extract_learned(model, counts=counted)
+    except (NotExact, BudgetExceeded) as error:
+        return {"refused": str(error), "isomorphic": False}
+    same = equivalent(extraction.machine, machine, goal.ignored, empty_word=False) is None
+    return {"states": extraction.machine.n_states, "depth": extraction.depth, "isomorphic": same}
 
 
 def certified(path: Path) -> dict[str, Any]:
@@ -192,12 +240,11 @@ def _at(row: dict[str, Any], length: int) -> float:
 
 def table(rows: dict[str, Any]) -> Table:
     """Return a table with one line per model."""
-    shown = Table("model", "proved ≤", "fails at", "extracted", "heads", *(mode for _, mode in REPAIRS))
+    shown = Table("model", "proved ≤", "fails at", "extracted", *(mode for _, mode in REPAIRS))
     for name, row in rows.items():
         failing = f"{row['failure']['length']:,}" if row["failure"] else "–"
         extracted = f"{row['extraction'].get('states', '–')}{'' if row['extraction']['isomorphic'] else ', another'}"
-        heads = f"{row['alignment']['carrying']}" if "alignment" in row else "–"
-        shown.add_row(name, f"{row['certified']}", failing, extracted, heads, *map(_repair, row["repairs"]))
+        shown.add_row(name, f"{row['certified']}", failing, extracted, *map(_repair, row["repairs"]))
     return shown
 
 

@@ -2,7 +2,7 @@
 
 Every yes is written as a whole model, loaded and proved on its own one-token step in float32. If that needs more than
 `BUDGET` states, the model is run on a word of `LETTERS` letters instead, and the table says so. Every no is a
-certificate that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer must be installed; with
+certificate that `fsa2lrnn/export/recheck.py` accepts. The package of each layer must be installed; with
 `--layer NAME` only that column is computed, and the others are taken from the table.
 """
 
@@ -26,10 +26,10 @@ from experiments.machines import of_zoo
 from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.huggingface import layer_file
-from fsa2lrnn.extra.huggingface.folder import load, run, save
-from fsa2lrnn.extra.huggingface.proof import prove
-from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.export import target
+from fsa2lrnn.export.folder import load, run, save
+from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.verdicts import Proved, Undecided
 
@@ -78,17 +78,17 @@ def cell(machine: MooreMachine, layer: str) -> dict:
     one_layer = {"one_layer": refused} if refused else {}
     if said.kind != "yes":
         return {"answer": said.kind, **(refused if said.kind == "no" else one_layer)}
-    file = layer_file(layer)
-    n_layers = said.plan.n_layers * file.LAYER.layers_a_stage
+    into = target(layer)
+    n_layers = said.plan.n_layers * into.layers_a_stage
     found = {"answer": "yes", "how": said.plan.how, "layers": n_layers, **shown(said.plan, layer)}
     return {**found, **one_layer}
 
 
 def shown(plan: object, layer: str) -> dict:
     """Return the check of a plan as a whole model loaded from its folder: proved states, or letters run correctly."""
-    file = layer_file(layer)
+    into = target(layer)
     with tempfile.TemporaryDirectory() as folder:
-        save(file.build(plan, torch.float32), layer, plan, Path(folder))
+        save(into.build(plan, torch.float32), layer, plan, Path(folder))
         model = load(Path(folder))
     verdict = prove(model, budget=BUDGET)
     if isinstance(verdict, Proved):

@@ -24,16 +24,16 @@ from fsa2lrnn import certify, check, extract_learned, falsify, prove_equivalent,
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, NotExact, OutOfTime
-from fsa2lrnn.extra.learning import learn
-from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.lrnn.layers import Shape, layer_named
+from fsa2lrnn.learning import learn
+from fsa2lrnn.nn import LRNN, LRNNConfig
+from fsa2lrnn.nn.layers import Shape, layer_named
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import train
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.falsify import Budget
 
 if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.gate import Gate
+    from fsa2lrnn.nn.gate import Gate
 
 COMMAND = "python -m experiments.studies.selective"
 STATE: dict[str, Any] = {"reads": "state", "conv": 0, "neg_eigval": True, "expand_v": 1.0}

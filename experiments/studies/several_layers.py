@@ -18,15 +18,15 @@ import torch
 from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.checkpoint import load
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.nn.checkpoint import load
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.enumeration import explore
 from fsa2lrnn.verification.falsify import falsify
 from fsa2lrnn.verification.specification import specification_of
+from fsa2lrnn.verification.walk import explore
 
 COMMAND = "python -m experiments.studies.several_layers"
 STEPS, WORK = 3_000, 2e10

@@ -15,8 +15,8 @@ from rich.console import Console
 
 from experiments import results_io, script
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.distributed.grid import Sweep, read
-from fsa2lrnn.extra.distributed.sweep import SUMMARY, table
+from fsa2lrnn.training.grid import Sweep, read
+from fsa2lrnn.training.sweep import SUMMARY, table
 
 SWEEPS = Path(__file__).parent.parent / "sweeps"
 

@@ -2,6 +2,5 @@
 
 from fsa2lrnn.automata.language import complete, equivalent, explore, minimise, product, trim
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.monoid import classify
 
-__all__ = ["MooreMachine", "classify", "complete", "equivalent", "explore", "minimise", "product", "trim"]
+__all__ = ["MooreMachine", "complete", "equivalent", "explore", "minimise", "product", "trim"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-    from fsa2lrnn.display.svg import Drawing
+    from fsa2lrnn.draw.svg import Drawing
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -104,7 +104,7 @@ class MooreMachine:
         """Return the states q₁ … q_T, int64, shape (T,); raise `InvalidWord` for an unknown letter."""
         tokens = encode(word, self.alphabet)
         if len(tokens) > _SHORT_WORD:
-            from fsa2lrnn.multi_step import walk
+            from fsa2lrnn.walks import walk
 
             return walk(self.delta, self.start, tokens)
         states, q = np.empty(len(tokens), np.int64), self.start
@@ -232,26 +232,21 @@ class MooreMachine:
 
     def to_svg(self) -> str:
         """Return a self-contained SVG drawing, made without Graphviz; raise `BudgetExceeded` beyond 60 states."""
-        from fsa2lrnn.extra.report.drawing import moore
+        from fsa2lrnn.draw import automaton
 
-        return moore.to_svg(self)
-
-    def to_png(self) -> bytes:
-        """Return the drawing as PNG; raise `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
-        from fsa2lrnn.extra.report.drawing import moore
-
-        return moore.to_png(self)
+        return automaton.to_svg(self)
 
     def draw(self) -> Drawing:
         """Return a drawing for a notebook, by Graphviz if `dot` is installed; else raise as `to_svg` does."""
-        from fsa2lrnn.extra.report.drawing import moore
+        from fsa2lrnn.draw import automaton
 
-        return moore.draw(self)
+        return automaton.draw(self)
 
     def _repr_svg_(self) -> str | None:
-        from fsa2lrnn.extra.report.drawing.moore import drawn_alone
+        from fsa2lrnn.draw import automaton
+        from fsa2lrnn.draw.drawn_machine import DrawnMachine
 
-        return drawn_alone(self)
+        return automaton.svg_file(DrawnMachine.of_machine(self))
 
     def to_json(self) -> str:
         """Return JSON text, the only format that preserves symbols of every supported type (`formats.json_file`)."""

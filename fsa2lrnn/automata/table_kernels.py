@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.multi_step import walk_words
+from fsa2lrnn.walks import walk_words
 
 
 @njit(cache=True)

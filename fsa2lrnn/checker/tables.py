@@ -23,7 +23,7 @@ from .intervals import LONGEST_SUM
 from .rounding import LARGEST, FloatFormat
 
 _LAYER = {"kind", "block_sizes", "transition_hidden", "value_hidden", "gate", "temperature"}
-_REMEDY = "save its tables, fsa2lrnn.save(fsa2lrnn.lrnn.switched.as_tables(model), path), and give that file"
+_REMEDY = "save its tables, fsa2lrnn.save(fsa2lrnn.nn.switched.as_tables(model), path), and give that file"
 Weights = dict[str, np.ndarray]
 
 

@@ -1,7 +1,7 @@
 """The command line, with one verb per task. Exit codes: 0 success, 1 a negative answer, 2 bad input.
 
-Verbs import torch and the automata only when they run, so that `--help` is fast. The file of a verb is `verbs/NAME.py`;
-shared and long code is in the modules of this package.
+Verbs import torch and the automata only when they run, so that `--help` is fast. The file of a verb is `NAME.py` or
+`verbs/NAME.py`; shared and long code is in the modules of this package.
 """
 
 from __future__ import annotations
@@ -14,28 +14,27 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from fsa2lrnn import __version__
+from fsa2lrnn.cli.certify import certify
+from fsa2lrnn.cli.compare import compare
+from fsa2lrnn.cli.compile import compile_
 from fsa2lrnn.cli.conventions import with_display
+from fsa2lrnn.cli.convert import convert
+from fsa2lrnn.cli.demo import demo
+from fsa2lrnn.cli.draw import draw
+from fsa2lrnn.cli.explain import explain
+from fsa2lrnn.cli.export import export
+from fsa2lrnn.cli.extract import extract
+from fsa2lrnn.cli.falsify import falsify
+from fsa2lrnn.cli.gates import gates
+from fsa2lrnn.cli.learn import learn
 from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
-from fsa2lrnn.cli.verbs.certify import certify
-from fsa2lrnn.cli.verbs.compile import compile_
-from fsa2lrnn.cli.verbs.convert import convert
-from fsa2lrnn.cli.verbs.explain import explain
-from fsa2lrnn.cli.verbs.extract import extract
-from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.cli.verbs.run import run
-from fsa2lrnn.cli.verbs.tasks import tasks
-from fsa2lrnn.cli.verbs.train import train
-from fsa2lrnn.cli.verbs.verify import verify
+from fsa2lrnn.cli.repair import repair
+from fsa2lrnn.cli.run import run
+from fsa2lrnn.cli.sweep import sweep
+from fsa2lrnn.cli.tasks import tasks
+from fsa2lrnn.cli.train import train
+from fsa2lrnn.cli.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
-from fsa2lrnn.extra.distributed.commands.sweep import sweep
-from fsa2lrnn.extra.huggingface.commands.export import export
-from fsa2lrnn.extra.huggingface.commands.gates import gates
-from fsa2lrnn.extra.learning.commands.learn import learn
-from fsa2lrnn.extra.repairing.commands.repair import repair
-from fsa2lrnn.extra.report.commands.compare import compare
-from fsa2lrnn.extra.report.commands.demo import demo
-from fsa2lrnn.extra.report.commands.draw import draw
-from fsa2lrnn.extra.report.commands.report import report
 from fsa2lrnn.source_kinds import endings
 
 _COMMANDS = {
@@ -57,7 +56,7 @@ _COMMANDS = {
         "repair": repair,
     },
     "Released models": {"export": export, "gates": gates},
-    "Pictures": {"draw": draw, "compare": compare, "report": report, "demo": demo},
+    "Pictures": {"draw": draw, "compare": compare, "demo": demo},
 }
 # The exception that typer raises for a wrong call, whichever underlying library defines it.
 _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -12,10 +12,10 @@ from fsa2lrnn.errors import counted
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
-    from fsa2lrnn.extraction import Extraction
     from fsa2lrnn.symbols import Alphabet
     from fsa2lrnn.verdicts import Scope
     from fsa2lrnn.verification.certificate import Certificate
+    from fsa2lrnn.verification.extraction import Extraction
 
 _OUTPUTS = 40  # outputs displayed at the end of a trace
 

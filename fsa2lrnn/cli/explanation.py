@@ -54,8 +54,8 @@ def main(
     search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat`.
     """
     deadline = Deadline.of(max_seconds)
+    from fsa2lrnn.export.commands import layers as layers_in_use
     from fsa2lrnn.families.block_sizes.needs import checked_needs
-    from fsa2lrnn.extra.huggingface.commands import layers as layers_in_use
 
     # 1. Compute the verdicts, the costs and the cascade. A layer is answered by the family that contains it.
     are_all = not families and (as_json or folder is not None)

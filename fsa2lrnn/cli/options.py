@@ -24,12 +24,12 @@ Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "paper", "none", "onehot"]
 Preset = Literal["paper", "quick"]
 Sampler = Literal["uniform", "live", "balanced", "task"]
-Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
+Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk"]
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 SOURCE = f"regex:…, task:…, or a file ({endings()})"
 _RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source, which is compiled first"
-_TRAINED = f"a trained model ({MODEL_SUFFIX}), or a folder that `export` wrote"
+_TRAINED = f"a trained model ({MODEL_SUFFIX})"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject the new ones, see --completion"
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=SOURCE)]

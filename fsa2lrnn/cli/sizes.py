@@ -8,11 +8,11 @@ from rich.table import Table
 
 from fsa2lrnn import symbols
 from fsa2lrnn.cli.console import markup
-from fsa2lrnn.display.cards import blocks_text
+from fsa2lrnn.display import blocks_text
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.nn.model import LRNN
 
 _SHOWN_STATES = 40  # the most states of a printed transition table
 
@@ -40,7 +40,7 @@ def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
 
 def model_json(model: LRNN) -> dict[str, Any]:
     """Return the sizes of a model as a JSON object."""
-    from fsa2lrnn.lrnn.gate import Gate
+    from fsa2lrnn.nn.gate import Gate
 
     config = model.config
     return {

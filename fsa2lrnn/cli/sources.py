@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.nn.model import LRNN
     from fsa2lrnn.symbols import Alphabet
 
 
@@ -53,7 +54,7 @@ def model_of(
             f"{shortened(source)} is a folder that `fsa2lrnn export` did not write: give a model in it, a file ending "
             f"in {MODEL_SUFFIX}, or a source"
         )
-    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.compile.lower import compile_machine
 
     return compile_machine(read_machine(source, completion, alphabet), dtype=torch_dtype(dtype))
 
@@ -61,7 +62,7 @@ def model_of(
 def learned_model(path: str) -> LRNN:
     """Return the model in a file or in a folder that `export` wrote; raise `CheckpointError` for others."""
     if (folder := exported_folder(path)) is not None:
-        from fsa2lrnn.extra.huggingface.commands.folders import as_network
+        from fsa2lrnn.cli.exported import as_network
 
         return as_network(folder)
     _check_no_pickle(path)
@@ -70,9 +71,19 @@ def learned_model(path: str) -> LRNN:
             f"{shortened(path)} is not a model: give a file ending in {MODEL_SUFFIX}, which `fsa2lrnn train` and "
             "`fsa2lrnn compile` write"
         )
-    from fsa2lrnn.lrnn.checkpoint import load
+    from fsa2lrnn.nn.checkpoint import load
 
     return load(path)
+
+
+def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
+    """Load models, named by the unambiguous ends of their paths; raise `UnsupportedFormat` if a path occurs twice."""
+    if len(set(paths)) < len(paths):
+        raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
+    names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
+    if len(set(names)) < len(names):
+        names = list(paths)
+    return {name: learned_model(path) for name, path in zip(names, paths, strict=True)}
 
 
 def is_model(name: str) -> bool:
@@ -184,7 +195,7 @@ def torch_dtype(name: Dtype) -> torch.dtype:
 def know_layers(names: list[str] | None) -> None:
     """Import the user-defined layers that options name, which a model file alone cannot do."""
     if names:
-        from fsa2lrnn.lrnn.layers import layer_named
+        from fsa2lrnn.nn.layers import layer_named
 
         for name in names:
             layer_named(name)

@@ -14,8 +14,8 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from fsa2lrnn.cli import activity, console
+from fsa2lrnn.cli.learned import check_provable, prove_trained
 from fsa2lrnn.cli.options import INTERRUPTED
-from fsa2lrnn.extra.learning.commands.display import check_provable, prove_trained
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.symbols import show
 from fsa2lrnn.training.chance import shares_of

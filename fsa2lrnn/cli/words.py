@@ -7,15 +7,22 @@ written as text.
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
+import sys
+import time
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+
+_PIECE = 1 << 20  # bytes per read
+_REPORT_SECONDS = 2.0
 
 
 def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarray]:
@@ -53,6 +60,34 @@ def checked(text: str) -> str:
             "encoding"
         ) from None
     return text
+
+
+def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str]:
+    """Yield the text of a UTF-8 stream in pieces; print the progress to standard error if that is a terminal.
+
+    Raises `UnsupportedFormat` naming `name`, the invalid byte and its offset.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
+    read, reported = 0, time.monotonic()
+    while True:
+        data = stream.read(_PIECE)
+        incomplete, _ = decoder.getstate()  # the first bytes of a character that the last read cut
+        try:
+            piece = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as fault:
+            offset = read - len(incomplete) + fault.start
+            raise UnsupportedFormat(
+                f"{name} is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at offset {offset:,}): give it in that "
+                "encoding"
+            ) from None
+        read += len(data)
+        if piece:
+            yield piece
+        if not data:
+            return
+        if sys.stderr.isatty() and time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
+            print(f"\r{read:,} bytes read", end="", file=sys.stderr, flush=True)
 
 
 def shown(word: Iterable[Hashable], alphabet: symbols.Alphabet | None = None) -> str:

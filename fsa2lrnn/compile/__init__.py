@@ -12,8 +12,8 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.compile.onehot import onehot_recurrence
+from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.recurrence import Recurrence
 
 Form = Literal["onehot", "cascade", "auto"]
 Layout = Literal["auto", "dense", "index"]

@@ -18,9 +18,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.automata.language import output_classes
-from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.gates import Coordinate, ReluGate, synthesise
-from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
+from fsa2lrnn.cascade.cascade import Cascade, Component
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.relu_gate import Coordinate, ReluGate, synthesise
+from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 
 
 def stack_recurrence(cascade: Cascade) -> Recurrence:

@@ -7,11 +7,11 @@ from typing import Literal
 
 from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cascade.cascade import Cascade, Cost
+from fsa2lrnn.cascade.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.onehot import visible_factors
-from fsa2lrnn.decomposition.cascade import Cascade, Cost
-from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds up to here, and minutes for thousands
 

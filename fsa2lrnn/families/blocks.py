@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families.recheck import RejectedCertificate
 from fsa2lrnn.families.verdicts import CertifiedAnswer, FamilyAnswer, Unknown
-from fsa2lrnn.recurrence import Recurrence
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.deadline import check_current
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
 

@@ -16,8 +16,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
+from fsa2lrnn.display import BAD, GOOD, OPEN, Brief, card
 from fsa2lrnn.families.channels import Affine, ScalarChannel
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord

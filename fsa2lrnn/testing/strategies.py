@@ -19,9 +19,10 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.tables import DenseTables
+from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.optional import require
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
 
 if TYPE_CHECKING:
     from hypothesis import strategies as st

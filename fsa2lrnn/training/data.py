@@ -26,7 +26,7 @@ from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.lrnn.layers.index import pscan, sequential
+from fsa2lrnn.nn.layers.index import pscan, sequential
 
 SAMPLERS = ("uniform", "live", "balanced", "task")
 _TABLE_ENTRIES = 1 << 26

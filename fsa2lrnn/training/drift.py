@@ -13,7 +13,7 @@ from torch.nn.functional import one_hot
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.symbols import align
 
 _FIRST = 3  # states after fewer letters do not count, since they depend on the first state
@@ -23,7 +23,7 @@ _SMALL = 1e-6  # added to the spread, which is 0 if all means are equal
 class DriftPenalty:
     """The penalty of a model of one layer over letters, for the minimal automaton of a machine.
 
-    Raises `UnsupportedFormat` for a model without tables (`fsa2lrnn.lrnn.switched.switched`).
+    Raises `UnsupportedFormat` for a model without tables (`fsa2lrnn.nn.switched.switched`).
     """
 
     def __init__(self, model: LRNN, machine: MooreMachine) -> None:

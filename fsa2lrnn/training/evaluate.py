@@ -17,7 +17,7 @@ import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.nn.network import Network
 from fsa2lrnn.reading import shown
 from fsa2lrnn.training.data import Batch, TaskWords
 

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.lrnn.affine import EPS
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.gate import Gate, Values
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
+from fsa2lrnn.nn.affine import EPS
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.gate import Gate, Values
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import TaskWords
 from fsa2lrnn.training.settings import Settings
 

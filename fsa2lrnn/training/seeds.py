@@ -81,7 +81,7 @@ def run_seeds(
 
 def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
     """Train all runs as one batched model in this process, evaluate each, and return their results."""
-    from fsa2lrnn.extra.distributed import stacked
+    from fsa2lrnn.training import stacked
 
     outcomes = stacked.train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]

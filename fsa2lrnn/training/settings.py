@@ -14,9 +14,9 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import is_layer, trained_name
-from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
-from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
-from fsa2lrnn.lrnn.layers.base import MAX_WIDTH, Hint
+from fsa2lrnn.nn.config import MAX_LAYERS, LRNNConfig
+from fsa2lrnn.nn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
+from fsa2lrnn.nn.layers.base import MAX_WIDTH, Hint
 from fsa2lrnn.reading import Allowed, check_fields, one_of, parse_json, shown, whole
 from fsa2lrnn.training.data import SAMPLERS
 
@@ -39,7 +39,7 @@ class Settings:
         task: the source of a machine, for instance "task:sum_mod(5)".
         sampler: how words are drawn (`fsa2lrnn.training.data.make_sampler`).
         embedding_dim, block, heads, layers: the sizes; each layer has `heads` blocks of size `block`.
-        layer: the kind of the layers (`fsa2lrnn.lrnn.layers.LAYERS`), "block" for those of the paper, or "module:Class"
+        layer: the kind of the layers (`fsa2lrnn.nn.layers.LAYERS`), "block" for those of the paper, or "module:Class"
             for a user-defined one.
         options: the options of that kind; "householder" takes `factors`, the number of unit keys: DeltaNet with
             eigenvalues in (−1, 1] has 1, DeltaProduct more.
@@ -60,7 +60,7 @@ class Settings:
         dtype: the type of the weights.
         precision: "full", or on a GPU "mixed": matrix products in bfloat16, states in the weights' type.
         compile: whether to run the network through `torch.compile`.
-        cuda_graph: whether to record a step as a CUDA graph and replay it (`fsa2lrnn.extra.distributed.replay`), for
+        cuda_graph: whether to record a step as a CUDA graph and replay it (`fsa2lrnn.training.replay`), for
             small networks whose steps are dominated by kernel launches.
         threads: the threads of torch and numba on a CPU; the same number gives the same weights.
 

@@ -26,10 +26,10 @@ from torch.nn.functional import cross_entropy
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone
-from fsa2lrnn.lrnn.checkpoint import save
-from fsa2lrnn.lrnn.layer_checks import check_layers
-from fsa2lrnn.lrnn.layers.base import Hint
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.checkpoint import save
+from fsa2lrnn.nn.layer_checks import check_layers
+from fsa2lrnn.nn.layers.base import Hint
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
 from fsa2lrnn.training.drift import DriftPenalty
@@ -90,7 +90,7 @@ def train(
         CheckpointError: if the checkpoint in the folder cannot be read.
     """
     folder = Path(folder)
-    from fsa2lrnn.extra.distributed.writers import check_writers, record_writers
+    from fsa2lrnn.training.writers import check_writers, record_writers
 
     check_writers(write_to)
     folder.mkdir(parents=True, exist_ok=True)
@@ -177,7 +177,7 @@ class TrainingRun:
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
         self._replay = None
         if settings.cuda_graph:
-            from fsa2lrnn.extra.distributed.replay import GraphReplay
+            from fsa2lrnn.training.replay import GraphReplay
 
             self._replay = GraphReplay(self._whole_step, self.training)
 

@@ -24,8 +24,7 @@ from fsa2lrnn.checker.files import RATIO, Unpacking
 from fsa2lrnn.checker.sets import Sets as Sets
 from fsa2lrnn.checker.sets import Tail as Tail
 from fsa2lrnn.checker.sets import Tube as Tube
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import OPEN, card
+from fsa2lrnn.display import OPEN, Brief, card
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.reading import check_fields, parse_json, read, shown

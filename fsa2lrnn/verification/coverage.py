@@ -17,13 +17,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layer_checks import user_layers
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.lrnn.tensor_file import digest
-from fsa2lrnn.recurrence import Recurrence
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.layer_checks import user_layers
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.scans import METHODS
+from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.scope import EVERY, LETTERS, Coverage
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate

@@ -17,15 +17,15 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.extraction.walk import TransitionSystem
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.recurrence import Recurrence
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
 from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.extraction import ModelSystem
+from fsa2lrnn.verification.extraction.walk import TransitionSystem
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.pairs import PairsTable, write
 from fsa2lrnn.verification.specification import Specification, specification_of
@@ -35,7 +35,9 @@ from fsa2lrnn.verification.walk import JointWalk
 BUDGET = 1_000_000  # pairs of states
 
 
-class _Model(TransitionSystem[np.ndarray, np.ndarray], Protocol):
+class ProvableSystem(TransitionSystem[np.ndarray, np.ndarray], Protocol):
+    """A transition system whose states are rows of bytes, uint8 (N, D), and whose outputs are numbered."""
+
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
 
@@ -89,11 +91,11 @@ def prove_equivalent(
             raise UnsupportedFormat("certificates are of modules: compile the tables, and prove the model equivalent")
         system = _RecurrenceSystem(model)
         goal = specification_of(system, machine, ignore, empty_word)
-        result = _explored(system, goal, budget, deadline)
+        result = explore_pairs(system, goal, budget, deadline)
         return _proved(model, goal, of_integers(model), result) if isinstance(result, PairsTable) else result
     check_modelled(model)
     goal, watched = specification_of(model, machine, ignore, empty_word), _WatchedModel(model, deadline=deadline)
-    result = _explored(watched, goal, budget, deadline)
+    result = explore_pairs(watched, goal, budget, deadline)
     if isinstance(result, Undecided) or (watched.is_exact and isinstance(result, Refuted)):
         return result
     if isinstance(result, PairsTable) and watched.is_exact:
@@ -103,7 +105,7 @@ def prove_equivalent(
     else:
         dtype = str(model.dtype).removeprefix("torch.")
         # Batches may round differently from single words, so the walk is repeated word by word.
-        result = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
+        result = explore_pairs(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
         if not isinstance(result, PairsTable):
             return result
         covers = of_letters(dtype)
@@ -112,7 +114,10 @@ def prove_equivalent(
     return _proved(model, goal, covers, result)
 
 
-def _explored(system: _Model, goal: Specification, budget: int, deadline: Deadline) -> PairsTable | Refuted | Undecided:
+def explore_pairs(
+    system: ProvableSystem, goal: Specification, budget: int, deadline: Deadline
+) -> PairsTable | Refuted | Undecided:
+    """Explore all pairs of states of a system and a specification; the table is complete if every output is right."""
     walk = JointWalk(system, goal)
     if goal.empty_word:
         outputs = np.array([system.initial_output()])
@@ -193,7 +198,7 @@ class _RecurrenceSystem:
         return states
 
 
-def _outputs_along(system: _Model, word: np.ndarray) -> np.ndarray:
+def _outputs_along(system: ProvableSystem, word: np.ndarray) -> np.ndarray:
     states, outputs = system.start(), np.empty(len(word), np.int64)
     for k, a in enumerate(word.tolist()):
         letter = np.arange(len(system.alphabet))[None] == a

@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import Layer
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layers import Layer
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.rounding import RoundedNumbers, integers
 
 
 class RoundingWatch:
@@ -79,7 +79,7 @@ def may_close(model: LRNN) -> bool:
     It may if all layers have finitely many states for any weights, or if the model starts as compiled models do, in a
     state from which maps among finitely many states stay finite.
 
-    >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
+    >>> from fsa2lrnn.nn import BlockLayerConfig, LRNNConfig
     >>> layer = BlockLayerConfig((3,), 4, 4)
     >>> [may_close(LRNN(LRNNConfig("ab", (0, 1), (layer,), normalisation=rule))) for rule in ("onehot", "clip")]
     [True, False]

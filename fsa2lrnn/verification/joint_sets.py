@@ -1,7 +1,7 @@
 """Bounds on the margins of a model of several layers, on boxes of joint states that are carried on letter by letter.
 
 The nodes of a *partition*, an automaton that refines the specification, part the words. For each length, the states of
-all layers after the words of one node are enclosed in a box. A letter maps it to zonotopes (`fsa2lrnn.lrnn.zonotopes`),
+all layers after the words of one node are enclosed in a box. A letter maps it to zonotopes (`fsa2lrnn.nn.zonotopes`),
 layer by layer: what is unknown of the state below enters the gates above together with what they multiply. The boxes
 about the images that meet at a node are those of the next length (docs/theory.md, T60).
 
@@ -10,7 +10,7 @@ about the images that meet at a node are those of the next length (docs/theory.m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import cast
 
 import numpy as np
@@ -19,13 +19,14 @@ from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.config import adds
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layer_checks import user_layers
-from fsa2lrnn.lrnn.layers.block import AffineLayer, BlockLayer
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.zonotopes import Zonotopes
+from fsa2lrnn.nn.config import adds
+from fsa2lrnn.nn.gate import Gate
+from fsa2lrnn.nn.layer_checks import user_layers
+from fsa2lrnn.nn.layers.block import AffineLayer, BlockLayer
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.ranges import largest_moment
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.zonotopes import Zonotopes
 from fsa2lrnn.verification.plain import CertificateRefused
 from fsa2lrnn.verification.specification import Specification
 
@@ -74,12 +75,14 @@ class JointSets:
     def margins(self) -> Iterator[float]:
         """Yield lower bounds of the margin at lengths 1, 2, …, up to one that is not positive; ∞ where nothing counts.
 
-        The iterator also ends after words of which no continuation counts.
+        The iterator also ends after words of which no continuation counts. It raises `UnsupportedFormat` if an
+        operation on the first letter has no bound, naming the operation, the size of its operands, and the ranges.
         """
         n, W = self._n_nodes, len(self._start)
         low = torch.full((n, W), torch.inf, dtype=torch.float64)
         high = -low
         low[0] = high[0] = self._start
+        is_first = True
         while True:
             alive = low[:, 0] < torch.inf
             edges = np.flatnonzero(alive.numpy()[self._node])
@@ -91,7 +94,7 @@ class JointSets:
             low, high, least = torch.full_like(low, torch.inf), torch.full_like(low, -torch.inf), float("inf")
             for begin in range(0, len(edges), self._rows):
                 some = edges[begin : begin + self._rows]
-                margin, reached = self._step(some, centre, radius)
+                margin, reached = self._step(some, centre, radius, is_first)
                 least = min(least, margin)
                 to = torch.from_numpy(self._to[some])[:, None].expand(-1, W)
                 down, up = reached.mid - reached.off, reached.mid + reached.off
@@ -103,9 +106,13 @@ class JointSets:
             yield least
             if not least > 0:
                 return
+            is_first = False
 
-    def _step(self, edges: np.ndarray, centre: Tensor, radius: Tensor) -> tuple[float, Zonotopes]:
-        """Return a bound of the margin and the states after the letters of some edges."""
+    def _step(self, edges: np.ndarray, centre: Tensor, radius: Tensor, is_first: bool) -> tuple[float, Zonotopes]:
+        """Return a bound of the margin and the states after the letters of some edges.
+
+        Before the first letter the states are points: an infinite bound then means that an operation leaves its range.
+        """
         model, node = self._model, self._node[edges]
         x = Zonotopes.boxes(centre[node], radius[node], self._kind)
         embedding = model.embedding.get_parameter("weight").detach().cpu().double()
@@ -116,22 +123,26 @@ class JointSets:
         )
         after, offset = [], 0
         for i, (layer, size) in enumerate(zip(model.recurrences, self._sizes, strict=True)):
-            own = x[:, offset : offset + size]
+            own, read = x[:, offset : offset + size], [stream]
             u = self._normed(i, stream)
             if model.config.token_shift:
                 u = Zonotopes.joined([u, self._normed(i, stream_before)])
+                read.append(stream_before)
             A, v = layer.rounded_tables(u)
             shape = (layer.n_heads, size // layer.n_heads)
             state = own.unflatten(shape)[..., None]
             one = x.like(RoundedNumbers.exact(torch.ones_like(state.mid[..., :1, :]), self._kind))
             table = Zonotopes.joined([x.like(A), x.like(v)[..., None]])
             moved = (table @ Zonotopes.joined([state, one], -2))[..., 0].flatten()
+            if is_first:
+                names = f"LayerNorm before layers.{i}", f"the tables of layers.{i}", f"A x + v of layers.{i}"
+                self._require_bounds(zip(names, (read, [u], [table, own]), (u, table, moved), strict=True))
             after.append(moved)
             stream = self._connected(i, stream, moved)
             if model.config.token_shift:
                 stream_before = self._connected(i, stream_before, own)
             offset += size
-        return self._margin(edges, stream), Zonotopes.joined(after)
+        return self._margin(edges, stream, is_first), Zonotopes.joined(after)
 
     def _normed(self, i: int, stream: Zonotopes) -> Zonotopes:
         norms = self._model.norms
@@ -147,7 +158,19 @@ class JointSets:
             return whole[..., config.embedding_dim :] if is_last else whole
         return stream + x if adds(config.connection, is_last) else x
 
-    def _margin(self, edges: np.ndarray, stream: Zonotopes) -> float:
+    def _require_bounds(self, steps: Iterable[tuple[str, Sequence[RoundedNumbers], RoundedNumbers]]) -> None:
+        """Raise `UnsupportedFormat` for the first of the named steps, from operands to a result, that has no bound."""
+        for name, operands, result in steps:
+            if not result.off.isfinite().all():
+                size = max(float(each.size.max()) for each in operands)
+                raise UnsupportedFormat(
+                    f"{name}: rounding is not bounded for numbers up to {size:.3g} in {self._model.dtype}; the bounds "
+                    f"hold for results, and sums of the terms' sizes, up to {self._kind.largest / 4:.3g}, for n "
+                    f"numbers up to M that LayerNorm reads if 4 n M² ≤ {largest_moment(self._kind):.3g}, and for "
+                    "divisors that cannot be 0; scale the weights"
+                )
+
+    def _margin(self, edges: np.ndarray, stream: Zonotopes, is_first: bool) -> float:
         """Return a lower bound of the expected logit less the others where outputs count."""
         state = self._state[self._to[edges]]
         counts = np.flatnonzero(self._goal.counts[state])
@@ -158,6 +181,9 @@ class JointSets:
             return -float("inf")
         read = self._normed(len(self._model.layers), stream)
         logits = stream.like(cast("Gate", self._model.readout).rounded(read))[counts]
+        if is_first:
+            names = "LayerNorm before the read-out", "the read-out"
+            self._require_bounds(zip(names, ([stream], [read]), (read[counts], logits), strict=True))
         expected = logits[np.arange(len(counts)), numbers][:, None]
         spread = (expected.shared - logits.shared).abs().sum(-1) + expected.own + logits.own
         slip = 2.0**-40 * (expected.size + logits.size)

@@ -13,8 +13,8 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Coverage
 from fsa2lrnn.verification.coverage import STEPPING, model_digest
 from fsa2lrnn.verification.specification import Specification

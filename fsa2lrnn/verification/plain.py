@@ -15,8 +15,8 @@ from fsa2lrnn import checker
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.checker.tables import Tables
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine, table_error
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import SwitchedAffine, table_error
 
 
 class CertificateRefused(Fsa2LrnnError, checker.InvalidCertificate):

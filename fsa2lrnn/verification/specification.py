@@ -16,9 +16,9 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.checker.nodes import CountedAutomaton
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.symbols import align
 from fsa2lrnn.verdicts import Counterexample, Scope
+from fsa2lrnn.verification.extraction import NOT_A_NUMBER
 
 _NAN = "NaN"  # the output that a counterexample shows for NaN logits
 

@@ -13,9 +13,9 @@ from fsa2lrnn.checker.margins import ScaledReadout
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.checker.short_words import ShortWords, least_margin
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
+from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification
 

@@ -1,14 +1,31 @@
 """The joint breadth-first walk over pairs (model state, machine state), level by level, while words can still fail.
 
-The prover and the exhaustive search use it. The check of certificates has a separate walk (`enumeration`).
+The prover, `falsify`, and the enumeration by which `certify` and `check` handle several layers (`explore`) use it. Only
+`fsa2lrnn.checker` has a walk of its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from fsa2lrnn.extraction.walk import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import OutOfTime
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.extraction import ModelSystem
+from fsa2lrnn.verification.extraction.walk import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
 from fsa2lrnn.verification.specification import Specification
+
+ROUNDS = ("sequential",)
+"""The scans of an enumeration in which something rounds: words read letter by letter, one at a time."""
+MOST_ALONE = 1 << 14
+"""The maximal number of letters read one at a time, for a model that rounds: some seconds."""
+MOST_BYTES = 1 << 27
+"""The maximal size of the visited pairs."""
+_PAIR = 250  # bytes that Python takes for a pair, besides the state
 
 
 class JointWalk(WordFrontier[S, R]):
@@ -27,3 +44,70 @@ class JointWalk(WordFrontier[S, R]):
         """Return the words of the frontier extended by one live letter, and their machine states, int64 (M,)."""
         live = self.live
         return self.fan(live), self._goal.delta[:, self.tags].T[live]
+
+
+@dataclass(frozen=True)
+class EnumerationResult:
+    """The result of an enumeration.
+
+    Args:
+        length: model and machine agree wherever outputs count on all words of at most this length.
+        steps: the number of letters read, without those after which no output counts.
+        pairs: the number of distinct pairs (model state, machine state) that these letters reach, the start included.
+        is_closed: whether the reachable pairs are finitely many and were enumerated: they agree for every length.
+        is_wrong: whether the model is wrong on some word of length + 1.
+        scans: all scans of the model, in every shape of call, if rounding cannot change a visited state or output; else
+            `ROUNDS`.
+    """
+
+    length: int
+    pairs: int
+    steps: int
+    is_closed: bool
+    is_wrong: bool
+    scans: tuple[str, ...]
+
+
+def explore(
+    model: LRNN,
+    goal: Specification,
+    allows: Callable[[int], bool],
+    longest: int | None = None,
+    deadline: Deadline = NEVER,
+) -> EnumerationResult:
+    """Explore pairs breadth first until a word is wrong, no pair is new, or budget, time or length run out.
+
+    A length is explored completely or not at all: `allows` decides whether that many steps may be made in all. A model
+    that rounds is stepped letter by letter, one word at a time, since it may round differently in a batch, at most
+    `MOST_ALONE` times. Pairs are at most as many as fit in `MOST_BYTES`.
+    """
+    watch = RoundingWatch(model)
+    result = _walked(ModelSystem(model, deadline=deadline), watch, goal, allows, longest)
+    if watch.is_exact:
+        return replace(result, scans=model.methods)
+    alone = ModelSystem(model, at_once=1, deadline=deadline)
+    return _walked(alone, watch, goal, lambda steps: steps <= MOST_ALONE and allows(steps), longest)
+
+
+def _walked(
+    system: ModelSystem, watch: RoundingWatch, goal: Specification, allows: Callable[[int], bool], longest: int | None
+) -> EnumerationResult:
+    """Explore with steps of one kind. If batches round, end after one length, since `explore` then starts anew."""
+    walk, is_wrong = JointWalk(system, goal), False
+    while len(walk) and (longest is None or walk.length < longest):
+        # A length is explored only if the budget covers all of it.
+        more = int(walk.live.sum())
+        if not allows(walk.letters + more) or (walk.seen + more) * (walk.states.shape[1] + _PAIR) > MOST_BYTES:
+            break
+        try:
+            with watch.looking():
+                ahead, to = walk.look()
+        except OutOfTime:
+            break
+        if goal.is_wrong(ahead.read, to).any():
+            is_wrong = True
+            break
+        walk.keep_new(ahead, to)
+        if not watch.is_exact and system.steps_in_batches:
+            break
+    return EnumerationResult(walk.length, walk.seen, walk.letters, not len(walk), is_wrong, ROUNDS)

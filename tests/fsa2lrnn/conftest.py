@@ -6,8 +6,8 @@ from copy import deepcopy
 import pytest
 import torch
 
-from fsa2lrnn.lrnn import LRNN, LRNNConfig, compiled, load, save
-from fsa2lrnn.lrnn.layers import LAYERS, Columns, name_of
+from fsa2lrnn.nn import LRNN, LRNNConfig, compiled, load, save
+from fsa2lrnn.nn.layers import LAYERS, Columns, name_of
 from fsa2lrnn.training.run_folder import METRICS
 
 WIDTH, LETTERS, WORDS = 8, 5, 3

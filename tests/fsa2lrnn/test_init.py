@@ -31,21 +31,19 @@ def test_names_are_found_or_refused():
     assert {"Cascade", "Readout", "choose", "decompose", *FUNCTIONS} <= set(fsa2lrnn.__all__)
     for name in fsa2lrnn.__all__:
         assert getattr(fsa2lrnn, name) is not None
-    assert dir(fsa2lrnn) == sorted([*fsa2lrnn.__all__, "learn", "repair", "wrap_fla"])
+    assert dir(fsa2lrnn) == sorted(fsa2lrnn.__all__)
     assert isinstance(fsa2lrnn.decompose(fsa2lrnn.zoo.parity()).cascade, fsa2lrnn.Cascade)
     assert fsa2lrnn.choose(fsa2lrnn.zoo.parity()).form == "onehot"
     rooms = {module.name for module in iter_modules(fsa2lrnn.__path__)}
     assert rooms & set(fsa2lrnn.__all__) == {"lrnn"}
-    assert fsa2lrnn.lrnn is sys.modules["fsa2lrnn.lrnn"]
+    assert fsa2lrnn.nn is sys.modules["fsa2lrnn.nn"]
     with pytest.raises(AttributeError, match="module 'fsa2lrnn' has no attribute 'Mamba'"):
         _ = fsa2lrnn.Mamba
 
 
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
-    rooms = (
-        "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.extra.repairing, fsa2lrnn.extra.report.judgement"
-    )
+    rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.verification.extraction, fsa2lrnn.repairing, fsa2lrnn.draw.explorer"
     names = (*FUNCTIONS, "repair")
     functions = f"from fsa2lrnn import {', '.join(names)}"
     look = f"import inspect, fsa2lrnn\nassert all(inspect.isfunction(getattr(fsa2lrnn, x)) for x in {names})"
@@ -134,7 +132,7 @@ PACKAGES = {
     extra: [re.split(r"[<>=;\[]", text)[0] for text in texts] for extra, texts in EXTRAS.items() if extra != "dev"
 }
 OPTIONAL = {package for packages in PACKAGES.values() for package in packages}
-VERBS = ("compile", "run", "explain", "verify", "extract", "train", "compare", "certify", "repair", "report", "demo")
+VERBS = ("compile", "run", "explain", "verify", "extract", "train", "compare", "certify", "repair", "draw", "demo")
 ALONE = f"""
 import sys
 
@@ -193,7 +191,7 @@ def beginning(text):
 
 def test_no_optional_package_is_imported_where_it_may_be_missing():
     """A module imports one at its head only if whoever imports that module has asked for the package before."""
-    asks_first = {"fsa2lrnn/extraction/lstar.py", "fsa2lrnn/extra/gpu/kernels.py"}
+    asks_first = {"fsa2lrnn/verification/extraction/lstar.py", "fsa2lrnn/nn/scans/triton_kernels.py"}
     asks_first = {path for path in asks_first if (ROOT / path).exists()}  # an extra may have been deleted
     found = set()
     for path in (ROOT / "fsa2lrnn").rglob("*.py"):
@@ -228,8 +226,6 @@ def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
         (["certify", str(even), "task:even_pair(5)"], "repair"),
         (["repair", str(total), source], "repair"),
         (["repair", str(total), source, "--columns", "p<=1"], "repair"),
-        (["report", str(total), source, "-o", "page.html"], "repair"),
-        (["demo"], "repair"),
         (["extract", str(total), "--method", "lstar"], "learn"),
         (["compare", str(even), *against, *few, "--plot", "plot.svg"], "plot"),
     ]
@@ -258,7 +254,7 @@ for arguments, extra in {refused!r}:
     assert f'not installed: pip install "fsa2lrnn[{{extra}}]"' in err, (arguments, err)
 
 from fsa2lrnn.errors import MissingPackage
-from fsa2lrnn.extra.distributed.engines import on_ray
+from fsa2lrnn.training.engines import on_ray
 from fsa2lrnn.training.train import Stop
 asks = dict(test=lambda: __import__("fsa2lrnn.testing.strategies"), sweep=lambda: on_ray(Stop()).__enter__())
 for extra, ask in asks.items():
@@ -272,3 +268,16 @@ import fsa2lrnn.testing.mutants
 """
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_verifier_loads_no_layer_that_it_does_not_verify():
+    code = (
+        "import sys; from fsa2lrnn import prove_equivalent; "
+        "print(sum(name.partition('.')[0] == 'fsa2lrnn' for name in sys.modules)); "
+        "from fsa2lrnn import compile_machine, zoo; prove_equivalent(compile_machine(zoo.parity()), zoo.parity()); "
+        "print(*(name for name in sys.modules if name.startswith('fsa2lrnn.nn.layers.') and name.count('.') == 3))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    count, layers = done.stdout.splitlines()
+    assert int(count) <= 110
+    assert layers == ""

@@ -155,9 +155,9 @@ def checks(folder: Path) -> Iterator[tuple[str, Question]]:
     import torch
 
     from fsa2lrnn import compile_machine, zoo
-    from fsa2lrnn.lrnn.config import LayerConfig, LRNNConfig
-    from fsa2lrnn.lrnn.model import LRNN
-    from fsa2lrnn.lrnn.tensor_file import digest
+    from fsa2lrnn.nn.config import LayerConfig, LRNNConfig
+    from fsa2lrnn.nn.model import LRNN
+    from fsa2lrnn.nn.tensor_file import digest
     from fsa2lrnn.verification.certificate import Certificate
     from fsa2lrnn.verification.check import check
 

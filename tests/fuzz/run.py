@@ -35,7 +35,7 @@ SHARES = {
     "family certificate": 8, "refusal certificate": 2,
     "settings": 3, "sweep JSON": 3,
     "sweep TOML": 2, "run": 3, "result": 2, "ledger": 2, "metrics": 1,
-    "word lines": 3, "word table": 2, "learning": 2, "what was asked": 1, "film": 1,
+    "word lines": 3, "word table": 3, "learning": 2, "what was asked": 1,
     "configuration of others": 1, "weights of others": 1, "exported folder": 1,
 }  # fmt: skip
 _ENVIRONMENT = {

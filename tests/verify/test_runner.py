@@ -12,7 +12,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.lrnn.scans import sequential
+from fsa2lrnn.nn.scans import sequential
 from verify import audit, free, measured, propositions, runner
 from verify.free import Depth, RingTensor, Word
 from verify.propositions import REGISTRY, Outcome, Proved, Refuted, Undecided

@@ -13,7 +13,7 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from verify.soundness import extremes, models, near_ties
 
 Case = tuple[LRNN, MooreMachine]

@@ -14,12 +14,14 @@ from fsa2lrnn import verification as judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
+from fsa2lrnn.compile.recurrence import Recurrence
+from fsa2lrnn.compile.stack import GatedStack
+from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.normalise import normalise, paper_rule_scale
-from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.recurrence import DenseTables, GatedStack, Recurrence
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.normalise import normalise, paper_rule_scale
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.testing.strategies import every_machine, machines, recurrences, words
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted, trial
 from verify.propositions.stability import Rule

@@ -11,10 +11,9 @@ from torch import Tensor
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra import baselines
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, represent
-from fsa2lrnn.lrnn import layers
-from fsa2lrnn.lrnn.layers import Layer
+from fsa2lrnn.nn import layers
+from fsa2lrnn.nn.layers import Layer, baselines
 from fsa2lrnn.training.chance import ChanceLevel, level
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted
 

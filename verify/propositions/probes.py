@@ -11,15 +11,15 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactProbe
-from fsa2lrnn.extra.probes.audit import BITS
-from fsa2lrnn.extra.probes.bounds import gate_case, outside
-from fsa2lrnn.extra.probes.calls import Caller
-from fsa2lrnn.extra.probes.cases import SIZES, Case, backward, with_gradients, word, zero_state
-from fsa2lrnn.extra.probes.forms import invert_by_rows
-from fsa2lrnn.extra.probes.operators import Operator, sequential
-from fsa2lrnn.extra.probes.references import reference
-from fsa2lrnn.extra.probes.words import Magnitudes
+from fsa2lrnn.probes import OPERATORS, Audit, InexactProbe
+from fsa2lrnn.probes.audit import BITS
+from fsa2lrnn.probes.bounds import gate_case, outside
+from fsa2lrnn.probes.calls import Caller
+from fsa2lrnn.probes.cases import SIZES, Case, backward, with_gradients, word, zero_state
+from fsa2lrnn.probes.forms import invert_by_rows
+from fsa2lrnn.probes.operators import Operator, sequential
+from fsa2lrnn.probes.references import reference
+from fsa2lrnn.probes.words import Magnitudes
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Tested, refuted, trial
 
 _SOURCE = "docs/kernel-probes.md"

@@ -12,7 +12,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.testing.strategies import block_transitions
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, Undecided, refuted, trial
 from verify.stability import FORMATS, growth_bound, measured_overflow, overflow_length, witness

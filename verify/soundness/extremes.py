@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.nn import LRNN
 from verify.soundness import near_ties
 
 _SCALED = 0.4  # the share of parameters whose scale changes

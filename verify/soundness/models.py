@@ -14,10 +14,10 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.gate import Values
-from fsa2lrnn.lrnn.layers import LayerConfig
+from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.nn.gate import Values
+from fsa2lrnn.nn.layers import LayerConfig
 
 RULES = ("none", "clip", "paper", "householder", "unit keys")
 _NOISE = 24  # hidden units that cancel

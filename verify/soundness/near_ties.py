@@ -17,15 +17,15 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.extraction import extract, output_numbers
-from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.lrnn.gate import Gate, TableGate
-from fsa2lrnn.lrnn.layers import Shape, layer_named
+from fsa2lrnn.nn import LRNN, LRNNConfig
+from fsa2lrnn.nn.gate import Gate, TableGate
+from fsa2lrnn.nn.layers import Shape, layer_named
 from fsa2lrnn.scope import EVERY, Coverage
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.extraction import extract, output_numbers
 from verify.soundness import run as runs
 
 # A layer, the column rule, and options of the layer. These have finitely many states:

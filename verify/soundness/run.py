@@ -1,14 +1,10 @@
-"""Verify and run many models: is an output within the scope of a verdict ever wrong?
-
-Each model is verified as drawn, and then after each kind of tampering; so are compiled models of its machine.
-"""
+"""Verify and run many models: is an output within the scope of a verdict ever wrong?"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from copy import deepcopy
 
 import numpy as np
 import torch
@@ -17,19 +13,17 @@ from torch import Tensor
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.scope import EVERY, Coverage
-from fsa2lrnn.verdicts import Accepted, Proved, Verdict
+from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.check import SCANS, CertificateRefused, check
-from fsa2lrnn.verification.coverage import model_digest, of_certificate
+from fsa2lrnn.verification.check import SCANS, check
+from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import specification_of
 from verify.soundness.models import RULES, Drawn, model, stack
-from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 
 BATCHES = (1, 3, 64)
 THREADS = (1, 2)
@@ -69,18 +63,12 @@ def examine(seed: int) -> Counter[str]:
     made = model(choice, machine)
     counts["models"] += 1
     counts[f"models, {choice.rule}, {'cancelling' if choice.cancelling else 'look-ups'}"] += 1
-    verified: list[tuple[LRNN, MooreMachine, Verifier]] = [
-        (compile_machine(machine, layout=layout), machine, lambda model: prove_equivalent(model, machine, _STATES))
-        for layout in ("dense", "index")
-    ]
     try:
         certificate = certify(made, machine, 1, work=_WORK)
     except UnsupportedFormat:
         counts["refused, as nothing is bounded"] += 1
     else:
         _look_at(certificate, made, machine, counts)
-        if certificate.horizon != 0:
-            verified.append((made, machine, lambda model: check(certificate, model)))
     verdict = prove_equivalent(made, machine, _STATES, empty_word=False)
     if isinstance(verdict, Proved):
         counts["proved"] += 1
@@ -90,19 +78,12 @@ def examine(seed: int) -> Counter[str]:
         run_words(made, machine, _LONGEST, ways, "proved", counts)
     if seed % _EVERY == 0:
         task = zoo.from_task(STACKED[seed // _EVERY % len(STACKED)])
-        verified += _stacked(stack(choice, task), task, counts)
-    for kind in KINDS.values():
-        name = list(kind)[seed % len(kind)]
-        for model_, of, verifier in verified:
-            tamper(name, kind[name], model_, verifier, of, counts)
+        _look_at_stack(stack(choice, task), task, counts)
     return counts
 
 
-Verifier = Callable[[LRNN], Verdict]
-
-
-def _stacked(made: LRNN, machine: MooreMachine, counts: Counter[str]) -> Iterator[tuple[LRNN, MooreMachine, Verifier]]:
-    """Certify a model of several layers in two ways and run it; yield it with each verifier that proves a length."""
+def _look_at_stack(made: LRNN, machine: MooreMachine, counts: Counter[str]) -> None:
+    """Certify a model of several layers in two ways, check the certificates, and run the model."""
     counts[f"models of {len(made.layers)} layers"] += 1
     for method, work in (("auto", _WORK), ("joint sets", _WORK_OF_STACKS)):
         certificate = certify(made, machine, work=work, method=method)
@@ -111,7 +92,7 @@ def _stacked(made: LRNN, machine: MooreMachine, counts: Counter[str]) -> Iterato
         counts[f"stacks certified by {certificate.method}"] += 1
         horizon = _LONGEST if certificate.horizon is None else min(certificate.horizon, _LONGEST)
         run_words(made, machine, horizon, _covered(of_certificate(certificate)), "stacks", counts)
-        yield made, machine, lambda model, certificate=certificate: check(certificate, model)
+        check(certificate, made)
 
 
 def _covered(covers: Coverage) -> Iterator[tuple[str, int, int]]:
@@ -120,45 +101,6 @@ def _covered(covers: Coverage) -> Iterator[tuple[str, int, int]]:
         yield from _ways(covers.scans)
     else:
         yield SINGLY, 1, covers.threads or 1
-
-
-def tamper(
-    name: str, how: Tampering, model: LRNN, verifier: Verifier, machine: MooreMachine, counts: Counter[str]
-) -> None:
-    """Tamper with a copy of a model, verify it, and run it with the hidden code active unless it was refused."""
-    victim = deepcopy(model)
-    try:
-        around = tampered_with(victim, how)
-    except LookupError:
-        return
-    counts["tampered"] += 1
-    with around:
-        try:
-            verdict = verifier(victim)
-        except (UnsupportedFormat, CertificateRefused):
-            counts["tampered, refused"] += 1
-            return
-        if not isinstance(verdict, Proved | Accepted):
-            counts["tampered, not proved"] += 1
-            return
-        horizon, scans, shapes = _LONGEST, verdict.covers.scans, verdict.covers.shapes
-        if isinstance(verdict, Accepted) and verdict.horizon is not None:
-            horizon = min(verdict.horizon, _LONGEST)
-        calls = ("auto", *scans, SINGLY) if shapes == EVERY else (SINGLY,)
-        ways = [
-            (scan, batch, torch.get_num_threads()) for scan in calls for batch in ((1, 3) if shapes == EVERY else (1,))
-        ]
-        counts[f"accepted: {name}"] += 1
-        SWITCH.on = True
-        try:
-            run_words(victim, machine, horizon, iter(ways), "tampered", counts)
-        except Exception:
-            counts["wrong tampered: raised"] += 1
-        finally:
-            SWITCH.on = False
-    if isinstance(verdict, Proved):
-        next(part for part in victim.readout.state_dict().values()).neg_()
-        counts["wrong digests"] += model_digest(victim) == verdict.digest
 
 
 def _look_at(certificate: Certificate, made: LRNN, machine: MooreMachine, counts: Counter[str]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from experiments import results_io
 from experiments.tables import markdown
 from fsa2lrnn.automata.zoo.mlregtest import CLASSES
-from fsa2lrnn.extra.report.compare import matplotlib
+from fsa2lrnn.draw.comparison import matplotlib
 from fsa2lrnn.files import write_atomically
 
 NAME = "mlregtest_leaderboard"

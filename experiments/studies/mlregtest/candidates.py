@@ -21,8 +21,8 @@ from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest.languages import names
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
-from fsa2lrnn.extra.learning import attempt, learn, refining
-from fsa2lrnn.extra.learning.examples import FreshWords
+from fsa2lrnn.learning import attempt, learn, refining
+from fsa2lrnn.learning.examples import FreshWords
 
 ARMS: dict[str, tuple[dict[str, Any], Callable[[], Any] | None]] = {
     "the recipe": ({}, None),

@@ -32,7 +32,7 @@ from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, OutOfTime, UnsupportedFormat
-from fsa2lrnn.extra.learning import Data, learn
+from fsa2lrnn.learning import Data, learn
 
 TESTS = {"SR": (SHORT, False), "SA": (SHORT, True), "LR": (LONG, False), "LA": (LONG, True)}
 STEPS = 1000  # of training

@@ -30,7 +30,7 @@ from experiments.studies.mlregtest.state_search import (
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.learning import Data
+from fsa2lrnn.learning import Data
 
 _BOUNDS = (4.5, 3.0)  # of |z| for letters that act alike, the second if the first leaves words wrong
 _SMALL, _MOST = 5, 12  # letters that are not united, and classes that are tried

@@ -36,11 +36,11 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import Action
 from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
-from fsa2lrnn.extra.huggingface.named import NO, NOT_EXCLUDED, say
-from fsa2lrnn.extra.learning import learn
+from fsa2lrnn.export.named import NO, NOT_EXCLUDED, say
 from fsa2lrnn.families import represent
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.learning import learn
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import evaluate

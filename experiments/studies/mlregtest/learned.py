@@ -21,7 +21,7 @@ from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.names import parse_name
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
-from fsa2lrnn.extra.learning import learn
+from fsa2lrnn.learning import learn
 
 
 def main(

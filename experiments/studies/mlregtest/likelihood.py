@@ -36,7 +36,7 @@ from experiments.studies.mlregtest.state_search import Words, complexity, errors
 from experiments.studies.mlregtest.words import LanguageWords
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.learning import Data
+from fsa2lrnn.learning import Data
 
 _WORD = 1.44  # bits that a drawn word without the label is worth, if these are few: 1 / ln 2
 _GREED = Greed((0,), _WORD)

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from experiments.studies.mlregtest.leaderboard import ARMS, PROTOCOL
-from fsa2lrnn.extra.learning import Data
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.learning import Data
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.settings import OPTIMISERS, preset
 from fsa2lrnn.training.train import mean_loss, parameter_groups
 

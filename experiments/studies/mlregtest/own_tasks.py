@@ -15,7 +15,7 @@ import typer
 from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import LARGE, LIMITS, LONG, TASKS, random_tasks, run_one
-from fsa2lrnn.extra.learning import learn
+from fsa2lrnn.learning import learn
 
 _KEPT = ("task", "seed", "target_states", "limit", "proved", "processor_seconds", "starts", "steps")
 

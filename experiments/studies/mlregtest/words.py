@@ -17,7 +17,7 @@ import torch
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.learning import Data
+from fsa2lrnn.learning import Data
 
 SHORT, LONG = range(20, 30), range(31, 51)
 _ROUNDS = 200  # draws of a set without repetitions

@@ -11,8 +11,8 @@ from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.random_languages.arms import ARMS, settings
 from experiments.studies.random_languages.machines import Drawn
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.extra.huggingface.named import NO
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.export.named import NO
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import evaluate

@@ -12,7 +12,7 @@ from typing import Any
 
 from experiments.studies.random_languages.machines import KINDS
 from experiments.tables import markdown
-from fsa2lrnn.extra.report.compare import matplotlib
+from fsa2lrnn.draw.comparison import matplotlib
 from fsa2lrnn.files import write_atomically
 
 ANSWERS = ("yes", "no", "not excluded")  # of theory

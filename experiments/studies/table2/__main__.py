@@ -24,8 +24,8 @@ from rich.console import Console
 from experiments import results_io, script
 from experiments.studies.table2 import cells, columns, show
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.distributed.grid import Trial
-from fsa2lrnn.extra.distributed.sweep import RESULTS, Engine, Ledger, sweep_in
+from fsa2lrnn.training.grid import Trial
+from fsa2lrnn.training.sweep import RESULTS, Engine, Ledger, sweep_in
 
 RUNS = "table2_runs.jsonl"  # among the results
 COMMAND = "python -m experiments.studies.table2 FOLDER"

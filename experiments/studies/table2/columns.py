@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fsa2lrnn.extra.distributed.grid import Sweep
+from fsa2lrnn.training.grid import Sweep
 from fsa2lrnn.training.seeds import RunPlan
 
 TASKS = ("task:sum_mod(5)", "task:even_pair(5)", "task:mod_arith(5)")

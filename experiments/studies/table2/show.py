@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tables import markdown
-from fsa2lrnn.extra.report.compare import matplotlib
+from fsa2lrnn.draw.comparison import matplotlib
 from fsa2lrnn.files import write_atomically
 
 UNFINISHED = "unfinished"

@@ -233,7 +233,7 @@ def _start_arrows(drawn: DotGraph) -> set[str]:
 
 
 def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin: str) -> None:
-    """Raise `UnsupportedFormat` if labels are no letters, or edges are modal."""
+    """Raise `UnsupportedFormat` if labels are no letters, or edges are modal, invisible or not drawn as arrows."""
     texts = list(dict.fromkeys(text for letters in labels for text in letters))
     letters = texts if kind != "mealy" else [(_with_output(text) or (text, ""))[0] for text in texts]
     if (refused := foreign(letters, texts if kind == "mealy" else ())) is not None:
@@ -246,6 +246,16 @@ def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin
     for edge in edges:
         if "resets" in edge.attributes:
             raise UnsupportedFormat(f"{origin}: line {edge.line}: an edge resets timers, which a machine does not have")
+        if (direction := edge.attributes.get("dir", "forward").lower()) != "forward":
+            raise UnsupportedFormat(
+                f"{origin}: line {edge.line}: an edge with dir={direction} is not drawn as an arrow from "
+                f"{edge.tail!r} to {edge.head!r}: write each transition as an edge that points forward, without dir"
+            )
+        if "invis" in edge.attributes.get("style", ""):
+            raise UnsupportedFormat(
+                f"{origin}: line {edge.line}: an edge with a letter is drawn invisibly (style=invis): remove it "
+                "if it is layout alone, or its style if it is a transition"
+            )
         if (modality := edge.attributes.get("modality", "must").lower()) != "must":
             raise UnsupportedFormat(
                 f"{origin}: line {edge.line}: an edge of modality {modality!r}: a machine has each transition or has "

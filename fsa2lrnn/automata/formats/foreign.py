@@ -46,6 +46,9 @@ def foreign(letters: Iterable[str], pairs: Iterable[str] = ()) -> tuple[str, str
     for letter in letters:
         if letter.startswith("!") and letter[1:].strip() in letters:
             return letter, "a formula"
+        parts = re.split(r"[|+;]", letter)
+        if len(parts) > 1 and all(part.strip() in letters for part in parts):
+            return letter, "a list of other letters"
     if "true" in letters and "false" not in letters and len(letters) > 1:
         return "true", "a formula"
     if letters and all(re.fullmatch("[01X]+", letter) for letter in letters):

@@ -27,8 +27,7 @@ from fsa2lrnn.automata.monoid.order import (
 from fsa2lrnn.automata.monoid.subgroups import has_two_groups, is_aperiodic, is_solvable
 from fsa2lrnn.automata.monoid.subregular import is_strictly_local, is_strictly_piecewise, tier_of
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.display.brief import Brief
-from fsa2lrnn.display.cards import card
+from fsa2lrnn.display import Brief, card
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 
 MAX_MONOID = 100_000

@@ -12,7 +12,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 
 Letters = tuple[Hashable, ...]
 _SPELT = 40  # letters of a word that is written in full

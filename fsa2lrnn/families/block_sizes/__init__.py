@@ -24,7 +24,7 @@ from typing import Any, Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.display.brief import Brief
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.families.block_sizes.blocks import StateBlock, whole_block
 from fsa2lrnn.families.block_sizes.chain import chain, chain_certificate

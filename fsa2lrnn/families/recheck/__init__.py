@@ -1,7 +1,7 @@
 """Check certificates of families independently of the search, with the standard library alone.
 
-    python -m fsa2lrnn.families.recheck certificate.json
     python recheck certificate.json                        # the folder alone, in any place
+    python -m fsa2lrnn.families.recheck certificate.json   # imports the package around it too, which needs numpy
 
 This package shares no code with the search for certificates, so that a third party can read this one folder and trust
 the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Each file checks one kind of argument:

@@ -16,20 +16,19 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.layer_checks import user_layers
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
-from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.nn.layer_checks import user_layers
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import SwitchedAffine, switched
+from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify.partition import Bounded, best
 from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
-from fsa2lrnn.verification.enumeration import ROUNDS, explore
-from fsa2lrnn.verification.joint_sets import check_bounded
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
+from fsa2lrnn.verification.walk import ROUNDS, explore
 
 _STEPS = 20_000  # steps of an enumeration that cost no work
 _STEP = 100_000  # multiplications that the calls of a step cost, however small the model
@@ -75,7 +74,8 @@ def certify(
         FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
         InvalidMachine, UnsupportedFormat: if model and machine have different alphabets, if no output counts, if
             weights are NaN or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding
-            is not bounded, for modules that are not modelled (`verification.modules`), and for invalid options.
+            is not bounded, for joint sets alone if an operation leaves the range of its bound, for modules that are not
+            modelled (`verification.modules`), and for invalid options.
         MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
     >>> from fsa2lrnn import compile_machine, zoo
@@ -91,7 +91,6 @@ def certify(
         if method == "auto":
             certificate = _of_layers(tables, machine, goal, effort)
         else:
-            check_bounded(tables)
             bounded = best(tables, goal, effort) or Bounded(np.zeros((len(goal.delta), 1), np.int64), [], False)
             certificate = _by_joint_sets(_enumerated(tables, machine, goal, lambda _: False, NEVER), bounded)
         effort.warn_if_cut_short(certificate.horizon)
@@ -143,7 +142,10 @@ def _of_layers(model: LRNN, machine: MooreMachine, goal: Specification, effort: 
         enumerated = _enumerated(model, machine, goal, allows, effort.deadline)
     if enumerated.horizon is None:
         return enumerated
-    bounded = best(model, goal, WorkBudget(effort.budget, effort.deadline))
+    try:
+        bounded = best(model, goal, WorkBudget(effort.budget, effort.deadline))
+    except UnsupportedFormat:
+        bounded = None
     if bounded is not None and (bounded.is_whole or len(bounded.margins) > enumerated.horizon):
         return _by_joint_sets(enumerated, bounded)
     return enumerated if is_long else _enumerated(model, machine, goal, allows, effort.deadline)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verification.certify.work import WorkBudget
+from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets, check_bounded
 from fsa2lrnn.verification.specification import Specification
 
@@ -33,15 +33,14 @@ class Bounded(NamedTuple):
 
 
 def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None:
-    """Return the bounds of the partition that certifies the most, None for a model that they do not cover.
+    """Return the bounds of the partition that certifies the most, None if the budget or the time allows none.
 
-    All degrees of closeness are tried, then the best one with more and more letters, as long as they help.
+    All degrees of closeness are tried, then the best one with more and more letters, as long as they help. Raises
+    `UnsupportedFormat` for a model whose rounding is not bounded.
     """
-    try:
-        check_bounded(model)
-    except UnsupportedFormat:
-        return None
+    check_bounded(model)
     chosen: Bounded | None = None
+    refusal: UnsupportedFormat | None = None
     close, memory = _CLOSE, int(model.config.token_shift)
     while memory <= _LONGEST:
         parts: dict[bytes, tuple[float, np.ndarray]] = {}  # closeness may make no difference
@@ -49,8 +48,15 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
             partition = _partition(model, goal, each, memory, effort)
             if partition is not None:
                 parts.setdefault(partition.tobytes(), (each, partition))
-        tried = [(bounds, each) for each, part in parts.values() if (bounds := _bounded(model, goal, part, effort))]
+        tried = list[tuple[Bounded, float]]()
+        for each, partition in parts.values():
+            try:
+                tried.append((_bounded(model, goal, partition, effort), each))
+            except UnsupportedFormat as error:  # a finer partition may be too large
+                refusal = error
         if not tried:
+            if chosen is None and refusal is not None:
+                raise refusal
             break
         longest, at = max(tried, key=lambda pair: (pair[0].is_whole, len(pair[0].margins)))
         if chosen is not None and len(longest.margins) <= len(chosen.margins):
@@ -61,11 +67,8 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
     return chosen
 
 
-def _bounded(model: LRNN, goal: Specification, partition: np.ndarray, effort: WorkBudget) -> Bounded | None:
-    try:
-        sets = JointSets(model, goal, partition)
-    except UnsupportedFormat:
-        return None
+def _bounded(model: LRNN, goal: Specification, partition: np.ndarray, effort: WorkBudget) -> Bounded:
+    sets = JointSets(model, goal, partition)
     margins: list[float] = []
     walk = sets.margins()
     work = sets.work / _OPERATIONS

@@ -14,7 +14,7 @@ from functools import partial
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.nn.network import Network
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verdicts import Refuted, SearchRecord, Undecided
 from fsa2lrnn.verification.falsify.beam import beam

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.extraction.runner import States
+from fsa2lrnn.verification.extraction.runner import States
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import Frontier
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome

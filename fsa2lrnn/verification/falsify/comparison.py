@@ -10,9 +10,9 @@ from torch import Tensor
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extraction import NOT_A_NUMBER
-from fsa2lrnn.extraction.runner import Runner
-from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.nn.network import Network
+from fsa2lrnn.verification.extraction import NOT_A_NUMBER
+from fsa2lrnn.verification.extraction.runner import Runner
 from fsa2lrnn.verification.falsify.verdict import Failure
 from fsa2lrnn.verification.specification import specification_of
 

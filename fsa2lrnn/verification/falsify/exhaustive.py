@@ -9,8 +9,8 @@ from torch import Tensor
 
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import counted
-from fsa2lrnn.extraction.runner import States
-from fsa2lrnn.extraction.walk import FrontierSuccessors
+from fsa2lrnn.verification.extraction.runner import States
+from fsa2lrnn.verification.extraction.walk import FrontierSuccessors
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 from fsa2lrnn.verification.walk import JointWalk

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.lrnn.switched import SwitchedAffine
+from fsa2lrnn.nn.switched import SwitchedAffine
 from fsa2lrnn.verification.falsify.beam import Chooser, grow, width_for
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Points, Pulled

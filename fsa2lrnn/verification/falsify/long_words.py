@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.extraction.runner import pick
+from fsa2lrnn.verification.extraction.runner import pick
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
-from fsa2lrnn.lrnn.switched import SwitchedAffine
+from fsa2lrnn.nn.switched import SwitchedAffine
 from fsa2lrnn.verification.specification import Specification
 
 _TANGENTS = 4

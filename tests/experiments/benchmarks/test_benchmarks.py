@@ -16,7 +16,7 @@ from experiments.benchmarks import steps as bench_steps
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
 from experiments.benchmarks.gpu import bytes_moved
 from experiments.benchmarks.paper_speed import BLOCKS, CASES
-from fsa2lrnn.lrnn import scan
+from fsa2lrnn.nn import scan
 from fsa2lrnn.training.settings import Settings, preset
 
 
@@ -59,8 +59,8 @@ def test_plain_layers_are_ours(name):
 
 
 def test_the_plain_s4_is_ours_with_its_c_as_the_released_code_keeps_it():
-    from fsa2lrnn.extra.baselines.channels import complex_of
-    from fsa2lrnn.extra.baselines.kernels.generating import untruncated
+    from fsa2lrnn.nn.layers.channels import complex_of
+    from fsa2lrnn.nn.layers.kernels.generating import untruncated
 
     layer = layers.new_layer("s4")
     u = torch.randn(2, 13, layers.WIDTH, generator=torch.Generator().manual_seed(0))

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from experiments.probes import mutants, tables
-from fsa2lrnn.extra.probes import OPERATORS
+from fsa2lrnn.probes import OPERATORS
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from experiments.studies import block_sizes
 from experiments.studies.keep_models import keep
 from fsa2lrnn import LRNN, load, zoo
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.lrnn.switched import as_tables, switched
+from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.training.seeds import RunPlan, run_seed
 from fsa2lrnn.training.settings import Settings
 

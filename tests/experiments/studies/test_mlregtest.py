@@ -27,7 +27,7 @@ from experiments.studies.mlregtest.state_search import complexity, search, simpl
 from experiments.studies.mlregtest.words import LONG, SHORT, LanguageWords, data, read_published
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.learning import from_pairs, learn
+from fsa2lrnn.learning import from_pairs, learn
 
 NO_AA = MooreMachine([[1, 2, 2], [0, 0, 2]], [True, True, False], alphabet="ab")
 EVEN = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")

@@ -8,7 +8,7 @@ from experiments import results_io
 from experiments.studies import families as families_table
 from experiments.studies import released
 from fsa2lrnn.automata import minimise, zoo
-from fsa2lrnn.extra.huggingface.refuse import answer
+from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.families import represent
 from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.optional import is_installed

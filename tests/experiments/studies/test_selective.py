@@ -11,7 +11,7 @@ from fsa2lrnn import MooreMachine, certify, check, save
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.checker.program import proved
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.lrnn.switched import as_tables, switched
+from fsa2lrnn.nn.switched import as_tables, switched
 
 
 @pytest.mark.parametrize("n", [3, pytest.param(5, marks=pytest.mark.slow)])

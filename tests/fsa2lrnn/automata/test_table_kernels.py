@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import multi_step
+from fsa2lrnn import walks
 from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.testing.strategies import machines
@@ -60,7 +60,7 @@ def test_walk_is_a_loop(case, data):
     start = data.draw(st.integers(0, n - 1))
     tokens = data.draw(st.lists(st.integers(0, k - 1), max_size=20))
     expected = list(itertools.accumulate(tokens, lambda q, a: int(table[a, q]), initial=start))[1:]
-    assert multi_step.walk(table, start, np.array(tokens, np.int64)).tolist() == expected
+    assert walks.walk(table, start, np.array(tokens, np.int64)).tolist() == expected
 
 
 @few
@@ -69,9 +69,9 @@ def test_words_walked_side_by_side_are_words_walked_alone(case, batch, length, s
     table, rng = case[0], np.random.default_rng(seed)
     starts, tokens = rng.integers(table.shape[1], size=batch), rng.integers(len(table), size=(batch, length))
     states = np.full((batch, length), -1)
-    multi_step.walk_words(table, starts, tokens, states)
+    walks.walk_words(table, starts, tokens, states)
     for start, word, row in zip(starts, tokens, states, strict=True):
-        assert row.tolist() == multi_step.walk(table, int(start), word).tolist()
+        assert row.tolist() == walks.walk(table, int(start), word).tolist()
 
 
 def separating_length(table: np.ndarray, classes: np.ndarray, p: int, q: int) -> int | None:

@@ -6,7 +6,6 @@ import json
 import tracemalloc
 import zlib
 from dataclasses import replace
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -21,10 +20,12 @@ from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
-from fsa2lrnn.verification import CertificateRefused, check, enumeration, specification_of
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.switched import Readout, SwitchedAffine
+from fsa2lrnn.verification import specification_of
+from fsa2lrnn.verification import walk as joint_walk
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import Specification
 
@@ -114,7 +115,7 @@ def test_processors_that_take_small_numbers_for_zero_are_allowed_for():
 
 
 def test_enumerations_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr(import_module("fsa2lrnn.verification.check"), "MOST_READ", 12)
+    monkeypatch.setattr("fsa2lrnn.verification.check.MOST_READ", 12)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine, layout="index")
     certificate = certify(model, machine)
@@ -126,11 +127,11 @@ def test_enumerations_are_bounded_in_letters_read_alone_and_in_memory(monkeypatc
     model = LRNN(compile_machine(zoo.sum_mod(3)).config)  # of random weights, so that it rounds
     goal = specification_of(model, MooreMachine([[0]] * 3, [0], 0, "012"), empty_word=False)
     monkeypatch.setattr(Specification, "is_wrong", lambda _, outputs, __: np.zeros(len(outputs), bool))
-    monkeypatch.setattr(enumeration, "MOST_ALONE", 12)
-    walk = enumeration.explore(model, goal, lambda _: True)
+    monkeypatch.setattr(joint_walk, "MOST_ALONE", 12)
+    walk = joint_walk.explore(model, goal, lambda _: True)
     assert (walk.length, walk.steps, walk.is_closed) == (2, 12, False)
-    monkeypatch.setattr(enumeration, "MOST_BYTES", 1_000)
-    assert enumeration.explore(model, goal, lambda _: True).length == 0
+    monkeypatch.setattr(joint_walk, "MOST_BYTES", 1_000)
+    assert joint_walk.explore(model, goal, lambda _: True).length == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

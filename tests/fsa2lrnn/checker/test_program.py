@@ -24,7 +24,7 @@ from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.files import Unpacking, read_automaton, read_certificate, symbol
 from fsa2lrnn.checker.program import difference, main, proved
 from fsa2lrnn.checker.tables import read_tables
-from fsa2lrnn.lrnn.switched import as_tables, switched
+from fsa2lrnn.nn.switched import as_tables, switched
 from tests.fsa2lrnn.checker.test_hostile import HOSTILE, paths
 
 FOLDER = Path(fsa2lrnn.checker.__file__).parent

@@ -106,13 +106,13 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import compile as compiler
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
-    from fsa2lrnn.extraction import learned
+    from fsa2lrnn.compile.lower import DTYPES
     from fsa2lrnn.layers import TRAINED
-    from fsa2lrnn.lower import DTYPES
-    from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
-    from fsa2lrnn.lrnn.normalise import RULES
-    from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
+    from fsa2lrnn.nn.layers import LAYERS, OURS, index
+    from fsa2lrnn.nn.normalise import RULES
+    from fsa2lrnn.nn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
     from fsa2lrnn.training import data, settings
+    from fsa2lrnn.verification.extraction import learned
 
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)

@@ -1,5 +1,6 @@
 """Words, outputs and evidence as the verbs print them."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -183,3 +184,23 @@ def test_failing_words_and_searches_in_vain():
         "  every output counts but that of the empty word",
     ]
     assert "equal on every word of every length, by" in evidence.verdict_text(Undecided(None, Scope(2), None, ()))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
+def test_pieces_of_a_stream(size, monkeypatch):
+    monkeypatch.setattr(words, "_PIECE", size)
+    text = "aé€𝄞\r\nb" * 10
+    pieces = list(words.read_pieces(io.BytesIO(text.encode())))
+    assert "".join(pieces) == text.replace("\r\n", "\n")
+    assert max(map(len, pieces)) <= size
+    assert list(words.read_pieces(io.BytesIO())) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
+@pytest.mark.parametrize(
+    ("content", "byte", "offset"), [(b"ab\xe9c", 0xE9, 2), (b"\xe2\x82\xac\xff", 0xFF, 3), (b"abc\xe2\x82", 0xE2, 3)]
+)
+def test_a_byte_that_is_no_utf8_is_named_with_its_offset(size, content, byte, offset, monkeypatch):
+    monkeypatch.setattr(words, "_PIECE", size)
+    with pytest.raises(UnsupportedFormat, match=rf"standard input is not UTF-8 \(byte 0x{byte:x} at offset {offset}\)"):
+        list(words.read_pieces(io.BytesIO(content)))

@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from fsa2lrnn import Proved, compile_recurrence, prove_equivalent
 from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.automata.language import explore, share_cells
+from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.compile.onehot import dense_bytes, visible_factors
-from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.compile.stack import GatedStack
+from fsa2lrnn.compile.tables import DenseTables, IndexTables
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
-from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 
@@ -163,14 +164,14 @@ def test_every_form_is_proved_in_integers(machine):
 
 
 def test_units_and_bytes_are_those_of_the_network():
-    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.compile.lower import compile_machine
 
     found = best_cascade(zoo.mod_arith(5))
     model = compile_machine(zoo.mod_arith(5), form="cascade")
     hidden = [gate[0].out_features for layer in model.layers for gate in (layer.transition, layer.value)]
     idle = sum(not gate[0].weight.any() for layer in model.layers for gate in (layer.transition, layer.value))
     assert gate_units(found.cascade) == found.cost.units == sum(hidden) + model.readout[0].out_features - idle
-    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.compile.lower import compile_machine
 
     machine = zoo.mod_arith(5).minimise()
     model = compile_machine(machine)

@@ -3,9 +3,9 @@
 import pytest
 
 from fsa2lrnn import Proved, prove_equivalent, zoo
+from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
 from fsa2lrnn.families.block_sizes.answers import BlockImpossibility, RealBlockWitness
-from fsa2lrnn.lower import lower_witness
 
 
 def test_small_machines_and_visible_products_fit():

@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
+from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import (
     HouseholderWitness,
     Impossibility,
@@ -22,8 +23,7 @@ from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.householder import transpositions
 from fsa2lrnn.families.identities import Family
 from fsa2lrnn.families.liquid import dense_liquid
-from fsa2lrnn.lower import lower_witness
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 from tests.fsa2lrnn.families.conftest import changed, rejected
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import (
     Family,
@@ -22,7 +23,6 @@ from fsa2lrnn.families import (
     represent,
 )
 from fsa2lrnn.families.identities import EIGENVALUES, LETTERS
-from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.testing.strategies import machines
 from tests.fsa2lrnn.families.conftest import accepted, changed, rejected
 from verify.brute_force import all_tables, is_confirmed

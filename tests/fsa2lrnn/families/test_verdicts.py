@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from fsa2lrnn import MooreMachine, Proved, Refuted, prove_equivalent, zoo
+from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import RejectedCertificate, represent
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.verdicts import AffineTables, AffineWitness
-from fsa2lrnn.lower import lower_witness
 
 
 def test_impossibilities_in_words_and_which_weights_are_exact():

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import compile_recurrence, equivalent, extract
 from fsa2lrnn.automata import MooreMachine, trim, zoo
+from fsa2lrnn.compile.lower import compile_machine, lower
+from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.scans.reference import pscan, schedule, spt
-from fsa2lrnn.recurrence import DenseTables
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.normalise import normalise
+from fsa2lrnn.nn.scans.reference import pscan, schedule, spt
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import (
     aperiodic_machines,

@@ -2,7 +2,7 @@
 
 import torch
 
-from fsa2lrnn.lrnn import load
+from fsa2lrnn.nn import load
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
 

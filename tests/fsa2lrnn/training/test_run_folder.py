@@ -13,8 +13,8 @@ import torch
 
 from fsa2lrnn import files
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN, load, save, tensor_file
-from fsa2lrnn.lrnn.tensor_file import write_tensors
+from fsa2lrnn.nn import LRNN, load, save, tensor_file
+from fsa2lrnn.nn.tensor_file import write_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import (

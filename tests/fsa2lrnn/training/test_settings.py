@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.nn import LRNN
 from fsa2lrnn.training.settings import PRESETS, Settings, preset
 
 

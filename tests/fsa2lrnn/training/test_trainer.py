@@ -12,7 +12,7 @@ from torch import nn
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, load
 from fsa2lrnn.errors import CheckpointError, NotExpressible, UnsupportedFormat
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.training import chance, run_folder, seeds
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.drift import DriftPenalty

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, certify, compile_machine, zoo
-from fsa2lrnn.verification import Certificate, CertificateRefused, check
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.check import CertificateRefused, check
 
 from .certify.conftest import drifting, forgetful, model_of, perturbed  # noqa: F401 - fixtures
 

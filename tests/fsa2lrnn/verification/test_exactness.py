@@ -11,14 +11,15 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import Proved, certify, extract, prove_equivalent, zoo
 from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.compile.lower import DTYPES, compile_machine, lower
+from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
+from fsa2lrnn.compile.relu_gate import ReluGate
+from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.gates import ReluGate
-from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.gate import Gate as GateModule
-from fsa2lrnn.lrnn.rounding import RoundedNumbers
-from fsa2lrnn.lrnn.switched import as_tables, switched
-from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.nn.gate import Gate as GateModule
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.scope import EVERY
 from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest

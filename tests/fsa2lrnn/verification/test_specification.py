@@ -18,26 +18,18 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
 from fsa2lrnn.errors import InvalidMachine, NotExpressible, UnsupportedFormat
-from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.rounding import FloatFormat
+from fsa2lrnn.nn.affine import Readout, SwitchedAffine
+from fsa2lrnn.nn.rounding import FloatFormat
 from fsa2lrnn.scope import EVERY, LETTERS
 from fsa2lrnn.testing import strategies
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification import (
-    Accepted,
-    Budget,
-    CertificateRefused,
-    Proved,
-    Scope,
-    Undecided,
-    certify,
-    check,
-    falsify,
-    prove_equivalent,
-)
+from fsa2lrnn.verification import Accepted, Proved, Scope, Undecided, prove_equivalent
 from fsa2lrnn.verification.certificate import pack
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.coverage import of_certificate
+from fsa2lrnn.verification.extraction import ModelSystem
+from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.plain import checked, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly

@@ -20,10 +20,10 @@ from safetensors import safe_open
 from fsa2lrnn import MooreMachine, certify, check, compile_machine, prove_equivalent, represent, save, zoo
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.program import proved
-from fsa2lrnn.extra.huggingface import recheck as refusals
-from fsa2lrnn.extra.huggingface.refuse import refuse
+from fsa2lrnn.export import recheck as refusals
+from fsa2lrnn.export.refuse import refuse
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
+from fsa2lrnn.nn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Certificate, Tube, pack
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import either, of_json

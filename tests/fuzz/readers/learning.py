@@ -11,14 +11,13 @@ from pathlib import Path
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.learning import saving
-from fsa2lrnn.extra.learning.examples import FreshWords
-from fsa2lrnn.extra.learning.film import HeadHistory, read_film
-from fsa2lrnn.extra.learning.judging import LearningTarget
-from fsa2lrnn.extra.learning.recipe import Recipe
-from fsa2lrnn.extra.learning.run import LearningRun as Learning
-from fsa2lrnn.extra.learning.saving import RunFolder, RunRequest
-from fsa2lrnn.extra.learning.word_files import read_words
+from fsa2lrnn.learning import saving
+from fsa2lrnn.learning.examples import FreshWords
+from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.recipe import Recipe
+from fsa2lrnn.learning.run import LearningRun as Learning
+from fsa2lrnn.learning.saving import RunFolder, RunRequest
+from fsa2lrnn.learning.word_files import read_words
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import encoded, in_json, json_text
 from tests.fuzz.readers.hostile import of_json, of_text
@@ -64,7 +63,7 @@ def learning_files() -> list[tuple[dict[str, torch.Tensor], dict[str, str]]]:
     """The checkpoint of a tiny run of `learn`, by its parts."""
     import tempfile
 
-    from fsa2lrnn.lrnn.tensor_file import open_tensors
+    from fsa2lrnn.nn.tensor_file import open_tensors
 
     with tempfile.TemporaryDirectory() as folder:
         run, kept = learning(), RunFolder(Path(folder), ASKED, resume=False)
@@ -94,17 +93,9 @@ def read_asked(path: Path) -> object:
     return RunFolder(path.parent, ASKED, resume=True)
 
 
-@cache
-def films() -> list[bytes]:
-    run = learning()
-    run.go(after_step=lambda _: None)
-    return [json.dumps(HeadHistory(run.examples.alphabet, run.examples.outputs, run.film).to_json()).encode()]
-
-
 READERS: dict[str, Reader] = {
     "word lines": Reader(word_lines, hostile_lines, read_words, ".jsonl"),
     "word table": Reader(word_tables, of_text(word_tables, TABLE), read_words, ".csv"),
     "learning": Reader(whole_learning, hostile_tensors(learning_files, "standing"), resume_learning),
     "what was asked": Reader(asked_files, of_json(asked_files), read_asked),
-    "film": Reader(films, of_json(films), read_film),
 }

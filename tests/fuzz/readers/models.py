@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import save as to_bytes
 
 from fsa2lrnn import compile_machine, zoo
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
-from fsa2lrnn.lrnn import checkpoint as models
-from fsa2lrnn.lrnn.tensor_file import _in_order, digest
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
+from fsa2lrnn.nn import checkpoint as models
+from fsa2lrnn.nn.tensor_file import _in_order, digest
 from fsa2lrnn.reading import parse_json
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import HOSTILE, encoded, in_bytes, in_json, json_text

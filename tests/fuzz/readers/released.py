@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.huggingface import folder as exported
-from fsa2lrnn.extra.huggingface.observed.read import observe
-from fsa2lrnn.lrnn.tensor_file import _in_order
+from fsa2lrnn.export import folder as exported
+from fsa2lrnn.export.eigenvalues import eigenvalues
+from fsa2lrnn.nn.tensor_file import _in_order
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import in_bytes
 from tests.fuzz.readers.hostile import either, of_json
@@ -52,7 +52,7 @@ SIZES = {
 @cache
 def folders() -> dict[str, tuple[bytes, bytes]]:
     """config.json and model.safetensors of models with random weights, by their model_type."""
-    from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+    from fsa2lrnn.export.packages import modeling, transformers
 
     found = {}
     for kind, (prefix, settings) in SIZES.items():
@@ -86,14 +86,14 @@ def read_configuration(path: Path) -> object:
     if layers and int(layers[1]) > 2:
         weights = with_empty_tensors(weights, int(layers[1]))
     (path.parent / "model.safetensors").write_bytes(weights)
-    return observe(path.parent)
+    return eigenvalues(path.parent, [0])
 
 
 def read_weights(path: Path) -> object:
     content = path.read_bytes()
     path.replace(path.parent / "model.safetensors")
     (path.parent / "config.json").write_bytes(folders()[kind_of(content, 1)][0])
-    return observe(path.parent, [0, 1, 2])
+    return eigenvalues(path.parent, [0, 1, 2])
 
 
 def many_layers(rng: random.Random) -> bytes:

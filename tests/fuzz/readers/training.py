@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from fsa2lrnn.extra.distributed.grid import Sweep
-from fsa2lrnn.extra.distributed.grid import read as read_sweep
-from fsa2lrnn.extra.distributed.results import KeptModelOrigin, RunResult, read_result
-from fsa2lrnn.extra.distributed.sweep import RESULTS, Ledger
 from fsa2lrnn.training import run_folder
+from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.grid import read as read_sweep
+from fsa2lrnn.training.results import KeptModelOrigin, RunResult, read_result
 from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.sweep import RESULTS, Ledger
 from fsa2lrnn.training.train import TrainingRun, train
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import of_json, of_text
@@ -78,7 +78,7 @@ def run_files() -> list[tuple[dict[str, torch.Tensor], dict[str, str]]]:
     """The checkpoint of a tiny run, by its parts."""
     import tempfile
 
-    from fsa2lrnn.lrnn.tensor_file import open_tensors
+    from fsa2lrnn.nn.tensor_file import open_tensors
 
     with tempfile.TemporaryDirectory() as folder:
         train(TINY, folder)

@@ -1,4 +1,4 @@
-"""Soundness: drawn models, runs and tampering."""
+"""Soundness: drawn models and their runs."""
 
 import json
 from collections import Counter
@@ -7,13 +7,11 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fsa2lrnn import compile_machine, zoo
-from fsa2lrnn.lrnn.switched import switched, table_error
-from fsa2lrnn.verification import equivalence, prove_equivalent
+from fsa2lrnn import zoo
+from fsa2lrnn.nn.switched import switched, table_error
 from verify.soundness import __main__ as command
 from verify.soundness import near_ties, run
 from verify.soundness.models import RULES, Drawn, model
-from verify.soundness.tampering import HARMLESS, KINDS, SWITCH
 
 PLAIN = Drawn("none", 1e3, True, 0.0, False, True, 0)
 
@@ -73,54 +71,3 @@ def test_a_horizon_too_long_is_found(monkeypatch):
     other = type(machine)(machine.delta, machine.outputs[1:] + machine.outputs[:1], machine.start, machine.alphabet)
     run.run_words(run.model(choice, machine), other, 5, iter([("sequential", 3, 1)]), "mutant", counts)
     assert counts["wrong mutant"] > 0
-
-
-MACHINE = zoo.sum_mod(3)
-WAYS = {name: how for kind in KINDS.values() for name, how in kind.items()}
-# What changes outputs once it is switched on, whatever the processor.
-HARMFUL = {
-    "dense": {
-        *KINDS["modules"], "a weight outside the parameters", "a weight of its own type", "a table of its own type",
-        "a configuration of its own type", "a function mode", "a dispatch mode",
-    } - {"dropout", "an ε of its own", "one module more"},
-    "index": {
-        "another class of a module", "another class of model", "a method of its own", "a call of its own",
-        "a method of its class", "a hook", "a hook of all modules", "a configuration of its own type",
-    },
-}  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def _short_words(monkeypatch):
-    monkeypatch.setattr(run, "_LONGEST", 6)
-
-
-@torch.no_grad()
-def tampered(name, layout):
-    counts = Counter()
-    model = compile_machine(MACHINE, layout=layout)
-    run.tamper(name, WAYS[name], model, lambda victim: prove_equivalent(victim, MACHINE), MACHINE, counts)
-    return counts
-
-
-@pytest.mark.parametrize("layout", ["dense", "index"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_tampering_is_refused_or_harmless(kind, layout):
-    counts = {name: tampered(name, layout) for name in KINDS[kind]}
-    accepted = {name for name, of_one in counts.items() if of_one["positions tampered"]}
-    assert not any(map(run.wrong, counts.values()))
-    assert accepted <= set(HARMLESS)
-    assert accepted or kind == "modules"
-
-
-@pytest.mark.parametrize("layout", ["dense", "index"])
-def test_where_nobody_looks_tampering_changes_outputs(layout, monkeypatch):
-    monkeypatch.setattr(equivalence, "check_modelled", lambda _: ())
-    assert {name for name in HARMFUL[layout] if tampered(name, layout)["wrong tampered"]} == HARMFUL[layout]
-    assert not SWITCH.on
-
-
-def test_a_weight_that_changes_after_the_verdict_shows_in_the_digest(monkeypatch):
-    assert not run.wrong(tampered("a mark", "dense"))
-    monkeypatch.setattr(run, "model_digest", lambda _: prove_equivalent(compile_machine(MACHINE), MACHINE).digest)
-    assert run.wrong(tampered("a mark", "dense")) == {"wrong digests": 1}

@@ -9,8 +9,8 @@ from experiments import results_io
 from experiments.studies.table2 import __main__ as script
 from experiments.studies.table2 import cells, columns
 from experiments.studies.table2.columns import COLUMNS, TASKS, rates_of, sweep
-from fsa2lrnn.extra.distributed.grid import Sweep
-from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.training.grid import Sweep
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.train import prepare_words
 

@@ -110,6 +110,30 @@ def test_exports_of_pyformlang_mark_start_and_final_states():
     assert not machine.accepts("")
 
 
+@pytest.mark.parametrize(
+    ("edge", "fault"),
+    [
+        ("label=a dir=back", "line 1: an edge with dir=back is not drawn as an arrow from 'p' to 'q'"),
+        ("label=a dir=none", "an edge with dir=none"),
+        ("label=a style=invis", "an edge with a letter is drawn invisibly"),
+        ('label="a|b"', "'a|b' is a list of other letters"),
+        ('label="a + b"', "'a + b' is a list of other letters"),
+    ],
+)
+def test_edges_that_are_drawn_otherwise_are_refused(edge, fault):
+    with pytest.raises(UnsupportedFormat, match=re.escape(fault)):
+        from_dot(f'digraph {{ {START} p [shape=doublecircle]; q -> p [label="a,b"]; p -> q [{edge}] }}')
+
+
+def test_numbers_beyond_the_floats_are_refused(tmp_path):
+    """Python reads 1e400 as infinity."""
+    path = tmp_path / "machine.json"
+    write_file(MooreMachine([[1, 0]], [2.5, 0], alphabet="a"), path)
+    path.write_text(path.read_text().replace("2.5", "1e400"))
+    with pytest.raises(InvalidMachine, match="1e400, which is beyond the largest float"):
+        read_source(str(path))
+
+
 def test_modal_edges_are_refused_and_dashed_ones_are_named():
     with pytest.raises(Fsa2LrnnError, match="an edge of modality 'may'"):
         from_dot(f"digraph {{ {START} p -> p [label=a modality=MAY] }}")

@@ -3,6 +3,7 @@
 import json
 import math
 import signal
+import time
 from collections import Counter
 from contextlib import suppress
 from itertools import product
@@ -219,3 +220,19 @@ def test_steps_of_others_are_interrupted():
         forever()
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+def test_no_tick_ends_a_compiler_half_way():
+    """Numba's registries, half filled, make later calls raise "generator raised StopIteration"."""
+    numba = {"__name__": "numba.core.base", "time": time, "ended": []}
+    exec("def refresh():\n    while time.process_time() < end: pass\n    ended.append(True)", numba)
+    numba["end"] = time.process_time() + 0.45
+
+    def compiling_then_forever():
+        numba["refresh"]()
+        while True:
+            pass
+
+    with pytest.raises(OutOfTime, match=r"limit of 0\.01 s has passed"), limited(Deadline(0.01)):
+        compiling_then_forever()
+    assert numba["ended"] == [True]

@@ -8,7 +8,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine, equivalent, load
 from fsa2lrnn.automata.zoo import TASKS, ZOO
-from fsa2lrnn.cli.verbs import convert
+from fsa2lrnn.cli import convert
 
 
 def test_models_are_written_read_and_described_in_json(call, tmp_path):

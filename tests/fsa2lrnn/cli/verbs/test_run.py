@@ -82,10 +82,10 @@ def test_pipes_and_models_that_are_damaged(call, tmp_path):
 
 
 def test_a_long_pipe_through_the_installed_command():
-    word = "1+2-3*4+" * 100_000 + "1"
+    word = "1+2-3*4+" * 10_000 + "1"
     command = [sys.executable, "-m", "fsa2lrnn", "run", "task:mod_arith(5)", "-", "--json"]
     answer = json.loads(subprocess.run(command, input=word, capture_output=True, text=True, check=True).stdout)
-    assert answer["length"] == 800_001
-    assert answer["output"] == (100_000 * (1 + 2 - 12) + 1) % 5
-    assert answer["method"] == "walked on the model's 51-state table, 2 letters at a time"
+    assert answer["length"] == 80_001
+    assert answer["output"] == (10_000 * (1 + 2 - 12) + 1) % 5
+    assert answer["method"] == "auto"
     assert zoo.mod_arith(5).transduce(word)[-1] == answer["output"]

@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from fsa2lrnn import LRNN, MooreMachine, Readout, compile_machine, load, save, zoo
-from fsa2lrnn import verification as judge
 from fsa2lrnn.checker import program as checker_program
-from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.lrnn.layers import LAYERS
-from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.verification import Budget
+from fsa2lrnn.cli.falsify import falsify
+from fsa2lrnn.nn.layers import LAYERS
+from fsa2lrnn.nn.scans import METHODS
+from fsa2lrnn.verification import falsify as search_package
 from fsa2lrnn.verification.certify import search
+from fsa2lrnn.verification.falsify import Budget
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +152,7 @@ def suggested(out):
 
 def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\n"
+        "from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig\n"
         "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
     )
     monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
@@ -246,8 +246,8 @@ OPTION = {"words": "max_states", "length": "max_length"}  # of the fields with a
 def test_options_reach_the_search(call, monkeypatch):
     defaults = {name: p.default for name, p in inspect.signature(falsify).parameters.items()}
     assert {name: defaults[OPTION.get(name, name)] for name in vars(Budget())} == vars(Budget())
-    seen, search = [], judge.falsify
-    monkeypatch.setattr(judge, "falsify", lambda *given: seen.append(given[2]) or search(*given))
+    seen, search_model = [], search_package.falsify
+    monkeypatch.setattr(search_package, "falsify", lambda *given: seen.append(given[2]) or search_model(*given))
     wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}
     names = {**OPTION, "seconds": "max_seconds"}
     options = [f"--{names.get(name, name).replace('_', '-')}={value}" for name, value in wanted.items()]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fsa2lrnn import LRNN, MooreMachine, zoo
 from fsa2lrnn.automata import minimise
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.lrnn import scan_tokens
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
+from fsa2lrnn.nn import scan_tokens
+from fsa2lrnn.nn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.certify import search, tails
 from fsa2lrnn.verification.specification import specification_of

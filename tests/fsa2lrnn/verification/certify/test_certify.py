@@ -3,7 +3,6 @@
 import math
 import warnings
 from dataclasses import replace
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -13,10 +12,10 @@ from hypothesis import event, given, settings
 from fsa2lrnn import LRNN, MooreMachine, Readout, certify, check, prove_equivalent, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import SwitchedAffine
-from fsa2lrnn.lrnn.gate import look_up
+from fsa2lrnn.nn import SwitchedAffine
+from fsa2lrnn.nn.gate import look_up
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify.directions import gradients
 from fsa2lrnn.verification.certify.frames import Frames
@@ -181,7 +180,7 @@ def test_models_of_several_layers_are_enumerated(stack):
 def test_more_work_enumerates_longer_words(stack, monkeypatch):
     recurrence, machine = stack
     model = lower(recurrence)
-    monkeypatch.setattr(import_module("fsa2lrnn.verification.certify"), "_STEPS", 2)
+    monkeypatch.setattr("fsa2lrnn.verification.certify._STEPS", 2)
     little, much = (certify(model, machine, work=work) for work in (1.0, 1e9))
     assert little.horizon is not None
     assert much.horizon is None

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import Budget, MooreMachine, Proved, Refuted, prove_equivalent, zoo
+from fsa2lrnn.compile.lower import DTYPES, compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive

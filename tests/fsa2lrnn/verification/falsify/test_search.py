@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn import Budget, MooreMachine, Refuted, Undecided, falsify, zoo
+from fsa2lrnn.compile.lower import DTYPES, compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.nn import LRNN
+from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.comparison import ModelComparison

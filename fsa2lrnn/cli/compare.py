@@ -1,0 +1,113 @@
+"""`fsa2lrnn compare`: trained models compared with the compiled one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    MODEL_SUFFIX,
+    SAMPLING,
+    SOURCE,
+    JsonOption,
+    LayersOption,
+    LengthsOption,
+    MaxTokensOption,
+    Sampler,
+    SecondsOption,
+    WordsOption,
+)
+from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
+
+if TYPE_CHECKING:
+    from fsa2lrnn.symbols import Alphabet
+    from fsa2lrnn.verdicts import Refuted, Undecided
+
+_SHOWN_WORD = 72  # the most characters of a counterexample in a row
+_ARGUMENTS = f"trained models ({MODEL_SUFFIX}), then what they should compute: {SOURCE}"
+
+
+def compare(
+    arguments: Annotated[list[str], typer.Argument(metavar="MODEL… SOURCE", help=_ARGUMENTS)],
+    lengths: LengthsOption = "40,100,500,5000,50000",
+    words: WordsOption = 10_000,
+    max_tokens: MaxTokensOption = 2_000_000,
+    sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
+    seconds: SecondsOption = 20.0,
+    plot: Annotated[Path | None, typer.Option(help="write a chart of accuracy over length (.svg .png .pdf)")] = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare trained models with the compiled one: accuracy per length, and a counterexample to each."""
+    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
+    outputs.check(plot, "a plot", ".svg", ".png", ".pdf")
+    *paths, source = arguments
+    if not paths or sources.is_model(source):
+        raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
+    machine = sources.read_machine(source)
+    sources.know_layers(layers)
+    networks = sources.learned_models(paths)
+    for network in networks.values():
+        sources.check_letters(network, machine, source)
+
+    from fsa2lrnn.cli import activity, console
+    from fsa2lrnn.draw import comparison
+    from fsa2lrnn.verification import Budget, falsify
+
+    if plot is not None:
+        comparison.matplotlib()  # before minutes of work
+    document = comparison.compare(source, networks, **evaluated, letters=max_tokens)
+    document["verdicts"] = {}
+    for name, network in networks.items():
+        if (reason := network.not_causal) is not None:  # no prefix has an output of its own
+            document["verdicts"][name] = {"refused": reason}
+            if not as_json:
+                console.facts(name, [("counterexample", f"none looked for: {reason}")])
+            continue
+        activity.note(f"counterexample search, {name}")
+        verdict = falsify(network, machine, Budget(seconds=seconds), LACKED)
+        document["verdicts"][name] = verdict.to_json()
+        if not as_json:
+            found = counterexample_text(verdict, network.alphabet)
+            console.facts(name, [("counterexample", found), ("where", str(verdict.scope))])
+    if plot is not None:
+        comparison.plot(document, plot)
+    if as_json:
+        console.emit_json(document)
+    else:
+        console.out.print(table(document))
+
+
+def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str:
+    """Return the result of a counterexample search in one line."""
+    from fsa2lrnn.cli.words import shown
+    from fsa2lrnn.verdicts import Refuted
+
+    if not isinstance(verdict, Refuted):
+        return f"none found among {'; '.join(search.what for search in verdict.searches)}"
+    word = shortened(shown(verdict.word, alphabet), _SHOWN_WORD)
+    short = ", the shortest there is" if verdict.is_shortest else ""
+    return f"{counted(verdict.position, 'letter')}{short}: {word} ({verdict.found_by})"
+
+
+def table(document: dict[str, Any]) -> Table:
+    """Format the result of `compare` as a table: a row with the name of each model, then one row per length."""
+    rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
+    rows.add_column("model, length", overflow="fold")
+    for name in ("last output right", "whole word right"):
+        rows.add_column(name, justify="right", no_wrap=True)
+    for name, model in document["models"].items():
+        rows.add_row(f"[cyan]{escape(name)}[/], {model['parameters']:,} parameters")
+        for result in model["lengths"]:
+            cells = (f"{result[key]['accuracy']:.4f}" for key in ("last_position", "whole_word"))
+            rows.add_row(f"  {result['length']:,}", *cells)
+    rows.add_row("[cyan]best constant answer[/]")
+    for result in document["constant_answer"]:
+        rows.add_row(f"  {result['length']:,}", f"{result['accuracy']:.4f}", "")
+    return rows

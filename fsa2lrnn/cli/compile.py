@@ -1,0 +1,63 @@
+"""`fsa2lrnn compile`: compile an automaton into exact weights."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import options, outputs, sources
+
+
+def compile_(
+    source: options.Source,
+    output: options.ModelOutput = None,
+    form: Annotated[
+        options.Form,
+        typer.Option(help="one layer of one-hot blocks, a cascade of small blocks, or the cheaper of the two"),
+    ] = "onehot",
+    max_block: options.MaxBlockOption = None,
+    token_shift: options.TokenShiftOption = True,
+    layout: Annotated[
+        options.Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")
+    ] = "auto",
+    dtype: Annotated[options.Dtype, typer.Option(help="arithmetic of the model")] = "float32",
+    normalisation: Annotated[
+        options.Normalisation,
+        typer.Option(help="rule for the columns of A: clip: p-norms at most 1; paper: as in its code; none; onehot"),
+    ] = "clip",
+    p: Annotated[float, typer.Option(min=1, help="order of the column norm")] = 1.2,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Compile an automaton into exact weights."""
+    outputs.check_model(output)
+    machine = sources.read_machine(source, completion, alphabet)
+
+    from fsa2lrnn.cli import console, sizes
+    from fsa2lrnn.compile import compile_with_reason
+    from fsa2lrnn.compile.lower import lower
+    from fsa2lrnn.nn.checkpoint import save
+
+    recurrence, why = compile_with_reason(machine, form, max_block, token_shift, layout)
+    model = lower(recurrence, sources.torch_dtype(dtype), normalisation, p)
+    if output is not None:
+        save(model, output)
+    if as_json:
+        saved = str(output) if output else None
+        facts = {"machine": sizes.machine_json(machine), "model": sizes.model_json(model)}
+        console.emit_json({**facts, "why": why, "saved": saved})
+        return
+    console.facts("machine", sizes.machine_rows(machine))
+    chosen = [("chosen", why)] if why else []
+    saved = ("saved", str(output) if output else "no (-o FILE saves it)")
+    console.facts("model", [*chosen, *sizes.model_rows(model), saved])
+    more = sources.repeated(completion, alphabet)
+    named, typed = quote(str(output or source)), f"{quote(source)}{more}"
+    console.then(
+        f"fsa2lrnn run {named} WORD --trace{'' if output else more}",
+        f"fsa2lrnn verify {named} {typed}",
+        f"fsa2lrnn draw {typed} -o p.html",
+    )

@@ -1,0 +1,84 @@
+"""`fsa2lrnn repair`: repair a trained model."""
+
+from __future__ import annotations
+
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.nn.model import LRNN
+
+# Copies of types elsewhere, because importing these would import torch. A test compares them.
+Columns = Literal["keep", "p<=1"]
+RepairMode = Literal["least", "deadbeat", "dyadic"]
+
+
+def repair(
+    model: options.LearnedModel,
+    source: options.Source,
+    output: options.ModelOutput = None,
+    columns: Annotated[Columns, typer.Option(help="keep the repaired columns, or clip their p-norms to 1")] = "keep",
+    mode: Annotated[
+        RepairMode,
+        typer.Option(
+            help="least: the least change; deadbeat: forget all but the state; dyadic: the same in numbers that do not "
+            "round"
+        ),
+    ] = "least",
+    seconds: options.TimeLimit = None,
+    snap: Annotated[bool, typer.Option("--snap", help="write the compiled model in place of a repaired one")] = False,
+    completion: options.CompletionOption = None,
+    alphabet: options.AlphabetOption = None,
+    layers: options.LayersOption = None,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too."""
+    if snap and (columns, mode) != ("keep", "least"):
+        raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
+    if snap and seconds is not None:
+        raise UnsupportedFormat("--snap replaces the model at once: it goes without --max-seconds")
+    outputs.check_model(output)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
+
+    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.nn.checkpoint import save
+    from fsa2lrnn.repairing import snap as snapped
+    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
+
+    if snap:  # replace the model by the compiled one
+        repaired = snapped(network, machine)
+        facts: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
+        rows = [("snapped", "to the constructed model: exact on every word")]
+    else:
+        evaluated = evaluate_repair(network, machine, columns, mode, ignore=options.LACKED, seconds=seconds)
+        if evaluated.repaired is None:
+            raise NotExpressible(str(evaluated.refused))
+        repaired, facts = evaluated.repaired.model, evaluated.to_json()
+        rows = [*evidence.repair_rows(facts), ("where", str(evaluated.repaired.scope))]
+    rows.append(("right outputs", f"{facts['accuracy']:.6f} along {LETTERS:,} random letters"))
+    if output is not None:
+        save(repaired, output)
+    if as_json:
+        console.emit_json({**facts, "saved": str(output) if output else None})
+        return
+    console.facts(model, [*rows, ("saved", str(output) if output else "no (-o FILE saves it)")])
+    if output is not None:
+        typed = f"{quote(str(output))} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
+        # `verify` counts every output, also those that the model lacks, and that of the empty word unless told not to.
+        is_provable = mode == "dyadic" and set(machine.outputs) <= set(repaired.outputs)
+        verb, more = ("verify", _empty_word(repaired, machine)) if snap or is_provable else ("certify", "")
+        console.then(f"fsa2lrnn {verb} {typed}{more}")
+
+
+def _empty_word(repaired: LRNN, machine: MooreMachine) -> str:
+    """Return the option that `verify` needs if the repaired model is wrong on the empty word, else an empty text."""
+    from fsa2lrnn.nn.model import decode
+
+    output = repaired.outputs[int(decode(repaired.initial_logits()))]
+    return "" if output == machine.outputs[machine.start] else " --no-empty-word"

@@ -1,1 +1,0 @@
-"""Format objects as text, HTML tables and small SVG drawings for web pages and notebooks."""

@@ -1,0 +1,174 @@
+"""Save, load and run whole models of transformers, as `AutoModelForCausalLM` does, with the caches of transformers.
+
+The state of such a model has, for each of its linear layers, the recurrent state and the letters in the window of the
+convolution that a nonzero tap will read. The weights of attention layers are zeros, so that they add zeros to the
+stream however long their cache is. This includes q and k, because a score that overflows turns the zeros that it
+weighs into NaN.
+
+A position enters through rotary angles only. At frequencies of at most 1 each position of int64 gives a finite angle,
+so cos and sin are at most 1, queries and keys stay zeros, and no output depends on the position. This includes
+positions beyond `max_position_embeddings`, at which the plain frequencies do not change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.export.declared import Code, State
+from fsa2lrnn.export.packages import described, said, transformers, versions
+from fsa2lrnn.export.tokens import tokenizer
+from fsa2lrnn.optional import require
+from fsa2lrnn.reading import shown
+
+# Attributes of transformers' objects that are not settings: where a folder is, who wrote it, a hash of other
+# attributes, and two attributes whose contents are compared one by one.
+_NO_SETTINGS = {
+    "name_or_path", "_name_or_path", "_commit_hash", "transformers_version", "_original_object_hash", "_tokenizer",
+    "init_kwargs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HuggingFace(Code):
+    """The interface to one architecture of transformers.
+
+    Args:
+        kind: the name of the class of the whole model.
+        stack: the attribute of the whole model that has `layers`.
+        mixer: the attribute of a layer that has a convolution and a state; attention layers may have it too.
+        cache_name: the name of the model's argument for the cache.
+        continues_by_pieces: whether a call of several tokens continues from a cache. If it does not, letters after the
+            first call are read one by one.
+    """
+
+    kind: str
+    stack: str = "model"
+    mixer: str = "linear_attn"
+    cache_name: str = "past_key_values"
+    continues_by_pieces: bool = True
+
+    def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
+        with transformers():
+            words = tokenizer(alphabet, outputs)
+            model.save_pretrained(folder)
+            words.save_pretrained(folder)
+
+    def settings(self, folder: Path) -> dict[str, str]:
+        """Return the values that transformers reads from the JSON files of a folder, by name, as text.
+
+        They are the configuration, the generation settings and the tokenizer. Raises `CheckpointError` if transformers
+        fails on the files.
+        """
+        with transformers() as package:
+            try:
+                # The tokenizer's rules come from `tokenizer.json`, its other settings from `tokenizer_config.json`.
+                config = package.AutoConfig.from_pretrained(folder, local_files_only=True)
+                generation = package.GenerationConfig.from_pretrained(folder, local_files_only=True)
+                words = package.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                rules = json.loads(words.backend_tokenizer.to_str())
+            except Exception as fault:  # any error of the package's code on unexpected values
+                raise CheckpointError(f"{folder} does not load by transformers ({said(fault)})") from None
+        described = {
+            "configuration": {**vars(config), "class": type(config).__name__},
+            "generation setting": vars(generation),
+            "tokenizer": {**vars(words), "class": type(words).__name__},
+            "tokenizer argument": words.init_kwargs,
+            "tokenizer rule": rules,
+        }
+        return {
+            f"{kind} {name}": json.dumps(value, sort_keys=True, default=repr)
+            for kind, values in described.items()
+            for name, value in values.items()
+            if name not in _NO_SETTINGS
+        }
+
+    def load(self, folder: Path) -> Any:
+        with transformers() as package:
+            try:
+                model = package.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+            except Exception as fault:  # any error of the package's code on unexpected values
+                raise CheckpointError(f"{folder} does not load by AutoModelForCausalLM ({said(fault)})") from None
+            if type(model) is not getattr(package, self.kind):
+                raise CheckpointError(
+                    f"{folder} loads as a {type(model).__name__}, where a {self.kind} was written: export it again"
+                )
+        return model
+
+    def describe(self, model: Any) -> str:
+        positions = ", at every position" if _rotary(model) else ""
+        return f"{described(self.kind)}, one token a call with its cache{positions}"
+
+    def versions(self) -> dict[str, str]:
+        return versions()
+
+    def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+        is_one_call = cache is None or self.continues_by_pieces
+        outputs = list[torch.Tensor]()
+        with transformers():
+            for piece in tokens.split(len(tokens) if is_one_call else 1):
+                try:
+                    answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                except Exception as fault:
+                    raise CheckpointError(
+                        f"the code of {self.kind} fails on this model ({type(fault).__name__}: {said(fault)}): export "
+                        "it again"
+                    ) from None
+                cache = getattr(answer, self.cache_name)
+                outputs.append(answer.logits[0].argmax(dim=1))
+        return torch.cat(outputs), cache
+
+    def state(self, model: Any, cache: Any) -> State:
+        parts = list[torch.Tensor]()
+        for i, mixer in self._mixers(model):
+            layer, depth = cache.layers[i], _depth(mixer)
+            window, S = layer.conv_states[0].clone(), layer.recurrent_states[0].clone()
+            window[..., : window.shape[-1] - depth] = 0
+            parts += [window + 0.0, S + 0.0]
+        return tuple(parts)
+
+    def cache(self, model: Any, state: State) -> Any:
+        made = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
+        for (i, _), window, S in zip(self._mixers(model), state[::2], state[1::2], strict=True):
+            made.layers[i].update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
+            made.layers[i].update_recurrent_state(S.clone())
+        return made
+
+    def check(self, model: Any) -> None:
+        for rotary in _rotary(model):
+            is_plain = rotary.rope_type == "default" and rotary.attention_scaling == 1
+            if not (is_plain and (rotary.inv_freq.abs() <= 1).all()):
+                raise UnsupportedFormat(
+                    f"rotary frequencies of type {shown(rotary.rope_type)}, up to {rotary.inv_freq.abs().max():.3g}: "
+                    "only the plain ones, of at most 1, are known to give finite angles at every position; export it "
+                    "again"
+                )
+        for i, layer in enumerate(getattr(model, self.stack).layers):
+            attends = getattr(layer, "self_attn", None)
+            if attends is None or hasattr(attends, "conv1d"):
+                continue
+            if odd := [name for name, part in attends.named_parameters() if part.ne(0).any()]:
+                raise UnsupportedFormat(
+                    f"layer {i} attends to more than zeros ({odd[0]}), so that what a model keeps grows with the word: "
+                    "no proof by states is possible; export it again"
+                )
+
+    def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
+        for i, layer in enumerate(getattr(model, self.stack).layers):
+            if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
+                yield i, mixer
+
+
+def _rotary(model: Any) -> list[Any]:
+    return [part for part in model.modules() if hasattr(part, "inv_freq")]
+
+
+def _depth(mixer: Any) -> int:
+    taps = mixer.conv1d.weight[:, 0].ne(0).any(dim=0)  # the last is the current letter's
+    return max((len(taps) - 1 - j for j in range(len(taps)) if taps[j]), default=0)

@@ -1,0 +1,127 @@
+"""Import the external packages so that they run on a CPU, load models of any weights, and report versions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat, shortened
+from fsa2lrnn.optional import is_installed, require
+
+_MOST_LAYERS = 512  # building a layer takes some milliseconds, before the sizes of its weights are known
+_LONGEST_CHUNK = 1_024  # tokens to which Mamba-2 fills up shorter texts
+TRIED = "5.23.0"  # the version of transformers with which the layers were tested
+
+
+@contextmanager
+def transformers() -> Iterator[Any]:
+    """Import transformers and disable its progress bars inside the block; its warnings remain visible.
+
+    Raises `MissingPackage` with the command that installs transformers or tokenizers.
+    """
+    package = require("transformers", "hf", "a layer of others")
+    require("tokenizers", "hf", "a layer of others")
+    logging = package.utils.logging
+    has_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield package
+    finally:
+        if has_bars:
+            logging.enable_progress_bar()
+
+
+def modeling(name: str) -> Any:
+    """Import the module of an architecture of transformers, such as "mamba2", so that it runs on a CPU.
+
+    If `fla` is installed, transformers would import its kernels, which run on GPUs only. So fla is hidden during the
+    import on a machine without a GPU. Raises `UnsupportedFormat` if the installed version has no such module.
+    """
+    if not is_installed(f"transformers.models.{name}"):
+        raise UnsupportedFormat(f"transformers {version('transformers')} has no {name}: install transformers=={TRIED}")
+    is_imported = f"transformers.models.{name}.modeling_{name}" in sys.modules
+    with _without("fla") if hides_fla() and not is_imported else nullcontext():
+        return require(f"transformers.models.{name}.modeling_{name}", "hf", f"the layer {name}")
+
+
+def hides_fla() -> bool:
+    """Return whether fla is installed on a machine without a GPU, so that models must run without it."""
+    return is_installed("fla") and not torch.cuda.is_available()
+
+
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == package}
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+        sys.modules.update(hidden)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of transformers, tokenizers, torch and safetensors, on which proofs depend."""
+    return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
+
+
+def described(name: str) -> str:
+    """Return a text that names a class of transformers and the versions on which it runs."""
+    packages = versions()
+    without = ", without fla" if hides_fla() else ""
+    return f"{name} of transformers {packages['transformers']} on torch {packages['torch']}{without}"
+
+
+def said(fault: Exception) -> str:
+    """Return the message of an external exception, shortened to one line."""
+    return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)
+
+
+def load_body(folder: Path, kind: str, body: str) -> Any:
+    """Return the model of class `body` in a folder, in evaluation mode, with memory bounded by the size of its files.
+
+    It runs no code from the folder and reads safetensors only. The model is first built on the meta device, and must
+    not have more numbers than its files have bytes. Raises `CheckpointError` for unsuitable files.
+    """
+    held = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    with transformers():
+        made = getattr(modeling(kind), body)
+        config = made.config_class.from_pretrained(folder, local_files_only=True)
+        with torch.device("meta"):
+            empty = made(config) if config.num_hidden_layers <= _MOST_LAYERS else None
+        needed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) if empty else math.inf
+        if needed > held + 2**16:  # tables of frequencies and the like are in no file
+            raise CheckpointError(
+                f"{folder}: config.json describes {needed:,} numbers (inf: over {_MOST_LAYERS} layers), and there "
+                f"are {held:,} bytes of safetensors: one of them is of another model"
+            )
+        if not 0 < getattr(config, "chunk_size", 1) <= _LONGEST_CHUNK or hasattr(config, "quantization_config"):
+            raise CheckpointError(
+                f"{folder}: its weights are quantized, or chunk_size is not from 1 to {_LONGEST_CHUNK}: other code "
+                "would compute its gates"
+            )
+        model, info = made.from_pretrained(
+            folder, config=config, dtype="auto", local_files_only=True, use_safetensors=True,
+            output_loading_info=True, attn_implementation="eager",
+        )  # fmt: skip
+    if missing := sorted(info["missing_keys"]):
+        raise CheckpointError(f"{folder}: the weights lack {', '.join(missing[:3])}")
+    return model.eval()
+
+
+@contextmanager
+def refusing(fact: str) -> Iterator[None]:
+    """Raise `CheckpointError` for any error of a package's code, which does not validate configurations."""
+    try:
+        yield
+    except Fsa2LrnnError:
+        raise
+    except Exception as fault:
+        raise CheckpointError(f"{fact} ({type(fault).__name__}: {said(fault)}): correct its files") from None

@@ -1,1 +1,0 @@
-"""Optional packages: each can be deleted, and the core finds those that are there through the registry."""

@@ -1,1 +1,0 @@
-"""The command `learn`, and the display of what was learned."""

@@ -1,1 +1,0 @@
-"""Write reports on models of one machine, the explorer, charts, and drawings of automata."""

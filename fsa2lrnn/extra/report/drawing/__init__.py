@@ -1,1 +1,0 @@
-"""Draw automata as SVG and PNG, from plain data and independently of networks."""

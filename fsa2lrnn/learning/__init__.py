@@ -1,0 +1,26 @@
+"""Training that ends in a proof: every head of a layer with one-hot columns is an automaton, so it can be verified.
+
+`methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
+`patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
+produces both. Layers whose heads implement a machine together (hard channels, reflections) are verified as a `whole`.
+"""
+
+from fsa2lrnn.learning.methods import METHODS, learn, then_prove
+from fsa2lrnn.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.learning.result import Agreement, Learned
+from fsa2lrnn.learning.saving import summary
+from fsa2lrnn.learning.word_files import Data, from_pairs, read_words
+
+__all__ = [
+    "METHODS",
+    "Agreement",
+    "Data",
+    "Learned",
+    "Recipe",
+    "from_pairs",
+    "learn",
+    "read_words",
+    "recipe_for",
+    "summary",
+    "then_prove",
+]

@@ -1,0 +1,279 @@
+"""Learning with a proof: a network of one-hot columns is trained until a head is the machine (docs/theory.md §10)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.harden import heads_of
+from fsa2lrnn.compile.lower import compile_machine
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.files import alone, exists
+from fsa2lrnn.learning.ending import learned_of, trained
+from fsa2lrnn.learning.examples import FreshWords, UserWords
+from fsa2lrnn.learning.judging import LearningTarget, agreement
+from fsa2lrnn.learning.legal import is_restricted
+from fsa2lrnn.learning.merging import merge
+from fsa2lrnn.learning.noisy_merging import merge_noisy, wrong_labels
+from fsa2lrnn.learning.prune import fewest, observe
+from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
+from fsa2lrnn.learning.refining import refine
+from fsa2lrnn.learning.result import Agreement, Learned
+from fsa2lrnn.learning.run import LearningRun, Record
+from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
+from fsa2lrnn.learning.whole import WholeRun
+from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
+from fsa2lrnn.nn.layers import name_of
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.tensor_file import digest
+from fsa2lrnn.source_kinds import endings
+from fsa2lrnn.symbols import align
+from fsa2lrnn.training.data import Batch, make_sampler
+from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.extraction import extract
+
+METHODS = ("train", "rpni", "merge")
+"""Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a test."""
+HELD_OUT = 0.1  # of a user's words
+_LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
+
+_DATA_SCOPE = "words drawn as the held-out ones were"
+
+
+def learn(
+    source: str | MooreMachine | Path | Data | Iterable[Any],
+    recipe: Recipe | None = None,
+    *,
+    method: str = "train",
+    sampler: str = "task",
+    held_out: float = HELD_OUT,
+    alphabet: Sequence[Hashable] | None = None,
+    folder: str | Path | None = None,
+    resume: bool = True,
+    report: Callable[[Record], None] | None = None,
+    **changes: Any,
+) -> Learned:
+    """Return a machine learned from its own words or from a user's, with a proof or the evidence for it.
+
+    For a machine, fresh words are drawn as needed. The result is proved equal to the machine, or a shortest
+    counterexample joins the words and training continues. Of a user's words some are held out; the evidence is the
+    agreement of the learned machine with those.
+
+    Args:
+        source: a machine, or text that names one ("task:sum_mod(5)", "regex:(ab)*", a file of a machine); or data: the
+            path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
+        recipe: how to train; by default `recipe_for` the number of states, with `changes`.
+        method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
+            or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`).
+        sampler: how words of a machine are drawn (`training.data.make_sampler`).
+        held_out: the share of a user's words that are held out, 0 for none.
+        alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
+        folder: the folder where the run is saved, and from which an interrupted run resumes.
+        report: called at each evaluation with its record.
+
+    Raises:
+        UnsupportedFormat: for an invalid source, data or settings, and for labels that contradict each other unless
+            `noise` allows wrong ones.
+        BudgetExceeded: if no head has a machine of a manageable size at the end.
+        OutOfTime: if the recipe's seconds end a merger. Training that they end returns its current machine with the
+            verdict on it.
+        MissingPackage: for "rpni" without AALpy.
+
+    >>> found = learn("task:sum_mod(2)")
+    >>> found.is_proved, found.machine.n_states, found.scope
+    (True, 2, 'every word')
+    """
+    if method not in METHODS:
+        raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
+    if not 0 <= held_out < 1:
+        raise UnsupportedFormat(f"held_out = {held_out!r} must be a share from 0 to below 1")
+    if recipe is not None and changes:
+        raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
+    machine, data = _machine_or_data(source, alphabet)
+    n_states = None if machine is None else minimise(machine).n_states
+    recipe = recipe or recipe_for(n_states, _counts_every_word(machine, source, sampler), **changes)
+    if recipe.suffixes and not _counts_every_word(machine, source, sampler):
+        raise UnsupportedFormat(
+            f"suffixes = {recipe.suffixes} take a machine of which every word counts: leave suffixes out, or take "
+            'sampler="uniform"'
+        )
+    if recipe.is_whole:
+        if n_states is None:
+            raise UnsupportedFormat(
+                f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks"
+            )
+        block = recipe.block or min(_LARGEST, n_states)
+        recipe = replace(recipe, block=block, factors=recipe.factors or block - 1 or 1)
+    if data is None and method in ("rpni", "merge"):
+        raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
+    if method == "rpni" and not recipe.is_clean:
+        raise UnsupportedFormat(
+            f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
+            'method "merge" or "train", or leave noise out'
+        )
+    if data is not None:
+        check_noise(recipe.noise, len(data.outputs))
+        if recipe.is_clean:
+            data.check_consistent()
+    task = None if machine is None else _task_of(machine, source, sampler, recipe)
+    # Run in the folder if there is one, and write the result there.
+    with ExitStack() as held:
+        held.enter_context(use_threads(recipe.threads))
+        saved = None
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(Path(folder), "run"))
+            sha256 = _digest(machine, data)
+            request = RunRequest(_name(source), sha256, method, sampler, float(held_out), recipe)
+            saved = RunFolder(Path(folder), request, resume)
+        if task is not None:
+            assert n_states is not None
+            learned = _from_machine(*task, recipe, n_states, saved, report)
+        else:
+            assert data is not None
+            learned = _from_data(data, recipe, method, held_out, saved, report)
+        if saved is not None:
+            write_learned(saved.folder, learned)
+        return learned
+
+
+def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
+    """Return the machine of a trained model that is an automaton (`Layer.is_finite`), with the verdict on it.
+
+    For one layer of one-hot columns over letters the machine is read from the heads and verified. For other models the
+    model itself is verified, on every word except the empty one, on which models are not trained.
+
+    Raises:
+        UnsupportedFormat: for a model with a layer that is not an automaton.
+        BudgetExceeded: if the machine has too many states.
+    """
+    begun = time.monotonic()
+    machine = MooreMachine.from_source(source) if isinstance(source, str) else source
+    examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
+    if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
+        return _whole(model, LearningTarget(examples.machine, examples.sampler, examples.outputs), begun)
+    heads = heads_of(model)
+    batch = examples.evaluation_words(examples.fit(40), torch.Generator().manual_seed(seed))
+    candidate = fewest(observe(heads, batch, examples.alphabet, examples.outputs))
+    if candidate is None:
+        raise BudgetExceeded("the heads that determine the outputs reach too many states: train fewer or smaller ones")
+    verified = LearningTarget(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
+    return Learned(
+        verified.model, verified.machine, verified.verdict, verified.scope, candidate.heads, model, (), 0, 1,
+        time.monotonic() - begun, candidate.faults, candidate.labels,
+    )  # fmt: skip
+
+
+def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
+    if other := [
+        name_of(config)
+        for config, layer in zip(model.config.layers, model.recurrences, strict=True)
+        if not layer.is_finite(model.config.normalisation)
+    ]:
+        raise UnsupportedFormat(
+            f"layers of kind {', '.join(other)} under the column rule {model.config.normalisation!r} have states "
+            "without end: take normalisation='onehot', or a layer that is an automaton whatever its weights"
+        )
+    verdict = target.judge_network(model, empty_word=False)
+    machine = target.specification if isinstance(verdict, Proved) else extract(model)
+    heads = tuple(range(sum(layer.n_heads for layer in model.recurrences)))
+    scope = f"{target.scope}, the empty one excepted"
+    return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
+
+
+def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+    if isinstance(source, MooreMachine):
+        if alphabet is not None:
+            align(tuple(alphabet), source.alphabet)
+        return source, None
+    if isinstance(source, Data):
+        return None, source
+    if isinstance(source, str | Path):
+        if Path(source).suffix in ENDINGS:
+            return None, read_words(source, alphabet)
+        if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
+            raise UnsupportedFormat(
+                f"{str(source)!r} cannot be read, its kind is not known: words with outputs are in .jsonl, .csv and "
+                f".dat, automata in {endings()}"
+            )
+        return MooreMachine.from_source(str(source), alphabet=alphabet), None
+    return None, from_pairs(source, alphabet)
+
+
+def _counts_every_word(machine: MooreMachine | None, source: Any, sampler: str) -> bool:
+    if machine is None:
+        return False
+    return not is_restricted(make_sampler(sampler, minimise(machine), source if isinstance(source, str) else ""))
+
+
+def _digest(machine: MooreMachine | None, data: Data | None) -> str:
+    if machine is not None:
+        return hashlib.sha256(machine.to_json().encode()).hexdigest()
+    assert data is not None
+    return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
+
+
+def _name(source: Any) -> str:
+    return str(source) if isinstance(source, str | Path) else type(source).__name__
+
+
+def _task_of(machine: MooreMachine, source: Any, sampler: str, recipe: Recipe) -> tuple[FreshWords, LearningTarget]:
+    examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
+    return examples, LearningTarget(examples.machine, examples.sampler, examples.outputs)
+
+
+def _from_machine(
+    examples: FreshWords, target: LearningTarget, recipe: Recipe, n_states: int, saved: RunFolder | None,
+    report: Callable[[Record], None] | None,
+) -> Learned:  # fmt: skip
+    if recipe.is_whole:
+        whole = WholeRun(recipe, examples, target, n_states)
+        candidate = trained(whole, saved, report)
+        return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
+    refined, learned = None, target
+    if recipe.suffixes:
+        # Learn the machine with refined labels; the verdict is on the original letters and outputs.
+        refined = refine(examples.machine, recipe.suffixes)
+        examples = FreshWords(refined.machine)
+        learned = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+    run = LearningRun(recipe, examples, learned, n_states)
+    candidate = trained(run, saved, report)
+    verified = target.judge(candidate.machine if refined is None else refined.original(candidate.machine))
+    return learned_of(run, candidate, verified.machine, verified.model, verified.verdict, verified.scope)
+
+
+def _from_data(
+    data: Data, recipe: Recipe, method: str, held_out: float, saved: RunFolder | None,
+    report: Callable[[Record], None] | None,
+) -> Learned:  # fmt: skip
+    training, out = data.split(held_out, recipe.seed)
+    begun = time.monotonic()
+    if method != "train":
+        deadline = Deadline.of(recipe.seconds)
+        machine = merge(training, deadline) if method == "rpni" else merge_noisy(training, recipe.noise, deadline)
+        model = compile_machine(machine, normalisation="onehot")
+        return Learned(
+            model, machine, _evidence(machine, out, data, recipe.noise), _DATA_SCOPE, (), None, (), 0, 0,
+            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels,
+        )  # fmt: skip
+    examples = UserWords(data.alphabet, data.outputs, training.tokens, training.labels)
+    run = LearningRun(recipe, examples, None, None)
+    candidate = trained(run, saved, report)
+    model = compile_machine(candidate.machine, normalisation="onehot")
+    verdict = _evidence(candidate.machine, out, data, recipe.noise)
+    return learned_of(run, candidate, candidate.machine, model, verdict, _DATA_SCOPE)
+
+
+def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:
+    return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs, noise)

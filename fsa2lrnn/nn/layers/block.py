@@ -1,0 +1,289 @@
+"""The paper's layer: block-diagonal, input-dependent transitions (Eqs. 5 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.gate import Gate, check_kind, new_gate, one_hot_letters
+from fsa2lrnn.nn.layers.base import (
+    Columns,
+    Layer,
+    LayerConfig,
+    Shape,
+    check_positive,
+    check_width,
+    maps_closed,
+    starts_closed,
+)
+from fsa2lrnn.nn.normalise import TEMPERATURE, check_temperature, keeps, normalise, one_hot_rows
+from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
+from fsa2lrnn.nn.scans.hard import hard_scan, takes
+
+
+@dataclass(frozen=True)
+class BlockLayerConfig(LayerConfig):
+    """The configuration of H = len(block_sizes) dense blocks whose transitions come from gates.
+
+    `transition_hidden` and `value_hidden` are the hidden widths of gates Linear–ReLU–Linear (`gate` "relu"). With
+    `gate` "table" the transitions are free numbers for each unit vector that is read: in a first layer for each letter,
+    embedded one-hot. `temperature` is that of the softmax in the backward pass of the column rule "onehot".
+    """
+
+    block_sizes: tuple[int, ...]
+    transition_hidden: int
+    value_hidden: int
+    gate: str = "relu"
+    temperature: float = TEMPERATURE
+
+    def __post_init__(self) -> None:
+        if not self.block_sizes or min(self.block_sizes) < 1:
+            raise UnsupportedFormat(
+                f"block_sizes = {self.block_sizes}: give at least one block, each of size 1 or more"
+            )
+        check_positive(self, "transition_hidden", "value_hidden")
+        check_width(self.width)
+        check_kind(self.gate)
+        check_temperature(self.temperature)
+
+    @property
+    def width(self) -> int:
+        return len(self.block_sizes) * max(self.block_sizes)
+
+    @property
+    def entries(self) -> int:
+        return max(self.width * max(self.block_sizes), self.transition_hidden, self.value_hidden)
+
+    def check_columns(self, columns: Columns) -> None:
+        """Raise `UnsupportedFormat` for blocks of several sizes under the rule "paper"."""
+        if columns.rule == "paper" and len(set(self.block_sizes)) > 1:
+            raise UnsupportedFormat(f"block_sizes = {self.block_sizes}: the paper rule takes blocks of one size")
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        return ("gate", "temperature")
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        cls.refuse_unknown(options)
+        return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width, **options)
+
+
+def scan_states(
+    layer: Layer, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the states x_1 … x_T, flattened, and the last state of a layer that has tables.
+
+    Shapes: u (B, T, d), or rows (N, d) with `index` (B, T); state (B, H, b) -> (B, T, H·b), (B, H, b).
+    """
+    check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
+    # Scans in plain torch are twice differentiable: use the method of the column rule that is so, too.
+    A, v = layer.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
+    if index is None:
+        x = scan(A, v, state, "sequential" if method == "letters" else method)
+    elif method == "auto" or method in TOKEN_METHODS | GPU_TOKEN_METHODS:
+        x = scan_tokens(index, A, v, state, method)
+    else:
+        x = scan(A[index], v[index], state, method)
+    return x.flatten(-2), x[:, -1] if x.shape[1] else state
+
+
+class AffineLayer(Layer):
+    """The base class of layers x_k = A(u_k) x_{k-1} + v(u_k) in H blocks, where gates compute A and v.
+
+    Parameters: the gates `transition`, whose outputs become A, and `value`, those of v, None for v = 0; `x0` (H, b),
+    the initial state. Blocks smaller than the largest are padded; their padding is masked, so it has no effect and no
+    gradient.
+    """
+
+    takes_index: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    mask: Tensor
+
+    def __init__(self, block_sizes: tuple[int, ...], transition: Gate, value: Gate | None) -> None:
+        super().__init__()
+        self._block_sizes = block_sizes
+        n_heads, b = len(block_sizes), max(block_sizes)
+        self.transition, self.value = transition, value  # in this order: x0 is drawn after them
+        self.x0 = nn.Parameter(torch.randn(n_heads, b))
+        self.register_buffer("mask", torch.arange(b) < torch.tensor(block_sizes)[:, None], persistent=False)  # (H, b)
+
+    @classmethod
+    def embedding(cls, config: Any, n_letters: int, dim: int) -> nn.Module:
+        is_table = getattr(config, "gate", "relu") == "table"
+        return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        return self._block_sizes
+
+    @property
+    def has_tables(self) -> bool:
+        return True
+
+    def initial_state(self, batch: int) -> Tensor:
+        return (self.x0 * self.mask).expand(batch, *self.x0.shape)
+
+    def emit(self, state: Tensor) -> Tensor:
+        """Return the output in a state, the state flattened: (B, H, b) -> (B, H·b)."""
+        return state.flatten(-2)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b).
+
+        With `index`, int64 (B,T), the rows of u (N,d) are the distinct inputs, and index[i, k] is that of step k of
+        word i: A and v are then computed N times, not B·T times. Without it, "letters" means "sequential".
+        """
+        return scan_states(self, u, state, method, index)
+
+    def starts_exact(self) -> bool:
+        return starts_closed(self.initial_state(1)[0], self.mask)
+
+    def swap_heads(self, first: int, second: int) -> None:
+        sizes = self.block_sizes
+        if sizes[first] != sizes[second]:
+            raise UnsupportedFormat(
+                f"heads {first} and {second} have blocks of sizes {sizes}: equal ones can change places"
+            )
+        of_gates = [part for _, gate in self.gates for part in (gate.weights.W2, gate.weights.b2)]
+        for part in [self.x0.detach(), *(weight.detach() for weight in of_gates)]:
+            heads = part.view(len(sizes), -1)
+            heads[[first, second]] = heads[[second, first]].clone()
+
+
+class BlockLayer(AffineLayer):
+    """The paper's layer x_k = A(u_k) x_{k-1} + v(u_k), with H blocks of size b and A, v from gates (Eqs. 5, 6).
+
+    The model's column rule applies to the output of the gate `transition`. Under "onehot" that output holds the logits
+    of one-hot columns, x₀ is one-hot at the largest entry of `x0` in each block, and v = 0: each block is an automaton
+    over the inputs, in training and in evaluation (T50).
+    """
+
+    Config = BlockLayerConfig
+    holds_maps: ClassVar[bool] = True
+
+    def __init__(self, width_in: int, config: BlockLayerConfig, rule: str, p: float) -> None:
+        self.rule, self.p, self.temperature = rule, p, config.temperature
+        written = config.width * max(config.block_sizes)
+        transition = new_gate(config.gate, width_in, config.transition_hidden, written)
+        value = None if rule == "onehot" else Gate(width_in, config.value_hidden, config.width)
+        super().__init__(config.block_sizes, transition, value)
+
+    @classmethod
+    def build(cls, width_in: int, config: BlockLayerConfig, columns: Columns) -> Self:
+        return cls(width_in, config, *columns)
+
+    @classmethod
+    def is_finite(cls, rule: str) -> bool:
+        return rule == "onehot"
+
+    @property
+    def family(self) -> str | None:
+        b = max(self.block_sizes)
+        return f"block({b})" if b > 1 else "diagonal[-1,1]" if self.rule == "clip" else None
+
+    def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """Return A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b). `method` is that of `normalise`."""
+        A, v = self._written(u)
+        return normalise(A, self.rule, self.p, method, self.temperature), v
+
+    def initial_state(self, batch: int) -> Tensor:
+        if self.rule != "onehot":
+            return super().initial_state(batch)
+        x0 = one_hot_rows(self.x0.masked_fill(~self.mask, -torch.inf), self.temperature)
+        return x0.expand(batch, *x0.shape)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs and last state as in `AffineLayer`; under "onehot", by `hard_scan` where possible."""
+        if self.has_maps and index is not None and method in ("auto", "fused"):
+            logits = self._written(u)[0]
+            if takes(index, logits, state):
+                x = hard_scan(index, logits, state, self.temperature)
+                return x.flatten(-2), x[:, -1] if x.shape[1] else state
+        return super().forward(u, state, method, index)
+
+    @property
+    def written_by(self) -> Columns:
+        return Columns(self.rule, self.p)
+
+    @property
+    def has_maps(self) -> bool:
+        return self.rule == "onehot" and self.value is None
+
+    def maps(self, u: Tensor) -> Tensor:
+        """Return the row of the 1 in each column: (N, d) -> int64 (N, H, b)."""
+        if not self.has_maps:
+            return super().maps(u)
+        with torch.no_grad():
+            return self._written(u)[0].argmax(-2)
+
+    def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        n_heads, b = self.mask.shape
+        A = self.transition(u).unflatten(-1, (n_heads, b, b))
+        v = A.new_zeros(*A.shape[:-2], b) if self.value is None else self.value(u).unflatten(-1, (n_heads, b))
+        if min(self.block_sizes) < b:
+            if self.rule == "onehot":  # so that a state of the padding is never the next one
+                return A.masked_fill(~self.mask[:, :, None], -torch.inf), v
+            A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
+        return A, v
+
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
+        """Return bounds of A and v for every evaluation of the gates and both methods of the column rule."""
+        n_heads, b = self.mask.shape
+        mask = self.mask.cpu()
+        A = self.transition.rounded(u).unflatten((n_heads, b, b))
+        if self.value is None:
+            v = RoundedNumbers.exact(torch.zeros(*A.mid.shape[:-2], b), u.kind)
+        else:
+            v = self.value.rounded(u).unflatten((n_heads, b)).where(mask)
+        if self.rule == "onehot":
+            return A.largest(mask[:, :, None]), v
+        A = A.where(mask[:, :, None] & mask[:, None, :])
+        if A.is_exact and keeps(A.mid, self.rule):
+            return A, v
+        return A.columns(self.rule, self.p), v
+
+    def is_lookup(self, u: Tensor) -> bool:
+        return self.rule in ("none", "onehot") and all(gate.is_lookup(u) for _, gate in self.gates)
+
+    def is_exact(self, u: Tensor, limit: float) -> bool:
+        """Return whether scans of inputs u (N, d) round nothing: integer gates, maps, resets, unchanged columns.
+
+        In detail: each gate adds integers, each block is a map or a reset (x, 1 − x, 0 or 1 for size 1), and no method
+        of the column rule changes it. Under "onehot" it suffices that rounding changes no column.
+        """
+        if self.rule == "onehot":
+            A, v = self.rounded_tables(RoundedNumbers.exact(u))
+            return A.is_exact and v.is_exact and maps_closed(A.mid, v.mid, self.mask.cpu())
+        if not all(gate.is_exact(u, limit) for _, gate in self.gates):
+            return False
+        A, v = self._written(u)  # (N, H, b, b), (N, H, b)
+        return keeps(A, self.rule) and maps_closed(A, v, self.mask)
+
+    def set_map(self, cell: int, head: int, rows: Tensor) -> None:
+        size = self.block_sizes[head]
+        block = self._block(cell, head)[:size, :size]
+        block.zero_()
+        block[rows, torch.arange(size)] = 1
+
+    def get_map(self, cell: int, head: int) -> Tensor:
+        size = self.block_sizes[head]
+        return self._block(cell, head)[:size, :size].argmax(0)
+
+    def transpose_map(self, cell: int, head: int) -> None:
+        block = self._block(cell, head)
+        block.copy_(block.T.clone())
+
+    def _block(self, cell: int, head: int) -> Tensor:
+        n_heads, b = self.mask.shape
+        return self.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]

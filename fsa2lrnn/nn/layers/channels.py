@@ -1,0 +1,231 @@
+"""The base class of S4, S4D and Liquid-S4: each channel runs its own state-space system, then gates mix the channels.
+
+The three layers differ only in the system. Channel h uses copy h mod n_ssm of A and B, and its own Δ, C and D.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.kernels import channels
+from fsa2lrnn.nn.layers.kernels.channels import System
+from fsa2lrnn.nn.layers.kernels.hippo import Start, check_even
+from fsa2lrnn.nn.layers.kernels.mixing import Mixing, check_mixing
+from fsa2lrnn.nn.scans import check_method
+
+DT_TRANSFORMS = ("softplus", "exp")
+BEYOND = ("refuse", "cut")
+LEAST_FREQUENCY = 1e-4  # the initial |Im Λ| of poles that are real in the initial system
+COMPLEX = "whose arithmetic of complex numbers no verifier models"
+_RATE = 1e-3  # the learning rate of Δ, A, B and P in the published configurations
+
+
+@dataclass(frozen=True)
+class ChannelConfig(LayerConfig):
+    """The configuration shared by S4, S4D and Liquid-S4. Raises `UnsupportedFormat` for values out of range.
+
+    Args:
+        width: H, the number of channels in the input and in the output.
+        d_state: N, the real states per channel; even.
+        n_ssm: the copies of A and B, a divisor of H; None for one per channel.
+        dt_min, dt_max: the range of the initial Δ, log-uniform.
+        dt_transform: the map from the parameter to Δ, "softplus" or "exp".
+        mixing: the gates after the systems (`fsa2lrnn.nn.layers.kernels.mixing`).
+        l_max: the longest word, None for no limit.
+        beyond: the treatment of longer words: "refuse" raises an error; "cut" ends the impulse response after l_max
+            letters, so that older letters have no effect, as in the published code.
+    """
+
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
+    d_state: int = 64
+    n_ssm: int | None = 1
+    dt_min: float = 1e-3
+    dt_max: float = 1e-1
+    dt_transform: str = "softplus"
+    mixing: str = "glu"
+    l_max: int | None = None
+    beyond: str = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
+        check_even(self.d_state, "d_state")
+        check_width(self.width * self.d_state)
+        if self.copies < 1 or self.width % self.copies:
+            raise UnsupportedFormat(
+                f"n_ssm = {self.n_ssm}: {self.width} channels cannot share so many copies of A and B evenly, "
+                "give a divisor of the width"
+            )
+        if not 0 < self.dt_min <= self.dt_max < math.inf:
+            raise UnsupportedFormat(
+                f"dt_min = {self.dt_min}, dt_max = {self.dt_max}: give 0 < dt_min ≤ dt_max, both finite"
+            )
+        if self.dt_transform not in DT_TRANSFORMS:
+            raise UnsupportedFormat(f"dt_transform {self.dt_transform!r} is none of {', '.join(DT_TRANSFORMS)}")
+        check_mixing(self.mixing)
+        if self.l_max is not None and self.l_max < 1:
+            raise UnsupportedFormat(f"l_max = {self.l_max}: give at least 1, or None for words of any length")
+        if self.beyond not in BEYOND:
+            raise UnsupportedFormat(f"beyond {self.beyond!r} is none of {', '.join(BEYOND)}")
+
+    @property
+    def copies(self) -> int:
+        """The number of copies of A and B."""
+        return self.width if self.n_ssm is None else self.n_ssm
+
+    @property
+    def entries(self) -> int:
+        """The numbers per token in the widest intermediate result: 2H, the input of the gated linear unit.
+
+        States do not count, because "chunked" computes them only at the ends of pieces.
+        """
+        return 2 * self.width
+
+
+class ChannelLayer(Layer):
+    """The layer y = mixing(system(u)) with the parameters of the published S4 code, in float32.
+
+    The parameters are `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C`
+    (H, n, 2), `D` (H,) and those of `mixing`; S copies, n = N/2, complex numbers as pairs (…, 2). The state (B, H, N)
+    has the real parts of the n stored complex states of each channel, then their imaginary parts.
+    """
+
+    unproved: ClassVar[str | None] = COMPLEX
+    methods: ClassVar[tuple[str, ...]] = tuple(channels.METHODS)
+
+    def __init__(self, width_in: int, config: Any) -> None:
+        super().__init__()
+        check_stream(width_in, config.width, type(self).__name__)
+        self.config = config
+        H, n = config.width, config.d_state // 2
+        dt = torch.exp(torch.rand(H) * math.log(config.dt_max / config.dt_min) + math.log(config.dt_min))
+        self.inv_dt = nn.Parameter(dt.log() if config.dt_transform == "exp" else dt + torch.log(-torch.expm1(-dt)))
+        start = self.start(config)
+        poles = torch.from_numpy(start.poles)
+        parts = torch.log(-poles.real), (-poles.imag).clamp(min=LEAST_FREQUENCY)
+        self.A_real, self.A_imag = (nn.Parameter(x.float().repeat(config.copies, 1)) for x in parts)
+        self.B = nn.Parameter(pairs(start.B, config.copies))
+        self.C = nn.Parameter(torch.randn(H, n, 2) * math.sqrt(0.5))
+        self.D = nn.Parameter(torch.randn(H))
+        self.mixing = Mixing(H, config.mixing)
+
+    @classmethod
+    def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
+        """Return a linear map without hidden units, as in the published models."""
+        return nn.Linear(width, n_outputs)
+
+    @staticmethod
+    def start(config: Any) -> Start:
+        """Return the initial poles, B and P of a new layer: complex (n,) each."""
+        raise NotImplementedError
+
+    def system(self) -> System:
+        """Return the discretised system Ā, B̄, C, D of all channels, in double precision."""
+        raise NotImplementedError
+
+    def dt(self) -> Tensor:
+        """Return the step Δ of each channel: float64 (H, 1)."""
+        raw = self.inv_dt.double().unsqueeze(-1)
+        return raw.exp() if self.config.dt_transform == "exp" else softplus(raw)
+
+    def poles(self) -> Tensor:
+        """Return the poles Λ of each channel: complex128 (H, n)."""
+        return self.of_channels(torch.complex(-self.A_real.double().exp(), -self.A_imag.double()))
+
+    def of_channels(self, x: Tensor) -> Tensor:
+        """Repeat the S copies of a parameter so that row h belongs to channel h: (S, n) -> (H, n)."""
+        return x.repeat(self.config.width // len(x), 1)
+
+    def parameter_hints(self) -> dict[str, Hint]:
+        """Return the published learning rate 1e-3, without weight decay, for Δ, A, B and, where it exists, P."""
+        return {name: Hint(_RATE, 0.0) for name in ("inv_dt", "A_real", "A_imag", "B", "P") if hasattr(self, name)}
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Return the state 0: (B, H, N)."""
+        return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
+
+    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """Return the outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
+
+        `method` is in `channels.METHODS`; "auto" and "letters" mean "chunked". Raises `UnsupportedFormat` for another
+        method, and for words longer than `l_max` unless `beyond` is "cut" and the state is 0.
+        """
+        method = check_channels_method(method)
+        if self.is_too_long(u.shape[1]):
+            # The state is not zero, which marks one that cannot be continued.
+            return self.mixing(self._cut(u, state)), torch.ones_like(state)
+        y, state = self.run(u, state, method)
+        return self.mixing(y), state
+
+    def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
+        """Return only the outputs of `forward`."""
+        if check_channels_method(method) != "chunked" or self.is_too_long(u.shape[1]):
+            return super().outputs(u, state, method)
+        return self.mixing(channels.outputs_alone(self.system(), u, state))
+
+    def _cut(self, u: Tensor, state: Tensor) -> Tensor:
+        """Return the convolution with the truncated impulse response. Raises `UnsupportedFormat` for a state not 0."""
+        if channels.may_move(state):
+            raise UnsupportedFormat(
+                f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
+                "has no state to be carried on; give the whole word, or set l_max = None"
+            )
+        return channels.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
+
+    def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+        """Return the outputs before the gates and the last state: (B, T, H), (B, H, N) -> (B, T, H), (B, H, N)."""
+        return channels.METHODS[method](self.system(), u, state)
+
+    def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the output and the state of one step: (B, H), (B, H, N) -> (B, H), (B, H, N)."""
+        y, state = self.system().step(u, state)
+        return self.mixing(y), state
+
+    def emit(self, state: Tensor) -> Tensor:
+        """Return the outputs of a state without its input, mixing(2 Re Σ C x): (B, H, N) -> (B, H)."""
+        return self.mixing(self.system().read(state))
+
+    def is_too_long(self, length: int) -> bool:
+        """Return whether a length exceeds `l_max`. Raises `UnsupportedFormat` if it does and `beyond` is "refuse"."""
+        l_max = self.config.l_max
+        if l_max is None or length <= l_max:
+            return False
+        if self.config.beyond == "refuse":
+            raise UnsupportedFormat(
+                f"a word of {length} letters and l_max = {l_max}: the impulse response would be cut off there, so that "
+                'nothing older could matter; set l_max = None, or beyond = "cut" if that is meant'
+            )
+        return True
+
+
+def check_channels_method(method: str) -> str:
+    """Return a name in `channels.METHODS`, "chunked" for "auto" and "letters"; raise `UnsupportedFormat` for others."""
+    check_method(method, {**channels.METHODS, "letters": None})
+    return "chunked" if method in ("auto", "letters") else method
+
+
+def check_stream(width_in: int, width: int, name: str) -> None:
+    """Raise `UnsupportedFormat` unless the input has as many channels as the layer `name`."""
+    if width_in != width:
+        raise UnsupportedFormat(
+            f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
+            "stream as wide as the layer, without token shift"
+        )
+
+
+def pairs(x: Any, copies: int) -> Tensor:
+    """Return `copies` copies of a complex array (n,), as pairs of a real and an imaginary part: (copies, n, 2)."""
+    return torch.view_as_real(torch.from_numpy(x)).float().repeat(copies, 1, 1)
+
+
+def complex_of(x: Tensor) -> Tensor:
+    """Convert pairs of a real and an imaginary part to complex numbers: (…, 2) -> complex128 (…)."""
+    return torch.view_as_complex(x.double().contiguous())

@@ -1,0 +1,192 @@
+"""Gated DeltaNet, DeltaProduct and Gated DeltaProduct: delta rules with n factors per letter, with or without decay.
+
+S ← S exp(g), then n times S ← S (I − β_j k_j k_jᵀ) + β_j v_j k_jᵀ, with unit keys, β = σ(·) or, for negative
+eigenvalues, 2σ(·), and g = −exp(A_log)·softplus(a + dt_bias), one number per head. Parameters have the names of
+GatedDeltaNet and GatedDeltaProduct in flash-linear-attention.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, logsigmoid, silu
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.layers import selective_rounding as rounding
+from fsa2lrnn.nn.layers.base import Hint
+from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed, unit
+from fsa2lrnn.nn.layers.matrix_scan import RankOneSteps
+from fsa2lrnn.nn.rounding import RoundedNumbers
+
+
+@dataclass(frozen=True)
+class DeltaRuleConfig(MatrixConfig):
+    """The configuration shared by the three layers.
+
+    Args:
+        neg_eigval: whether β reaches 2, so that a factor has an eigenvalue in (−1, 1) (`allow_neg_eigval`).
+        gate: whether SiLU(g_proj u) multiplies the normed output.
+    """
+
+    neg_eigval: bool = False
+    gate: bool = True
+
+    @property
+    def factors(self) -> int:
+        """The number n of Householder factors per letter."""
+        return 1
+
+    @property
+    def has_decay(self) -> bool:
+        """Whether states decay."""
+        return True
+
+
+@dataclass(frozen=True)
+class GatedDeltaNetConfig(DeltaRuleConfig):
+    """The configuration of Gated DeltaNet (Yang et al. 2025): one factor per letter, with decay.
+
+    By default there are two values per key.
+    """
+
+    expand_v: float = 2.0
+
+
+@dataclass(frozen=True)
+class _ProductConfig(DeltaRuleConfig):
+    factors: int = 2  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
+    neg_eigval: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if type(self.factors) is not int or self.factors < 1:
+            raise UnsupportedFormat(f"factors = {self.factors!r}: a product has 1 factor or more, a whole number")
+
+
+@dataclass(frozen=True)
+class GatedDeltaProductConfig(_ProductConfig):
+    """The configuration of Gated DeltaProduct (Siems et al. 2025): `factors` per letter, with decay."""
+
+
+@dataclass(frozen=True)
+class DeltaProductConfig(_ProductConfig):
+    """The configuration of DeltaProduct (Siems et al. 2025): `factors` per letter, without decay."""
+
+    @property
+    def has_decay(self) -> bool:
+        """False, because the state is erased by factors only."""
+        return False
+
+
+class DeltaRuleLayer(MatrixLayer):
+    """The layer o_proj(norm(S q) ⊙ SiLU(g_proj u)), norm with a gain per value.
+
+    q, k and v are convolved and pass a SiLU.
+    """
+
+    def __init__(self, width_in: int, config: DeltaRuleConfig) -> None:
+        n, H, K, V = config.factors, config.heads, config.block, config.values
+        reads = {} if config.is_state else {"q": H * K}
+        super().__init__(config, reads | {"k": n * H * K, "v": n * H * V})
+        for name, size in self.convolved.items():
+            self.add_module(f"{name}_proj", nn.Linear(width_in, size, bias=False))
+        self.b_proj = nn.Linear(width_in, n * H, bias=False)
+        if config.has_decay:
+            self.a_proj = nn.Linear(width_in, H, bias=False)
+            self.A_log = nn.Parameter(torch.empty(H).uniform_(1e-4, 16).log())
+            self.dt_bias = nn.Parameter(drawn_steps(H))
+        if not config.is_state:
+            if config.gate:
+                self.g_proj = nn.Linear(width_in, H * V, bias=False)
+            self.o_norm = nn.RMSNorm(V, eps=1e-5)
+            self.o_proj = nn.Linear(H * V, config.width, bias=False)
+
+    @property
+    def family(self) -> str | None:
+        """The family of Householder products, if nothing decays and each factor depends on one letter."""
+        config = self.config
+        return None if config.has_decay or config.conv else f"householder({config.factors})"
+
+    def parameter_hints(self) -> dict[str, Hint]:
+        """Return no weight decay for A_log and dt_bias, as in the published code."""
+        return {name: Hint(decay=0.0) for name in ("A_log", "dt_bias")} if self.config.has_decay else {}
+
+    def _weight(self) -> Tensor:
+        names = [*self.convolved, "b", "a", "g"]
+        parts = [getattr(self, f"{name}_proj").weight for name in names if hasattr(self, f"{name}_proj")]
+        return torch.cat(parts)
+
+    def projected(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Return q, k and v (…, C), and rates, decays and gate (…, R)."""
+        x = linear(u, self._weight())
+        return x[..., : self.channels], x[..., self.channels :]
+
+    def _parts(self, x: Any, rest: Any) -> tuple[Any, Any, Any, Any]:
+        """Return k (…, n, H, K), v (…, n, H, V), rates (…, n, H, 1) and decays (…, H), from numbers or their bounds."""
+        config = self.config
+        n, H, size = config.factors, config.heads, config.factors * config.heads * config.block
+        first = self.convolved.get("q", 0)
+        k, v = x[..., first : first + size], x[..., first + size :]
+        b, a = rest[..., : n * H], rest[..., n * H : n * H + H]
+        return _cut(k, n, H, -1), _cut(v, n, H, -1), _cut(b, n, H, 1), a
+
+    def steps(self, x: Tensor, rest: Tensor) -> RankOneSteps:
+        """Return the steps: a = −β exp(g) k, v = β times the value; the decay comes before the first factor."""
+        config = self.config
+        k, v, rate, decay = self._parts(x, rest)
+        k, rate = unit(k), rate.sigmoid() * (2 if config.neg_eigval else 1)
+        g = torch.zeros_like(rate)
+        if config.has_decay:
+            first = (self.A_log.exp() * logsigmoid(-(decay + self.dt_bias))).unsqueeze(-2)
+            g = torch.cat([first.unsqueeze(-1), g[..., 1:, :, :]], dim=-3)
+        q = None
+        if "q" in self.convolved:
+            q = unit(x[..., : self.convolved["q"]].unflatten(-1, (config.heads, -1))) * config.block**-0.5
+        return RankOneSteps(g, -(rate * g.exp()) * k, k, rate * v, q)
+
+    def gated(self, o: Tensor, rest: Tensor, steps: RankOneSteps) -> Tensor:
+        """Return the projection of the normed, gated outputs."""
+        o = normed(o, self.o_norm.weight).flatten(-2)
+        return self.o_proj(o * silu(rest[..., -o.shape[-1] :]) if self.config.gate else o)
+
+    def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        config, weight = self.config, self._weight()
+        x = rounding.projected(u, weight)
+        k, v, b, a = self._parts(rounding.with_silu(x[..., : self.channels]), x[..., self.channels :])
+        rate = b.sigmoid().scaled(2 if config.neg_eigval else 1)
+        decay = RoundedNumbers.exact(torch.ones_like(rate.mid), u.kind)
+        if config.has_decay:
+            biased = a - RoundedNumbers.exact(-self.dt_bias, u.kind)
+            first = rounding.decays(biased, self.A_log.detach().double().exp())[..., None, :, None]
+            later = decay[..., 1:, :, :]
+            decay = rounding.stacked(partial(torch.cat, dim=-3), first, later)
+        k = rounding.with_unit_norm(k)
+        return rounding.RoundedSteps(decay, rate * decay * k, k, rate * v)
+
+
+def _cut(x: Any, *sizes: int) -> Any:
+    return rounding.shaped(lambda y: y.unflatten(-1, sizes), x) if isinstance(x, RoundedNumbers) else x.unflatten(
+        -1, sizes
+    )  # fmt: skip
+
+
+class GatedDeltaNetLayer(DeltaRuleLayer):
+    """The layer of Gated DeltaNet; β = 2σ with `neg_eigval`."""
+
+    Config = GatedDeltaNetConfig
+
+
+class GatedDeltaProductLayer(DeltaRuleLayer):
+    """The layer of Gated DeltaProduct with n = `factors`."""
+
+    Config = GatedDeltaProductConfig
+
+
+class DeltaProductLayer(DeltaRuleLayer):
+    """The layer of DeltaProduct with n = `factors`; with one factor, DeltaNet."""
+
+    Config = DeltaProductConfig

@@ -1,0 +1,145 @@
+"""sLSTM (Beck et al. 2024): exponential gates that read the layer's own outputs, so that it is not a linear recurrence.
+
+c ← f c + i tanh(z), n ← f n + i, y = o c / n with i = exp(·), f = σ(·), o = σ(·), all scaled by exp(−m) so that nothing
+overflows. Gates read the input and, by a matrix per head, the previous y. Parameters have the names of sLSTMLayer in
+NX-AI/xlstm. It serves as the nonlinear reference.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, layer_norm, logsigmoid, silu
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.matrix_layer import convolve
+
+_GATES = ("fgate", "igate", "zgate", "ogate")  # in the order of the cell: its input gate reads fgate, as in their code
+
+
+@dataclass(frozen=True)
+class SLSTMConfig(LayerConfig):
+    """A configuration with `heads` heads of `block` cells.
+
+    `conv` is the number of letters that a convolution before the first two gates reads, 0 for none.
+    """
+
+    heads: int
+    block: int
+    conv: int = 4
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "block"):
+            if type(value := getattr(self, name)) is not int or value < 1:
+                raise UnsupportedFormat(f"{name} = {value!r}: sLSTM needs a positive whole number")
+        if type(self.conv) is not int or self.conv < 0:
+            raise UnsupportedFormat(f"conv = {self.conv!r}: a number of letters, or 0")
+        check_width(self.entries)
+
+    @property
+    def width(self) -> int:
+        """The number of cells."""
+        return self.heads * self.block
+
+    @property
+    def entries(self) -> int:
+        """The largest number of entries per token: four gates, or four states and the memory of the convolution."""
+        return self.width * (4 + max(0, self.conv - 1))
+
+
+class SLSTMLayer(Layer):
+    """An sLSTM layer whose output is the norm of y per head.
+
+    The state is (B, 4 + W − 1, C): y, c, n and m, then the last inputs.
+    """
+
+    Config = SLSTMConfig
+    takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = "which is not a linear recurrence, and whose exponentials no verifier models"
+
+    def __init__(self, width_in: int, config: SLSTMConfig) -> None:
+        super().__init__()
+        self.config = config
+        H, size, C = config.heads, config.block, config.width
+        if width_in != C:
+            raise UnsupportedFormat(f"sLSTM of width {C} reads {width_in} numbers: set embedding_dim = {C}")
+        for name in _GATES:
+            self.add_module(name, HeadwiseLinear(H, size))
+        if config.conv:
+            self.conv1d = CausalConv(C, config.conv)
+        self.recurrent_kernel = nn.Parameter(torch.zeros(H, size, 4, size))
+        bias = torch.zeros(H, 4, size)
+        bias[:, 1] = 5 - 12 * (torch.arange(size) / max(1, size - 1)) ** 0.3
+        self.bias = nn.Parameter(bias)
+        self.norm_weight = nn.Parameter(torch.zeros(C))  # the gain less 1
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Return zeros: (B, 4 + W − 1, C)."""
+        return self.bias.new_zeros(batch, 4 + max(0, self.config.conv - 1), self.config.width)
+
+    def emit(self, state: Tensor) -> Tensor:
+        """Return the norm of y: (B, …, C) -> (B, C)."""
+        return self._normed(state[:, 0])
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the outputs and the last state, step by step: u (B, T, C), or rows (N, C) with index (B, T)."""
+        config = self.config
+        length = (u if index is None else index).shape[1]
+        if not length:
+            return u.new_zeros(len(state), 0, config.width), state
+        later = torch.cat([self.get_submodule(name)(u) for name in _GATES[2:]], dim=-1)
+        u, later = (x if index is None else embedding(index, x) for x in (u, later))
+        cells, memory = state[:, :4], state[:, 4:]
+        if config.conv:
+            read = torch.cat([memory, u], dim=1)
+            memory = read[:, read.shape[1] - config.conv + 1 :]
+            u = silu(convolve(read, self.conv1d.conv.weight, self.conv1d.conv.bias))
+        gates = torch.cat([*(self.get_submodule(name)(u) for name in _GATES[:2]), later], dim=-1)
+        # (B, T, 4, H, c) and the matrices (H, c, 4c) of the recurrence
+        gates = gates.unflatten(-1, (4, config.heads, -1)) + self.bias.transpose(0, 1)
+        R = self.recurrent_kernel.flatten(2)
+        y, c, n, m = (x.unflatten(-1, (config.heads, -1)) for x in cells.unbind(1))
+        outputs = []
+        for x in gates.unbind(1):
+            i, f, z, o = (
+                x + (y.transpose(0, 1) @ R).transpose(0, 1).unflatten(-1, (4, -1)).movedim(2, 1)
+            ).unbind(1)  # fmt: skip
+            carried = m + logsigmoid(f)
+            m = torch.where(n == 0, i, torch.maximum(i, carried))
+            written, decay = (i - m).exp().clamp(max=1), (carried - m).exp().clamp(max=1)
+            c, n = decay * c + written * z.tanh(), decay * n + written
+            y = o.sigmoid() * c / n
+            outputs.append(y)
+        state = torch.cat([torch.stack([x.flatten(1) for x in (y, c, n, m)], 1), memory], dim=1)
+        return self._normed(torch.stack(outputs, 1).flatten(2)), state
+
+    def _normed(self, y: Tensor) -> Tensor:
+        heads = y.unflatten(-1, (self.config.heads, -1))
+        return layer_norm(heads, heads.shape[-1:]).flatten(-2) * (1 + self.norm_weight)
+
+
+class HeadwiseLinear(nn.Module):
+    """A linear map with a matrix (c, c) per head."""
+
+    def __init__(self, heads: int, size: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(heads, size, size) * math.sqrt(2 / 5 / size))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return W x per head: (…, H·c) -> (…, H·c)."""
+        return torch.einsum("...hd,hod->...ho", x.unflatten(-1, (len(self.weight), -1)), self.weight).flatten(-2)
+
+
+class CausalConv(nn.Module):
+    """A depthwise causal convolution with a bias."""
+
+    def __init__(self, channels: int, length: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv1d(channels, channels, length, groups=channels)

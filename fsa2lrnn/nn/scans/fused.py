@@ -1,0 +1,218 @@
+"""The scans as compiled loops on the CPU: one pass over A forward and one backward, without autograd between steps.
+
+The gradient runs the recurrence backwards: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ, dv_k = g_k
+and dx_0 = g_0. Words and heads are distributed over torch's threads. A sum's order is fixed by the shapes, so that
+results depend neither on the number of threads nor on the run.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.nn.functional import pad
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.compiled import (
+    DTYPES,
+    Kernel,
+    Part,
+    at_once,
+    cuts,
+    kernel,
+    share,
+    thread_count,
+    typed_once_differentiable,
+)
+
+HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end
+
+_ADDED = 4  # heads, or otherwise shares of the batch, whose gradients of tables are summed independently
+
+
+class BlockScanKernels(NamedTuple):
+    """The kernels for blocks of one size, on contiguous arrays, for words n0 … n1 − 1 and heads h0 … h1 − 1.
+
+    States x (B,T+1,H,b) start with x_0 and gradients g (B,T+1,H,b) with that of x_0; step k leads from place k − 1 to
+    place k. Table entries are (N,H,b,b) and (N,H,b), tokens (B,T).
+
+    - forward(A, x, *part): adds A_k x_{k-1} to each x_k, which holds v_k: A (B,T,H,b,b).
+    - backward(A, x, g, dA, *part): adds A_kᵀ g_k to each g_{k-1}, which holds ∂L/∂x_{k-1}, and writes dA.
+    - forward_tokens(tokens, AT, v, x, *part): writes x_1 … x_T; the blocks of AT are *transposed*.
+    - backward_tokens(tokens, A, x, g, dA, dv, *part): as `backward`, and adds to dA and dv.
+    """
+
+    forward: Kernel
+    backward: Kernel
+    forward_tokens: Kernel
+    backward_tokens: Kernel
+
+
+@lru_cache
+def kernels(b: int) -> BlockScanKernels:
+    """Return the kernels for blocks of size b, a constant to the compiler; `lanes` is b, unknown to it."""
+
+    # Unsigned offsets, since numba tests signed ones for counting from the end. `one` is a copy of a vector that the
+    # compiler knows not to change while others are written.
+    @kernel("contract", "reassoc")
+    def forward(A, x, n0, n1, h0, h1):
+        (T, H, lanes), flat, one = A.shape[1:4], A.reshape(-1), np.empty(b, A.dtype)
+        for n in range(n0, n1):
+            for t in range(T):
+                for h in range(h0, h1):
+                    block = np.uint64(((n * T + t) * H + h) * b * b)
+                    for j in range(b):
+                        one[j] = x[n, t, h, j]
+                    for i in range(lanes):
+                        total = x[n, t + 1, h, i]
+                        for j in range(b):
+                            total += flat[block + np.uint64(i * b + j)] * one[j]
+                        x[n, t + 1, h, i] = total
+
+    @kernel("contract", "reassoc")
+    def backward(A, x, g, dA, n0, n1, h0, h1):
+        (T, H, lanes), flat, of_flat, one = A.shape[1:4], A.reshape(-1), dA.reshape(-1), np.empty(b, A.dtype)
+        for n in range(n0, n1):
+            for t in range(T - 1, -1, -1):
+                for h in range(h0, h1):
+                    block = np.uint64(((n * T + t) * H + h) * b * b)
+                    for i in range(b):
+                        one[i] = g[n, t + 1, h, i]
+                    for j in range(lanes):
+                        total, factor = g[n, t, h, j], x[n, t, h, j]
+                        for i in range(b):
+                            total += one[i] * flat[block + np.uint64(i * b + j)]
+                        g[n, t, h, j] = total
+                        for i in range(b):
+                            of_flat[block + np.uint64(i * b + j)] = one[i] * factor
+
+    @kernel("contract", "reassoc")
+    def forward_tokens(tokens, AT, v, x, n0, n1, h0, h1):
+        (H, lanes), flat, one = AT.shape[1:3], AT.reshape(-1), np.empty(b, v.dtype)
+        for n in range(n0, n1):
+            for t in range(tokens.shape[1]):
+                token = tokens[n, t]
+                for h in range(h0, h1):
+                    block = np.uint64((token * H + h) * b * b)
+                    for j in range(b):
+                        one[j] = x[n, t, h, j]
+                    for i in range(lanes):
+                        total = v[token, h, i]
+                        for j in range(b):
+                            total += flat[block + np.uint64(j * b + i)] * one[j]
+                        x[n, t + 1, h, i] = total
+
+    @kernel("contract", "reassoc")
+    def backward_tokens(tokens, A, x, g, dA, dv, n0, n1, h0, h1):
+        (H, lanes), flat, of_flat, one = A.shape[1:3], A.reshape(-1), dA.reshape(-1), np.empty(b, A.dtype)
+        for n in range(n0, n1):
+            for t in range(tokens.shape[1] - 1, -1, -1):
+                token = tokens[n, t]
+                for h in range(h0, h1):
+                    block = np.uint64((token * H + h) * b * b)
+                    for i in range(b):
+                        one[i] = g[n, t + 1, h, i]
+                    for j in range(lanes):
+                        dv[token, h, j] += one[j]
+                        total, factor = g[n, t, h, j], x[n, t, h, j]
+                        for i in range(b):
+                            total += one[i] * flat[block + np.uint64(i * b + j)]
+                        g[n, t, h, j] = total
+                        for i in range(b):
+                            of_flat[block + np.uint64(i * b + j)] += one[i] * factor
+
+    return BlockScanKernels(forward, backward, forward_tokens, backward_tokens)
+
+
+def fused(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    """Compute x_k = A_k x_{k-1} + v_k on the CPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+
+    Differentiable once. For bfloat16 and float16 the states are computed in float32 and rounded at the end. Raises
+    `UnsupportedFormat` for a device or dtype that the kernels do not support.
+    """
+    check_fused(A, v, x0)
+    if A.dtype in HALVES:
+        return fused(A.float(), v.float(), x0.float()).to(A.dtype)
+    return _FusedScan.apply(A, v, x0)  # type: ignore[no-any-return]
+
+
+def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    """Compute `fused` with A_k, v_k from tables: tokens (B,T), A (N,H,b,b), v (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
+    check_fused(A, v, x0)
+    if A.dtype in HALVES:
+        return fused_tokens(tokens, A.float(), v.float(), x0.float()).to(A.dtype)
+    return _FusedTokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
+
+
+def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
+    """Raise `UnsupportedFormat` unless all three are in the CPU's memory, in one dtype that the kernels support."""
+    parts = {"A": A, "v": v, "x0": x0}
+    kinds = {(tensor.device.type, tensor.dtype) for tensor in parts.values()}
+    if len(kinds) > 1 or A.device.type != "cpu" or A.dtype not in DTYPES + HALVES:
+        names = {name: str(tensor.dtype).removeprefix("torch.") for name, tensor in parts.items()}
+        given = ", ".join(f"{name} {dtype} on {parts[name].device}" for name, dtype in names.items())
+        raise UnsupportedFormat(
+            f"{given}: the fused scan takes float32, float64, bfloat16 or float16 on the CPU, the same for all; "
+            'convert them, or choose the scan "sequential" or "chunked"'
+        )
+
+
+class _FusedScan(Function):
+    @staticmethod
+    def forward(ctx: Any, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+        A, x = A.contiguous(), torch.cat([x0.unsqueeze(1), v], dim=1)
+        share(kernels(A.shape[-1]).forward, (A, x), _parts(x))
+        ctx.save_for_backward(A, x)
+        return x[:, 1:]
+
+    @staticmethod
+    @typed_once_differentiable
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        A, x = ctx.saved_tensors
+        g, dA = _before(dx), torch.empty_like(A)
+        share(kernels(A.shape[-1]).backward, (A, x, g, dA), _parts(x))
+        return dA, g[:, 1:], g[:, 0]
+
+
+class _FusedTokenScan(Function):
+    @staticmethod
+    def forward(ctx: Any, tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+        tokens, A, v = tokens.contiguous(), A.contiguous(), v.contiguous()
+        x = x0.new_empty(len(x0), tokens.shape[1] + 1, *x0.shape[1:])
+        x[:, 0] = x0
+        share(kernels(A.shape[-1]).forward_tokens, (tokens, A.mT.contiguous(), v, x), _parts(x))
+        ctx.save_for_backward(tokens, A, x)
+        return x[:, 1:]
+
+    @staticmethod
+    @typed_once_differentiable
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        tokens, A, x = ctx.saved_tensors
+        batch, _, heads, b = x.shape
+        # The order of each sum depends on the shapes alone, not on the number of threads.
+        n_shares = 1 if heads >= _ADDED else max(1, min(batch, _ADDED))
+        g, dA, dv = _before(dx), A.new_zeros(n_shares, *A.shape), A.new_zeros(n_shares, *A.shape[:-1])
+        n_threads = thread_count(x.numel() * b)
+        groups = cuts(heads, n_threads if n_shares == 1 else 1)
+        shares = zip(dA.numpy(), dv.numpy(), cuts(batch, n_shares), strict=False)
+        run = partial(kernels(b).backward_tokens, *(tensor.numpy() for tensor in (tokens, A, x, g)))
+        at_once([partial(run, *sums, *words, *group) for *sums, words in shares for group in groups], n_threads)
+        return None, dA.sum(0), dv.sum(0), g[:, 0]
+
+
+def _before(dx: Tensor) -> Tensor:
+    """Return the gradients of x_1 … x_T after a zero for that of x_0: (B,T,H,b) -> (B,T+1,H,b), contiguous."""
+    return pad(dx, (0, 0, 0, 0, 1, 0)).contiguous()
+
+
+def _parts(x: Tensor) -> list[Part]:
+    """Return the words and heads of each thread, for states (B,T+1,H,b)."""
+    batch, _, heads, b = x.shape
+    n_parts = thread_count(x.numel() * b)
+    if batch >= n_parts:
+        return [(*words, 0, heads) for words in cuts(batch, n_parts)]
+    return [(0, batch, *group) for group in cuts(heads, n_parts)]

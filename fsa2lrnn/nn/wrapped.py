@@ -1,0 +1,192 @@
+"""Wrap a user's module for programs that need only its outputs: `falsify`, `extract_learned`, `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.nn.network import LayerState, State
+
+LONGEST = 1_024  # letters that a word may have where there is no step mode: a state then is the word itself
+
+
+def wrap(
+    module: nn.Module,
+    alphabet: Sequence[Hashable],
+    outputs: Sequence[Hashable],
+    empty: Hashable | None = None,
+    longest: int = LONGEST,
+) -> Wrapped:
+    """Return a network that wraps a module from tokens, int64 (B, T), to logits, (B, T, |Γ|), after each prefix.
+
+    If the module has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor
+    or a tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read
+    again from its beginning whenever letters are added. The module is put into evaluation mode.
+
+    Args:
+        alphabet, outputs: the symbols of tokens and of logits.
+        empty: the output on the empty word; by default the first, because a module does not define it.
+        longest: the maximal number of letters of a word for a module without `step`.
+
+    Raises:
+        UnsupportedFormat: for symbols that are not distinct, an `empty` that is not an output, an object that is not a
+            module, and a module that does not give one logit per output for a letter, or gives a word other logits the
+            second time or beside other words.
+
+    >>> class LastLetter(nn.Module):
+    ...     def forward(self, tokens):
+    ...         return nn.functional.one_hot(tokens, 2).float()
+    >>> model = wrap(LastLetter(), "ab", (False, True))
+    >>> model(torch.tensor([[0, 1]])).argmax(-1).tolist()
+    [[0, 1]]
+    """
+    return Wrapped(module, tuple(alphabet), tuple(outputs), empty, longest)
+
+
+class Wrapped(nn.Module):
+    """A `Network` made by `wrap` from a module, with letters and outputs."""
+
+    methods = ("forward",)
+    is_switched = False
+    not_causal = None  # as far as its interface says
+
+    def __init__(
+        self,
+        module: nn.Module,
+        alphabet: tuple[Hashable, ...],
+        outputs: tuple[Hashable, ...],
+        empty: Hashable | None,
+        longest: int,
+    ) -> None:
+        super().__init__()
+        if not isinstance(module, nn.Module):
+            raise UnsupportedFormat(f"{type(module).__name__} is not a torch.nn.Module: put the logits' code into one")
+        self.module = module.eval()
+        self.alphabet, self.outputs, self._longest = alphabet, outputs, longest
+        for name, symbols in (("alphabet", alphabet), ("outputs", outputs)):
+            if not symbols or len(set(symbols)) != len(symbols):
+                raise UnsupportedFormat(f"{name} = {symbols}: give at least one, all distinct")
+        if empty is not None and empty not in outputs:
+            raise UnsupportedFormat(f"empty = {empty!r} is none of the outputs {outputs}")
+        self._empty = 0 if empty is None else outputs.index(empty)
+        self._has_steps = hasattr(module, "step") and hasattr(module, "initial_state")
+        self._is_tuple = self._has_steps and isinstance(module.initial_state(1), tuple)  # type: ignore[operator]
+        with torch.no_grad():
+            self._like = self._checked(module(torch.zeros(1, 1, dtype=torch.int64, device=self.device)), (1, 1))
+            self._check_function()
+
+    def _check_function(self) -> None:
+        """Raise `UnsupportedFormat` unless a word has the same logits alone, twice, and beside other words."""
+        generator = torch.Generator().manual_seed(0)
+        tokens = torch.randint(len(self.alphabet), (3, min(6, self._longest)), generator=generator).to(self.device)
+        alone = self._checked(self.module(tokens[2:]), (1, tokens.shape[1]))
+        again, beside = self.module(tokens[2:]), self.module(tokens)[2:]
+        scale = alone.abs().nan_to_num(0, 0, 0).max().item() + 1
+        eps = 64 * max(torch.finfo(alone.dtype).eps, 1e-5) if alone.is_floating_point() else 0
+        for logits, what, cause in (
+            (again, "given twice", "something is drawn at random, such as a dropout that eval() does not switch off"),
+            (
+                beside,
+                "beside other words",
+                "a recurrent layer without batch_first=True reads the batch as time, or a norm has statistics of the "
+                "batch",
+            ),
+        ):
+            if not torch.allclose(logits, alone, rtol=0, atol=eps * scale, equal_nan=True):
+                raise UnsupportedFormat(
+                    f"the module gives one word different logits {what} (by up to "
+                    f"{(logits - alone).abs().max().item():.2g}), so it is not a function of the word alone: {cause}"
+                )
+
+    def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:
+        expected = (*shape, len(self.outputs))
+        if not isinstance(logits, Tensor) or logits.shape != expected:
+            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise UnsupportedFormat(
+                f"the module gives {got} for tokens of shape {shape}, where logits of shape {expected} are asked for: "
+                "one for each output, after every prefix"
+            )
+        return logits
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the module's first weight, or the CPU."""
+        return next((weight.device for weight in self.module.parameters()), torch.device("cpu"))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of the module's logits."""
+        return self._like.dtype
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the module is causal: assumed for every module, since verifiers use its outputs after each prefix."""
+        return True
+
+    @property
+    def entries_per_token(self) -> int:
+        """An estimate of the numbers per token, for planning memory: its logits, or its weights' largest dimension."""
+        return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
+
+    def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
+        """Return the logits after every prefix: (B, T) -> (B, T, |Γ|). `method` is checked, but has no effect."""
+        self._check_method(method)
+        if not tokens.shape[1]:
+            return self._like.new_zeros(*tokens.shape, len(self.outputs))
+        return self._checked(self.module(tokens), tuple(tokens.shape))
+
+    def initial_state(self, batch: int = 1) -> State:
+        """Return the module's initial state or, without steps, an empty word: tokens (B, longest), lengths (B, 1)."""
+        if self._has_steps:
+            state = cast("Callable[[int], Any]", self.module.initial_state)(batch)
+            return tuple(LayerState(part, None) for part in (state if self._is_tuple else (state,)))
+        kind = torch.uint8 if len(self.alphabet) <= 1 << 8 else torch.int32
+        tokens = torch.zeros(batch, self._longest, dtype=kind, device=self.device)
+        return (LayerState(tokens, torch.zeros(batch, 1, dtype=torch.int64, device=self.device)),)
+
+    def initial_logits(self) -> Tensor:
+        """Return logits on the empty word: 1 for its output, 0 for the others, (|Γ|,)."""
+        logits = self._like.new_zeros(len(self.outputs))
+        logits[self._empty] = 1
+        return logits
+
+    def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
+        """Return the logits along `tokens` from a state, (B, T) -> (B, T, |Γ|), and the state after them.
+
+        Raises `InvalidWord` for a word that is longer than `longest`, if the module has no steps.
+        """
+        self._check_method(method)
+        return self._stepped(tokens, state) if self._has_steps else self._reread(tokens, state)
+
+    def _check_method(self, method: str) -> None:
+        if method not in ("auto", "sequential", *self.methods):
+            raise UnsupportedFormat(f"scan method {method!r}: a wrapped module computes in its own way alone")
+
+    def _stepped(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        parts: Any = tuple(part.x for part in state)
+        parts = parts if self._is_tuple else parts[0]
+        rows = [self._like.new_zeros(len(tokens), 0, len(self.outputs))]
+        for letters in tokens.unbind(1):
+            logits, parts = cast("Callable[..., Any]", self.module.step)(letters, parts)
+            rows.append(self._checked(logits, (len(tokens),))[:, None])
+        return torch.cat(rows, 1), tuple(LayerState(part, None) for part in (parts if self._is_tuple else (parts,)))
+
+    def _reread(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        ((word, read),) = state
+        read = cast("Tensor", read)
+        T, most = tokens.shape[1], int(read.max()) if len(read) else 0
+        if most + T > self._longest:
+            raise InvalidWord(
+                f"a word of {most + T:,} letters: without a step mode a word may have longest = {self._longest:,}; "
+                "raise it, or give the module step and initial_state"
+            )
+        word, logits = word.clone(), self._like.new_zeros(*tokens.shape, len(self.outputs))
+        for n in read.unique().tolist():  # words of like length are read together
+            rows = (read[:, 0] == n).nonzero()[:, 0]
+            word[rows, n : n + T] = tokens[rows].to(word.dtype)
+            logits[rows] = self(word[rows, : n + T].to(torch.int64))[:, n:]
+        return logits, (LayerState(word, read + T),)

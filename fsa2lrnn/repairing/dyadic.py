@@ -1,0 +1,248 @@
+"""Dead-beat blocks in dyadic numbers: all operations are exact, so the reachable states are finite bit for bit.
+
+A dead-beat block x ↦ W_a (U x + c) + w_a with U W_a = B_a and U w_a = u_a − c implements φ exactly in exact arithmetic.
+U is rounded to few binary places first; then W_a, w_a and x₀ are chosen among the dyadic solutions of these equations,
+near the target block. If the rational image has more functions than were learned, the additional ones are written into
+the block's directions of least variance, at a moderate amplitude.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from flint import fmpz_mat
+
+from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
+from fsa2lrnn.repairing.rational import RationalImage, rational_image
+from fsa2lrnn.repairing.representation import Representation
+
+_OF_INITIAL = 1e-4  # weight of x₀ in the mean, so small that it matters only if other states do not determine the mean
+
+
+@dataclass(frozen=True, eq=False)
+class DeadbeatBlock:
+    """The block x ↦ W_a (U x + c) + w_a, whose step depends only on the functions φ of the state that it represents.
+
+    With φ(q) = U x + c exact (L6), let x₁ + R φ be the mean state for given functions, U R = 1, U x₁ + c = 0. Replacing
+    the state by this mean gives tables A_a R U: a state is then W_a φ(q') + w_a, with the last letter a and the state
+    q' before it, so that only finitely many states are reachable.
+
+    Args:
+        W, w: (|Σ|, b, r), (|Σ|, b); x0: (b,).
+        probe: U (r, b) and c (r,).
+    """
+
+    W: np.ndarray
+    w: np.ndarray
+    x0: np.ndarray
+    probe: ReadoutProbe
+
+    @property
+    def block(self) -> Block:
+        """The block as tables A_a = W_a U, v_a = W_a c + w_a."""
+        return Block(self.W @ self.probe.U, self.W @ self.probe.c + self.w, self.x0)
+
+    def states(self, image: Representation) -> np.ndarray:
+        """Return the states after each letter and each machine state before it: (|Σ|, n + 1, b)."""
+        return image.phi @ self.W.swapaxes(1, 2) + self.w[:, None]
+
+
+def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, observed: BlockObservations) -> DeadbeatBlock:
+    """Return the dead-beat version of a repaired block; `observed` are states of the repaired block."""
+    phi = np.vstack([image.phi[observed.state], image.phi[-1]])
+    x = np.vstack([observed.x, block.x0])
+    weights = np.append(observed.weights, _OF_INITIAL)
+    extended = BlockObservations(x, np.append(observed.state, len(image.phi) - 1), weights)
+    mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
+    R, x1 = mean[:-1].T, mean[-1]
+    back = np.linalg.pinv(probe.U)
+    R = R + back @ (np.eye(image.rank) - probe.U @ R)
+    x1 = x1 - back @ (probe.U @ x1 + probe.c)
+    return DeadbeatBlock(block.A @ R, block.A @ x1 + block.v, block.x0, probe)
+
+
+def forget(block: Block, observed: BlockObservations) -> Block:
+    """Return a block without an image, whose state depends only on the last letter: A is 0."""
+    return Block(np.zeros_like(block.A), block.v + block.A @ observed.mean, block.x0)
+
+
+AMPLITUDES = (0.3, 0.15, 0.6)  # of additional functions, relative to the learned ones
+_TRIES = 32
+
+
+@dataclass(frozen=True)
+class Places:
+    """The numbers of binary places of U, of W, w and x₀, and of the free parameters of an image."""
+
+    U: int
+    W: int
+    phi: int
+
+
+# From many places to few: the first are exact in float64, the last in float32.
+PLACES = tuple(Places(*p) for p in ((9, 18, 8), (7, 14, 7), (5, 10, 6), (4, 8, 5), (3, 7, 5), (3, 6, 4), (2, 5, 3)))
+
+
+@dataclass(frozen=True, eq=False)
+class DyadicBlock:
+    """A dead-beat block in dyadic numbers, and the image that it implements without rounding."""
+
+    beat: DeadbeatBlock
+    image: Representation
+
+    @property
+    def block(self) -> Block:
+        """The tables of the block, exact in float64."""
+        return self.beat.block
+
+    @property
+    def bits(self) -> int:
+        """The number of binary digits of all partial sums of A x + v at all reachable states, in any order."""
+        block = self.block
+        x = np.concatenate([self.beat.states(self.image).reshape(-1, len(block.x0)), block.x0[None]])
+        unit = max(_places(block.A) + _places(x), _places(block.v))
+        sums = np.einsum("aij,nj->nai", np.abs(block.A), np.abs(x)) + np.abs(block.v)
+        return unit + int(np.ceil(np.log2(max(sums.max(), 1e-300))))
+
+
+def round_block(beat: DeadbeatBlock, image: Representation, places: Places, amplitude: float) -> DyadicBlock:
+    """Return a dead-beat block in dyadic numbers near a given one, with these numbers of binary places.
+
+    Raises `NotExpressible` if the image is rational only in more dimensions than the block has, or no rounding of U was
+    found for which the equations have solutions.
+    """
+    rational = rational_image(image, places.phi)
+    b = beat.w.shape[1]
+    if rational.image.rank > b:
+        raise NotExpressible(
+            f"the {image.rank} functions that a block of size {b} carries are rational only together with others, "
+            f"{rational.image.rank} in all (L7): no exact arithmetic in a block this small"
+        )
+    wide = _widen(beat, rational, amplitude)
+    return round_near(wide, rational.image, places)
+
+
+def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
+    image, (r, wider) = rational.image, rational.E.shape
+    W, w = beat.W @ rational.E, beat.W @ rational.e + beat.w
+    if wider == r:
+        back = np.linalg.inv(rational.E)
+        return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(back @ beat.probe.U, back @ (beat.probe.c - rational.e)))
+    directions = _quiet_directions(DeadbeatBlock(W, w, beat.x0, beat.probe), image, beat.probe.U, wider - r)
+    others = np.linalg.svd(rational.E)[2][r:]  # (r' - r, r')
+    values = image.phi[:-1] @ others.T
+    others = others / np.sqrt(((values - values.mean(0)) ** 2).mean()) * amplitude * _size(image, W)
+    written = directions @ others  # (b, r')
+    W, w = W + written @ image.B, w + image.u @ written.T - written @ image.phi[:-1].mean(0)
+    x = (image.phi @ W.swapaxes(1, 2) + w[:, None]).reshape(-1, w.shape[1])
+    phi = image.phi[image.delta].reshape(-1, wider)
+    x, phi = np.vstack([x, beat.x0]), np.vstack([phi, image.phi[-1]])
+    readout = ridge(x, phi)
+    return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(readout[:-1].T, readout[-1]))
+
+
+def _size(image: Representation, W: np.ndarray) -> float:
+    spread = (image.phi[:-1] - image.phi[:-1].mean(0)) @ W.mean(0).T
+    return float(np.sqrt((spread**2).sum(1).mean() / image.rank))
+
+
+def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
+    unread = np.linalg.svd(U)[2][len(U) :].T  # (b, b - r)
+    x = beat.states(image).reshape(-1, len(unread)) @ unread
+    _, directions = np.linalg.eigh(np.cov(x.T))
+    return unread @ directions[:, :k]
+
+
+def ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """Return the affine fit (b + 1, r) of phi (N, r) by x (N, b), damped least squares; the constant is last."""
+    wide = np.hstack([x, np.ones((len(x), 1))])
+    gram = wide.T @ wide
+    damping = np.append(np.full(x.shape[1], 1e-4 * np.trace(gram) / len(gram)), 0)
+    return np.linalg.solve(gram + np.diag(damping), wide.T @ phi)
+
+
+def round_near(target: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
+    """Return a dyadic block near `target` that implements a dyadic image; raise `NotExpressible` as `round_block`."""
+    rng = np.random.default_rng(0)
+    unit = 2.0**places.U
+    for attempt in range(_TRIES):
+        dither = rng.uniform(-0.5, 0.5, target.probe.U.shape) if attempt else 0.0
+        U = np.round(target.probe.U * unit + dither) / unit
+        coset = Coset(U, places.U, places.W)
+        if coset.is_onto:
+            break
+    else:
+        raise NotExpressible(
+            f"no rounding of U to {places.U} binary places leaves equations that dyadic numbers solve: "
+            "give it more places"
+        )
+    x = target.states(image).reshape(-1, U.shape[1])
+    fine = 2.0 ** (places.U + places.W)
+    c = np.round((image.phi[image.delta].reshape(-1, len(U)) - x @ U.T).mean(0) * fine) / fine
+    W = np.stack(
+        [
+            np.stack([coset.nearest(B[:, i], near[:, i]) for i in range(len(U))], axis=1)
+            for B, near in zip(image.B, target.W, strict=True)
+        ]
+    )
+    w = np.stack([coset.nearest(u - c, near) for u, near in zip(image.u, target.w, strict=True)])
+    x0 = coset.nearest(image.phi[-1] - c, target.x0)
+    return DyadicBlock(replace(target, W=W, w=w, x0=x0, probe=ReadoutProbe(U, c)), image)
+
+
+def _places(numbers: np.ndarray) -> int:
+    """Return the number of binary places after the point that represent all numbers, at most 200.
+
+    >>> _places(np.array([0.5, 3.0, 0.125]))
+    3
+    """
+    for places in range(200):
+        scaled = np.ldexp(numbers, places)
+        if np.array_equal(scaled, np.round(scaled)):
+            return places
+    return 200
+
+
+_HEAVY = 1 << 40
+
+
+class Coset:
+    """The coset of vectors z on the grid 2^−grid with U z = t, for U (r, b) on the grid 2^−coarse.
+
+    `is_onto` holds if such a z exists for every t on the grid 2^−(grid + coarse).
+
+    >>> half = Coset(np.array([[0.5, 1.0]]), coarse=1, grid=3)
+    >>> half.is_onto, half.nearest(np.array([0.75]), np.array([0.0, 1.0])).tolist()
+    (True, [0.0, 0.75])
+    """
+
+    def __init__(self, U: np.ndarray, coarse: int, grid: int) -> None:
+        r, b = U.shape
+        # LLL reduces the rows [e_i | heavy · U e_i]: short rows are a basis of the kernel, the others lift the images.
+        whole = np.round(U * 2.0**coarse).astype(np.int64)
+        wide = np.hstack([np.eye(b, dtype=np.int64), _HEAVY * whole.T])
+        reduced = np.array([[int(entry) for entry in row] for row in fmpz_mat(wide.tolist()).lll().tolist()], object)
+        images = reduced[:, b:] // _HEAVY  # U times each basis vector
+        is_kernel = np.array([not any(row) for row in images])
+        self._kernel = reduced[is_kernel, :b].astype(np.float64)  # (b - r, b)
+        self._lifts = reduced[~is_kernel, :b].astype(np.float64)
+        self._images = images[~is_kernel].astype(np.float64)
+        self._q, self._r = np.linalg.qr(self._kernel.T)
+        self._units = 2.0**grid, 2.0 ** (grid + coarse)
+        self.is_onto = len(self._lifts) == r and bool(abs(abs(np.linalg.det(self._images)) - 1) < 0.5)
+
+    def nearest(self, t: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return a solution near `near`: (r,), (b,) -> (b,). `t` must be on the grid, and the coset onto."""
+        fine, finer = self._units
+        parts = np.round(np.linalg.solve(self._images.T, np.round(t * finer)))
+        particular = parts @ self._lifts
+        rest = near * fine - particular
+        target = self._q.T @ rest
+        steps = np.zeros(len(target))
+        # Babai's nearest-plane method: round one coordinate of the reduced kernel basis after the other.
+        for i in reversed(range(len(steps))):
+            steps[i] = np.round((target[i] - self._r[i, i + 1 :] @ steps[i + 1 :]) / self._r[i, i])
+        return (particular + steps @ self._kernel) / fine

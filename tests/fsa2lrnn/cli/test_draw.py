@@ -1,0 +1,126 @@
+"""The verbs `compare`, `demo` and `draw`."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from experiments.studies.keep_models import MODELS
+from fsa2lrnn import MooreMachine, compile_machine, save, zoo
+from fsa2lrnn.verdicts import Counterexample
+
+EVEN5, SUM2 = str(MODELS / "even5" / "seed-4.safetensors"), str(MODELS / "sum2" / "seed-0.safetensors")
+
+
+def test_text_and_plot_show_the_same(call, wrong, tmp_path):
+    code, out, _ = call("compare", *wrong, "--lengths", "10", "--words", "20", "--plot", "c.svg")
+    assert code == 0
+    assert "counterexample" in out
+    assert "constructed" in out
+    assert (tmp_path / "c.svg").read_text().count("<svg") == 1
+
+
+@pytest.fixture
+def wrong(call):
+    """Return a model of another language than parity's, and parity."""
+    assert call("compile", "regex:(0|1)*1(0|1)*", "-o", "wrong.safetensors")[0] == 0
+    return "wrong.safetensors", "task:parity"
+
+
+def test_a_failing_word_has_one_shape_in_json(call, wrong):
+    """In `compare`, `falsify` and `verify`."""
+    compared = json.loads(call("compare", *wrong, "--lengths", "10", "--words", "20", "--json")[1])
+    model, source = wrong
+    found = [compared["verdicts"]["wrong"]]
+    found += [json.loads(call(verb, model, source, "--json")[1]) for verb in ("falsify", "verify")]
+    for answer in found:
+        assert answer["verdict"] == "refuted"
+        assert set(answer) == set(found[2])
+        assert set(answer["failure"]) == set(Counterexample((0,), (0,), (1,)).to_json())
+        assert answer["failure"]["length"] == len(answer["failure"]["word"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
+        (("compare", SUM2, "task:sum_mod(2)", "--plot", "c.txt"), "a plot is written to a file ending in .svg or .png"),
+        (("compare", SUM2, "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
+        (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
+        (("compare", SUM2, "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
+        (
+            ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
+            "99999999999999 words or letters are too many to be meant",
+        ),
+        (("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,3000000"), "one such word is longer than the 2,000,000"),
+        (("compare", SUM2, "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
+        (("demo", "--output", "file"), "this is a file, give a folder: 'file'"),
+        (("draw", "task:parity", "--format", "svg", "--json"), "--json says what was written: name a file with -o"),
+        (("draw", "regex:a"), "give -o page.html for the page; --format svg and --format dot print without a file"),
+        (("draw", "regex:a", "-o", "m.pdf"), "output m.pdf: write a file ending in .html, .svg, .dot, .gv"),
+        (("draw", "regex:a", "-o", "m.svg", "--format", "dot"), "output m.svg and --format dot are two formats"),
+        (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
+        (("draw", "regex:a", "--models-only", "-o", "p.html"), "--models-only leaves out the compiled network: name"),
+        (("draw", "task:sum_mod(61)", "-o", "m.svg"), "61 states and a drawing shows up to 60"),
+        (("draw", "task:sum_mod(3)", EVEN5, "-o", "p.html"), "the alphabets differ"),
+    ],
+)
+def test_bad_input_is_one_line(call, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = call(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert message in err
+
+
+def test_the_demo_tells_the_story(call, tmp_path):
+    code, out, _ = call("demo", "-o", "runs")
+    assert code == 0
+    pieces = (
+        "51 joint states and 408 transitions explored",
+        "1+2-3*4 = 1 (mod 5); integers: 1",
+        "1,000 of 1,000 new words of 40 letters",
+        "refuted: they differ on",
+        "26 joint states and 130 transitions explored",
+        "Open runs/sum5.html",
+    )
+    assert all(piece in out for piece in pieces)
+    data = (tmp_path / "runs" / "sum5.html").read_text().partition('type="application/json">')[2].partition("</script>")
+    data = json.loads(data[0])
+    assert [model["kind"] for model in data["models"]] == ["learned", "repaired", "constructed"]
+    assert [word["of"] for word in data["words"]] == ["trained"]
+
+
+def test_pages_of_models_and_sources(call, tmp_path):
+    machine = zoo.parity()
+    wrong = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
+    save(compile_machine(wrong), tmp_path / "wrong.safetensors")
+    code, out, err = call("draw", "task:parity", "wrong.safetensors", "-o", "page.html", "--max-seconds", "1")
+    assert code == 0
+    assert "wrong: searching for a counterexample" in err
+    assert "Fails on a word of" in out
+    assert "Proved correct on all words" in out
+    page = (tmp_path / "page.html").read_text()
+    data = json.loads(page.partition('type="application/json">')[2].partition("</script>")[0])
+    assert [model["name"] for model in data["models"]] == ["wrong", "constructed"]
+    assert len(data["words"]) == 1
+    save(compile_machine(zoo.sum_mod(3)), tmp_path / "m.safetensors")
+    code, out, _ = call("draw", "m.safetensors", "-o", "page.html", "--json")
+    assert code == 0
+    found = json.loads(out)
+    assert found["models"]["m"]["failing"] == []
+    assert found["bytes"] == len((tmp_path / "page.html").read_bytes())
+    code, out, _ = call("draw", str(MODELS / "sum2" / "seed-0.safetensors"), "--format", "svg")
+    assert code == 0
+    assert out.count('class="node"') == 2
+
+
+def test_pictures_by_ending_and_in_print(call, tmp_path):
+    code, out, _ = call("draw", "regex:(ab)*", "-o", "m.svg")
+    assert (code, out) == (0, "3 states drawn in m.svg\n")
+    code, out, _ = call("draw", "regex:(ab)*", "--format", "svg")
+    assert code == 0
+    assert out == (tmp_path / "m.svg").read_text()
+    assert ET.fromstring(out).tag.endswith("svg")
+    code, out, _ = call("draw", "regex:(ab)*", "--format", "dot")
+    assert code == 0
+    assert out == MooreMachine.from_source("regex:(ab)*").to_dot()

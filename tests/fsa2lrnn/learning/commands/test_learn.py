@@ -1,0 +1,118 @@
+"""`learn`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, save
+from fsa2lrnn.cli.learned import check_provable, main, prove_trained
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.settings import Settings
+
+
+def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
+    assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1, suffixes=0)
+    captured = capsys.readouterr()
+    assert "words of 5 letters, error" in captured.err
+    assert captured.out.startswith("refuted: they differ on")
+    results, machine = [], MooreMachine.from_source("task:sum_mod(3)")
+    wrong = compile_machine(machine, normalisation="onehot")
+    wrong.recurrences[0].set_map(1, 0, wrong.recurrences[0].get_map(2, 0))
+    for name, model in (("a", compile_machine(machine, normalisation="onehot")), ("b", wrong)):
+        (tmp_path / name).mkdir()
+        save(model, tmp_path / name / "model.safetensors")
+        results.append({"folder": str(tmp_path / name), "model": str(tmp_path / name / "model.safetensors")})
+    assert prove_trained("task:sum_mod(3)", "task", results[:1])
+    assert not prove_trained("task:sum_mod(3)", "task", [*results, {"end": "diverged"}])
+    assert [result["learned"]["verdict"]["verdict"] for result in results] == ["proved", "refuted"]
+    assert Path(tmp_path / "b" / "proved" / "machine.dot").exists()
+    for changes in ({"normalisation": "onehot"}, {"normalisation": "onehot", "layers": 2}, {"layer": "hard_channels"}):
+        check_provable(Settings("task:parity", **changes))
+    for changes in ({"normalisation": "clip"}, {"layer": "householder", "options": {"factors": 1}}):
+        with pytest.raises(UnsupportedFormat, match=f"--then-prove with .*{next(iter(changes))} = "):
+            check_provable(Settings("task:parity", **changes))
+
+
+PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
+
+
+def test_a_machine_is_learned_and_proved(call, tmp_path):
+    code, out, err = call("learn", "task:parity", "-o", "run")
+    assert code == 0
+    assert err == ""
+    assert out.startswith("proved: equal on every word of every length")
+    assert "for every word" in out
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names >= {"model.safetensors", "network.safetensors", "machine.dot", "machine.json", "learned.json"}
+    machine = MooreMachine.from_source("task:parity")
+    assert isinstance(prove_equivalent(load(tmp_path / "run" / "model.safetensors"), machine), Proved)
+    assert MooreMachine.from_source(tmp_path / "run" / "machine.dot").n_states == 2
+
+
+@pytest.mark.usefixtures("out_of_time")
+@pytest.mark.parametrize(
+    ("source", "method", "message"),
+    [
+        (
+            "words.jsonl",
+            "merge",
+            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
+        ),
+        ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
+    ],
+)
+def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source, method, message):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    code, out, err = call("learn", source, "-o", "run", "--method", method, "--max-seconds", "5")
+    assert (code, out) == (2, "")
+    assert message in err.replace("\n", " ")
+    assert not (tmp_path / "run" / "learned.json").exists()
+
+
+@pytest.mark.parametrize("method", ["train", "rpni"])
+def test_words_give_evidence_and_no_proof(call, tmp_path, method):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    code, out, _ = call("learn", "words.jsonl", "-o", "run", "--method", method, "--set", "length=6")
+    assert code == 0
+    assert "proved" not in out
+    assert "right on 6 of 6 held-out words" in out
+    assert MooreMachine.from_source(tmp_path / "run" / "machine.json").n_states == 2
+
+
+def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
+    (tmp_path / "few.csv").write_text("word,output\nab,true\naab,false\nba,True\nb,FALSE\naaba,false\n")
+    code, _, err = call("learn", "few.csv", "-o", "few", "--method", "rpni", "--held-out", "0")
+    assert (code, err.count("\n")) == (0, 1)
+    assert "warning: 5 outputs do not determine a machine of 3 states, which takes 13 bits: other machines fit" in err
+    assert set(MooreMachine.from_source(tmp_path / "few" / "machine.json").outputs) == {True, False}
+    code, out, err = call("verify", "few/model.safetensors", "regex:b*ab*")  # labels are booleans, as of acceptors
+    assert (code, "they differ on" in out, err) == (1, True, "")
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    assert call("learn", "words.jsonl", "-o", "right", "--method", "rpni")[2] == ""
+    wrong = [f'["{i:b}", {"false" if i % 3 else "true"}]\n' for i in range(1, 64)]
+    (tmp_path / "wrong.jsonl").write_text(PARITY + "".join(wrong[::2]))
+    _, _, err = call("learn", "wrong.jsonl", "-o", "wrong", "--method", "merge", "--label-noise", "0.01")
+    assert "outputs are not the machine's, and label noise 0.01 explains 1: give more --steps, or the noise" in err
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
+        ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
+        ('["a", 1]\n["b"]\n', (), "words.jsonl: line 2: "),
+        ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; correct them, or state a"),
+        ('["a", 1]\n["c", 0]\n', ("--alphabet", "ab"), "line 2: letter 'c' is none of 'a', 'b'"),
+        ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
+        ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
+        ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
+        ('["a", 1]\n["b", 0]\n', ("--held-out", "2"), "held_out = 2.0 must be a share from 0 to below 1"),
+    ],
+)
+def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
+    (tmp_path / "words.jsonl").write_text(content)
+    code, out, err = call("learn", "words.jsonl", "-o", "run", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.replace("\n", " ")
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,128 @@
+"""Repairs at work, and forgetting in finitely many steps."""
+
+import numpy as np
+import pytest
+import torch
+
+from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
+from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.switched import Readout, switched
+from fsa2lrnn.repairing import repair, snap
+from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.evaluate import count
+
+MACHINES = {
+    "sum": zoo.sum_mod(5),
+    "pair": zoo.even_pair(3),
+    "tomita": zoo.tomita(4),
+    "group": zoo.group("S3"),
+    "flip-flop": zoo.flip_flop(),
+    "dyck": zoo.dyck(1, 3),
+}
+
+
+def long_words(model, machine):
+    """How many of 4 words of 25,000 letters are right at every position, half of them kept out of sinks."""
+    total = 0
+    for sampler in ("uniform", "live"):
+        drawn = words(machine, make_sampler(sampler, machine), model.outputs)
+        total += count(model, drawn, 25_000, 2, drawn.generator(7)).whole
+    return total
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_disturbed_model_is_right_for_ever(name, disturbed):
+    machine = MACHINES[name]
+    model = disturbed(machine)
+    found = repair(model, machine)
+    assert long_words(found.model, machine) == 4
+    (head,) = found.heads
+    assert head.image.rank == machine.minimise().n_states  # faithful, and the sum of the one-hot entries beside it
+    assert head.image.classes == len(np.unique(machine.minimise().delta))
+    assert head.residual_after < 1e-12 < head.residual_before
+    assert found.change.A < 0.05
+    assert type(found.model) is type(model)
+
+
+@pytest.mark.parametrize("name", ["sum", "tomita", "pair", "group", "flip-flop"])
+def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
+    machine = MACHINES[name]
+    found = repair(disturbed(machine, dtype=torch.float32), machine, mode="dyadic")
+    verdict = prove_equivalent(found.model, machine, empty_word=False)
+    assert isinstance(verdict, Proved)
+    assert verdict.arithmetic == "float32"
+    assert all(head.residual_after == 0 for head in found.heads)
+
+
+def test_dead_beat_models_are_right_and_snapping_gives_the_constructed(disturbed):
+    machine = MACHINES["sum"]
+    found = repair(disturbed(machine), machine, mode="deadbeat")
+    assert long_words(found.model, machine) == 4
+    assert np.linalg.matrix_rank(switched(found.model).A[0, 0].numpy(), 1e-9) == 4
+    machine = zoo.parity()
+    model = snap(disturbed(machine), machine)
+    assert isinstance(prove_equivalent(model, machine), Proved)
+    with pytest.raises(InvalidMachine):
+        snap(model, zoo.sum_mod(3))
+
+
+def rotating():
+    """Sum(3) as a rotation of two among six numbers, disturbed."""
+    rng = np.random.default_rng(3)
+    angles = 2 * np.pi * np.arange(3) / 3
+    turns = np.stack([[[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]] for t in angles])
+    U = np.linalg.qr(rng.standard_normal((6, 2)))[0].T
+    A = U.T @ turns @ U + 5e-3 * rng.standard_normal((3, 6, 6))
+    readout = Readout.linear(torch.tensor(np.stack([np.cos(angles), np.sin(angles)], 1) @ U), torch.zeros(3).double())
+    v = torch.tensor(0.05 * rng.standard_normal((3, 1, 6)))
+    return LRNN.from_tables(torch.tensor(A)[:, None], v, torch.tensor(U.T @ [1.0, 0.0])[None], readout)
+
+
+def test_columns_can_be_kept_bounded():
+    machine = zoo.sum_mod(3)
+    machine = MooreMachine(machine.delta, machine.outputs, machine.start, range(3))
+    model = rotating()
+    free, bounded = repair(model, machine), repair(model, machine, columns="p<=1")
+    assert free.column_norm_after > 1 >= bounded.column_norm_after
+    assert bounded.model.config.normalisation == "clip"
+    assert free.model.config.normalisation == "none"
+    assert bounded.heads[0].residual_after < 1e-12
+    assert long_words(bounded.model, machine) == 4
+
+
+def test_constructed_models_stay_and_options_are_checked(disturbed):
+    machine = zoo.cycle_navigation(5)
+    found = repair(compile_machine(machine).double(), machine)
+    assert found.change.A < 1e-12
+    assert found.change.x0 < 1e-12
+    torch.manual_seed(0)
+    untrained = LRNN(LRNNConfig(tuple("01234"), tuple(range(5)), (BlockLayerConfig((2, 2), 4, 4),)))
+    machine = zoo.sum_mod(5)
+    with pytest.raises(NotExact, match="nothing to repair from"):
+        repair(untrained, MooreMachine(machine.delta, range(5), machine.start, "01234"))
+    machine = zoo.parity()
+    model = disturbed(machine)
+    with pytest.raises(UnsupportedFormat, match="goes with mode='least'"):
+        repair(model, machine, columns="p<=1", mode="dyadic")
+    with pytest.raises(UnsupportedFormat, match="mode 'best' is not known"):
+        repair(model, machine, mode="best")
+    with pytest.raises(UnsupportedFormat, match="2 layers"):
+        repair(compile_machine(zoo.even_pair(5), form="cascade", max_block=5), zoo.even_pair(5))
+
+
+def test_a_model_that_carries_nothing_is_refused():
+    """Parity of the last three letters, read off a number of which each is a digit."""
+    letters = np.array(np.meshgrid([1, 2], [0, 1, 2], [0, 1, 2], indexing="ij")).reshape(3, -1).T  # 0: none yet
+    code = letters @ np.array([1.0, 0.1, 0.01])
+    odd = np.where((letters == 2).sum(1) % 2, 1.0, -1.0)
+    order = np.argsort(code)
+    knots, slopes = code[order], np.diff(odd[order]) / np.diff(code[order])
+    bends = np.diff(np.concatenate([[0.0], slopes, [0.0]]))  # f(x) = f(first knot) + Σ bend·relu(x − knot)
+    W2 = torch.tensor(np.stack([-bends, bends]))
+    b2 = torch.tensor([-odd[order][0], odd[order][0]])
+    readout = Readout(torch.ones(len(knots), 1).double(), torch.tensor(-knots), W2, b2)
+    A, v, x0 = torch.full((2, 1, 1, 1), 0.1), torch.tensor([1.0, 2.0]).reshape(2, 1, 1), torch.zeros(1, 1)
+    model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
+    with pytest.raises(NotExpressible, match="no block carries"):
+        repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
