@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -141,11 +141,12 @@ def householder_heads(
     `most` is None for any number of factors. The text of an `Unknown` begins with `reason`.
     """
     bounds = factor_bounds(machine, budget)
-    if bounds.lower is None or (most is not None and most < bounds.lower):
+    if bounds.refutation is not None:
+        return replace(bounds.refutation, family=family)
+    assert bounds.lower is not None
+    if most is not None and most < bounds.lower:
         assert bounds.impossible is not None
         needed = f"A letter needs at least {bounds.lower} factors: fewer leave two states with one vector."
-        if bounds.lower is None:
-            needed = "No number of factors does: letters that expand no vector would give two states one vector."
         return BoundImpossibility(machine, family, needed, bounds.impossible)
     if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:
         return FactorHeadsWitness(machine, family, bounds)
