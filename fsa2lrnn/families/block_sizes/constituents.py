@@ -20,7 +20,6 @@ from fsa2lrnn.families.block_sizes.kinds import (
     Polynomial,
     homs,
     image,
-    integral,
     standard,
     submodule,
     value_at,
@@ -128,13 +127,13 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat
         factors = minimal.factor()[1]
         if sum(exponent for _, exponent in factors) > 1:
             return linear.rows_of(value_at(factors[0][0].coeffs(), t), [0])
-        if minimal.degree() == e:
-            polynomial, scale = integral(minimal)
+        if minimal.degree() == e and minimal.denom() == 1:  # t is an algebraic integer
+            polynomial = minimal.numer()
             # Of t and its sums with integers, one with trace near 0 may be a root of unity.
-            shift = 0 if why_irreducible(polynomial) else round(-polynomial[-2] / e)
-            h = tuple(int(c) for c in fmpz_poly(list(polynomial))(fmpz_poly([shift, 1])).coeffs())
+            shift = 0 if polynomial.is_cyclotomic() else round(-int(polynomial[e - 1]) / e)
+            h = tuple(int(c) for c in polynomial(fmpz_poly([shift, 1])).coeffs())
             if why_irreducible(h) is not None:
-                return h, row * scale - linear.rows_of(linear.identity(form.dimension), [0]) * shift
+                return h, row - linear.rows_of(linear.identity(form.dimension), [0]) * shift
     return None
 
 
