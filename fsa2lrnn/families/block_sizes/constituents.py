@@ -94,9 +94,8 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Mo
     d = module.dimension
     # Norton's criterion: a vector of the kernel generates a proper submodule, or a covector of the kernel generates one
     # of the dual, or the module is irreducible, provided that the kernel has dimension 1 over the commutant.
-    vector, covector = (
-        linear.rows_of(rows, [0]) for rows in (kernel, linear.left_kernel(module.element(element).transpose()))
-    )
+    vector = linear.rows_of(kernel, [0])
+    covector = linear.rows_of(linear.left_kernel(module.element(element).transpose()), [0])
     spun = spin(module, vector)
     if len(spun.path) < d:
         return spun.rows

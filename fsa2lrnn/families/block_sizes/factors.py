@@ -21,7 +21,7 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes import StateBlock, analysed, refusal, too_large
-from fsa2lrnn.families.block_sizes.chain import SubmoduleChain, factor_certificate, reach
+from fsa2lrnn.families.block_sizes.chain import SubmoduleChain, chain_certificate, reach
 from fsa2lrnn.families.block_sizes.kinds import ModuleKind
 from fsa2lrnn.families.block_sizes.search import BlockSearch
 from fsa2lrnn.families.householder import sink_keys, sink_of
@@ -107,7 +107,7 @@ def _bounds(minimal: MooreMachine, upper: int | None, are_free: bool, check: Cal
             break
         lower, excluded, found = count, found, reached(count)
     if lower > 1 and excluded is not None:
-        impossible = factor_certificate(minimal, lower - 1, kinds, excluded)
+        impossible = chain_certificate(minimal, f"householder({lower - 1})", 0, kinds, excluded)
     heads: tuple[StateBlock, ...] = ()
     if are_free:
         upper = lower
@@ -124,9 +124,10 @@ def _count(kind: ModuleKind) -> int:
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:
+    """Return the bounds without those whose certificates `recheck` refuses."""
     if bounds.heads and (fault := refusal(bounds.to_json())):
         bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
     if bounds.impossible is not None and (fault := refusal(bounds.impossible)):
         note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
-        bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
+        bounds = replace(bounds, lower=1, impossible=None, note=note)
     return bounds
