@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fsa2lrnn.cli import console
 from fsa2lrnn.cli.options import JsonOption
 
 _SECTIONS = ("Args:", "Raises:", "|", ">>>")
@@ -19,7 +20,6 @@ def tasks(
 ) -> None:
     """List the machines that task:… names: parameters, what each computes, and why it is included."""
     from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
-    from fsa2lrnn.cli import console
 
     chosen = None if name is None else task_named(name.removeprefix("task:").partition("(")[0].strip())
     tasks_listed = list(TASKS.values()) if chosen is None else [chosen]
@@ -57,8 +57,6 @@ def _described(task: Callable[..., Any]) -> dict[str, Any]:
 def _list(described: list[dict[str, Any]]) -> None:
     from rich.padding import Padding
 
-    from fsa2lrnn.cli import console
-
     for task in described:
         console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]")
         text = f"{console.markup(task['computes'])}\n[dim]{console.markup(task['why'])}[/]"
@@ -70,7 +68,6 @@ def _list(described: list[dict[str, Any]]) -> None:
 
 
 def _print_task(task: dict[str, Any], text: str) -> None:
-    from fsa2lrnn.cli import console
 
     prose = console.markup(text.partition(">>>")[0].strip())
     console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]\n\n{prose}\n")

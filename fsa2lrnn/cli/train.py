@@ -1,14 +1,30 @@
-"""`fsa2lrnn train`: train networks on an automaton's words. `cli/training.py` displays the runs."""
+"""`fsa2lrnn train`: train networks on an automaton's words: one run per seed, with progress and two accuracies."""
 
 from __future__ import annotations
 
+import json
+import statistics
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.table import Table
 
-from fsa2lrnn.cli import given, options, outputs
+from fsa2lrnn.cli import console, options
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import check_folder, write_atomically
 from fsa2lrnn.layers import TRAINED
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan
+    from fsa2lrnn.training.settings import Settings
+    from fsa2lrnn.training.train import Progress
+
+_CONSTANT = 0.95  # share of words above which a constant answer gets a warning
 
 
 def train(
@@ -19,19 +35,17 @@ def train(
     ] = "paper",
     seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="number of updates; by default the preset's")] = None,
-    sampler: Annotated[options.Sampler | None, typer.Option(help=options.SAMPLING)] = None,
-    device: Annotated[str | None, typer.Option(help="device: cpu, cuda or cuda:N")] = None,
     layer: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"{', '.join(TRAINED)}, or module:Class for a user-defined layer"),
     ] = None,
-    init: Annotated[options.Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
-    weight_noise: Annotated[
-        float | None, typer.Option(min=0, help="standard deviation of the noise on compiled weights")
-    ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="a setting, such as layers=3 or stop_at=None; repeatable"),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="a setting, such as layers=3, sampler=balanced or device=cuda; repeatable",
+        ),
     ] = None,
     lengths: options.LengthsOption = "40,100,500,5000,50000",
     words: options.WordsOption = 10_000,
@@ -48,15 +62,183 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them on longer words."""
-    named = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init, "noise": weight_noise}
-    changed = given.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
-    numbers, test_lengths = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
-    outputs.check_runs(output)
+    named = {"steps": steps, "layer": layer}
+    changed = options.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
+    numbers, test_lengths = options.whole_numbers(seeds, "--seeds"), options.whole_numbers(lengths, "--lengths")
+    check_folder(output)
 
-    from fsa2lrnn.cli import training
     from fsa2lrnn.training.seeds import RunPlan
 
     write_to = tuple(name for name, is_set in (("tensorboard", tensorboard), ("wandb", wandb)) if is_set)
     plan = RunPlan(not fresh, write_to, test_lengths, words, max_tokens)
-    if code := training.main(source, preset, output, numbers, changed, plan, as_json, then_prove):
+    if code := train_seeds(source, preset, output, numbers, changed, plan, as_json, then_prove):
         raise typer.Exit(code)
+
+
+def train_seeds(
+    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, object], plan: RunPlan, as_json: bool,
+    then_prove: bool = False,
+) -> int:  # fmt: skip
+    """Train `task` with the preset `name` and `changes`, and return the exit code.
+
+    It is 0, 1 if a run diverged or `then_prove` did not prove it, and 130 if interrupted.
+    """
+    from fsa2lrnn.training.seeds import run_seeds
+    from fsa2lrnn.training.settings import preset
+
+    settings = preset(name, task, **changes)
+    if then_prove:
+        check_provable(settings)
+    _warn_of_constant_answers(settings)
+    with _Display(settings, seeds) as display:
+        results = run_seeds(settings, seeds, out, plan, display.show)
+    document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
+    accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
+    proved = not then_prove or prove_trained(task, settings.sampler, results)
+    document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
+    write_atomically(out / "result.json", (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    if as_json:
+        console.emit_json(document)
+    else:
+        _print(document, out)
+    ends = {result["end"] for result in results}
+    return options.INTERRUPTED if "interrupted" in ends else int("diverged" in ends or not proved)
+
+
+def _warn_of_constant_answers(settings: Settings) -> None:
+    """Warn if one constant output is right at the end of more than 95 % of the words that the sampler draws."""
+    from fsa2lrnn.symbols import show
+    from fsa2lrnn.training.chance import shares_of
+    from fsa2lrnn.training.data import make_sampler, words
+
+    machine = settings.machine()
+    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
+    for length in (settings.length, settings.test_length):
+        output, share = max(shares_of(drawn, length).items(), key=lambda pair: pair[1])
+        if share > _CONSTANT:
+            remedy = "--set sampler=balanced draws accepted and rejected words" if settings.sampler != "balanced" else (
+                "no accuracy at this length says that anything was learned")  # fmt: skip
+            warnings.warn(
+                f"the answer {show(output)!r} alone is right on {100 * share:.4g} % of the words of {length} letters "
+                f"that the sampler {settings.sampler!r} draws: {remedy}", stacklevel=2,
+            )  # fmt: skip
+            return
+
+
+class _Display:
+    """Progress on standard error: bars on a terminal, otherwise one line per evaluation."""
+
+    def __init__(self, settings: Settings, seeds: Sequence[int]) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self.settings = settings
+        self.bars = Bars(
+            TextColumn("seed {task.fields[seed]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(),
+            console=console.err,
+            disable=not (console.is_live() and console.err.is_terminal),
+        )
+        self.tasks: dict[int, TaskID] = {
+            seed: self.bars.add_task("", total=settings.steps, seed=seed, facts="") for seed in seeds
+        }
+
+    def __enter__(self) -> _Display:
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def show(self, event: Progress | FinalAccuracy) -> None:
+        """Show an evaluation during training, or the accuracy of the last checkpoint at one length."""
+        from fsa2lrnn.training.seeds import FinalAccuracy
+
+        if isinstance(event, FinalAccuracy):
+            accuracy = event.accuracy
+            facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"
+            self.bars.update(self.tasks[event.seed], facts=facts)
+        else:
+            facts = f"{event.steps_per_second:.1f} steps/s, loss {event.loss:.4f}"
+            if event.accuracy is not None:
+                facts += f", {event.accuracy:.3f} at length {self.settings.test_length}"
+            self.bars.update(self.tasks[event.seed], completed=event.step, facts=facts)
+            left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
+            facts = f"step {event.step:,} of {event.steps:,}, {facts}, at most {left:,.0f} s left"
+        if not (console.err.is_terminal or console.is_quiet()) and (isinstance(event, FinalAccuracy) or event.record):
+            console.err.print(f"seed {event.seed}: {facts}")
+
+
+def _print(document: dict[str, Any], out: Path) -> None:
+    """Print how each run ended, and its accuracies by the paper's protocol and on fresh words."""
+    results = document["seeds"]
+    ends, accuracies = (Table(title_justify="left", title_style="bold", box=None, pad_edge=False) for _ in range(2))
+    ends.title, accuracies.title = document["task"], "the last checkpoint on fresh words, with 95 % intervals"
+    for name in ("seed", "end", "best accuracy on the way (the paper's protocol)"):
+        ends.add_column(name, overflow="fold")
+    for name in ("seed", "length", "words", "last output right", "whole word right"):
+        accuracies.add_column(name, no_wrap=True)
+    for result in results:
+        best = result.get("paper_protocol", {})
+        best_text = "" if best.get("accuracy") is None else f"{best['accuracy']:.4f} at step {best['step']:,}"
+        end = f"{result['end']} at {result['step']:,}" if "step" in result else result.get("error", result["end"])
+        ends.add_row(str(result["seed"]), end, best_text)
+        for row in result.get("last_checkpoint", []):
+            shares = share(row["last_position"]), share(row["whole_word"])
+            accuracies.add_row(str(result["seed"]), f"{row['length']:,}", f"{row['words']:,}", *shares)
+    console.out.print(ends)
+    if document["paper_protocol_mean"] is not None:
+        console.out.print(f"mean over {len(results)}: {document['paper_protocol_mean']:.4f}")
+    if accuracies.row_count:
+        console.out.print("", accuracies)
+    for result in results:
+        if "learned" in result:
+            console.out.print(console.markup(f"seed {result['seed']}: {result['learned']['known']}"))
+    console.out.print(f"\nmodels, metrics and results: {out}")
+
+
+def share(result: dict[str, Any]) -> str:
+    """Return an accuracy with its interval as text.
+
+    >>> share({"accuracy": 1.0, "interval": (0.99962, 1.0)})
+    '1.0000 [0.9996, 1.0000]'
+    """
+    low, high = result["interval"]
+    return f"{result['accuracy']:.4f} [{low:.4f}, {high:.4f}]"
+
+
+def check_provable(settings: Settings) -> None:
+    """Raise `UnsupportedFormat` unless these settings train a layer that is an automaton for all weights."""
+    from fsa2lrnn.nn.layers import layer_named
+
+    if not layer_named(settings.layer).is_finite(settings.normalisation):
+        raise UnsupportedFormat(
+            f"--then-prove with layer = {settings.layer!r}, normalisation = {settings.normalisation!r}: only layers "
+            "that are automata are proved, --set normalisation=onehot with blocks, or --layer hard_channels or "
+            "hard_reflections; `fsa2lrnn certify` looks at the others"
+        )
+
+
+def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> bool:
+    """Prove the machine of each trained network; return whether all are proved.
+
+    The evidence is added to the results and the machines to their folders.
+    """
+    from fsa2lrnn.learning import summary, then_prove
+    from fsa2lrnn.learning.saving import write_learned
+    from fsa2lrnn.nn.checkpoint import load
+
+    proved = True
+    for result in results:
+        if "model" not in result:
+            continue
+        learned = then_prove(load(result["model"]), task, sampler)
+        folder = Path(result["folder"]) / "proved"
+        folder.mkdir(exist_ok=True)
+        write_learned(folder, learned)
+        result["learned"] = summary(learned)
+        proved = proved and learned.is_proved
+    return proved

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, save
-from fsa2lrnn.cli.learned import check_provable, main, prove_trained
+from fsa2lrnn.cli.learn import learn_in
+from fsa2lrnn.cli.train import check_provable, prove_trained
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.training.settings import Settings
 
 
 def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
-    assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1, suffixes=0)
+    assert not learn_in(tmp_path, "task:sum_mod(11)", resume=True, as_json=False, steps=50, look=1, suffixes=0)
     captured = capsys.readouterr()
     assert "words of 5 letters, error" in captured.err
     assert captured.out.startswith("refuted: they differ on")

@@ -3,8 +3,8 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, compile_machine, zoo
+from fsa2lrnn.cli.run import Step, Tracer, header, line, with_vectors
 from fsa2lrnn.nn import LRNN, LRNNConfig
-from fsa2lrnn.tracing import Step, Tracer, header, line, with_vectors
 
 LRUConfig = pytest.importorskip("fsa2lrnn.nn.layers.baselines").LRUConfig
 
