@@ -9,6 +9,7 @@ import typer
 
 from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.files import check_folder
 from fsa2lrnn.layers import EXPORTED, released_model
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def export(
     rwkv-7.
     """
     layer = released_model(layer)
-    options.check_folder(output)
+    check_folder(output)
     machine = sources.read_machine(source, completion, alphabet)
 
     from fsa2lrnn.cli import evidence

@@ -40,8 +40,8 @@ def test_the_families_of_ab_star(capsys):
 
 def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
-    assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
-    assert layers["liquid_s4:polyb"]["answer"] == "no recurrence"
+    assert layers["s4"]["answer"] == layers["rwkv-4"]["answer"] == "no"
+    assert layers["liquid-s4:polyb"]["answer"] == "no recurrence"
     facts = explained(capsys, zoo.sum_mod(5), ["lru"])
     assert (list(facts["layers"]), facts["families"]) == (["lru"], {})
     explain_machine(zoo.sum_mod(5), ["s4d"], None, as_json=False)
@@ -69,7 +69,7 @@ def test_the_table_for_people(capsys, monkeypatch):
         "Mamba in [−1, 1]",
         "Gated DeltaNet, β ≤ 2: not in one layer (T3)",
         "attention (masked, hard): not in one layer (T56)",
-        "`explain --layer NAME` for mamba, mamba-2, qwen3-next (Gated DeltaNet, β ≤ 1), olmo-hybrid (Gated DeltaNet, β",
+        "`explain --layer NAME` for mamba, mamba-2, gated-deltanet, gated-deltanet-negative, kda, rwkv-7.",
         "least size of blocks, with one vector per state",
         "real blocks                       2 (proved), since smaller ones give states",
         "one-hot layer",
@@ -129,7 +129,7 @@ def test_cascades_in_facts_and_pictures(capsys, tmp_path):
     drawing = tmp_path / "rooms.dot"
     facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], None, 8, drawing)
     assert facts["cascade"]["block_sizes"] == [[1, 1], [1, 4], [5]]
-    assert facts["cascade"]["reads"] == "after the letter"
+    assert facts["cascade"]["reads"] == "before the letter"
     assert facts["costs"]["block_sizes"] == [75]
     assert drawing.read_text().startswith("digraph {")
     answer = cascades.look(zoo.sum_mod(7), 3)
