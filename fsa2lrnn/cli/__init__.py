@@ -103,7 +103,9 @@ def _with_display(name: str, verb: Callable[..., None]) -> Callable[..., None]:
     """Return the function of a command with the options `--quiet`, `--progress` and `--help`."""
 
     @functools.wraps(verb)
-    def call(*args: Any, quiet: bool = False, progress: bool = False, show_help: bool = False, **options: Any) -> None:
+    def call(
+        *args: object, quiet: bool = False, progress: bool = False, show_help: bool = False, **options: object
+    ) -> None:
         del show_help  # its callback has run
         with console.displayed(name, quiet, progress, beats=name not in _SHOW_THEMSELVES):
             verb(*args, **options)
@@ -200,6 +202,7 @@ def end_with_one_line(
 
 
 def _with_help(error: Any) -> str:
+    """Return the message of a wrong call, with the command whose help says what is right."""
     text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
     if context is None:
         return text

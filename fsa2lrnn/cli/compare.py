@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
@@ -95,7 +95,7 @@ def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str
     return f"{counted(verdict.position, 'letter')}{short}: {word} ({verdict.found_by})"
 
 
-def table(document: dict[str, Any]) -> Table:
+def table(document: console.Document) -> Table:
     """Format the result of `compare` as a table: a row with the name of each model, then one row per length."""
     rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
     rows.add_column("model, length", overflow="fold")

@@ -96,6 +96,7 @@ class _Console(Console):
 out = _Console(highlight=False, soft_wrap=True, emoji=False)
 err = _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
+Document = dict[str, Any]  # a JSON object, whose parts may be objects too
 _LONGEST = 2_000  # the most characters of an error message
 # Keywords of Python that messages name, and the options that stand for them; some are those of `convert` alone.
 _KEYWORDS = ("completion", "alphabet", "form", "token_shift", "max_block", "max_states", "method", "mode", "columns")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 
@@ -87,7 +87,7 @@ def _outputs(name: str, trace: Sequence[Hashable]) -> str:
     return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(text)}"
 
 
-def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
+def certificate_json(certificate: Certificate, scope: Scope | None) -> console.Document:
     """Return a certificate as JSON without its sets, with its coverage and scope."""
     from fsa2lrnn.verification.coverage import of_certificate
 
@@ -110,7 +110,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     return [("proved right", f"{right} ({how})"), ("covered", facts["covered"]), ("where", str(scope))]
 
 
-def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def repair_rows(facts: console.Document) -> list[tuple[str, str]]:
     """Return the changes of a repair and the guarantees for its model, from its JSON, as names and values."""
     rows = [("change", f"{100 * facts['change']['A']:.1f} % of A, {100 * facts['change']['v']:.1f} % of v")]
     norms = f"{facts['column_norm_before']:.3f} before, {facts['column_norm_after']:.3f} after"
@@ -126,7 +126,7 @@ def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def extraction_json(evidence: Extraction) -> dict[str, Any]:
+def extraction_json(evidence: Extraction) -> console.Document:
     """Return the evidence for an extracted machine as a JSON object."""
     return {
         **{name: value for name, value in vars(evidence).items() if name != "machine"},
@@ -134,7 +134,7 @@ def extraction_json(evidence: Extraction) -> dict[str, Any]:
     }
 
 
-def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
+def extraction_rows(evidence: console.Document) -> list[tuple[str, str]]:
     """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
     unit = "queries" if evidence["method"] == "lstar" else "words"
@@ -166,7 +166,7 @@ def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
     ]
 
 
-def model_json(model: LRNN) -> dict[str, Any]:
+def model_json(model: LRNN) -> console.Document:
     """Return the sizes of a model as a JSON object."""
     from fsa2lrnn.nn.gate import Gate
 

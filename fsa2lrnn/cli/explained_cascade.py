@@ -137,6 +137,7 @@ def _choice_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
 
 
 def _candidate_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
+    """Return a row for each cascade that was considered, with its cost or why there is none."""
     candidates = answer.found.candidates if answer.found else ()
     lines = [
         f"{candidate.how}: {'' if answer.counted else 'at least '}{candidate.cost.total:,}"
@@ -149,6 +150,7 @@ def _candidate_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
 
 
 def _components_json(cascade: Cascade) -> list[dict[str, object]]:
+    """Return the small machines of a cascade as JSON objects, in the order in which they read each other."""
     return [
         {
             "name": title(cascade, i),

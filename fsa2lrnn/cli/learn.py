@@ -52,7 +52,6 @@ def learn(
     alphabet: Annotated[
         str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="delete the run in the folder and begin again")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
@@ -70,7 +69,7 @@ def learn(
 
     letters = None if alphabet is None else typed.letters(alphabet)
     given = {"method": method, "held_out": held_out, "alphabet": letters}
-    if not learn_in(output, source, not fresh, as_json, **given, **changed):
+    if not learn_in(output, source, as_json, **given, **changed):
         raise typer.Exit(NO)
 
 
@@ -88,7 +87,7 @@ def _noise(text: str | None) -> float | None:
         raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None
 
 
-def learn_in(out: Path, source: str, resume: bool, as_json: bool, **options: Any) -> bool:
+def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
     """Learn and print the result; return False if there is a target and the result is not proved equal to it."""
     from fsa2lrnn.learning import Agreement, summary
     from fsa2lrnn.learning import learn as learn_machine
@@ -104,7 +103,7 @@ def learn_in(out: Path, source: str, resume: bool, as_json: bool, **options: Any
         if evaluations % _EVERY == 0 and not console.is_quiet():
             console.err.print(console.markup(_line(record)))
 
-    learned = learn_machine(source, folder=out, resume=resume, report=show, **options)
+    learned = learn_machine(source, folder=out, report=show, **options)
     for doubt in _doubts(learned, options.get("noise", 0.0)):
         console.error("warning", doubt)
     if as_json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -53,7 +53,7 @@ def repair(
 
     if snap:  # replace the model by the compiled one
         repaired = snapped(network, machine)
-        facts: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
+        facts: console.Document = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
         evaluated = evaluate_repair(network, machine, columns, mode, ignore=options.LACKED, seconds=seconds)

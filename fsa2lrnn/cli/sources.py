@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.nn.model import LRNN
+    from fsa2lrnn.nn.wrapped import Wrapped
     from fsa2lrnn.symbols import Alphabet
 
 
@@ -62,7 +63,7 @@ def model_of(
 def learned_model(path: str) -> LRNN:
     """Return the model in a file or in a folder that `export` wrote; raise `CheckpointError` for others."""
     if (folder := exported_folder(path)) is not None:
-        return _as_network(folder)
+        return cast("LRNN", _as_network(folder))  # what takes a model takes it by the same methods
     _check_no_pickle(path)
     if not path.endswith(MODEL_SUFFIX):
         raise CheckpointError(
@@ -94,7 +95,7 @@ def run_folder(path: str) -> Path | None:
     return Path(path) if _is_folder(path) and exported_folder(path) is None else None
 
 
-def _as_network(folder: Path) -> LRNN:
+def _as_network(folder: Path) -> Wrapped:
     """Load the model of a folder as a network that `falsify` and `extract_learned` accept, with one-hot logits."""
     from fsa2lrnn.export.folder import SteppedModule, load
     from fsa2lrnn.nn.wrapped import wrap

@@ -7,13 +7,12 @@ import statistics
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
 from fsa2lrnn.cli import console, options
-from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import check_folder, write_atomically
 from fsa2lrnn.layers import TRAINED
 
@@ -50,11 +49,6 @@ def train(
     lengths: options.LengthsOption = "40,100,500,5000,50000",
     words: options.WordsOption = 10_000,
     max_tokens: options.MaxTokensOption = 20_000_000,
-    then_prove: Annotated[
-        bool,
-        typer.Option("--then-prove", help="extract the automaton of each network (normalisation=onehot) and prove it"),
-    ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="delete the runs in the folder and begin again")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
     wandb: Annotated[
         bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")
@@ -70,31 +64,27 @@ def train(
     from fsa2lrnn.training.seeds import RunPlan
 
     write_to = tuple(name for name, is_set in (("tensorboard", tensorboard), ("wandb", wandb)) if is_set)
-    plan = RunPlan(not fresh, write_to, test_lengths, words, max_tokens)
-    if code := train_seeds(source, preset, output, numbers, changed, plan, as_json, then_prove):
+    plan = RunPlan(True, write_to, test_lengths, words, max_tokens)
+    if code := train_seeds(source, preset, output, numbers, changed, plan, as_json):
         raise typer.Exit(code)
 
 
 def train_seeds(
     task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, object], plan: RunPlan, as_json: bool,
-    then_prove: bool = False,
 ) -> int:  # fmt: skip
     """Train `task` with the preset `name` and `changes`, and return the exit code.
 
-    It is 0, 1 if a run diverged or `then_prove` did not prove it, and 130 if interrupted.
+    It is 0, 1 if a run diverged, and 130 if interrupted.
     """
     from fsa2lrnn.training.seeds import run_seeds
     from fsa2lrnn.training.settings import preset
 
     settings = preset(name, task, **changes)
-    if then_prove:
-        check_provable(settings)
     _warn_of_constant_answers(settings)
     with _Display(settings, seeds) as display:
         results = run_seeds(settings, seeds, out, plan, display.show)
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
     accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
-    proved = not then_prove or prove_trained(task, settings.sampler, results)
     document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
     write_atomically(out / "result.json", (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
     if as_json:
@@ -102,7 +92,7 @@ def train_seeds(
     else:
         _print(document, out)
     ends = {result["end"] for result in results}
-    return options.INTERRUPTED if "interrupted" in ends else int("diverged" in ends or not proved)
+    return options.INTERRUPTED if "interrupted" in ends else int("diverged" in ends)
 
 
 def _warn_of_constant_answers(settings: Settings) -> None:
@@ -172,7 +162,7 @@ class _Display:
             console.err.print(f"seed {event.seed}: {facts}")
 
 
-def _print(document: dict[str, Any], out: Path) -> None:
+def _print(document: console.Document, out: Path) -> None:
     """Print how each run ended, and its accuracies by the paper's protocol and on fresh words."""
     results = document["seeds"]
     ends, accuracies = (Table(title_justify="left", title_style="bold", box=None, pad_edge=False) for _ in range(2))
@@ -194,13 +184,10 @@ def _print(document: dict[str, Any], out: Path) -> None:
         console.out.print(f"mean over {len(results)}: {document['paper_protocol_mean']:.4f}")
     if accuracies.row_count:
         console.out.print("", accuracies)
-    for result in results:
-        if "learned" in result:
-            console.out.print(console.markup(f"seed {result['seed']}: {result['learned']['known']}"))
     console.out.print(f"\nmodels, metrics and results: {out}")
 
 
-def share(result: dict[str, Any]) -> str:
+def share(result: console.Document) -> str:
     """Return an accuracy with its interval as text.
 
     >>> share({"accuracy": 1.0, "interval": (0.99962, 1.0)})
@@ -208,37 +195,3 @@ def share(result: dict[str, Any]) -> str:
     """
     low, high = result["interval"]
     return f"{result['accuracy']:.4f} [{low:.4f}, {high:.4f}]"
-
-
-def check_provable(settings: Settings) -> None:
-    """Raise `UnsupportedFormat` unless these settings train a layer that is an automaton for all weights."""
-    from fsa2lrnn.nn.layers import layer_named
-
-    if not layer_named(settings.layer).is_finite(settings.normalisation):
-        raise UnsupportedFormat(
-            f"--then-prove with layer = {settings.layer!r}, normalisation = {settings.normalisation!r}: only layers "
-            "that are automata are proved, --set normalisation=onehot with blocks, or --layer hard_channels or "
-            "hard_reflections; `fsa2lrnn certify` looks at the others"
-        )
-
-
-def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> bool:
-    """Prove the machine of each trained network; return whether all are proved.
-
-    The evidence is added to the results and the machines to their folders.
-    """
-    from fsa2lrnn.learning import summary, then_prove
-    from fsa2lrnn.learning.saving import write_learned
-    from fsa2lrnn.nn.checkpoint import load
-
-    proved = True
-    for result in results:
-        if "model" not in result:
-            continue
-        learned = then_prove(load(result["model"]), task, sampler)
-        folder = Path(result["folder"]) / "proved"
-        folder.mkdir(exist_ok=True)
-        write_learned(folder, learned)
-        result["learned"] = summary(learned)
-        proved = proved and learned.is_proved
-    return proved
