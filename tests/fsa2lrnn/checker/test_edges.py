@@ -142,6 +142,7 @@ def test_a_letter_of_a_model_stands_once():
 
 def test_the_folder_runs_as_a_program(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["checker"])
+    monkeypatch.delitem(sys.modules, "fsa2lrnn.checker.__main__", raising=False)  # doctests import it
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("fsa2lrnn.checker", run_name="__main__")
     assert (ended.value.code, "usage:" in capsys.readouterr().err) == (2, True)
