@@ -19,7 +19,7 @@ from fsa2lrnn.nn.layers import (
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.nn.scans import scan, scan_tokens
-from fsa2lrnn.nn.scans.reference import schedule
+from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.nn.wrapped import wrap
 
 __all__ = [

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.nn.affine import EPS
-from fsa2lrnn.nn.ranges import floor_of, moments_fit
-from fsa2lrnn.nn.rounding import RoundedNumbers, both, norm_bounds
+from fsa2lrnn.nn.rounding import RoundedNumbers, both, floor_of, moments_fit, norm_bounds
 
 _SLIP = 2.0**-40  # relative, of a sum of up to 2^12 products of coefficients in float64
 _OUTWARD = 1 + 2.0**-30

@@ -13,9 +13,9 @@ from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.nn.layers import index
-from fsa2lrnn.nn.layers.baselines import LiquidS4Config
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.nn.scans import pscan, sequential
-from fsa2lrnn.nn.scans.reference import schedule
+from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
 from fsa2lrnn.probes.words import Magnitudes
 from fsa2lrnn.testing import mutants
