@@ -24,9 +24,8 @@ from fsa2lrnn.nn.wrapped import wrap
 
 __all__ = [
     "LRNN",
-    "FalseDeclaration",
-    "check_layers",
     "BlockLayerConfig",
+    "FalseDeclaration",
     "Gate",
     "HardChannelsConfig",
     "HardReflectionsConfig",
@@ -34,10 +33,11 @@ __all__ = [
     "IndexLayerConfig",
     "LRNNConfig",
     "Layer",
-    "Network",
     "LayerConfig",
+    "Network",
     "Readout",
     "SwitchedAffine",
+    "check_layers",
     "layer_named",
     "load",
     "register",

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.studies.table2.chance import ChanceLevel, level
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, represent
@@ -17,7 +18,6 @@ from fsa2lrnn.nn.layers import Layer
 from fsa2lrnn.nn.layers.diagonal import LRUConfig, S5Config
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig
-from fsa2lrnn.training.chance import ChanceLevel, level
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted
 
 WIDTH, BATCH, LETTERS = 4, 3, 12

@@ -24,7 +24,7 @@ from fsa2lrnn.nn.layers.hard import (
     HardReflectionsLayer,
     HardSliceLayer,
 )
-from fsa2lrnn.nn.layers.householder import HouseholderLayer, HouseholderLayerConfig
+from fsa2lrnn.nn.layers.householder_layer import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.nn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
 

@@ -24,7 +24,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import selective_rounding as rounding
 from fsa2lrnn.nn.layers.base import Hint, LayerConfig
 from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer, RankOneSteps, drawn_steps, normed, unit
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 
 
 @dataclass(frozen=True)

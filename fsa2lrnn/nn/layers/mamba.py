@@ -28,7 +28,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import selective_rounding as rounding
 from fsa2lrnn.nn.layers.base import Hint, check_width
 from fsa2lrnn.nn.layers.matrix_layer import NORM_EPS, MatrixConfig, MatrixLayer, RankOneSteps, drawn_steps, normed
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from fsa2lrnn.nn.layers import selective_rounding as rounding
 from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.nn.layers.channel_layer import check_stream
 from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer, RankOneSteps
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import check_method, scan
 
 NOTHING = -1e38  # the exponent of a sum of no terms; −∞ would make ∞ − ∞

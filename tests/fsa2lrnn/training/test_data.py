@@ -17,8 +17,7 @@ from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training import evaluate as evaluation
-from fsa2lrnn.training.chance import shares_of
-from fsa2lrnn.training.data import Sampler, make_sampler, walk_compiled, walk_composed, words
+from fsa2lrnn.training.data import Sampler, make_sampler, shares_of, walk_compiled, walk_composed, words
 from fsa2lrnn.training.evaluate import Accuracy, count, paper_protocol, wilson
 from fsa2lrnn.training.evaluate import evaluate as evaluate_of_evaluate
 

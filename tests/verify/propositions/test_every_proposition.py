@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.studies.table2.chance import ChanceLevel
 from fsa2lrnn import MooreMachine, compile_recurrence, zoo
 from fsa2lrnn.cascade.bound import prime_bound
 from fsa2lrnn.cascade.coordinates import Cover
@@ -19,7 +20,6 @@ from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
 from fsa2lrnn.probes.words import Magnitudes
 from fsa2lrnn.testing import mutants
-from fsa2lrnn.training.chance import ChanceLevel
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.probes import roots_of_e8
 from verify.propositions.stability import Ball
