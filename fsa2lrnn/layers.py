@@ -171,7 +171,7 @@ _ROWS = (
         exported_to=("kimi-linear",),
     ),
     LayerRow(
-        "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − k (b ⊙ k)ᵀ) + …, rates b in [0, 1] per key entry",
+        "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ, rates b in [0, 1] per key entry",
         spellings=("gated-deltanet-2",), decided_as="gdn-2", trained_by="gdn2",
     ),
     LayerRow(
@@ -180,7 +180,7 @@ _ROWS = (
         trained_by="rwkv7", exported_to=("rwkv-7",),
     ),
     LayerRow(
-        "pd-ssm", "PD-SSM", "x' = P(u) diag(d(u)) x + B u, rows of P one-hot, |d| ≤ 1",
+        "pd-ssm", "PD-SSM", "x' = diag(d(u)) P(u) x + B u, rows of P one-hot, |d| ≤ 1",
         "Terzić et al. 2025, 2509.22284", decided_as="pd-ssm", trained_by="pd_ssm",
     ),
     LayerRow(

@@ -98,8 +98,7 @@ def train_seeds(
 def _warn_of_constant_answers(settings: Settings) -> None:
     """Warn if one constant output is right at the end of more than 95 % of the words that the sampler draws."""
     from fsa2lrnn.symbols import show
-    from fsa2lrnn.training.chance import shares_of
-    from fsa2lrnn.training.data import make_sampler, words
+    from fsa2lrnn.training.data import make_sampler, shares_of, words
 
     machine = settings.machine()
     drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))

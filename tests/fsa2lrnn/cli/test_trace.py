@@ -5,8 +5,7 @@ import torch
 from fsa2lrnn import MooreMachine, compile_machine, zoo
 from fsa2lrnn.cli.run import Step, Tracer, header, line, with_vectors
 from fsa2lrnn.nn import LRNN, LRNNConfig
-
-LRUConfig = pytest.importorskip("fsa2lrnn.nn.layers.baselines").LRUConfig
+from fsa2lrnn.nn.layers.diagonal import LRUConfig
 
 
 def test_letters_and_outputs_meet_whatever_the_pieces_and_the_order_of_letters():
