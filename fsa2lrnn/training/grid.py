@@ -14,6 +14,7 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.layers import is_layer
 from fsa2lrnn.nn.layers import layer_in_file
 from fsa2lrnn.reading import parse_json, parse_toml, read_text, shown
 from fsa2lrnn.training.seeds import RunPlan
@@ -222,6 +223,7 @@ def read(path: Path) -> dict[str, Any]:
     for name in ("networks", "settings"):
         tables = values.get(name)
         for changes in tables.values() if isinstance(tables, dict) else ():
-            if isinstance(changes, dict) and "layer" in changes:
+            # A layer of this library has every spelling; another one is not imported because a file names it.
+            if isinstance(changes, dict) and "layer" in changes and not is_layer(changes["layer"]):
                 layer_in_file(changes["layer"])
     return values

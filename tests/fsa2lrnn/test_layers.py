@@ -1,5 +1,6 @@
 """Every name of a layer, in every spelling, wherever a layer is named."""
 
+import json
 import re
 
 import pytest
@@ -10,12 +11,12 @@ from fsa2lrnn.export.named import say
 from fsa2lrnn.families import represent
 from fsa2lrnn.layers import EXPORTED, LAYERS, is_layer, of_name, released_model, trained_name
 from fsa2lrnn.nn.layers import layer_named
-from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.grid import Sweep, read
 from fsa2lrnn.training.settings import Settings, preset
 
 
 @pytest.mark.parametrize("row", LAYERS.values(), ids=LAYERS)
-def test_every_spelling_is_taken_everywhere_or_told_what_can_be_done(row):
+def test_every_spelling_is_taken_everywhere_or_told_what_can_be_done(row, tmp_path):
     names = [row.name, *row.spellings, *row.exported_to]
     names += [spelled for name in names for spelled in (name.replace("-", "_"), name.replace("-", "").upper())]
     assert {of_name(name).name for name in names} == {row.name}
@@ -29,7 +30,9 @@ def test_every_spelling_is_taken_everywhere_or_told_what_can_be_done(row):
         assert (
             Settings("task:parity", layer=other).layer == preset("quick", "task:parity", layer=other).layer == trained
         )
-        (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "settings": {"named": {"layer": other}}}).trials
+        file = tmp_path / "sweep.json"
+        file.write_text(json.dumps({"tasks": ["task:parity"], "settings": {"named": {"layer": other}}}))
+        (trial,) = Sweep.from_dict(read(file)).trials
         assert trial.settings.layer == trained
     else:
         for refuse in (trained_name, layer_named, lambda name: Settings("task:parity", layer=name)):
