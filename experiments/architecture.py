@@ -16,7 +16,7 @@ import tempfile
 import threading
 import tokenize
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib.util import resolve_name
@@ -54,25 +54,22 @@ def parsed(text: str) -> tuple[ast.AST, ...]:
 
 
 def imports(texts: dict[str, str], with_types: bool) -> nx.DiGraph:
-    """Return a graph with an edge from each module to each that it imports, also those inside functions.
+    """Return a graph with an edge from each module to each that it imports, also inside functions.
 
-    Imports for type checkers alone count if `with_types`. Modules are named as in `texts`; `from package import name`
-    is an import of the module of this name if one exists, else of the package.
+    Imports for type checkers alone count if `with_types`; `from package import name` imports the module of this name
+    if one exists, else the package.
     """
     modules = {name.removesuffix(".__init__"): name for name in texts}
-    graph = nx.DiGraph()
-    graph.add_nodes_from(texts)
+    graph = nx.empty_graph(texts, create_using=nx.DiGraph)
     for name, text in texts.items():
         package, for_types = name.rpartition(".")[0], set[ast.AST]()
         for node in parsed(text):
             if isinstance(node, ast.If) and not with_types and ast.unparse(node.test) == "TYPE_CHECKING":
                 for_types |= set(node.body)
             targets = []
-            if node in for_types:
-                continue
-            if isinstance(node, ast.Import):
+            if isinstance(node, ast.Import) and node not in for_types:
                 targets = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
+            elif isinstance(node, ast.ImportFrom) and node not in for_types:
                 source = resolve_name("." * node.level + (node.module or ""), package)
                 targets = [each if (each := f"{source}.{a.name}") in modules else source for a in node.names]
             graph.add_edges_from((name, modules[each]) for each in targets if modules.get(each, name) != name)
@@ -99,13 +96,13 @@ def comments(text: str) -> int:
 
 
 def any_annotations(text: str) -> int:
-    """Count the parameters, fields and variables whose annotation is `Any` alone.
+    """Count the lines with a parameter, field or variable whose annotation is `Any` alone.
 
     >>> any_annotations("x: Any = 1\\ndef f(a: Any, *b: Any, c: list[Any]) -> Any: ...")
-    3
+    2
     """
-    nodes = [node for node in parsed(text) if isinstance(node, ast.arg | ast.AnnAssign)]
-    return sum(isinstance(node.annotation, ast.Name) and node.annotation.id == "Any" for node in nodes)
+    annotations = [node.annotation for node in parsed(text) if isinstance(node, ast.arg | ast.AnnAssign)]
+    return len({each.lineno for each in annotations if isinstance(each, ast.Name) and each.id == "Any"})
 
 
 def undocumented(text: str) -> list[str]:
@@ -121,16 +118,10 @@ def undocumented(text: str) -> list[str]:
     ]
 
 
-def one_importer(texts: dict[str, str]) -> list[str]:
+def one_importer(texts: dict[str, str]) -> set[str]:
     """Return the modules that exactly one other imports, without packages."""
     graph = imports(texts, with_types=True)
-    return [name for name in texts if graph.in_degree(name) == 1 and not name.endswith(("__init__", "__main__"))]
-
-
-def base_names_twice(texts: dict[str, str]) -> list[str]:
-    """Return the file names that stand more than once, without `__init__` and `__main__`."""
-    numbers = Counter(name.rpartition(".")[2] for name in texts)
-    return sorted(name for name, n in numbers.items() if n > 1 and not name.startswith("__"))
+    return {name for name in texts if graph.in_degree(name) == 1 and not name.endswith("__")}
 
 
 def counts(texts: dict[str, str]) -> str:
@@ -138,24 +129,24 @@ def counts(texts: dict[str, str]) -> str:
     packages: dict[str, list[str]] = {}
     for name in texts:
         packages.setdefault(package_of(name), []).append(name)
-    columns: dict[str, Callable[[Iterable[str]], int]] = {
-        "lines": lambda names: sum(len(texts[name].splitlines()) for name in names),
-        "files": lambda names: len(list(names)),
-        "comment lines": lambda names: sum(comments(texts[name]) for name in names),
-        "`Any`": lambda names: sum(any_annotations(texts[name]) for name in names),
-        "undocumented": lambda names: sum(len(undocumented(texts[name])) for name in names),
-        "one importer": lambda names: len(single & set(names)),
+    single = one_importer(texts)
+    columns: dict[str, Callable[[str], int]] = {
+        "lines": lambda name: len(texts[name].splitlines()),
+        "files": lambda _: 1,
+        "comment lines": lambda name: comments(texts[name]),
+        "`Any`": lambda name: any_annotations(texts[name]),
+        "undocumented": lambda name: len(undocumented(texts[name])),
+        "one importer": lambda name: name in single,
     }
-    single = set(one_importer(texts))
     rows = [f"| package | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
     for title, names in [*sorted(packages.items()), ("**all**", list(texts))]:
-        rows.append(f"| {title} | {' | '.join(f'{count(names):,}' for count in columns.values())} |")
-    twice = base_names_twice(texts)
+        rows.append(f"| {title} | {' | '.join(f'{sum(map(count, names)):,}' for count in columns.values())} |")
+    numbers = Counter(name.rpartition(".")[2] for name in texts)
+    twice = sorted(name for name, n in numbers.items() if n > 1 and not name.startswith("__"))
     rows += ["", f"File names that stand more than once: {len(twice)} ({', '.join(twice)})."]
     for folder in ("tests", "verify", "experiments"):
-        files = list((ROOT / folder).rglob("*.py"))
-        n_lines = sum(len(path.read_text(encoding="utf-8").splitlines()) for path in files)
-        rows.append(f"`{folder}/`: {n_lines:,} lines, {len(files)} files.")
+        others = sources(ROOT / folder).values()
+        rows.append(f"`{folder}/`: {sum(len(text.splitlines()) for text in others):,} lines, {len(others)} files.")
     return "\n".join(rows)
 
 
@@ -166,20 +157,16 @@ def figure(texts: dict[str, str]) -> str:
     """
     from fsa2lrnn.draw.boxes import boxes
 
-    graph = nx.DiGraph()
-    graph.add_nodes_from(package_of(name) for name in texts)
-    for name, target in imports(texts, with_types=False).edges:
-        here, there = package_of(name), package_of(target)
-        if here != there and (here, there) not in ALSO_DOWN:
-            graph.add_edge(there, here)
+    graph = nx.empty_graph(map(package_of, texts), create_using=nx.DiGraph)
+    arrows = {(package_of(name), package_of(target)) for name, target in imports(texts, with_types=False).edges}
+    graph.add_edges_from((there, here) for here, there in arrows - ALSO_DOWN if here != there)
     graph.remove_node(BASE)
     reduced = nx.transitive_reduction(graph)
     rank = {name: i for i, names in enumerate(nx.topological_generations(reduced)) for name in names}
     names = sorted(rank)
-    n_files = Counter(map(package_of, texts))
-    lines = [[name, f"{n_files[name]} files"] for name in names]
-    arrows = sorted((names.index(a), names.index(b)) for a, b in reduced.edges)
-    return boxes("The packages of fsa2lrnn and what they build on", lines, [rank[name] for name in names], arrows, [])
+    drawn = sorted((names.index(a), names.index(b)) for a, b in reduced.edges)
+    title = "The packages of fsa2lrnn and what they build on"
+    return boxes(title, [[name] for name in names], [rank[name] for name in names], drawn, [])
 
 
 def files_entered(job: Callable[[], object], root: Path = LIBRARY) -> set[str]:
@@ -218,8 +205,7 @@ def proof(_: Path) -> Callable[[], object]:
     """Prepare the proof that a compiled model equals its machine on all words."""
     from fsa2lrnn import MooreMachine, compile_machine, prove_equivalent
 
-    machine = MooreMachine.from_source("regex:(ab)*")
-    model = compile_machine(machine)
+    model = compile_machine(machine := MooreMachine.from_source("regex:(ab)*"))
     return lambda: prove_equivalent(model, machine)
 
 
@@ -264,13 +250,6 @@ def _files_of_journey(title: str) -> list[str]:
         return sorted(files_entered(JOURNEYS[title](Path(folder))))
 
 
-def journeys() -> Iterator[tuple[str, list[str]]]:
-    """Yield the title of each journey with the files that it enters; each runs in a process of its own."""
-    for title in JOURNEYS:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-            yield title, pool.submit(_files_of_journey, title).result()
-
-
 def main(
     with_journeys: Annotated[
         bool, typer.Option("--journeys", help="also count the files that five jobs enter: a minute")
@@ -283,7 +262,9 @@ def main(
     write_atomically(FIGURE, figure(texts).encode())
     print(counts(texts))
     if with_journeys:
-        for title, files in journeys():
+        for title in JOURNEYS:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                files = pool.submit(_files_of_journey, title).result()
             print(f"\n{title} enters {len(files)} files: {', '.join(files)}", flush=True)
 
 
