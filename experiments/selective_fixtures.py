@@ -27,7 +27,7 @@ from experiments import results_io, script
 from experiments.selective_references import HEADS, KEYS, LENGTH, REFERENCES, WIDTH, Reference
 from fsa2lrnn.nn.fla import to_fla, wrap_fla
 from fsa2lrnn.nn.layers import Columns, Layer, Shape, layer_named
-from fsa2lrnn.nn.layers.selective import SliceLayer
+from fsa2lrnn.nn.layers.slice_layer import SliceLayer
 
 OUT = Path(__file__).parent.parent / "tests/fsa2lrnn/nn/selective/data"
 WORDS = 2

@@ -80,7 +80,7 @@ def scan_step(name: str) -> Step:
     """Return the forward and backward pass of one of the core's compiled scans."""
     from fsa2lrnn.nn.normalise import normalise
     from fsa2lrnn.nn.scans import scan, scan_tokens
-    from fsa2lrnn.nn.scans.hard import hard_scan
+    from fsa2lrnn.nn.scans.one_hot import hard_scan
 
     A, v, x0 = scans.inputs(*((8, 4096) if name == "block, long words" else (128, 40)), 8, 8)
     dx, tokens = torch.randn(v.shape), torch.randint(LETTERS, (128, 40))

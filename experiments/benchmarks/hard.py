@@ -21,7 +21,7 @@ from experiments.benchmarks.scans import forward_and_backward, interleaved
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.nn.scans import scan_tokens
-from fsa2lrnn.nn.scans.hard import hard_scan
+from fsa2lrnn.nn.scans.one_hot import hard_scan
 
 SHAPES = [(128, 40, 8, 8), (32, 40, 8, 8), (128, 40, 16, 16), (64, 40, 6, 102)]  # batch, length, heads, block
 N_LETTERS = 5
