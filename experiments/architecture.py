@@ -252,7 +252,7 @@ def _files_of_journey(title: str) -> list[str]:
 
 def main(
     with_journeys: Annotated[
-        bool, typer.Option("--journeys", help="also count the files that five jobs enter: a minute")
+        bool, typer.Option("--journeys", help="also count the files that five jobs enter: two minutes")
     ] = False,
 ) -> None:
     """Write the figure of the packages and print the counts."""
