@@ -62,3 +62,9 @@ def test_only_files_whose_functions_are_called_count(tmp_path, monkeypatch):
     assert sys.getprofile() is before
     for name in ("called_here", "imported_here"):
         monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.long
+def test_the_figure_is_that_of_the_imports():
+    drawn = architecture.figure(architecture.sources())
+    assert architecture.FIGURE.read_text(encoding="utf-8") == drawn, "run python -m experiments.architecture"
