@@ -83,6 +83,7 @@ def _name(layer: Layer) -> str:
 
 @contextmanager
 def _undisturbed(test: _LayerTest) -> Iterator[None]:
+    """Restore tensors and random numbers after a test; raise `FalseDeclaration` if reading changed a tensor."""
     model = test.model
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
@@ -260,6 +261,10 @@ class _LayerTest:
     # Tests
 
     def _check_start(self) -> None:
+        """Check that `initial_state` and `emit` give each word of a batch the same, alone and together.
+
+        (B, …) -> (B, width); with tables a state is (B, H, b), and `emit` flattens it.
+        """
         alone = self._call("initial_state", 1)
         if not isinstance(alone, Tensor) or not alone.ndim or len(alone) != 1:
             raise self.fault("`initial_state` of 1 word returns no tensor of shape (1, …)")
@@ -328,6 +333,11 @@ class _LayerTest:
             yield "`outputs` are other than those of `forward`", (self._call("outputs", *arguments), None)
 
     def _check_letters(self, letters: Tensor) -> None:
+        """Check tables and words of one letter each, for all letters (|Σ|, d), then longer words that start from x₀.
+
+        If the layer declares that nothing rounds on these inputs (`is_exact`), all ways to read the words agree bit for
+        bit, otherwise up to rounding.
+        """
         size = max(1, min(_LETTERS, _ENTRIES // self.entries))
         for rows in letters.split(size):
             if self.layer.has_tables:
@@ -358,6 +368,7 @@ class _LayerTest:
             self._compare(torch.zeros_like(parts[1]), parts[1], "maps are declared, but v is not 0", 0.0)
 
     def _check_readout(self) -> None:
+        """Check that the read-out, (…, width) -> (…, |Γ|), reads rows separately, and a gate by its formula."""
         readout, x = self.model.readout, self._normal(3, 7, self.model.config.stream_widths[-1])
         logits, shape = self._run("readout", readout, x), (3, 7, len(self.model.outputs))
         self._form("what `readout` returns", logits, shape, self.dtype)

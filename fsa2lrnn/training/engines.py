@@ -192,6 +192,7 @@ def _check_resources(resources: dict[str, float], jobs: list[Job]) -> None:
 
 
 def _in_parallel(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, JobResult]]:
+    """Yield jobs with their results as they end on Ray; after `stop` cancel those that run."""
     if stop.asked:
         yield from ((job, JobResult(_INTERRUPTED)) for job in jobs)
         return

@@ -140,6 +140,10 @@ def count(model: Network, words: TaskWords, length: int, n_words: int, generator
 
 @torch.no_grad()
 def _batch(model: Network, words: TaskWords, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
+    """Return how many of `size` drawn words are right at all counted positions, and how many at the last.
+
+    A causal model reads pieces whose states are carried on, so that memory does not grow with the length.
+    """
     piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token)) if model.is_causal else length
     state = model.initial_state(size)
     right = torch.ones(size, dtype=torch.bool, device=words.device)

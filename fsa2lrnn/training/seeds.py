@@ -245,6 +245,7 @@ def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) ->
 def _result(
     settings: Settings, folder: Path, outcome: TrainingOutcome | Diverged, plan: RunPlan, report: Report
 ) -> dict[str, Any]:
+    """Evaluate the outcome of a run and write `result.json`; return its content. A run that diverged has an "error"."""
     result: dict[str, Any] = {"seed": settings.seed, "folder": str(folder)}
     if isinstance(outcome, Diverged):
         result |= {"end": "diverged", "error": str(outcome)}
@@ -268,6 +269,7 @@ def _result(
 
 
 def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+    """Run the jobs in processes, as many at once as there are cores for their threads, and report their events here."""
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
     events: queue.SimpleQueue[Progress | FinalAccuracy] = queue.SimpleQueue()
     with Stop() as stop, ThreadPoolExecutor(n_processes) as pool:

@@ -265,6 +265,7 @@ def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[d
 
 
 def _cell(names: tuple[str, str, str], records: list[Record | None]) -> dict[str, Any]:
+    """Return a row of the summary: ends of all runs, and spreads over the evaluated ones, for each length."""
     ends = ["interrupted" if record is None else record["end"] for record in records]
     evaluated = [record for record in records if record is not None and "last_checkpoint" in record]
     cell: dict[str, Any] = dict(zip(("task", "network", "setting"), names, strict=True))

@@ -317,6 +317,7 @@ class TrainingRun:
         save(self.model, self.folder / run_folder.MODEL)  # in case a full disk left an older one
 
     def _explanation(self, step: _StepRecord, tokens: Tensor | None) -> str:
+        """Return the message of `Diverged`: norms now and before, the sizes of states, and a remedy."""
         norms = {
             "loss": (step.loss, self.last.loss),
             "norm of its gradient": (step.gradient_norm, self.last.gradient_norm),

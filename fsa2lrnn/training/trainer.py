@@ -116,6 +116,7 @@ class GraphReplay:
         torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
+        """Record a step as a CUDA graph that draws from the run's generator; return the graph."""
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
         try:

@@ -49,6 +49,7 @@ def record_writers(names: Collection[str], settings: Settings, folder: Path, res
 
 @contextmanager
 def _tensorboard(_settings: Settings, folder: Path, _resume: bool) -> Iterator[Write]:
+    """Open TensorBoard's writer on the folder of a run, and return a function that writes the measured numbers."""
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(folder))

@@ -185,6 +185,7 @@ def name_of(config: LayerConfig) -> str:
 
 
 def _imported(name: str) -> type[Layer]:
+    """Return the class of "module:Class", searched for in the working directory last, or raise `UnsupportedFormat`."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.append(here)

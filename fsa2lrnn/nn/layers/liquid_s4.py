@@ -206,6 +206,11 @@ class LiquidS4Layer(S4Layer):
         )
 
     def _published(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+        """Return the published code's outputs and a state of ones: u (B, T, H) -> (B, T, H), (B, 1).
+
+        To S4's convolution "polyb" adds, for p = 2 … degree, weight · of_products^(2^(p−1) − 1) times the products of p
+        letters.
+        """
         if channel_scans.may_move(state):
             raise self._has_no_state("cannot read a word in pieces")
         if not u.shape[1]:

@@ -344,6 +344,12 @@ class RWKV7Layer(MatrixLayer):
         return RankOneSteps(g, a, k, v, None)
 
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        """Return bounds of the two steps of a letter: u (…, d) -> four parts (…, 2, H, b).
+
+        The first step decays by w, removes along κ̂ and adds along a ⊙ κ̂, and writes nothing. The second writes v along
+        k̃; its decay is 1, and e = 0.
+        """
+
         def of_heads(x: RoundedNumbers) -> RoundedNumbers:
             return x.unflatten((self.config.heads, -1))
 
