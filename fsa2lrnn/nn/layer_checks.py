@@ -202,10 +202,10 @@ class _LayerTest:
                 raise self.fault(f"`{name}` changes its arguments in place: return new tensors")
         return result
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: object) -> Any:
         return self._run(name, self.layer if name == "forward" else getattr(self.layer, name), *arguments)
 
-    def _form(self, what: str, result: Any, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    def _form(self, what: str, result: object, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return the result. Raises `FalseDeclaration` unless it is a tensor of this shape and dtype."""
         if not isinstance(result, Tensor):
             raise self.fault(f"{what} is a {type(result).__name__}: return a tensor of shape {shape}")
@@ -214,17 +214,17 @@ class _LayerTest:
             raise self.fault(f"{what} is {form}: return {dtype} of shape {shape}")
         return result
 
-    def _pair(self, name: str, result: Any) -> tuple[Any, Any]:
+    def _pair(self, name: str, result: object) -> tuple[Any, Any]:
         if not isinstance(result, tuple) or len(result) != 2:
             raise self.fault(f"`{name}` returns a {type(result).__name__}: return a tuple of two tensors")
         return result
 
-    def _outputs(self, what: str, y: Any, lead: tuple[int, ...], state: Tensor) -> Tensor:
+    def _outputs(self, what: str, y: object, lead: tuple[int, ...], state: Tensor) -> Tensor:
         if self.width is None:
             return self._form(what, y, lead, state.dtype)
         return self._form(what, y, (*lead, self.width), self.dtype)
 
-    def _both(self, name: str, result: Any, lead: tuple[int, ...], state: Tensor) -> tuple[Tensor, Tensor]:
+    def _both(self, name: str, result: object, lead: tuple[int, ...], state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the outputs and the state that a method returns. Raises `FalseDeclaration` for another form."""
         y, after = self._pair(name, result)
         self._form(f"the state that `{name}` returns", after, tuple(state.shape), state.dtype)

@@ -102,7 +102,7 @@ class Wrapped(nn.Module):
                     f"{(logits - alone).abs().max().item():.2g}), so it is not a function of the word alone: {cause}"
                 )
 
-    def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:
+    def _checked(self, logits: object, shape: tuple[int, ...]) -> Tensor:
         expected = (*shape, len(self.outputs))
         if not isinstance(logits, Tensor) or logits.shape != expected:
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__

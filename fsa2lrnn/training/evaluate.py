@@ -21,6 +21,8 @@ from fsa2lrnn.nn.network import Network
 from fsa2lrnn.reading import shown
 from fsa2lrnn.training.data import Batch, TaskWords
 
+Record = dict[str, Any]  # a JSON object of a result or of an evaluation during training
+
 LENGTHS = (40, 100, 500, 5_000, 50_000)
 WORDS = 10_000
 LETTERS = 20_000_000  # per length, which limits the number of long words
@@ -39,7 +41,7 @@ class Accuracy:
     whole: int
     last: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Record:
         """Return the counts, the accuracies and their 95 % intervals as a JSON object."""
         shares = {
             f"{name}_word" if name == "whole" else "last_position": {
@@ -67,7 +69,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> dict[str, Any]:
+def paper_protocol(records: Iterable[Record], stop_at: float | None) -> Record:
     """Return the first best evaluation during training, the number of evaluations, and whether training stopped at it.
 
     `records` are the lines of a run's metrics, each with "step", "accuracy", "length" and "words".

@@ -24,7 +24,7 @@ from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ from fsa2lrnn.files import alone, write_atomically
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import on_meta_device
-from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
+from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, Record, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
@@ -211,7 +211,7 @@ class RunPlan:
 
 def run_seeds(
     settings: Settings, seeds: Sequence[int], folder: Path, plan: RunPlan, report: Report | None = None
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Train and evaluate one run per seed, in `folder`/seed-N; return their results in the order of `seeds`.
 
     A run that diverges has an "error" in its result. A run that SIGINT or SIGTERM interrupts has "end": "interrupted"
@@ -227,13 +227,13 @@ def run_seeds(
     return (_in_processes if settings.device == "cpu" else run_stacked)(jobs, plan, send)
 
 
-def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[Record]:
     """Train all runs as one batched model in this process, evaluate each, and return their results."""
     outcomes = train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 
-def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) -> dict[str, Any]:
+def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) -> Record:
     """Train and evaluate one run in this process; return the result, which is also written to `folder`/result.json."""
     try:
         outcome = train(settings, folder, plan.resume, report, plan.write_to)
@@ -244,9 +244,9 @@ def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) ->
 
 def _result(
     settings: Settings, folder: Path, outcome: TrainingOutcome | Diverged, plan: RunPlan, report: Report
-) -> dict[str, Any]:
+) -> Record:
     """Evaluate the outcome of a run and write `result.json`; return its content. A run that diverged has an "error"."""
-    result: dict[str, Any] = {"seed": settings.seed, "folder": str(folder)}
+    result: Record = {"seed": settings.seed, "folder": str(folder)}
     if isinstance(outcome, Diverged):
         result |= {"end": "diverged", "error": str(outcome)}
     else:
@@ -268,7 +268,7 @@ def _result(
     return result
 
 
-def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[Record]:
     """Run the jobs in processes, as many at once as there are cores for their threads, and report their events here."""
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
     events: queue.SimpleQueue[Progress | FinalAccuracy] = queue.SimpleQueue()
@@ -285,12 +285,12 @@ def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Repo
     return answers
 
 
-def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Report, stop: Stop) -> dict[str, Any]:
+def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Report, stop: Stop) -> Record:
     """Train and evaluate one run in another process, forward its events, return its result or {"failed": reason}.
 
     Every run has a pool of its own, because a process that dies breaks its whole pool.
     """
-    interrupted: dict[str, Any] = {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
+    interrupted: Record = {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
     if stop.asked:
         return {**interrupted, "step": 0}
     spawned = get_context("spawn")
@@ -310,7 +310,7 @@ def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Repor
             return {"failed": f"seed {settings.seed}: {error}"}
 
 
-def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: Report, stop: Stop) -> None:
+def _listen(receiver: Connection, sender: Connection, future: Future[Record], put: Report, stop: Stop) -> None:
     """Forward events until the process ends or dies; a requested stop is sent to it once, as SIGINT."""
     process = None
     is_stopping = False
@@ -342,5 +342,5 @@ def _begin(sender: Connection, threads: int) -> None:
     _send = sender.send
 
 
-def _attempt(settings: Settings, folder: Path, plan: RunPlan) -> dict[str, Any]:
+def _attempt(settings: Settings, folder: Path, plan: RunPlan) -> Record:
     return run_seed(settings, folder, plan, _send)

@@ -32,7 +32,7 @@ from fsa2lrnn.nn.layers.base import Hint
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
-from fsa2lrnn.training.evaluate import count
+from fsa2lrnn.training.evaluate import Record, count
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
 from fsa2lrnn.training.trainer import Trainer
 
@@ -53,7 +53,7 @@ class Progress(NamedTuple):
     loss: float
     accuracy: float | None
     steps_per_second: float
-    record: dict[str, Any] | None
+    record: Record | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class TrainingOutcome:
     step: int
     model: LRNN
     words: TaskWords
-    records: list[dict[str, Any]]
+    records: list[Record]
 
 
 def train(
@@ -250,7 +250,7 @@ class TrainingRun:
             since.loss, since.steps = since.loss + step.loss, since.steps + 1
             since.gradient_norm = max(since.gradient_norm, step.gradient_norm)
 
-    def test_and_save(self) -> dict[str, Any]:
+    def test_and_save(self) -> Record:
         """Evaluate the network on fresh words, write a checkpoint and the record, and return the record."""
         self.read_pending()
         tested = count(self.model, self.words, self.test_length, self.settings.test_words, self.testing)
@@ -296,7 +296,7 @@ class TrainingRun:
         if self.saved_step != self.step:
             self.save()
 
-    def progress(self, record: dict[str, Any] | None) -> Progress:
+    def progress(self, record: Record | None) -> Progress:
         """Return the progress of the run, with the record of an evaluation or None."""
         accuracy = self.records[-1]["accuracy"] if self.records else None
         rate = record["steps_per_second"] if record else self.steps_per_second

@@ -245,7 +245,7 @@ class ChannelLayer(Layer):
         self.mixing = Mixing(H, config.mixing)
 
     @classmethod
-    def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
+    def readout(cls, config: LayerConfig, width: int, hidden: int, n_outputs: int) -> nn.Module:
         """Return a linear map without hidden units, as in the published models."""
         return nn.Linear(width, n_outputs)
 
