@@ -18,7 +18,7 @@ from fsa2lrnn.optional import require
 from fsa2lrnn.training.evaluate import Record
 from fsa2lrnn.training.seeds import RunPlan, run_in_a_process, run_seed, run_stacked
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 
 _INTERRUPTED = {"end": "interrupted"}
 _CONNECT_SECONDS = 10.0

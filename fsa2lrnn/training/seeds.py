@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
@@ -31,7 +30,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.files import alone, write_atomically
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import on_meta_device
@@ -39,18 +38,18 @@ from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, Record
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
-    REPORT_SECONDS,
     Diverged,
     Progress,
-    Stop,
     TrainingOutcome,
     TrainingRun,
     autocast,
     mean_loss,
+    prepare_words,
+    side_by_side,
     train,
-    use_threads,
+    train_together,
 )
-from fsa2lrnn.training.writers import check_writers, record_writers
+from fsa2lrnn.training.trainer import Stop, use_threads
 
 Weights = dict[str, Tensor]
 
@@ -77,54 +76,11 @@ def train_stacked(
     replays = all(each.cuda_graph for each, _ in jobs)
     if not replays and (others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]):
         raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
-    check_writers(write_to)
-    diverged: dict[int, Diverged] = {}
-    with ExitStack() as held, use_threads(settings.threads), Stop() as stop:
-        for _, folder in jobs:
-            folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(alone(folder, "run"))
-        runs = [TrainingRun(*job, resume) for job in jobs]
-        writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
-        step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
-        reported = time.monotonic()
-        while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
-            # Only runs at the earliest step take part, so that resumed runs catch up.
-            last = min(runs[i].step for i in active)
-            active = [i for i in active if runs[i].step == last]
-            errors = step([runs[i] for i in active])
-            is_time = time.monotonic() - reported > REPORT_SECONDS
-            for i, error in zip(active, errors, strict=True):
-                try:
-                    if error is not None:
-                        raise error
-                    record = runs[i].test_and_save() if runs[i].is_test_due else None
-                except Diverged as divergence:
-                    diverged[i] = divergence
-                    continue
-                if record is not None:
-                    writers[i](record)
-                if report is not None and (record or is_time):
-                    report(runs[i].progress(record))
-                    reported = time.monotonic()
-        for i, run in enumerate(runs):
-            try:
-                if i not in diverged:
-                    run.finish()
-            except Diverged as error:
-                diverged[i] = error
-    return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
-
-
-def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
-    """Take one training step of each run separately; return per run None, or the error if it diverged."""
-    errors: list[Diverged | None] = []
-    for run in runs:
-        try:
-            run.update()
-            errors.append(None)
-        except Diverged as error:
-            errors.append(error)
-    return errors
+    if replays:
+        return train_together(jobs, side_by_side, resume, report, write_to)
+    drawn = prepare_words(settings)
+    losses = StackedLosses(settings.network(drawn.alphabet, drawn.outputs), settings)
+    return train_together(jobs, partial(update, losses=losses), resume, report, write_to)
 
 
 def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged | None]:

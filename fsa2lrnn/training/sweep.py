@@ -35,7 +35,7 @@ from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.engines import Job, JobResult, Run, on_ray, processes, serial, stacked
 from fsa2lrnn.training.evaluate import Record
 from fsa2lrnn.training.grid import Trial
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from fsa2lrnn.training.grid import NETWORKS, Sweep, read_sweep
 from fsa2lrnn.training.run_folder import SETTINGS
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import Settings, preset
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 
 TINY = Settings(
     "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
