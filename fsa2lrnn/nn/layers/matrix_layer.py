@@ -282,7 +282,7 @@ class MatrixLayer(Layer):
 
     @property
     def methods(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] - depends on the mode
-        """The scans that `forward` takes: those of `lrnn.scans` with reads="state", else those of `matrix_scan`."""
+        """The scans that `forward` takes: those of `nn.scans` with reads="state", else those of `matrix_scan`."""
         return tuple(STATE_METHODS) if self.config.is_state else tuple(METHODS)
 
     @property

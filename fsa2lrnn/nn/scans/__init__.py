@@ -118,7 +118,7 @@ def choose_method(v: Tensor) -> str:
     """Return the method that "auto" denotes for the device, dtype and shape (B, T, H, b) of v.
 
     It is "fused" on the CPU if its kernels support the dtype without conversion and the work is worth compiling them;
-    "triton" on a GPU if Triton is installed and the blocks are not too wide (`extra.gpu`); "chunked" for other long
+    "triton" on a GPU if Triton is installed and the blocks are not too wide (`scans.gpu`); "chunked" for other long
     words on devices other than the CPU, where the number of kernel launches dominates; else "sequential".
 
     >>> choose_method(torch.empty(128, 40, 8, 8)), choose_method(torch.empty(1, 40, 1, 5))
