@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -178,7 +177,7 @@ def _under_autocast(tensor: Tensor) -> bool:
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
-def check_method(method: str, methods: Mapping[str, Any]) -> None:
+def check_method(method: str, methods: Mapping[str, object]) -> None:
     """Raise `UnsupportedFormat` unless `method` is "auto" or a key of `methods`."""
     if method != "auto" and method not in methods:
         raise UnsupportedFormat(f"scan method {method!r} is not known: choose one of auto, {', '.join(methods)}")
