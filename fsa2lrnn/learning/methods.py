@@ -38,7 +38,7 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.trainer import use_threads
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.extraction import extract
 
