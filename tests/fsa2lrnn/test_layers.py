@@ -11,7 +11,7 @@ from fsa2lrnn.export.named import say
 from fsa2lrnn.families import represent
 from fsa2lrnn.layers import EXPORTED, LAYERS, is_layer, of_name, released_model, trained_name
 from fsa2lrnn.nn.layers import layer_named
-from fsa2lrnn.training.grid import Sweep, read
+from fsa2lrnn.training.grid import Sweep, read_sweep
 from fsa2lrnn.training.settings import Settings, preset
 
 
@@ -32,7 +32,7 @@ def test_every_spelling_is_taken_everywhere_or_told_what_can_be_done(row, tmp_pa
         )
         file = tmp_path / "sweep.json"
         file.write_text(json.dumps({"tasks": ["task:parity"], "settings": {"named": {"layer": other}}}))
-        (trial,) = Sweep.from_dict(read(file)).trials
+        (trial,) = Sweep.from_dict(read_sweep(file)).trials
         assert trial.settings.layer == trained
     else:
         for refuse in (trained_name, layer_named, lambda name: Settings("task:parity", layer=name)):

@@ -63,7 +63,7 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
     [
         (["--task", "task:nothing"], "task 'task:nothing': task 'nothing' is not known"),
         (["--task", "parity"], "task 'parity': parity: no such file; did you mean task:parity?"),
-        ([], "tasks are missing: give at least one"),
+        ([], "the sweep.tasks is missing"),
         (["nowhere.json"], "No such file or directory: 'nowhere.json'"),
         (["latin.toml"], "latin.toml is not UTF-8 (byte 0xe9 at offset 11, in line 1): save it in that encoding"),
         (["--task", "task:parity", "--retries", "-1"], "Invalid value for '--retries'"),
