@@ -77,7 +77,7 @@ def imports(texts: dict[str, str], with_types: bool) -> nx.DiGraph:
 
 
 def package_of(module: str) -> str:
-    """Return the package of a module: "nn" for `fsa2lrnn.nn.scans.fused`, `BASE` for a module at the top."""
+    """Return the package of a module: "nn" for `fsa2lrnn.nn.scans.cpu`, `BASE` for a module at the top."""
     parts = module.split(".")
     return parts[1] if len(parts) > 2 else BASE
 
