@@ -60,7 +60,7 @@ def test_the_table_for_people(capsys, monkeypatch):
     explanation.main(zoo.ab_star(), [], None, as_json=False)
     out = capsys.readouterr().out
     for piece in (
-        "locally testable",
+        "aperiodic (star-free)",
         "which layer should I use?",
         "Gated DeltaNet, β ≤ 2     no",
         "Mamba-3, minGRU, KDA: Mamba contains it (T3, T57)",
