@@ -60,7 +60,7 @@ _HOME = {
     "check": "fsa2lrnn.verification.check",
     "choose": "fsa2lrnn.compile.choice",
     "classify": "fsa2lrnn.automata.monoid",
-    "compile_machine": "fsa2lrnn.compile",
+    "compile_machine": "fsa2lrnn.compile.lower",
     "compile_recurrence": "fsa2lrnn.compile",
     "decompose": "fsa2lrnn.cascade.search",
     "equivalent": "fsa2lrnn.automata.language",

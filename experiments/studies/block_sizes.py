@@ -14,6 +14,7 @@ from rich.progress import track
 
 from experiments import results_io, script
 from experiments.machines import of_zoo
+from experiments.signed_blocks import signed_blocks
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families.block_sizes import FIELDS, analysed, minimal_block
 from fsa2lrnn.families.block_sizes.chain import chain
@@ -59,7 +60,9 @@ def row(source: str) -> dict[str, Any]:
     found = needs(machine, BUDGET)
     seconds = time.process_time() - begun
     check(found)
-    return {**facts, **found.to_json(), "seconds": round(seconds, 2)}
+    signed = signed_blocks(machine)
+    columns = signed and {"lower": signed.lower, "upper": signed.upper, "note": signed.note}
+    return {**facts, **found.to_json(), "columns": columns, "seconds": round(seconds, 2)}
 
 
 def check(found: BlockNeeds) -> None:

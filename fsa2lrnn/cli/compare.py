@@ -58,7 +58,8 @@ def compare(
 
     from fsa2lrnn.cli import activity, console
     from fsa2lrnn.draw import comparison
-    from fsa2lrnn.verification import Budget, falsify
+    from fsa2lrnn.verification.falsify import falsify
+    from fsa2lrnn.verification.falsify.verdict import Budget
 
     if plot is not None:
         comparison.matplotlib()  # before minutes of work

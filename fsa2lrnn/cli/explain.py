@@ -47,9 +47,9 @@ def explain(
     machine = sources.read_machine(source, completion, alphabet)
 
     if layer:
-        from fsa2lrnn.export.commands import folders
+        from fsa2lrnn.cli import exported
 
-        folders.explain(machine, layer, certificates, as_json, max_seconds)
+        exported.explain(machine, layer, certificates, as_json, max_seconds)
         return
 
     from fsa2lrnn.cli import console, explanation

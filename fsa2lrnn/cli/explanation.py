@@ -54,7 +54,7 @@ def main(
     search begins, the cascade all that then remain. An unknown name of a family or layer raises `UnsupportedFormat`.
     """
     deadline = Deadline.of(max_seconds)
-    from fsa2lrnn.export.commands import layers as layers_in_use
+    from fsa2lrnn.cli import layer_table
     from fsa2lrnn.families.block_sizes.needs import checked_needs
 
     # 1. Compute the verdicts, the costs and the cascade. A layer is answered by the family that contains it.
@@ -71,13 +71,13 @@ def main(
     layer_verdicts: dict[str, Any] = {}
     for name in layers:
         with limited(deadline.share(0.5)):
-            layer_verdicts[name] = layers_in_use.verdict_on(machine, name, verdicts)
+            layer_verdicts[name] = layer_table.verdict_on(machine, name, verdicts)
     costs = _costs(machine)
     activity.note("block sizes")
     blocks = rows = None
     if not families:
         blocks = checked_needs(machine, deadline)
-        rows = layers_in_use.in_use(machine, classification, blocks, deadline.share(0.5))
+        rows = layer_table.in_use(machine, classification, blocks, deadline.share(0.5))
     activity.note("cascade")
     with limited(deadline):
         small = cascades.look(machine, max_block, token_shift)
@@ -104,12 +104,12 @@ def main(
     console.facts("machine", sizes.machine_rows(machine))
     is_late = False
     if rows is not None:
-        is_late = layers_in_use.print_table(rows)
+        is_late = layer_table.print_table(rows)
     is_late |= _print_facts("algebra", classification.explain()[1:])
     if families:
         _print_families(verdicts)
         if layer_verdicts:
-            layers_in_use.print_verdicts(layer_verdicts)
+            layer_table.print_verdicts(layer_verdicts)
     if blocks is not None:
         sizes_of_blocks = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
         is_late |= _print_facts("least size of blocks, with one vector per state", sizes_of_blocks)

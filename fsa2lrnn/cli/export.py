@@ -29,6 +29,6 @@ def export(
     outputs.check_runs(output)
     machine = sources.read_machine(source, completion, alphabet)
 
-    from fsa2lrnn.export.commands import folders as exported
+    from fsa2lrnn.cli import exported
 
     exported.write(machine, layer, output, dtype, as_json)

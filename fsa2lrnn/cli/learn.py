@@ -57,11 +57,10 @@ def learn(
         changed["noise"] = options["noise"]
     outputs.check_runs(output)
 
-    from fsa2lrnn.cli import words
-    from fsa2lrnn.learning.commands import display
+    from fsa2lrnn.cli import learned, words
 
     letters = None if alphabet is None else words.letters(alphabet)
-    if not display.main(
+    if not learned.main(
         source, output, not fresh, as_json, method=method, held_out=held_out, sampler=sampler,
         alphabet=letters, seed=seed, **changed,
     ):  # fmt: skip

@@ -47,13 +47,13 @@ def run(
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.export.commands import folders
+        from fsa2lrnn.cli import exported
 
         unsupported = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,
             "--vectors": vectors,
         }  # fmt: skip
-        folders.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
+        exported.run(folder, word, trace, as_json, [name for name, is_given in unsupported.items() if is_given])
         return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else words.read_pieces(sys.stdin.buffer)

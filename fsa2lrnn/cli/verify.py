@@ -33,10 +33,10 @@ def verify(
     outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
     # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.export.commands import folders
+        from fsa2lrnn.cli import exported
 
         unsupported = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
-        folders.verify(
+        exported.verify(
             folder, sources.read_machine(source, completion, alphabet), max_states, seconds, as_json, unsupported
         )
         return

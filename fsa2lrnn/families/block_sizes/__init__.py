@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, Literal
-
-from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
@@ -29,11 +27,11 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.families.block_sizes.blocks import StateBlock, whole_block
-from fsa2lrnn.families.block_sizes.chain import chain, chain_certificate, simple_certificate
-from fsa2lrnn.families.block_sizes.constituents import constituents, simple
+from fsa2lrnn.families.block_sizes.chain import chain, chain_certificate
+from fsa2lrnn.families.block_sizes.constituents import constituents
 from fsa2lrnn.families.block_sizes.kinds import ModuleKind
 from fsa2lrnn.families.block_sizes.search import BlockSearch
-from fsa2lrnn.families.modules import Element, Module, functions_module
+from fsa2lrnn.families.modules import Module, functions_module
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import certificate_header
 
@@ -115,6 +113,7 @@ class MinimalBlock(Brief):
 
 
 BUDGET = 60.0  # seconds
+_KEPT = 8  # the number of machines whose kinds are kept, for questions over other fields
 _OPEN = "submodules of these sizes were neither found nor excluded"
 MAX_STATES = 200
 """The most states of a minimal machine for which submodules are searched; for more, the bounds are 1 and n − 1."""
@@ -175,9 +174,6 @@ def _accepted(answer: MinimalBlock) -> MinimalBlock:
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
     n, lower, impossible = minimal.n_states, 1, None
     try:
-        if (simplicity := _analysis(minimal).simplicity) is not None:
-            certificate = {**simple_certificate(minimal, *simplicity), "field": field}
-            return MinimalBlock(minimal, field, n - 1, n - 1, certificate, None, "")
         module, kinds = analysed(minimal, check)
         if kinds is None:
             note = "some constituent of the functions of the state was neither split nor proved irreducible"
@@ -195,35 +191,17 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
         return MinimalBlock(minimal, field, lower, n - 1, impossible, None, str(fault))
 
 
-@dataclass
-class MachineAnalysis(Brief):
-    """The analysis of a minimal machine that the questions over all fields share.
-
-    Args:
-        module: V.
-        kinds: the kinds of the constituents of V, None if some were not found, "unset" before the search.
-    """
-
-    module: Module
-    kinds: list[ModuleKind] | Literal["unset"] | None = "unset"
-
-    @cached_property
-    def simplicity(self) -> tuple[Element, fmpq_mat, fmpq_mat] | None:
-        """The proof that V is simple over every field (T32), or None."""
-        return simple(self.module)
-
-
-@lru_cache(maxsize=8)
-def _analysis(minimal: MooreMachine) -> MachineAnalysis:
-    return MachineAnalysis(functions_module(minimal.delta))
+_kinds: dict[MooreMachine, tuple[Module, list[ModuleKind] | None]] = {}  # of the machines analysed last
 
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
     """Return V and the kinds of its constituents, None if some part was neither split nor proved irreducible."""
-    analysis = _analysis(minimal)
-    if analysis.kinds == "unset":
-        analysis.kinds = constituents(analysis.module, check)
-    return analysis.module, analysis.kinds
+    if minimal not in _kinds:
+        module = functions_module(minimal.delta)
+        _kinds[minimal] = module, constituents(module, check)
+        if len(_kinds) > _KEPT:
+            del _kinds[next(iter(_kinds))]
+    return _kinds[minimal]
 
 
 __all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block", "too_large"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.families.block_sizes import MinimalBlock, StateBlock, minimal_block
+from fsa2lrnn.families.block_sizes import StateBlock, minimal_block
 from fsa2lrnn.families.block_sizes.factors import FactorBounds, factor_bounds
 from fsa2lrnn.families.verdicts import (
     AffineTables,
@@ -70,25 +70,23 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
 
 
 @dataclass(frozen=True)
-class BlockImpossibility(CertifiedAnswer):
-    """A certificate that no layer of blocks of this size, with any real entries, represents the machine.
+class BoundImpossibility(CertifiedAnswer):
+    """A certificate that no layer of blocks of this size, or of this number of factors, represents the machine.
 
     Args:
-        bound: the bounds on the least size.
+        reason: a sentence that states the necessary size or number.
+        certificate: the certificate for `recheck`, of the largest size or number that does not suffice.
     """
 
     answer: ClassVar[str] = "no"
-    bound: MinimalBlock
+    reason: str
+    certificate: dict[str, Any]
 
     def explain(self) -> str:
-        """Return a sentence that states the necessary size of real blocks."""
-        least = f"at least {self.bound.lower}" if self.bound.value is None else str(self.bound.value)
-        return f"Real blocks must have size {least}: smaller ones leave two states with one vector."
+        return self.reason
 
     def to_json(self) -> dict[str, Any]:
-        """Return a certificate for `recheck` that the largest excluded size does not suffice."""
-        assert self.bound.impossible is not None
-        return self.bound.impossible
+        return self.certificate
 
 
 @dataclass(frozen=True)
@@ -120,34 +118,14 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
         return {**self.bounds.to_json(), "family": self.family}
 
 
-@dataclass(frozen=True)
-class FactorImpossibility(CertifiedAnswer):
-    """A certificate that too few Householder factors, or any number of them, do not represent the machine.
-
-    Args:
-        bounds: the bounds on the least number of factors per letter.
-    """
-
-    answer: ClassVar[str] = "no"
-    bounds: FactorBounds
-
-    def explain(self) -> str:
-        """Return a sentence that states the necessary number of factors."""
-        if self.bounds.lower is None:
-            return "No number of factors does: letters that expand no vector would give two states one vector."
-        return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
-
-    def to_json(self) -> dict[str, Any]:
-        """Return a certificate for `recheck` that the largest excluded number of factors does not suffice."""
-        assert self.bounds.impossible is not None
-        return self.bounds.impossible
-
-
 def real_blocks(machine: MooreMachine, family: str, size: int) -> CertifiedAnswer | Unknown:
     """Decide whether one layer of real blocks of at most `size` represents a minimal machine."""
     real = minimal_block(machine, "R", _BUDGET)
     if size < real.lower:
-        return BlockImpossibility(machine, family, real)
+        assert real.impossible is not None
+        least = f"at least {real.lower}" if real.value is None else str(real.lower)
+        reason = f"Real blocks must have size {least}: smaller ones leave two states with one vector."
+        return BoundImpossibility(machine, family, reason, real.impossible)
     rational = minimal_block(machine, "Q", _BUDGET)
     for answer in (rational, real):
         if size >= answer.upper:
@@ -163,8 +141,13 @@ def householder_heads(
     `most` is None for any number of factors. The text of an `Unknown` begins with `reason`.
     """
     bounds = factor_bounds(machine, budget)
-    if bounds.lower is None or (most is not None and most < bounds.lower):
-        return FactorImpossibility(machine, family, bounds)
+    if bounds.refutation is not None:
+        return replace(bounds.refutation, family=family)
+    assert bounds.lower is not None
+    if most is not None and most < bounds.lower:
+        assert bounds.impossible is not None
+        needed = f"A letter needs at least {bounds.lower} factors: fewer leave two states with one vector."
+        return BoundImpossibility(machine, family, needed, bounds.impossible)
     if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:
         return FactorHeadsWitness(machine, family, bounds)
     return Unknown(machine, family, f"{reason}; at least {max(bounds.lower, 1)} factors, and a cascade may do it")

@@ -18,7 +18,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes.kinds import ModuleKind, homs, image, why_irreducible
 from fsa2lrnn.families.closure import Echelon
-from fsa2lrnn.families.modules import Element, Module, classes, quotient
+from fsa2lrnn.families.modules import Module, classes, quotient
 from fsa2lrnn.families.verdicts import certificate_header
 
 
@@ -166,29 +166,12 @@ def _kind(kind: ModuleKind) -> dict[str, Any]:
     return {
         "letters": [_texts(letter) for letter in kind.standard.module.letters],
         "path": [list(step) for step in kind.standard.path[1:]],
-        "element": words_to_json(kind.standard.element),
+        "element": [[coefficient, list(word)] for coefficient, word in kind.standard.element],
         "covector": _texts(kind.covector)[0],
         "polynomial": list(kind.polynomial),
         "irreducible": list(why_irreducible(kind.polynomial) or ()),
         "generator": _texts(kind.generator)[0],
     }
-
-
-def simple_certificate(
-    machine: MooreMachine, element: Element, function: fmpq_mat, covector: fmpq_mat
-) -> dict[str, Any]:
-    """Return a certificate that blocks of size n − 1 are necessary over Q, R and C, for n ≥ 3 states (T32)."""
-    return {
-        **certificate_header(machine, f"block({machine.n_states - 2})", "impossible"),
-        "field": "C",
-        "element": words_to_json(element),
-        "function": _texts(function)[0],
-        "covector": _texts(covector)[0],
-    }
-
-
-def words_to_json(element: Element) -> list[list[Any]]:
-    return [[coefficient, list(word)] for coefficient, word in element]
 
 
 def number_to_json(number: object) -> int | str:

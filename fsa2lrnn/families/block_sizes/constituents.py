@@ -9,8 +9,7 @@ words, whose kernels are often nonzero because maps of states agree on many stat
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from itertools import combinations
+from collections.abc import Callable
 
 from flint import fmpq_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
@@ -30,9 +29,7 @@ from fsa2lrnn.families.block_sizes.kinds import (
 from fsa2lrnn.families.modules import Element, Module, Word, quotient, spin
 
 _DRAWN = 400  # the most elements that are drawn for a module
-_SIMPLE = 60  # the most elements that are drawn to prove a module simple
 _SHORTLIST = 6  # the number of elements drawn to choose the singular one with the smallest kernel
-_GENERATORS = 150  # the number of maps tried as generators of a commutant
 _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # lengths from which the length of a random word is drawn
 
 
@@ -112,9 +109,7 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Mo
     found = _commutant(form, maps)
     if isinstance(found, fmpq_mat):
         return spin(form.module, found).rows * spun.rows
-    if found is None:
-        return maps.nrows() - 1
-    if maps.nrows() < kernel.nrows():
+    if found is None or maps.nrows() < kernel.nrows():
         return maps.nrows()
     return ModuleKind(form, linear.primitive(covector * spun.rows.transpose()), *found)
 
@@ -122,11 +117,12 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Mo
 def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat] | fmpq_mat | None:
     """Return h and the row v·t of the commutant C = ℚ[t]/(h), or a row v·c with c ≠ 0 not invertible, or None.
 
-    `maps` has reduced rows that span v·C. The result is None if neither is found: C may be quaternions, or h may have
-    no short proof that it is irreducible.
+    `maps` has reduced rows that span v·C. The generators tried are letters in the center of the algebra, and the rows.
+    The result is None if none serves: C may be quaternions, or h may have no short proof that it is irreducible.
     """
-    e, chosen = maps.nrows(), linear.pivots(maps)
-    for row in _generators(form, maps):
+    letters, e, chosen = form.module.letters, maps.nrows(), linear.pivots(maps)
+    central = [a for a in letters if all(a * b == b * a for b in letters)][:20]
+    for row in [linear.rows_of(a, [0]) for a in central] + linear.each_row(maps):
         t = image(form, form.module, row)
         minimal = linear.columns_of(maps * t, chosen).minpoly()  # of t, by its action on v·C
         factors = minimal.factor()[1]
@@ -134,27 +130,12 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat
             return linear.rows_of(value_at(factors[0][0].coeffs(), t), [0])
         if minimal.degree() == e:
             polynomial, scale = integral(minimal)
-            # A generator of trace near 0 has small coefficients; a cyclotomic polynomial is best as it is.
-            shift = 0 if fmpz_poly(list(polynomial)).is_cyclotomic() else round(-polynomial[-2] / e)
-            shifted = fmpz_poly(list(polynomial))(fmpz_poly([shift, 1])).coeffs()
-            h = tuple(int(c) for c in shifted)
+            # Of t and its sums with integers, one with trace near 0 may be a root of unity.
+            shift = 0 if why_irreducible(polynomial) else round(-polynomial[-2] / e)
+            h = tuple(int(c) for c in fmpz_poly(list(polynomial))(fmpz_poly([shift, 1])).coeffs())
             if why_irreducible(h) is not None:
                 return h, row * scale - linear.rows_of(linear.identity(form.dimension), [0]) * shift
     return None
-
-
-def _generators(form: CyclicModule, maps: fmpq_mat) -> Iterator[fmpq_mat]:
-    """Yield rows v·c for maps c that may generate the commutant: letters in its center, and small combinations."""
-    letters, rows = form.module.letters, linear.each_row(maps)
-    for a in [a for a in letters if all(a * b == b * a for b in letters)][:20]:
-        yield linear.rows_of(a, [0])
-    yield from rows
-    for x, y in combinations(rows, 2):
-        yield x + y
-        yield x - y
-    for step in range(1, _GENERATORS):  # combinations with growing coefficients, in no pattern
-        factors = (((i + 1) * step * step + 3 * i * step) % (3 + step // 10) - 1 for i in range(len(rows)))
-        yield sum((row * factor for row, factor in zip(rows, factors, strict=True)), start=rows[0] * 0)
 
 
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
@@ -186,27 +167,3 @@ def draw(n_letters: int, rng: random.Random) -> Element:
         return ((1, word()), (-1, word()), (rng.choice((-1, 1)), word()), (rng.choice((-2, -1, 1, 2)), word()))
     u, v, x, y = word(), word(), word(), word()
     return ((1, u + x), (-1, v + x), (1, word() + y), (-1, word() + y))
-
-
-def simple(module: Module) -> tuple[Element, fmpq_mat, fmpq_mat] | None:
-    """Return a proof that a module is simple over Q, R and C, or None if it is not or no suitable element is drawn.
-
-    The proof is an element that annihilates one row and one column up to scale, which generate everything (T32).
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> from fsa2lrnn.families.modules import functions_module
-    >>> simple(functions_module(zoo.cerny(4).delta)) is None, simple(functions_module(zoo.sum_mod(4).delta)) is None
-    (False, True)
-    """
-    rng, d = random.Random(0), module.dimension
-    for _ in range(_SIMPLE):
-        element = draw(len(module.letters), rng)
-        if module.nullity(element) != 1:
-            continue
-        matrix = module.element(element)
-        function, covector = linear.left_kernel(matrix), linear.left_kernel(matrix.transpose())
-        if function.nrows() != 1:
-            continue
-        is_whole = len(spin(module, function).path) == len(spin(module.dual, covector).path) == d
-        return (element, function, covector) if is_whole else None
-    return None

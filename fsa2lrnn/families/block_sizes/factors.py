@@ -26,7 +26,7 @@ from fsa2lrnn.families.block_sizes.kinds import ModuleKind
 from fsa2lrnn.families.block_sizes.search import BlockSearch
 from fsa2lrnn.families.householder import paths, sink_of
 from fsa2lrnn.families.refutation import refuted
-from fsa2lrnn.families.verdicts import certificate_header
+from fsa2lrnn.families.verdicts import Impossibility, certificate_header
 
 BUDGET = 60.0  # seconds
 
@@ -37,9 +37,10 @@ class FactorBounds:
 
     Args:
         machine: the minimal machine.
-        lower: fewer factors do not suffice; None if no number of factors suffices.
+        lower: fewer factors do not suffice; None if no number of factors suffices, by `refutation`.
         upper: this number of factors suffices; None if no construction is known.
         impossible: the certificate that lower − 1 factors, or any number, do not suffice; None for lower = 0 or 1.
+        refutation: the equations by which no number of factors suffices; None if there are none.
         heads: the functions of heads that prove `upper` for permutations and constants; otherwise empty.
         note: why a bound is missing or not proved; "" otherwise.
     """
@@ -50,6 +51,7 @@ class FactorBounds:
     impossible: dict[str, Any] | None
     heads: tuple[StateBlock, ...]
     note: str
+    refutation: Impossibility | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the certificate, for `recheck`, that `heads`, not empty, need at most `upper` factors per letter."""
@@ -77,7 +79,7 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
     upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
     are_free = all(len(np.unique(row)) in (1, n) for row in minimal.delta)  # permutations and constants
     if upper is None and not are_free and (refutation := refuted(minimal, "contracting", "householder")):
-        return FactorBounds(minimal, None, None, refutation.to_json(), (), "")
+        return FactorBounds(minimal, None, None, refutation.to_json(), (), "", refutation)
     if note := too_large(minimal):
         return FactorBounds(minimal, min(1, n - 1), upper, None, (), note)
     deadline = budget if isinstance(budget, Deadline) else Deadline(budget)

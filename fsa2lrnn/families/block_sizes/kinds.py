@@ -11,7 +11,6 @@ A polynomial is the tuple of its coefficients, constant first.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,6 @@ from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Module, Path, follow, restricted
 
 Polynomial = tuple[int, ...]  # monic, with integer coefficients
-PROBES = 3  # the number of random columns on which relations are tested first
 
 
 @dataclass(frozen=True)
@@ -89,29 +87,27 @@ def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
     """Return the images of v under a basis of the homomorphisms from a kind to a module, as reduced rows.
 
     Since θ annihilates v, an image x of v lies in the kernel of θ, and the images of x along the path must satisfy the
-    relations of the standard basis. Relations are tested on few random columns first, then exactly.
+    relations of the standard basis.
     """
-    kernel = linear.left_kernel(module.element(kind.element))
-    width = PROBES
-    while kernel.nrows():
-        images = _along(kernel, module, kind.path)
-        relations = _relations(kind, module, images, width)
-        basis = linear.left_kernel(relations) * kernel
-        if width >= module.dimension or all(is_hom(kind, module, row) for row in linear.each_row(basis)):
-            return linear.row_space(basis)
-        width = 4 * width
-    return kernel
+    rows, d, m = linear.left_kernel(module.element(kind.element)), kind.dimension, module.dimension
+    for small, letter in zip(kind.module.letters, module.letters, strict=True):
+        k = rows.nrows()
+        images: list[fmpq_mat] = []  # those of all rows under the word of each basis vector
+        for parent, a in kind.path if k else ():
+            images.append(rows if parent < 0 else images[parent] * module.letters[a])
+        flat, moved = (
+            fmpq_mat(d, k * m, [x for part in parts for x in part.entries()])
+            for parts in (images, [part * letter for part in images])
+        )
+        errors = (moved - small * flat).tolist()
+        errors_of_row = [[x for line in errors for x in line[r * m : (r + 1) * m]] for r in range(k)]
+        rows = linear.left_kernel(linear.matrix(errors_of_row, d * m)) * rows
+    return linear.row_space(rows)
 
 
 def image(kind: CyclicModule, module: Module, row: fmpq_mat) -> fmpq_mat:
     """Return the images of the standard basis of a kind under the homomorphism v ↦ row, as rows."""
     return follow(module, row, kind.path)
-
-
-def is_hom(kind: CyclicModule, module: Module, row: fmpq_mat) -> bool:
-    """Return whether v ↦ row extends to a homomorphism from a kind to a module."""
-    rows = image(kind, module, row)
-    return all(a * rows == rows * b for a, b in zip(kind.module.letters, module.letters, strict=True))
 
 
 def submodule(module: Module, rows: fmpq_mat) -> Module:
@@ -120,42 +116,6 @@ def submodule(module: Module, rows: fmpq_mat) -> Module:
     if letters is None:
         raise NotExact("a submodule modulo a prime is none over the rationals: please report this machine")
     return Module(letters)
-
-
-def _along(kernel: fmpq_mat, module: Module, path: Path) -> list[fmpq_mat]:
-    images: list[fmpq_mat] = []
-    for parent, letter in path:
-        images.append(kernel if parent < 0 else images[parent] * module.letters[letter])
-    return images
-
-
-def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width: int) -> fmpq_mat:
-    """Return, for each row of a kernel, the errors of the kind's relations on `width` columns, all if it has as many.
-
-    `images[i]` holds the images of the kernel's rows under the word of basis vector i.
-    """
-    m, k, d = module.dimension, images[0].nrows(), kind.dimension
-    width = min(width, m)
-    probe = linear.identity(m) if width == m else _probe(m, width)
-    seen = fmpq_mat(d, k * width, [entry for rows in images for entry in (rows * probe).entries()])
-    tree = set(kind.path[1:])
-    columns: list[list[object]] = [[] for _ in range(k)]
-    for a, letter in enumerate(module.letters):
-        expected = (kind.module.letters[a] * seen).tolist()
-        moved = letter * probe
-        for row in range(d):
-            if (row, a) in tree:
-                continue
-            found = (images[row] * moved).entries()
-            for i in range(k):
-                for j in range(i * width, (i + 1) * width):
-                    columns[i].append(found[j] - expected[row][j])
-    return linear.matrix(columns, len(columns[0]))
-
-
-def _probe(m: int, width: int) -> fmpq_mat:
-    rng = random.Random(m)
-    return fmpq_mat(m, width, [rng.randrange(-8, 9) for _ in range(m * width)])
 
 
 def why_irreducible(polynomial: Polynomial) -> tuple[str, int] | None:

@@ -202,11 +202,8 @@ def _size(answer: MinimalBlock) -> str:
 
 
 def _because(answer: MinimalBlock) -> str:
-    n = answer.machine.n_states
     if answer.value is None or answer.impossible is None:
         return ""
-    if answer.value == n - 1 and "states" not in answer.impossible:
-        return ", since no fewer functions of the state than all of them are closed under the letters"
     p, q = answer.impossible["states"]
     return f", since smaller ones give states {p} and {q} one vector"
 

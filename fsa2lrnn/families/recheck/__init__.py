@@ -82,9 +82,9 @@ def _recheck(certificate: dict[str, Any]) -> str:
     machine = read_machine(certificate["machine"])
     if block:
         return recheck_block(certificate, machine, int(block[1]))
-    if factors:
+    if factors and "terms" not in certificate:
         return recheck_factors(certificate, machine, int(factors[1]))
-    form_of_family = read_family(str(family))
+    form_of_family = read_family("householder" if factors else str(family))
     if form_of_family.beta == 2 and "blocks" in certificate:  # of reflections
         return recheck_factors(certificate, machine, form_of_family.factors or 0)
     if verdict == "impossible":

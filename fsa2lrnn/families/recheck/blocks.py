@@ -6,7 +6,6 @@ from typing import Any
 
 from .chains import check_chain
 from .machine import CheckedMachine
-from .modules import check_norton, read_element, state_functions
 from .polynomials import check_irreducible, modulo, real_roots
 from .reading import HEADER, as_list, fields, rationals, require
 
@@ -23,15 +22,8 @@ def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: in
         require(max(sizes, default=0) <= size, f"a block has size {max(sizes, default=0)}, more than {size}")
         return f"representable: one {name} represents this machine, by blocks of sizes {', '.join(map(str, sizes))}"
     require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")
-    claim = f"impossible: no {name} represents this machine"
-    if "function" in certificate:
-        element, f, u = fields(certificate, *HEADER, "field", "element", "function", "covector")[6:]
-        letters, d = state_functions(machine), machine.n - 1
-        require(size < d, f"blocks of size {size} could hold all {d} functions")
-        check_norton(letters, read_element(element, machine), rationals(f, d), rationals(u, d), 1)
-        return f"{claim}, all functions of the state form a simple module"
     p, q = check_chain(certificate, machine, field, size)
-    return f"{claim}, states {p} and {q} would share one vector"
+    return f"impossible: no {name} represents this machine, states {p} and {q} would share one vector"
 
 
 def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> list[int]:

@@ -5,7 +5,7 @@ import pytest
 from fsa2lrnn import Proved, prove_equivalent, zoo
 from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
-from fsa2lrnn.families.block_sizes.answers import BlockImpossibility, RealBlockWitness
+from fsa2lrnn.families.block_sizes.answers import BoundImpossibility, RealBlockWitness
 
 
 def test_small_machines_and_visible_products_fit():
@@ -29,7 +29,7 @@ def test_real_blocks_or_none_by_size():
     assert rounded.explain() == "One layer of blocks of sizes 2, of real numbers, which floats round."
     rounded.check()
     verdict = represent(zoo.mod_arith(3), "block(8)")
-    assert isinstance(verdict, BlockImpossibility)
+    assert isinstance(verdict, BoundImpossibility)
     assert verdict.check().startswith("impossible: no layer of real blocks of size 11 represents this machine")
     assert verdict.explain() == "Real blocks must have size 12: smaller ones leave two states with one vector."
     assert isinstance(represent(zoo.mod_arith(3), "block(12)"), RealBlockWitness)

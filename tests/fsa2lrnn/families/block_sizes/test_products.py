@@ -103,11 +103,12 @@ def test_heads_follow_the_machine_with_the_factors_that_are_promised(task):
         ("group(S4)", {"real blocks": "3 (proved)", "rational blocks, exact in floats": "3 (proved)",
                        "Householder factors per letter": "2 (proved)",
                        "any number of layers": "2 over the reals, for Z2, Z3"}),
-        ("dyck(2,2)", {"one-hot block": "8", "real blocks": "7 (proved), since no fewer functions of the state",
+        ("dyck(2,2)", {"one-hot block": "8", "real blocks": "7 (proved), since smaller ones give states",
                        "any number of layers": "1 over the reals, as no word permutes states"}),
         ("cerny(5)", {"Householder factors per letter": "no number of them does (proved)",
                       "any number of layers": "2 over the reals, for Z2, Z3, Z5"}),
-        ("even_pair(5)", {"real blocks": "3 (proved)", "Householder factors per letter": "no number of them does (proved)"}),
+        ("even_pair(5)", {"real blocks": "3 (proved)",
+                          "Householder factors per letter": "no number of them does (proved)"}),
     ],
 )  # fmt: skip
 def test_named_machines(task, expected):

@@ -12,7 +12,7 @@ def _certificates():
         ("chain, a field", zoo.sum_mod(5), "Q"),
         ("chain, absolutely irreducible", zoo.group("S3"), "C"),
         ("chain, several levels", zoo.even_pair(2), "R"),
-        ("simple", zoo.tomita(4), "R"),
+        ("chain, simple", zoo.tomita(4), "R"),
     ):
         yield name, minimal_block(machine, field).impossible
     for name, machine, field in (

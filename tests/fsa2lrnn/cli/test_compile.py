@@ -161,7 +161,7 @@ def test_letters_with_spaces_are_told_apart(call, tmp_path):
     assert '["go up"' in found["families"]["diagonal[0,1]"]["evidence"]
 
 
-SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
 def test_automata_of_compiled_and_learned_models(call, tmp_path):

@@ -10,7 +10,7 @@ from fsa2lrnn.repairing.commands import repair as command
 from fsa2lrnn import Proved, load, prove_equivalent, repairing, zoo
 from fsa2lrnn.checker import program as checker_program
 
-SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
 def test_repairs_are_proved(call, tmp_path):

@@ -110,7 +110,7 @@ def test_a_time_limit_that_has_passed_is_said(call):
     assert out.startswith("undecided: the time limit of 3 s has passed; equal on every word of at most 0 letters")
 
 
-KEPT = Path(__file__).parents[4] / "experiments" / "models"
+KEPT = Path(__file__).parents[3] / "experiments" / "models"
 EVEN5 = str(KEPT / "even5" / "seed-4.safetensors")
 SUM2, OTHER = (str(KEPT / "sum2" / f"seed-{i}.safetensors") for i in (0, 1))
 
