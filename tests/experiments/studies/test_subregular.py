@@ -1,4 +1,4 @@
-"""The subregular classes of languages: by their definitions on words and monoids, and by the witnesses of refutations."""
+"""The subregular classes of languages, compared with definitions on words and monoids, and witnesses of refutations."""
 
 from itertools import product
 
