@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from experiments.benchmarks import gpu as bench_gpu
-from experiments.benchmarks import hard, layers, paper_speed, plain_layers
+from experiments.benchmarks import layers, paper_speed, plain_layers
 from experiments.benchmarks import scans as bench_scans
 from experiments.benchmarks import steps as bench_steps
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
@@ -76,7 +76,6 @@ def small(task="task:sum_mod(5)", layers=1):
 
 
 MEASURED = {
-    "hard": lambda: hard.measure(2, 3, 2, 2),
     "layers": lambda: layers.measure("s4d", 2, 12),
     "scans": lambda: bench_scans.measure(1, 3, 2, 2),
     "training": lambda: paper_speed.measure(CASES[0][0], 5, 2, 4, embedding_dim=8, batch=3),
@@ -84,7 +83,7 @@ MEASURED = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("hard", marks=pytest.mark.slow), *sorted(MEASURED.keys() - {"hard"})])
+@pytest.mark.parametrize("name", sorted(MEASURED))
 def test_every_way_has_a_time_and_every_ratio_is_one(name, monkeypatch):
     for module in (layers, bench_scans, paper_speed, bench_steps):
         monkeypatch.setattr(module, "TURNS", 1)
