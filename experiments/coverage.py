@@ -125,7 +125,7 @@ the package around it, which needs numpy.
 models and those of `as_tables(model)`. It replays a proof by enumeration
 (`fsa2lrnn verify MODEL MACHINE --certificate FILE`) for the scans sequential, fused and letters if no step can round,
 and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
-Their bounds on rounding (`lrnn/rounding.py`, `lrnn/ranges.py` and the layer's `rounded_tables`), the check of modules
+Their bounds on rounding (`nn/rounded_numbers.py` and the layer's `rounded_tables`), the check of modules
 (`verification/modules.py`) and torch must then be trusted too. `check` replays joint sets with
 `verification/joint_sets.py` and `lrnn/zonotopes.py`; no separate program does. Horizon certificates by enumeration, and
 a `Proved` that the checker has not replayed, rest on the model's own step in torch. A `Proved` for more than single
@@ -140,7 +140,7 @@ Two tests look for such faults:
 
 - **Mutation test**, `python -m verify.mutation`: changes one operator, constant, comparison, term or statement of the
   trusted lines at a time, and runs those tests of `make test` that execute the line. The lines are drawn from both
-  folders of the table, integer tables, bounds on rounding and sets (`lrnn/rounding.py`, `ranges.py`, `zonotopes.py`),
+  folders of the table, integer tables, bounds on rounding and sets (`nn/rounded_numbers.py`, `zonotopes.py`),
   layers' declarations with their tests, `verification/exactness.py`, `verification/equivalence.py` and the audit of the
   kernel probes. A mutant that survives calls for a test, or for a proof that it is equivalent. The mutation test
   measures the tests: it does not find checks that are missing, nor faults that all tests accept, and draws no lines

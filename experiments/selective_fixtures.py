@@ -18,7 +18,7 @@ from torch import Tensor
 
 from experiments import results_io, script
 from fsa2lrnn.nn.layers import Columns, Layer, Shape, layer_named
-from fsa2lrnn.nn.layers.selective import SliceLayer
+from fsa2lrnn.nn.layers.slice_layer import SliceLayer
 
 OUT = Path(__file__).parent.parent / "tests/fsa2lrnn/nn/selective/data"
 WIDTH, HEADS, KEYS, WORDS = 8, 2, 4, 2  # of the numbers

@@ -79,10 +79,10 @@ _HOME = {
 }
 
 __all__ = [
-    "Budget",
-    "Cascade",
     "FAMILIES",
     "LRNN",
+    "Budget",
+    "Cascade",
     "MooreMachine",
     "Proved",
     "Readout",

@@ -89,7 +89,8 @@ class LayerRow:
             *([f"is a special case of the family {self.family} (`explain --family`)"] if self.family else []),
             *([f"is exported to {' and '.join(self.exported_to)}"] if self.exported_to else []),
         ]
-        return f"{self.name} {' and '.join(able) or 'is only named'}"
+        *first, last = able or ["is only named"]
+        return f"{self.name} {', '.join(first)}{' and ' if first else ''}{last}"
 
 
 _ROWS = (
@@ -170,7 +171,7 @@ _ROWS = (
         exported_to=("kimi-linear",),
     ),
     LayerRow(
-        "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − k (b ⊙ k)ᵀ) + …, rates b in [0, 1] per key entry",
+        "gdn-2", "GDN-2, b ≤ 1", "S' = S diag(a) (I − (b ⊙ k) kᵀ) + (w ⊙ v) kᵀ, rates b in [0, 1] per key entry",
         spellings=("gated-deltanet-2",), decided_as="gdn-2", trained_by="gdn2",
     ),
     LayerRow(
@@ -179,7 +180,7 @@ _ROWS = (
         trained_by="rwkv7", exported_to=("rwkv-7",),
     ),
     LayerRow(
-        "pd-ssm", "PD-SSM", "x' = P(u) diag(d(u)) x + B u, rows of P one-hot, |d| ≤ 1",
+        "pd-ssm", "PD-SSM", "x' = diag(d(u)) P(u) x + B u, rows of P one-hot, |d| ≤ 1",
         "Terzić et al. 2025, 2509.22284", decided_as="pd-ssm", trained_by="pd_ssm",
     ),
     LayerRow(
@@ -275,8 +276,8 @@ def of_name(name: str) -> LayerRow:
     The name of a released model stands for the layer in it.
 
     >>> of_name("qwen3-next").abilities
-    'gated-deltanet trains (`train --layer gated_deltanet`) and is decided (`explain`) and is a special case of the \
-family diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
+    'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain`), is a special case of the family \
+diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:

@@ -227,7 +227,7 @@ def _alike(letters: Alphabet, others: Alphabet) -> str:
     a, b = next((a, of_text[str(a)]) for a in letters if a != of_text[str(a)])
     return (
         f"the alphabets differ in kind: the first has {a!r} ({type(a).__name__}), the second {b!r} "
-        f"({type(b).__name__}): make both with the same letters, for instance LRNN.from_paper_weights(weights, "
+        f"({type(b).__name__}): make both with the same letters, for instance LRNN.from_tables(A, v, x0, readout, "
         "alphabet=machine.alphabet, outputs=…)"
     )
 

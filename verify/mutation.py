@@ -27,20 +27,19 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.json")
 TRUSTED = (
-    "fsa2lrnn/checker/*.py", "fsa2lrnn/families/recheck/*.py", "fsa2lrnn/compile/*.py", "fsa2lrnn/nn/rounding.py",
-    "fsa2lrnn/nn/ranges.py", "fsa2lrnn/nn/zonotopes.py", "fsa2lrnn/nn/layer_checks.py",
-    "fsa2lrnn/nn/switched.py", "fsa2lrnn/nn/layers/*.py", "fsa2lrnn/verification/exactness.py",
-    "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/probes/audit.py", "fsa2lrnn/nn/layers/*.py",
+    "fsa2lrnn/checker/*.py", "fsa2lrnn/families/recheck/*.py", "fsa2lrnn/compile/recurrence.py",
+    "fsa2lrnn/compile/stack.py", "fsa2lrnn/compile/tables.py", "fsa2lrnn/nn/rounded_numbers.py",
+    "fsa2lrnn/nn/zonotopes.py", "fsa2lrnn/nn/layer_checks.py", "fsa2lrnn/nn/switched.py", "fsa2lrnn/nn/layers/*.py",
+    "fsa2lrnn/verification/exactness.py", "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/probes/audit.py",
 )  # fmt: skip
 # Of layers, what they declare to verifiers; the rest is the model itself, which verifiers run.
-LAYERS = ("fsa2lrnn/nn/layers/", "fsa2lrnn/nn/switched.py", "fsa2lrnn/nn/layers/")
+LAYERS = ("fsa2lrnn/nn/layers/", "fsa2lrnn/nn/switched.py")
 DECLARED = {
     "rounded_tables", "is_exact", "is_lookup", "starts_exact", "has_maps", "_is_open", "_is_exact_product",
     "starts_closed", "maps_closed", "exchanges_closed", "is_signed", "is_scalar_channel", "is_one_hot", "table_error",
 }  # fmt: skip
 SUITES = (
-    "checker", "families", "verification", "lrnn", "recurrence", "families/block_sizes", "nn/layers", "probes",
-    "export/test_refusals.py",
+    "checker", "families", "verification", "nn", "compile", "probes", "export/test_refusals.py",
 )  # fmt: skip
 LEFT = ("survived", "uncovered")
 SECONDS, MEMORY = 60, 8 << 30  # processor time of a mutant's tests, and bytes

@@ -27,8 +27,8 @@ from experiments import results_io, script
 from experiments.benchmarks.scans import inputs
 from experiments.studies.table2 import columns
 from fsa2lrnn.nn.scans import scan, scan_tokens
+from fsa2lrnn.training.seeds import StackedLosses, update
 from fsa2lrnn.training.settings import PRECISIONS, Settings, preset
-from fsa2lrnn.training.stacked import StackedLosses, update
 from fsa2lrnn.training.train import TrainingRun
 
 SHAPES = [(128, 500, 8, 8), (8, 4096, 8, 8), (1, 65_536, 8, 8), (128, 40, 8, 8)]  # (batch, length, heads, block)

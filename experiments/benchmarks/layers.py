@@ -25,8 +25,8 @@ from experiments import results_io, script
 from experiments.benchmarks import plain_layers
 from experiments.benchmarks.scans import interleaved
 from fsa2lrnn.nn.layers import LAYERS, Layer
-from fsa2lrnn.nn.layers.kernels.diagonal import pairs, scan_diagonal
-from fsa2lrnn.nn.layers.kernels.wkv import NOTHING, wkv
+from fsa2lrnn.nn.layers.diagonal import pairs, scan_diagonal
+from fsa2lrnn.nn.layers.rwkv import NOTHING, wkv
 from fsa2lrnn.training.train import use_threads
 
 WIDTH, STATES = 64, 64

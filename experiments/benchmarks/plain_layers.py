@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, softplus
 
-from fsa2lrnn.nn.layers.kernels.wkv import reference
+from fsa2lrnn.nn.layers.rwkv import reference
 
 Forward = Callable[[Any, Tensor], Tensor]
 
@@ -22,7 +22,7 @@ def s4(layer: Any, u: Tensor) -> Tensor:
     """Compute S4 by Cauchy kernels and FFTs.
 
     The parameter C is used as the value that the published code stores for words of this length
-    (`generating.truncated`): the function differs, its cost is the same.
+    (`s4.truncated`): the function differs, its cost is the same.
     """
     length = u.shape[1]
     dt, poles, B = _continuous(layer)

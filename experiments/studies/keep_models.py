@@ -22,9 +22,9 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.checkpoint import load, save
 from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.training import seeds
-from fsa2lrnn.training.results import read_result
 from fsa2lrnn.training.run_folder import MODEL, SETTINGS
 from fsa2lrnn.training.settings import Settings, preset
+from fsa2lrnn.training.sweep import read_result
 from fsa2lrnn.versions import versions
 
 MODELS = Path(__file__).parent.parent / "models"

@@ -35,7 +35,7 @@ from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.checkpoint import load
 from fsa2lrnn.repairing.evaluation import evaluate_repair
 from fsa2lrnn.symbols import from_json
-from fsa2lrnn.training.results import KeptModelOrigin, read_result
+from fsa2lrnn.training.sweep import KeptModelOrigin, read_result
 from fsa2lrnn.verdicts import Proved, Refuted
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.check import check

@@ -25,10 +25,6 @@ def train(
         str | None,
         typer.Option(metavar="NAME", help=f"{', '.join(TRAINED)}, or module:Class for a user-defined layer"),
     ] = None,
-    init: Annotated[options.Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
-    weight_noise: Annotated[
-        float | None, typer.Option(min=0, help="standard deviation of the noise on compiled weights")
-    ] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="a setting, such as layers=3 or stop_at=None; repeatable"),
@@ -48,7 +44,7 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them on longer words."""
-    named = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init, "noise": weight_noise}
+    named = {"steps": steps, "sampler": sampler, "device": device, "layer": layer}
     changed = given.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
     numbers, test_lengths = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
     outputs.check_runs(output)

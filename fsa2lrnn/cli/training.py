@@ -18,8 +18,7 @@ from fsa2lrnn.cli.learned import check_provable, prove_trained
 from fsa2lrnn.cli.options import INTERRUPTED
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.symbols import show
-from fsa2lrnn.training.chance import shares_of
-from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.data import make_sampler, shares_of, words
 from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, run_seeds
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Progress

@@ -9,8 +9,6 @@ from typing import Literal, get_args
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.cascade import stack_recurrence
-from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.compile.onehot import onehot_recurrence
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
@@ -34,12 +32,12 @@ def compile_recurrence(
     Args:
         machine: any complete Moore machine; its minimal machine is compiled.
         form: "onehot", one layer with one block that has the states of the minimal machine, or one block per factor if
-            its labels show that it is a direct product; "cascade", layers of small blocks (`decomposition.decompose`);
+            its labels show that it is a direct product; "cascade", layers of small blocks (`cascade.search.decompose`);
             "auto", the cheaper of the two (`choice.choose`, which also gives the reason).
         max_block: the largest block allowed. If None, the one-hot form uses as large blocks as it needs, and a cascade
             splits its components down to 8 states, which a fibre code may increase.
         token_shift: whether a layer may also read the previous states of lower layers; without it a cascade's blocks
-            encode the needed information on these in a fibre code (`decomposition.refine.fibre_code`).
+            encode the needed information on these in a fibre code (`cascade.refine.fibre_code`).
         layout: of the one-hot form, "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64
             states per block. A cascade is dense.
         dense_memory: the bytes that the dense weights (float32) of the one-hot form may take.
@@ -73,6 +71,10 @@ def compile_with_reason(
     >>> compile_with_reason(zoo.sum_mod(5))[1]
     'one layer: its blocks, of sizes 5, are no larger than 8'
     """
+    # The search for cascades takes a quarter of a second to import, which a verifier need not do.
+    from fsa2lrnn.compile.cascade import stack_recurrence
+    from fsa2lrnn.compile.choice import best_cascade, choose
+
     for name, value, choices in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
         if value not in choices:
             raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")

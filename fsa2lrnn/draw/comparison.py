@@ -15,8 +15,7 @@ from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.optional import require
-from fsa2lrnn.training.chance import shares_of
-from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.data import make_sampler, shares_of, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
 
 _TICKS_APART = 1.8  # the least factor between two labelled lengths

@@ -19,14 +19,13 @@ from fsa2lrnn.nn.layers import (
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.nn.scans import scan, scan_tokens
-from fsa2lrnn.nn.scans.reference import schedule
+from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.nn.wrapped import wrap
 
 __all__ = [
     "LRNN",
-    "FalseDeclaration",
-    "check_layers",
     "BlockLayerConfig",
+    "FalseDeclaration",
     "Gate",
     "HardChannelsConfig",
     "HardReflectionsConfig",
@@ -34,10 +33,11 @@ __all__ = [
     "IndexLayerConfig",
     "LRNNConfig",
     "Layer",
-    "Network",
     "LayerConfig",
+    "Network",
     "Readout",
     "SwitchedAffine",
+    "check_layers",
     "layer_named",
     "load",
     "register",

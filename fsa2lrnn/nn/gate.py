@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.rounding import RoundedNumbers, integers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, integers
 
 GATES = ("relu", "table")
 """The kinds of gates: Linear–ReLU–Linear (`Gate`), and a trainable table of columns (`TableGate`)."""

@@ -25,7 +25,7 @@ from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.layers import LAYERS, OURS
 from fsa2lrnn.nn.layers.base import Layer
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.rounding import RoundedNumbers, integers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, integers
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 """The largest difference that counts as rounding, relative to the largest number up to that step or to 1."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import cast
+from typing import Self, cast
 
 import numpy as np
 import torch
@@ -13,13 +13,12 @@ from torch.nn.functional import embedding
 
 from fsa2lrnn import symbols
 from fsa2lrnn.display import blocks_text, card
-from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import repeats
-from fsa2lrnn.nn.affine import EPS
+from fsa2lrnn.nn.affine import EPS, Readout, SwitchedAffine
 from fsa2lrnn.nn.config import LRNNConfig, adds, connect
-from fsa2lrnn.nn.foreign import ForeignWeights
-from fsa2lrnn.nn.gate import Gate, Values
-from fsa2lrnn.nn.layers import LAYERS, Layer, name_of
+from fsa2lrnn.nn.gate import Gate, Values, look_up
+from fsa2lrnn.nn.layers import LAYERS, BlockLayerConfig, Layer, name_of
 from fsa2lrnn.nn.layers.base import Hint
 from fsa2lrnn.nn.layers.index import IndexReadout
 from fsa2lrnn.nn.network import LayerState, State
@@ -30,7 +29,7 @@ _CHUNK = 1 << 12  # letters that one piece may have
 _INDEX_CHUNK = 1 << 20  # the same for an index layer
 
 
-class LRNN(ForeignWeights, nn.Module):
+class LRNN(nn.Module):
     """A stack of linear recurrences x_k = A(u_k) x_{k-1} + v(u_k) between an embedding and a read-out MLP (Eqs. 1, 5).
 
     A new model has random weights, ready to train; `fsa2lrnn.compile_machine` returns one with exact weights.
@@ -56,6 +55,68 @@ class LRNN(ForeignWeights, nn.Module):
         normed = {True: widths, "readout": widths[-1:], False: []}[config.layer_norm]
         self.norms = nn.ModuleList(nn.LayerNorm(width, EPS) for width in normed)  # the last is the read-out's
         self.readout = kinds[-1].readout(config.layers[-1], widths[-1], config.readout_hidden, n_outputs)
+
+    @classmethod
+    def from_tables(
+        cls,
+        A: Tensor,
+        v: Tensor,
+        x0: Tensor,
+        readout: Readout,
+        alphabet: Sequence[Hashable] | None = None,
+        outputs: Sequence[Hashable] | None = None,
+        normalisation: str = "none",
+        p: float = 1.2,
+    ) -> Self:
+        """Return the model whose layer has exactly these tables, by `SwitchedAffine.of` and `from_affine`."""
+        return cls.from_affine(SwitchedAffine.of(A, v, x0, readout, alphabet, outputs), normalisation, p)
+
+    @classmethod
+    def from_affine(cls, tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> Self:
+        """Return the model whose layer has exactly these tables: its embedding is one-hot, so its gates are lookups.
+
+        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1. Raises `CheckpointError` if
+        the column rule changes a table, or if a number is not finite.
+
+        >>> from fsa2lrnn.nn.switched import switched
+        >>> readout = Readout.linear(torch.eye(8), torch.zeros(8))
+        >>> tables = SwitchedAffine.of(torch.randn(3, 2, 4, 4), torch.randn(3, 2, 4), torch.randn(2, 4), readout)
+        >>> switched(LRNN.from_affine(tables)).sha256 == tables.sha256
+        True
+        """
+        n, heads, b = tables.v.shape
+        readout = tables.readout
+        if not (tables.A.isfinite().all() and tables.v.isfinite().all()):
+            raise CheckpointError(
+                "the tables hold numbers that are not finite, and a look-up would spread them: repair them"
+            )
+        config = LRNNConfig(
+            alphabet=tables.alphabet,
+            outputs=tables.outputs,
+            layers=(BlockLayerConfig((b,) * heads, transition_hidden=n, value_hidden=n),),
+            embedding_dim=n,
+            readout_hidden=len(readout.b1),
+            normalisation=normalisation,
+            p=p,
+            layer_norm="readout" if readout.norm_weight is not None else False,
+        )
+        model = cls(config).to(tables.dtype)
+        # One hidden unit per letter is 1 for this letter and 0 for others, so that no sum has two terms.
+        model.write(
+            torch.eye(n),
+            [(tables.x0, {"transition": look_up(tables.A), "value": look_up(tables.v)})],
+            {name: getattr(readout, name) for name in ("W1", "b1", "W2", "b2")},
+        )
+        if readout.norm_weight is not None and readout.norm_bias is not None:
+            model.norms[0].load_state_dict({"weight": readout.norm_weight, "bias": readout.norm_bias})
+        with torch.no_grad():
+            A = model.recurrences[0].tables(model.first_inputs())[0]
+        if not torch.equal(A, tables.A):
+            raise CheckpointError(
+                f"the column rule {normalisation!r} changes the tables, by up to "
+                f'{float((A - tables.A).abs().max()):.2g}: columns of a p-norm above 1 need the rule "none"'
+            )
+        return model
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]:

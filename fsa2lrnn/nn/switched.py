@@ -16,7 +16,7 @@ from fsa2lrnn.nn.layer_checks import check_layers, same
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.network import Network
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 
 _SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: the model scans them by different methods
 

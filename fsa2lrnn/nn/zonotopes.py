@@ -3,8 +3,8 @@
 A zonotope is {mid + shared·ε + e : |ε_k| ≤ 1, |e| ≤ own}: numbers that depend on common unknowns ε, each with an error
 of its own. Images keep the coefficients of ε, so that the differences and products of numbers that depend on the same
 state remain tight (affine arithmetic: Comba and Stolfi, 1993). What is not linear is enclosed between two parallel
-lines, and the distance of these, like all rounding, is added to `own`. Rounding is bounded as in `lrnn.rounding`, whose
-operations apply where this module has none of its own; they forget ε.
+lines, and the distance of these, like all rounding, is added to `own`. Rounding is bounded as in `rounded_numbers`,
+whose operations apply where this module has none of its own; they forget ε.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.nn.affine import EPS
-from fsa2lrnn.nn.ranges import floor_of, moments_fit
-from fsa2lrnn.nn.rounding import RoundedNumbers, both, norm_bounds
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, both, floor_of, moments_fit, norm_bounds
 
 _SLIP = 2.0**-40  # relative, of a sum of up to 2^12 products of coefficients in float64
 _OUTWARD = 1 + 2.0**-30

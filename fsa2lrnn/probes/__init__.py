@@ -13,12 +13,12 @@ from .operators import OPERATORS, Operator
 from .references import reference
 
 __all__ = [
-    "assert_exact",
-    "InexactKernel",
-    "ProbeReport",
     "OPERATORS",
-    "Operator",
-    "reference",
     "Audit",
+    "InexactKernel",
     "InexactProbe",
+    "Operator",
+    "ProbeReport",
+    "assert_exact",
+    "reference",
 ]

@@ -156,7 +156,7 @@ def idle(scan: Scan) -> Scan:  # noqa: ARG001 - broken so far that nothing of it
 
 
 def swapped_products(products: Any) -> tuple[Any, Any]:
-    """Return the result of `lrnn.scans.reference.spt` with the factors of each product in the wrong order."""
+    """Return the result of `fsa2lrnn.nn.scans.cpu.spt` with the factors of each product in the wrong order."""
     used, remaining = products[:, ::2], products[:, 1::2]
     return used, torch.cat([remaining, remaining[:, :, -1:] @ used[:, 1:]], dim=2)
 

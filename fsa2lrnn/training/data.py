@@ -218,6 +218,29 @@ def words(
     return TaskWords(machine.alphabet, outputs, starts, sampler.scored, n_draws, *tables)
 
 
+def shares_of(drawn: TaskWords, length: int) -> dict[Hashable, float]:
+    """Return the probability of each output at the end of words of about `length` letters, by a Markov chain of states.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> shares_of(words(zoo.length_mod(2), make_sampler("uniform", zoo.length_mod(2))), 40)
+    {0: 1.0, 1: 0.0}
+    """
+    n, period, fitted = len(drawn.labels[0]), len(drawn.scored), drawn.fit(length)
+    next_state = drawn.next_state.numpy().reshape(period, drawn.n_draws, n)
+    steps = np.zeros((period, n, n))  # from column to row
+    for phase in range(period):
+        for targets in next_state[phase]:
+            steps[phase, targets, np.arange(n)] += 1 / drawn.n_draws
+    states = np.eye(n)[list(drawn.starts)].mean(0)
+    for k in range(fitted):
+        states = steps[k % period] @ states
+    shares = dict.fromkeys(drawn.outputs, 0.0)
+    for label, share in zip(drawn.labels[(fitted - 1) % period].tolist(), states, strict=True):
+        if share:
+            shares[drawn.outputs[label]] += float(share)
+    return shares
+
+
 def _met(next_state: np.ndarray, starts: tuple[int, ...]) -> np.ndarray:
     """Return which states a letter at position k % period can lead to: (period, D, n) -> bool (period, n)."""
     period, _, n = next_state.shape

@@ -69,7 +69,7 @@ def serial(stop: Stop) -> Iterator[Run]:
 
 @contextmanager
 def stacked(stop: Stop) -> Iterator[Run]:
-    """Open an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.training.stacked`).
+    """Open an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.training.seeds`).
 
     A group consists of the jobs with the same plan that differ only in the seed, or that all use CUDA graphs. No group
     starts after `stop`.

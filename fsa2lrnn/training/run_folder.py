@@ -34,7 +34,7 @@ class Evaluation:
 
     Args:
         step: the number of training steps done.
-        loss: the mean training loss since the last one: cross-entropy in nats, plus the drift penalty if it is on.
+        loss: the mean training loss since the last one: cross-entropy in nats.
         accuracy: the share of test words whose last output is right, from 0 to 1.
         word_accuracy: the share of test words whose counted outputs are all right, from 0 to 1.
         length: the number of letters of each test word.

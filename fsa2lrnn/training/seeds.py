@@ -1,7 +1,11 @@
 """Runs that differ in their seed: each trains in its own folder, is evaluated, and writes a result.
 
 On a CPU every run is a process with its own threads, as many at once as there are cores: two parallel runs take more
-steps per hour than one run on two threads. On a GPU all runs are trained as one batched model.
+steps per hour than one run on two threads. On a GPU, where kernel launches dominate a step, runs that differ only in
+their seed are one batched model: the weights of all are stacked along a new axis and the network is mapped over it
+(`torch.func.vmap`), so that each operation is launched once for all runs. Runs with CUDA graphs (`GraphReplay`) replay
+them in parallel instead. Each run has its own words, gradient norm, optimiser, evaluations, records and folder, as in
+`fsa2lrnn.training.train`; the others continue when one ends.
 """
 
 from __future__ import annotations
@@ -10,23 +14,167 @@ import json
 import os
 import queue
 import signal
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
 
-from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.files import write_atomically
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.files import alone, write_atomically
+from fsa2lrnn.nn.config import LRNNConfig
+from fsa2lrnn.nn.model import LRNN
+from fsa2lrnn.nn.tensor_file import on_meta_device
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Diverged, Progress, Stop, TrainingOutcome, train, use_threads
+from fsa2lrnn.training.train import (
+    REPORT_SECONDS,
+    Diverged,
+    Progress,
+    Stop,
+    TrainingOutcome,
+    TrainingRun,
+    autocast,
+    mean_loss,
+    train,
+    use_threads,
+)
+from fsa2lrnn.training.writers import check_writers, record_writers
+
+Weights = dict[str, Tensor]
+
+
+def train_stacked(
+    jobs: Sequence[tuple[Settings, Path]],
+    resume: bool = True,
+    report: Callable[[Progress], None] | None = None,
+    write_to: Collection[str] = (),
+) -> list[TrainingOutcome | Diverged]:
+    """Train several runs in their folders at once, and return one outcome per run.
+
+    The outcomes equal those of `fsa2lrnn.training.train.train` up to rounding. The outcome of a run that diverges is
+    the error, and the others continue. With `resume`, runs continue from their checkpoints; runs at an earlier step
+    catch up first.
+
+    Raises:
+        UnsupportedFormat: without CUDA graphs, if settings differ in more than the seed; for unknown trackers in
+            `write_to`; and whenever `train` raises it.
+        MissingPackage: if a tracker is not installed.
+        CheckpointError: whenever `train` raises it.
+    """
+    settings = jobs[0][0]
+    replays = all(each.cuda_graph for each, _ in jobs)
+    if not replays and (others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]):
+        raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
+    check_writers(write_to)
+    diverged: dict[int, Diverged] = {}
+    with ExitStack() as held, use_threads(settings.threads), Stop() as stop:
+        for _, folder in jobs:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(folder, "run"))
+        runs = [TrainingRun(*job, resume) for job in jobs]
+        writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
+        step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
+        reported = time.monotonic()
+        while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
+            # Only runs at the earliest step take part, so that resumed runs catch up.
+            last = min(runs[i].step for i in active)
+            active = [i for i in active if runs[i].step == last]
+            errors = step([runs[i] for i in active])
+            is_time = time.monotonic() - reported > REPORT_SECONDS
+            for i, error in zip(active, errors, strict=True):
+                try:
+                    if error is not None:
+                        raise error
+                    record = runs[i].test_and_save() if runs[i].is_test_due else None
+                except Diverged as divergence:
+                    diverged[i] = divergence
+                    continue
+                if record is not None:
+                    writers[i](record)
+                if report is not None and (record or is_time):
+                    report(runs[i].progress(record))
+                    reported = time.monotonic()
+        for i, run in enumerate(runs):
+            try:
+                if i not in diverged:
+                    run.finish()
+            except Diverged as error:
+                diverged[i] = error
+    return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
+
+
+def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
+    """Take one training step of each run separately; return per run None, or the error if it diverged."""
+    errors: list[Diverged | None] = []
+    for run in runs:
+        try:
+            run.update()
+            errors.append(None)
+        except Diverged as error:
+            errors.append(error)
+    return errors
+
+
+def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged | None]:
+    """Take one training step of all runs together; return per run None, or the error if it diverged."""
+    begun = time.monotonic()
+    batches = [run.draw() for run in runs]
+    values = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
+    for run in runs:
+        run.trainer.optimiser.zero_grad()
+    values.sum().backward()
+    errors: list[Diverged | None] = []
+    for run, batch, loss in zip(runs, batches, values.detach(), strict=True):
+        try:
+            run.descend(loss, batch.tokens, begun)
+            errors.append(None)
+        except Diverged as error:
+            errors.append(error)
+    return errors
+
+
+class StackedLosses:
+    """A function that computes the losses of several models of one configuration together, each on its own words."""
+
+    def __init__(self, config: LRNNConfig, settings: Settings) -> None:
+        with on_meta_device():
+            self._network = _WeightlessNetwork(config)
+        # On a CPU, where stacking serves tests only, the sequential scan is the one that vmap supports.
+        self._method = "sequential" if settings.device == "cpu" else "auto"
+        self._settings = settings
+        together = vmap(self._loss, in_dims=(0, None, 0, 0))
+        self._together = torch.compile(together) if settings.compile else together
+
+    def __call__(self, models: Sequence[LRNN], tokens: Tensor, labels: Tensor) -> Tensor:
+        """Return the losses (S,) of S models on tokens and labels (S, B, T), with gradients to all models' weights."""
+        named = [dict(model.named_parameters()) for model in models]
+        weights = {name: torch.stack([each[name] for each in named]) for name in named[0]}
+        return self._together(weights, dict(models[0].named_buffers()), tokens, labels)
+
+    def _loss(self, weights: Weights, buffers: Weights, tokens: Tensor, labels: Tensor) -> Tensor:
+        with autocast(self._settings):
+            logits = functional_call(self._network, {**weights, **buffers}, (tokens, self._method))
+            return mean_loss(logits, labels)
+
+
+class _WeightlessNetwork(LRNN):
+    """An LRNN whose weights are arguments of `functional_call`."""
+
+    def _check_tokens(self, tokens: Tensor) -> None:
+        """Check nothing: tokens come from a sampler, and their values are not accessible under vmap."""
+
 
 RESULT = "result.json"
 _EVALUATION_SEED = 1 << 40  # distinct from all seeds of training
@@ -81,9 +229,7 @@ def run_seeds(
 
 def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
     """Train all runs as one batched model in this process, evaluate each, and return their results."""
-    from fsa2lrnn.training import stacked
-
-    outcomes = stacked.train_stacked(jobs, plan.resume, report, plan.write_to)
+    outcomes = train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 

@@ -22,9 +22,9 @@ from fsa2lrnn.training.data import SAMPLERS
 
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")
-INITS = ("random", "compiled")
 DTYPES = ("float32", "float64")
 PRECISIONS = ("full", "mixed")
+_GONE = {"init": "random", "noise": 0.0}  # settings of earlier files, at the values that change nothing
 _Count = Annotated[int, whole(1, 10**9)]
 _Width = Annotated[int, whole(1, MAX_WIDTH)]
 _Positive = Allowed("a number above 0", lambda x: x > 0)
@@ -44,14 +44,10 @@ class Settings:
         options: the options of that kind; "householder" takes `factors`, the number of unit keys: DeltaNet with
             eigenvalues in (−1, 1] has 1, DeltaProduct more.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
-        init: "random", or "compiled": exact weights from which training starts (`fsa2lrnn.training.initial`).
-        noise: the standard deviation of the Gaussian noise on compiled weights.
         optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
         learning_rate, weight_decay: the values for all parameters without a hint of their layer
             (`Layer.parameter_hints`).
         beta2: the decay factor of the average of squared gradients, per step.
-        drift_penalty: the weight that a penalty on the drift, which lengthens certified lengths, reaches at the last
-            step; it rises linearly from 0 after half of the steps (`fsa2lrnn.training.drift`).
         schedule: "constant", or "cosine" from `learning_rate` down to 0 at `steps`.
         gradient_clip: the largest norm of gradients, None for no limit.
         batch, length, steps: the words per step, the letters per word, and the number of steps.
@@ -60,7 +56,7 @@ class Settings:
         dtype: the type of the weights.
         precision: "full", or on a GPU "mixed": matrix products in bfloat16, states in the weights' type.
         compile: whether to run the network through `torch.compile`.
-        cuda_graph: whether to record a step as a CUDA graph and replay it (`fsa2lrnn.training.replay`), for
+        cuda_graph: whether to record a step as a CUDA graph and replay it (`fsa2lrnn.training.trainer`), for
             small networks whose steps are dominated by kernel launches.
         threads: the threads of torch and numba on a CPU; the same number gives the same weights.
 
@@ -85,13 +81,10 @@ class Settings:
         bool | str, Allowed('true or false, or "readout"', lambda x: isinstance(x, bool) or x == "readout")
     ] = True
     token_shift: bool = False
-    init: Annotated[str, one_of(INITS)] = "random"
-    noise: _NotNegative = 0.0
     optimiser: Annotated[str, one_of(OPTIMISERS)] = "adam"
     learning_rate: Annotated[float, _Positive] = 1e-4
     weight_decay: _NotNegative = 0.0
     beta2: Annotated[float, Allowed("a number from 0 up to, not including, 1", lambda x: 0 <= x < 1)] = 0.999
-    drift_penalty: _NotNegative = 0.0
     schedule: Annotated[str, one_of(SCHEDULES)] = "constant"
     gradient_clip: Annotated[float | None, Allowed("a number above 0, or None for no limit", _Positive.holds)] = None
     batch: _Count = 128
@@ -122,13 +115,6 @@ class Settings:
             faults.append(
                 f"cuda_graph = True with schedule = {self.schedule!r}: a graph holds its learning rate, take 'constant'"
             )
-        if self.cuda_graph and self.drift_penalty:
-            faults.append(
-                f"cuda_graph = True with drift_penalty = {self.drift_penalty!r}: the penalty selects the states that "
-                "a batch visits, which a graph cannot record; take cuda_graph = False"
-            )
-        if self.noise and self.init == "random":
-            faults.append(f"noise = {self.noise!r} is put on compiled weights: it goes with init = 'compiled'")
         if self.precision == "mixed" and (self.device == "cpu" or self.dtype != "float32"):
             faults.append(
                 f"precision = 'mixed' with device = {self.device!r} and dtype = {self.dtype!r}: it is for float32 on a "
@@ -187,11 +173,7 @@ class Settings:
 
     def to_json(self) -> str:
         """Return a JSON text that `from_json` reads back."""
-        values = asdict(self)
-        for name in ("cuda_graph", "drift_penalty"):  # the text's digest names folders of sweeps older than these
-            if not values[name]:
-                del values[name]
-        return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Settings:
@@ -205,6 +187,7 @@ class Settings:
             values = parse_json(text, "the text")
             if not isinstance(values, dict):
                 raise UnsupportedFormat(f"{shown(values)} is not a JSON object")
+            values = {name: x for name, x in values.items() if _GONE.get(name, ...) != x}
             if unknown := [name for name in values if name not in names]:
                 raise UnsupportedFormat(f"{shown(unknown[0])[1:-1]}: no such setting")
             if "task" not in values:

@@ -32,13 +32,11 @@ from fsa2lrnn.nn.layers.base import Hint
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
-from fsa2lrnn.training.drift import DriftPenalty
 from fsa2lrnn.training.evaluate import count
-from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
 from fsa2lrnn.training.trainer import Trainer
 
-_SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5
+_SAVE_SECONDS, REPORT_SECONDS = 60.0, 0.5
 _READ_STEPS = {"cpu": 1, "cuda": 50}  # steps between readings of the loss, which synchronise with a GPU
 
 
@@ -103,7 +101,7 @@ def train(
                 record = run.test_and_save() if run.is_test_due else None
                 if record is not None:
                     write(record)
-                if report is not None and (record or time.monotonic() - reported > _REPORT_SECONDS):
+                if report is not None and (record or time.monotonic() - reported > REPORT_SECONDS):
                     report(run.progress(record))
                     reported = time.monotonic()
         run.finish()
@@ -150,13 +148,9 @@ class TrainingRun:
         self.words = prepare_words(settings)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            if settings.init == "compiled":
-                model = compiled_start(settings, self.words, settings.noise)
-            else:
-                model = LRNN(settings.network(self.words.alphabet, self.words.outputs))
+            model = LRNN(settings.network(self.words.alphabet, self.words.outputs))
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         check_layers(self.model)
-        self.penalty = DriftPenalty(self.model, settings.machine()) if settings.drift_penalty else None
         self.forward = torch.compile(self.model) if settings.compile else self.model
         groups = parameter_groups(self.model, settings)
         self.hints = list(groups)
@@ -177,7 +171,7 @@ class TrainingRun:
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
         self._replay = None
         if settings.cuda_graph:
-            from fsa2lrnn.training.replay import GraphReplay
+            from fsa2lrnn.training.trainer import GraphReplay
 
             self._replay = GraphReplay(self._whole_step, self.training)
 
@@ -220,9 +214,6 @@ class TrainingRun:
     def _gradient(self, batch: Batch) -> Tensor:
         with autocast(self.settings):
             loss = mean_loss(self.forward(batch.tokens), batch.labels)
-        weight = self.settings.drift_penalty * (2 * self.step / self.settings.steps - 1)
-        if self.penalty is not None and weight > 0:
-            loss = loss + weight * self.penalty(batch.tokens)
         return self.trainer.backward(loss)
 
     def _descend(self, loss: Tensor) -> Tensor:

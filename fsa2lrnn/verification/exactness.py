@@ -20,7 +20,7 @@ from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.layers import Layer
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.rounding import RoundedNumbers, integers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, integers
 
 
 class RoundingWatch:

@@ -24,8 +24,7 @@ from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.layers.block import AffineLayer, BlockLayer
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.ranges import largest_moment
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, largest_moment
 from fsa2lrnn.nn.zonotopes import Zonotopes
 from fsa2lrnn.verification.plain import CertificateRefused
 from fsa2lrnn.verification.specification import Specification

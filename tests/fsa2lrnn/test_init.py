@@ -35,8 +35,7 @@ def test_names_are_found_or_refused():
     assert isinstance(fsa2lrnn.decompose(fsa2lrnn.zoo.parity()).cascade, fsa2lrnn.Cascade)
     assert fsa2lrnn.choose(fsa2lrnn.zoo.parity()).form == "onehot"
     rooms = {module.name for module in iter_modules(fsa2lrnn.__path__)}
-    assert rooms & set(fsa2lrnn.__all__) == {"lrnn"}
-    assert fsa2lrnn.nn is sys.modules["fsa2lrnn.nn"]
+    assert not rooms & set(fsa2lrnn.__all__)
     with pytest.raises(AttributeError, match="module 'fsa2lrnn' has no attribute 'Mamba'"):
         _ = fsa2lrnn.Mamba
 
@@ -280,4 +279,4 @@ def test_a_verifier_loads_no_layer_that_it_does_not_verify():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     count, layers = done.stdout.splitlines()
     assert int(count) <= 110
-    assert layers == ""
+    assert {name.rpartition(".")[2] for name in layers.split()} <= {"base", "block", "hard", "householder", "index"}

@@ -9,21 +9,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from experiments.studies.table2.chance import ChanceLevel, level
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, represent
 from fsa2lrnn.nn import layers
-from fsa2lrnn.nn.layers import Layer, baselines
-from fsa2lrnn.training.chance import ChanceLevel, level
+from fsa2lrnn.nn.layers import Layer
+from fsa2lrnn.nn.layers.diagonal import LRUConfig, S5Config
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
+from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted
 
 WIDTH, BATCH, LETTERS = 4, 3, 12
 TOLERANCE = 1e-9
 FIXED: dict[str, Any] = {
-    "S4": baselines.S4Config(WIDTH, d_state=8),
-    "S4D": baselines.S4DConfig(WIDTH, d_state=8),
-    "S5": baselines.S5Config(WIDTH, ssm_size=8),
-    "LRU": baselines.LRUConfig(WIDTH, states=8),
+    "S4": S4Config(WIDTH, d_state=8),
+    "S4D": S4DConfig(WIDTH, d_state=8),
+    "S5": S5Config(WIDTH, ssm_size=8),
+    "LRU": LRUConfig(WIDTH, states=8),
 }
 TABLE_2: dict[str, tuple[float, float, float]] = {  # of S4, S4D and Liquid-S4
     "task:sum_mod(5)": (0.27, 0.27, 0.27),
@@ -75,7 +78,7 @@ def released_liquid(effort: Effort, kernels: Sequence[str] = ("polyb", "kb")) ->
     """Check whether the published computation is a recurrence: no output may depend on a later input."""
     for kernel in effort.track(kernels):
         with _drawn(effort.seed):
-            change = _change_of_first(new_layer(baselines.LiquidS4Config(WIDTH, d_state=8, kernel=kernel)))
+            change = _change_of_first(new_layer(LiquidS4Config(WIDTH, d_state=8, kernel=kernel)))
         if change > TOLERANCE:
             text = f"{kernel}: one more at the last of {LETTERS} inputs moves the first output by {change:.3g}"
             return refuted(text, kernel=kernel, change=change)

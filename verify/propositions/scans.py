@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fsa2lrnn.nn.layers import index
 from fsa2lrnn.nn.scans import METHODS, pscan, sequential
-from fsa2lrnn.nn.scans.reference import schedule, spt
+from fsa2lrnn.nn.scans.cpu import schedule, spt
 from verify.free import Word, depths_of, words_of
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, Undecided, refuted
 

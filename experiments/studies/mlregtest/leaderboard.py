@@ -41,8 +41,7 @@ from fsa2lrnn.families import represent
 from fsa2lrnn.learning import learn
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
-from fsa2lrnn.training.chance import shares_of
-from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.data import make_sampler, shares_of, words
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Diverged, train

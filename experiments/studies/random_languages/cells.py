@@ -13,8 +13,7 @@ from experiments.studies.random_languages.machines import Drawn
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.export.named import NO
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.training.chance import shares_of
-from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.data import make_sampler, shares_of, words
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from experiments.studies.table2.chance import level
 from experiments.studies.table2.columns import COLUMNS, FIRST_SEED, LENGTHS, TASKS, rates_of
-from fsa2lrnn.training.chance import level
 
 Record = Mapping[str, Any]
 

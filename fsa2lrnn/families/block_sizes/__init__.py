@@ -117,9 +117,7 @@ _KEPT = 8  # the number of machines whose kinds are kept, for questions over oth
 _OPEN = "submodules of these sizes were neither found nor excluded"
 MAX_STATES = 200
 """The most states of a minimal machine for which submodules are searched; for more, the bounds are 1 and n − 1."""
-MAX_WORK = (
-    50_000_000  # the most multiplications to multiply a matrix by all letters, so that a step keeps to the budget
-)
+MAX_WORK = 50_000_000  # the most multiplications of a matrix by all letters, so that a step keeps to the budget
 
 
 def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Deadline = BUDGET) -> MinimalBlock:
@@ -181,7 +179,8 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
         found = chain(module, kinds, field, check)
         lower = found.bound
         if lower > 1:
-            impossible = chain_certificate(minimal, field, lower - 1, kinds, found)
+            certificate = chain_certificate(minimal, f"block({lower - 1})", lower - 1, kinds, found)
+            impossible = {**certificate, "field": field}
         search = BlockSearch(module, minimal, kinds, field, found, check)
         for size in range(lower, n - 1):
             if (blocks := search.blocks(size)) is not None:

@@ -39,7 +39,6 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def dimension(self) -> int:
-        """The sum of the block sizes."""
         return sum(block.real_size for block in self.blocks)
 
     @property
@@ -60,7 +59,6 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
         return AffineTables(A, v, x, sizes)
 
     def explain(self) -> str:
-        """Return a sentence that states the sizes of the blocks."""
         numbers = "integers" if self.is_exact else "real numbers, which floats round"
         return f"One layer of blocks of sizes {', '.join(str(block.real_size) for block in self.blocks)}, of {numbers}."
 
@@ -102,15 +100,12 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
 
     @property
     def dimension(self) -> int:
-        """The sum of the heads' sizes."""
         return sum(head.real_size for head in self.bounds.heads)
 
     def tables(self) -> HeadTables:
-        """Return the heads in float64: the keys of their reflections and projections (`head_tables`)."""
         return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
 
     def explain(self) -> str:
-        """Return a sentence that states the number of factors and the dimensions of the heads."""
         sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
         return f"{self.bounds.upper} Householder factors per letter at most, in heads of {sizes} dimensions."
 

@@ -104,14 +104,14 @@ class StateBlock:
         return {
             "polynomial": list(self.polynomial),
             "irreducible": list(why_irreducible(self.polynomial) or ()),
-            "functions": [_row(row) for row in self.functions],
-            "matrices": [[_row(row) for row in matrix] for matrix in self.matrices],
-            "shifts": [_row(row) for row in self.shifts],
+            "functions": _rows(self.functions),
+            "matrices": [_rows(matrix) for matrix in self.matrices],
+            "shifts": _rows(self.shifts),
         }
 
 
-def _row(numbers: Sequence[Number]) -> list[list[int | str]]:
-    return [[number_to_json(c) for c in number] for number in numbers]
+def _rows(table: Sequence[Sequence[Number]]) -> list[list[list[int | str]]]:
+    return [[[number_to_json(c) for c in number] for number in row] for row in table]
 
 
 def rational_block(module: Module, rows: fmpq_mat, delta: Sequence[Sequence[int]]) -> StateBlock:

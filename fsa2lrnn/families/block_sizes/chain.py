@@ -57,12 +57,8 @@ class SubmoduleChain:
 
     def merged(self, c: int) -> tuple[int, int] | None:
         """Return two states that U_c does not separate, or None."""
-        first_state: dict[int, int] = {}
-        for q, number in enumerate(classes(self.rows(c))):
-            if number in first_state:
-                return first_state[number], q
-            first_state[number] = q
-        return None
+        numbers = classes(self.rows(c))
+        return next(((p, q) for q, number in enumerate(numbers) if (p := numbers.index(number)) < q), None)
 
     @property
     def bound(self) -> int:
@@ -124,33 +120,16 @@ def reach(
 
 
 def chain_certificate(
-    machine: MooreMachine, field: str, size: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
+    machine: MooreMachine, family: str, level: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
 ) -> dict[str, Any]:
-    """Return a certificate for `recheck` that no layer of blocks of at most this size represents the machine (T31).
+    """Return a certificate for `recheck` that a family represents only functions in U_level, which merges two states.
 
-    U_size must leave two states together.
+    The families are blocks of bounded size (T31) and Householder products with a bounded number of factors (T36).
     """
-    header = {**certificate_header(machine, f"block({size})", "impossible"), "field": field}
-    return {**header, **_copies(found.merged(size), kinds, found)}
-
-
-def factor_certificate(
-    machine: MooreMachine, m: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
-) -> dict[str, Any]:
-    """Return a certificate for `recheck` that m Householder factors per letter do not suffice (T36).
-
-    The copies at level 0 span all functions that m factors can represent; they must leave two states together.
-    """
-    return {
-        **certificate_header(machine, f"householder({m})", "impossible"),
-        **_copies(found.merged(0), kinds, found),
-    }
-
-
-def _copies(states: tuple[int, int] | None, kinds: Sequence[ModuleKind], found: SubmoduleChain) -> dict[str, Any]:
+    states, rows = found.merged(level), linear.stack((copy.rows for copy in found.copies), found.sizes[-1])
     assert states is not None
-    rows = linear.stack((copy.rows for copy in found.copies), found.sizes[-1])
     return {
+        **certificate_header(machine, family, "impossible"),
         "states": list(states),
         "kinds": [_kind(kind) for kind in kinds],
         "copies": [

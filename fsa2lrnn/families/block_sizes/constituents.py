@@ -20,7 +20,6 @@ from fsa2lrnn.families.block_sizes.kinds import (
     Polynomial,
     homs,
     image,
-    integral,
     standard,
     submodule,
     value_at,
@@ -95,9 +94,8 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Mo
     d = module.dimension
     # Norton's criterion: a vector of the kernel generates a proper submodule, or a covector of the kernel generates one
     # of the dual, or the module is irreducible, provided that the kernel has dimension 1 over the commutant.
-    vector, covector = (
-        linear.rows_of(rows, [0]) for rows in (kernel, linear.left_kernel(module.element(element).transpose()))
-    )
+    vector = linear.rows_of(kernel, [0])
+    covector = linear.rows_of(linear.left_kernel(module.element(element).transpose()), [0])
     spun = spin(module, vector)
     if len(spun.path) < d:
         return spun.rows
@@ -128,13 +126,13 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat
         factors = minimal.factor()[1]
         if sum(exponent for _, exponent in factors) > 1:
             return linear.rows_of(value_at(factors[0][0].coeffs(), t), [0])
-        if minimal.degree() == e:
-            polynomial, scale = integral(minimal)
+        if minimal.degree() == e and minimal.denom() == 1:  # t is an algebraic integer
+            polynomial = minimal.numer()
             # Of t and its sums with integers, one with trace near 0 may be a root of unity.
-            shift = 0 if why_irreducible(polynomial) else round(-polynomial[-2] / e)
-            h = tuple(int(c) for c in fmpz_poly(list(polynomial))(fmpz_poly([shift, 1])).coeffs())
+            shift = 0 if polynomial.is_cyclotomic() else round(-int(polynomial[e - 1]) / e)
+            h = tuple(int(c) for c in polynomial(fmpz_poly([shift, 1])).coeffs())
             if why_irreducible(h) is not None:
-                return h, row * scale - linear.rows_of(linear.identity(form.dimension), [0]) * shift
+                return h, row - linear.rows_of(linear.identity(form.dimension), [0]) * shift
     return None
 
 

@@ -21,10 +21,10 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes import StateBlock, analysed, refusal, too_large
-from fsa2lrnn.families.block_sizes.chain import factor_certificate, reach
+from fsa2lrnn.families.block_sizes.chain import SubmoduleChain, chain_certificate, reach
 from fsa2lrnn.families.block_sizes.kinds import ModuleKind
 from fsa2lrnn.families.block_sizes.search import BlockSearch
-from fsa2lrnn.families.householder import paths, sink_of
+from fsa2lrnn.families.householder import sink_keys, sink_of
 from fsa2lrnn.families.refutation import refuted
 from fsa2lrnn.families.verdicts import Impossibility, certificate_header
 
@@ -76,7 +76,7 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
     minimal = minimise(machine)
     n = minimal.n_states
     sink = sink_of(minimal.delta) if n > 1 else None
-    upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
+    upper = None if sink is None else max(len(sink_keys(row, sink)) for row in minimal.delta)
     are_free = all(len(np.unique(row)) in (1, n) for row in minimal.delta)  # permutations and constants
     if upper is None and not are_free and (refutation := refuted(minimal, "contracting", "householder")):
         return FactorBounds(minimal, None, None, refutation.to_json(), (), "", refutation)
@@ -90,28 +90,24 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
         return FactorBounds(minimal, min(1, n - 1), upper, None, (), str(fault))
 
 
-def _bounds(
-    minimal: MooreMachine,
-    upper: int | None,
-    are_free: bool,
-    check: Callable[[], None],
-) -> FactorBounds:
+def _bounds(minimal: MooreMachine, upper: int | None, are_free: bool, check: Callable[[], None]) -> FactorBounds:
     n = minimal.n_states
     module, kinds = analysed(minimal, check)
     if n == 1 or kinds is None:
         note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
         return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), note)
-    # The least number of factors for which the kinds that need no more separate all states.
     counts, impossible = [_count(kind) for kind in kinds], None
-    for lower in sorted({0, *counts}):
-        found = reach(module, kinds, [i for i, count in enumerate(counts) if count <= lower], check)
+
+    def reached(m: int) -> SubmoduleChain:
+        return reach(module, kinds, [i for i, count in enumerate(counts) if count <= m], check)
+
+    lower, excluded, found = 0, None, reached(0)
+    for count in sorted({*counts} - {0}):  # all kinds together separate all states
         if found.merged(0) is None:
             break
-        excluded = found
-    else:
-        raise AssertionError("all kinds together separate all states")
-    if lower > 1:
-        impossible = factor_certificate(minimal, lower - 1, kinds, excluded)
+        lower, excluded, found = count, found, reached(count)
+    if lower > 1 and excluded is not None:
+        impossible = chain_certificate(minimal, f"householder({lower - 1})", 0, kinds, excluded)
     heads: tuple[StateBlock, ...] = ()
     if are_free:
         upper = lower
@@ -128,14 +124,10 @@ def _count(kind: ModuleKind) -> int:
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:
+    """Return the bounds without those whose certificates `recheck` refuses."""
     if bounds.heads and (fault := refusal(bounds.to_json())):
         bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
     if bounds.impossible is not None and (fault := refusal(bounds.impossible)):
         note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
-        bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
+        bounds = replace(bounds, lower=1, impossible=None, note=note)
     return bounds
-
-
-def _of_letter(row: np.ndarray, sink: int) -> int:
-    chains, cycles = paths(row, sink)
-    return sum(map(len, chains)) + sum(len(cycle) - 1 for cycle in cycles)

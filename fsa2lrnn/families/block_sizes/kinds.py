@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flint import acb, fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+from flint import acb, fmpq, fmpq_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import linear
@@ -160,21 +160,3 @@ def value_at(coefficients: Sequence[fmpq], matrix: fmpq_mat) -> fmpq_mat:
     for coefficient in reversed(coefficients):
         total = total * matrix + linear.identity(matrix.nrows()) * coefficient
     return total
-
-
-def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
-    """Return the monic polynomial of s·r with integer coefficients, r a root of `minimal`, and the least such s > 0.
-
-    >>> integral(fmpq_poly([fmpq(1, 4), 0, 1]))
-    ((1, 0, 1), 2)
-    """
-    degree = minimal.degree()
-    coefficients = [minimal[i] / minimal.leading_coefficient() for i in range(degree + 1)]
-    scale = 1
-    for i, coefficient in enumerate(coefficients[:-1]):
-        # scale^(degree − i) must be a multiple of the denominator
-        for prime, exponent in coefficient.q.factor():
-            needed = -(-exponent // (degree - i))
-            while scale % prime**needed:
-                scale *= int(prime)
-    return tuple(int(c * fmpq(scale) ** (degree - i)) for i, c in enumerate(coefficients)), scale

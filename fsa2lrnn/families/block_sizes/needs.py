@@ -145,7 +145,7 @@ class BlockNeeds:
         size = str(depth.value) if depth.value is not None else f"{depth.lower} to {depth.upper}"
         groups = f", for {', '.join(depth.factors)}" if depth.factors else ", as no word permutes states"
         lines.append(("any number of layers", f"{size} over the reals{groups}{_note(depth.note)}"))
-        lines.append(("Householder factors per letter", _factors(self.factors)))
+        lines.append(("Householder factors per letter", _size(self.factors)))
         return lines
 
     def to_json(self) -> dict[str, Any]:
@@ -153,13 +153,12 @@ class BlockNeeds:
 
         An unknown upper bound is null, and both bounds are null if no number suffices.
         """
-        value: dict[str, Any] = {"one_hot": self.machine.n_states}
-        for field, answer in self.blocks.items():
-            value[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)
-        depth, factors = self.depth, self.factors
-        value["any_depth"] = {**_bounds(depth.lower, depth.upper, depth.note), "groups": list(depth.factors)}
-        value["householder"] = _bounds(factors.lower, factors.upper, factors.note)
-        return value
+        return {
+            "one_hot": self.machine.n_states,
+            **{FIELDS[field]: _bounds(answer) for field, answer in self.blocks.items()},
+            "any_depth": {**_bounds(self.depth), "groups": list(self.depth.factors)},
+            "householder": _bounds(self.factors),
+        }
 
 
 def checked_needs(machine: MooreMachine, deadline: Deadline = NEVER) -> BlockNeeds | str:
@@ -191,13 +190,17 @@ def needs(machine: MooreMachine, budget: float = BUDGET) -> BlockNeeds:
     return BlockNeeds(minimal, blocks, any_depth(minimal), factor_bounds(minimal, budget))
 
 
-def _bounds(lower: int | None, upper: int | None, note: str) -> dict[str, Any]:
-    return {"lower": lower, "upper": upper, "note": note}
+def _bounds(answer: MinimalBlock | AnyDepth | FactorBounds) -> dict[str, Any]:
+    return {"lower": answer.lower, "upper": answer.upper, "note": answer.note}
 
 
-def _size(answer: MinimalBlock) -> str:
-    if answer.value is not None:
-        return f"{answer.value} (proved)"
+def _size(answer: MinimalBlock | FactorBounds) -> str:
+    if answer.lower is None:
+        return "no number of them does (proved)"
+    if answer.lower == answer.upper:
+        return f"{answer.lower} (proved)"
+    if answer.upper is None:
+        return f"at least {answer.lower} (proved){_note(answer.note)}"
     return f"{answer.lower} to {answer.upper} (both proved){_note(answer.note)}"
 
 
@@ -206,16 +209,6 @@ def _because(answer: MinimalBlock) -> str:
         return ""
     p, q = answer.impossible["states"]
     return f", since smaller ones give states {p} and {q} one vector"
-
-
-def _factors(bounds: FactorBounds) -> str:
-    if bounds.lower is None:
-        return "no number of them does (proved)"
-    if bounds.upper is None:
-        return f"at least {bounds.lower} (proved){_note(bounds.note)}"
-    if bounds.lower == bounds.upper:
-        return f"{bounds.lower} (proved)"
-    return f"{bounds.lower} to {bounds.upper} (both proved)"
 
 
 def _note(note: str) -> str:

@@ -186,14 +186,10 @@ def _dual(kind: ModuleKind) -> CyclicModule:
     return standard(kind.standard.module.dual, kind.covector, spun.path, reverse(kind.standard.element))
 
 
-def _joined(chosen: list[SubmoduleCandidate], n: int) -> tuple[int, ...]:
-    return _numbered(zip(*(candidate.numbers for candidate in chosen), strict=True)) if chosen else (0,) * n
-
-
 def _needed(chosen: list[SubmoduleCandidate], n: int) -> list[SubmoduleCandidate]:
     for candidate in sorted(chosen, key=lambda c: -c.size):
         rest = [c for c in chosen if c is not candidate]
-        if max(_joined(rest, n)) == n - 1:
+        if len(set(zip(*(c.numbers for c in rest), strict=True))) == n:
             chosen = rest
     return chosen
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .machine import CheckedMachine
-from .modules import Letter, check_norton, combination, read_element, times
+from .modules import Letter, check_norton, read_element, times
 from .polynomials import check_irreducible, real_roots
 from .reading import as_list, fields, rationals, require
 
@@ -38,10 +38,11 @@ def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
     k, first = len(polynomial) - 1, [int(j == 0) for j in range(d)]
     require(k >= 1 and polynomial[-1] == 1, "a polynomial is not monic")
     check_irreducible(polynomial, reason)
-    t, powers = _endomorphism(generator, letters, path), [first]
-    for _ in range(k):
-        powers.append(times(powers[-1], t))
-    require(not any(combination(polynomial, powers)), "what commutes does not satisfy its polynomial")
+    t, image = _endomorphism(generator, letters, path), [0] * d
+    for c in reversed(polynomial):  # Horner's rule, applied to the first basis vector
+        image = times(image, t)
+        image[0] += c
+    require(not any(image), "what commutes does not satisfy its polynomial")
     require(d % k == 0, f"{d} dimensions are no space over what commutes")
     check_norton(letters, read_element(element, machine), first, rationals(covector, d), k)
     # Over ℂ the module splits into k conjugates; over ℝ they come in pairs unless the polynomial has a real root.

@@ -127,13 +127,6 @@ def read_element(value: Any, machine: CheckedMachine) -> list[tuple[int, list[in
     return terms
 
 
-def combination(coefficients: list[Any], rows: list[list[Any]]) -> list[Any]:
-    total = [0] * len(rows[0])
-    for c, row in zip(coefficients, rows, strict=False):
-        total = [x + c * y for x, y in zip(total, row, strict=True)]
-    return total
-
-
 def dot(row: list[Any], column: Any) -> Any:
     spend(len(row))
     return sum(x * y for x, y in zip(row, column, strict=True) if x)

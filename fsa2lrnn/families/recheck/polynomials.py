@@ -44,20 +44,12 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
     if kind == "degree":
         require(m == 0 and k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
         spend(2 * largest * k)
-        roots = k > 1 and any(not _value(polynomial, r) for r in range(-largest - 1, largest + 2))
+        roots = k > 1 and any(modulo([*polynomial], [], [-r, 1]) == [0] for r in range(-largest - 1, largest + 2))
         require(not roots, "a polynomial has a root")
-    elif kind == "cyclotomic":
+    else:
+        require(kind == "cyclotomic", f"{str(kind)[:80]!r} is no reason for a polynomial to be irreducible")
         require(1 <= m <= MAX_ORDER, f"{m} is not the order of a root of unity up to {MAX_ORDER}")
         require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
-    else:
-        require(False, f"{str(kind)[:80]!r} is no reason for a polynomial to be irreducible")
-
-
-def _value(polynomial: list[Any], x: Any) -> Any:
-    total = 0
-    for c in reversed(polynomial):
-        total = total * x + c
-    return total
 
 
 def prime_factors(m: int) -> tuple[list[int], int]:

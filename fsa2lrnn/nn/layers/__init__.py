@@ -15,45 +15,59 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import TRAINED, is_layer, trained_name
 from fsa2lrnn.nn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig
-from fsa2lrnn.nn.layers.hard import HardChannelsConfig, HardChannelsLayer, HardReflectionsConfig, HardReflectionsLayer
-from fsa2lrnn.nn.layers.householder import HouseholderLayer, HouseholderLayerConfig
+from fsa2lrnn.nn.layers.hard import (
+    HardChannelsConfig,
+    HardChannelsLayer,
+    HardDeltaProductLayer,
+    HardPDSSMLayer,
+    HardReflectionsConfig,
+    HardReflectionsLayer,
+    HardSliceLayer,
+)
+from fsa2lrnn.nn.layers.householder_layer import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.nn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
 
-OURS: set[type[Layer]] = {
-    BlockLayer, HouseholderLayer, HardChannelsLayer, HardReflectionsLayer, IndexLayer,
-}  # fmt: skip
-"""The library's own layers. Declarations of all other layers are tested on random inputs (`layer_checks`)."""
-
 
 def _published() -> dict[str, type[Layer]]:
-    """Import the paper's baselines and the layers with transitions of their input: 25 modules, on demand."""
-    from fsa2lrnn.nn.layers import baselines as b
-    from fsa2lrnn.nn.layers import selective as s
+    """Import the paper's baselines and the layers with transitions of their input, on demand."""
+    from fsa2lrnn.nn.layers.delta_rules import (
+        DeltaProductLayer,
+        GatedDeltaNetLayer,
+        GatedDeltaProductLayer,
+        GDN2Layer,
+        KDALayer,
+    )
+    from fsa2lrnn.nn.layers.diagonal import LRULayer, S5Layer
+    from fsa2lrnn.nn.layers.gated import MinGRULayer, SLSTMLayer
+    from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Layer
+    from fsa2lrnn.nn.layers.mamba import Mamba2Layer, Mamba3Layer
+    from fsa2lrnn.nn.layers.pd_ssm import PDSSMLayer
+    from fsa2lrnn.nn.layers.rwkv import RWKV4Layer, RWKV7Layer
+    from fsa2lrnn.nn.layers.s4 import S4DLayer, S4Layer
+    from fsa2lrnn.nn.layers.slice_layer import SliceLayer
+    from fsa2lrnn.nn.layers.vanilla import VanillaLayer
 
     return {
-        "s4": b.S4Layer,
-        "s4d": b.S4DLayer,
-        "liquid_s4": b.LiquidS4Layer,
-        "s5": b.S5Layer,
-        "lru": b.LRULayer,
-        "rwkv4": b.RWKV4Layer,
-        "vanilla": b.VanillaLayer,
-        "gated_deltanet": s.GatedDeltaNetLayer,
-        "deltaproduct": s.DeltaProductLayer,
-        "gated_deltaproduct": s.GatedDeltaProductLayer,
-        "kda": s.KDALayer,
-        "gdn2": s.GDN2Layer,
-        "mamba2": s.Mamba2Layer,
-        "mamba3": s.Mamba3Layer,
-        "rwkv7": s.RWKV7Layer,
-        "pd_ssm": s.PDSSMLayer,
-        "slice": s.SliceLayer,
-        "mingru": s.MinGRULayer,
-        "slstm": s.SLSTMLayer,
-        "hard_pd_ssm": s.HardPDSSMLayer,
-        "hard_deltaproduct": s.HardDeltaProductLayer,
-        "hard_slice": s.HardSliceLayer,
+        "s4": S4Layer,
+        "s4d": S4DLayer,
+        "liquid_s4": LiquidS4Layer,
+        "s5": S5Layer,
+        "lru": LRULayer,
+        "rwkv4": RWKV4Layer,
+        "vanilla": VanillaLayer,
+        "gated_deltanet": GatedDeltaNetLayer,
+        "deltaproduct": DeltaProductLayer,
+        "gated_deltaproduct": GatedDeltaProductLayer,
+        "kda": KDALayer,
+        "gdn2": GDN2Layer,
+        "mamba2": Mamba2Layer,
+        "mamba3": Mamba3Layer,
+        "rwkv7": RWKV7Layer,
+        "pd_ssm": PDSSMLayer,
+        "slice": SliceLayer,
+        "mingru": MinGRULayer,
+        "slstm": SLSTMLayer,
     }
 
 
@@ -89,10 +103,15 @@ LAYERS = LayerTable(
         "householder": HouseholderLayer,
         "hard_channels": HardChannelsLayer,
         "hard_reflections": HardReflectionsLayer,
+        "hard_pd_ssm": HardPDSSMLayer,
+        "hard_deltaproduct": HardDeltaProductLayer,
+        "hard_slice": HardSliceLayer,
         "index": IndexLayer,
     }
 )
 """All layers by name."""
+OURS: set[type[Layer]] = set(LAYERS.loaded.values())
+"""The library's own layers. Declarations of all other layers are tested on random inputs (`layer_checks`)."""
 _REQUIRED = ("forward", "initial_state", "emit")
 
 

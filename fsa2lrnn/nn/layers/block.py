@@ -22,9 +22,9 @@ from fsa2lrnn.nn.layers.base import (
     starts_closed,
 )
 from fsa2lrnn.nn.normalise import TEMPERATURE, check_temperature, keeps, normalise, one_hot_rows
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import GPU_METHODS, GPU_TOKEN_METHODS, METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
-from fsa2lrnn.nn.scans.hard import hard_scan, takes
+from fsa2lrnn.nn.scans.one_hot import hard_scan, takes
 
 
 @dataclass(frozen=True)

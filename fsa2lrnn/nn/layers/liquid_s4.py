@@ -6,13 +6,17 @@ The two differ. `kernel` selects one:
 - "polyb", "kb": S4 plus the correction exactly as in the published code. The correction multiplies pairs (or p letters)
   among the last few of the whole word, adds the products to the word in reverse order, and weights them with constants
   that are fixed at the start. This is not a recurrence: an output depends on later letters, and no step exists.
+
+The transition of the recurrence depends on the input, so an impulse response does not exist: `sequential` is its
+reference, and `fused` runs the compiled loops of `transitions.recur` on the CPU.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from itertools import combinations, islice
 from typing import Any, ClassVar
 
@@ -21,11 +25,72 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.nn.layers.channels import ChannelConfig, check_channels_method, complex_of
-from fsa2lrnn.nn.layers.kernels import channels, hippo
-from fsa2lrnn.nn.layers.kernels.liquid import liquid, step
-from fsa2lrnn.nn.layers.kernels.transition import twice_real
+from fsa2lrnn.nn.compiled import DTYPES
+from fsa2lrnn.nn.layers import channel_scans
+from fsa2lrnn.nn.layers.channel_layer import (
+    ChannelConfig,
+    Start,
+    check_channels_method,
+    complex_of,
+    normal_plus_low_rank,
+)
+from fsa2lrnn.nn.layers.channel_scans import System, by_steps
 from fsa2lrnn.nn.layers.s4 import S4Layer
+from fsa2lrnn.nn.layers.transitions import WORTH_COMPILING, from_planes, planes, recur, twice_real
+from fsa2lrnn.nn.scans import check_method
+
+
+def liquid(system: System, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+    """Return all outputs and the last state: u (B, T, H), state (B, H, 2n) -> (B, T, H), (B, H, 2n).
+
+    `method` is one of `METHODS`, or "auto" or "letters" for the fastest one.
+
+    Raises:
+        UnsupportedFormat: for an unknown method, or a device or dtype that "fused" does not support.
+    """
+    check_method(method, {**METHODS, "letters": None})
+    if method in ("auto", "letters"):
+        is_worth_it = u.shape[1] * state.numel() >= WORTH_COMPILING and _takes(u, state)
+        method = "fused" if is_worth_it else "sequential"
+    return METHODS[method](system, u, state)
+
+
+def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the recurrence of `liquid` letter by letter, with autograd and a state in double precision."""
+    return by_steps(partial(step, system), u, state)
+
+
+def step(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the outputs and the state after one letter: u (B, H), state (B, H, 2n) -> (B, H), (B, H, 2n)."""
+    x, arriving = from_planes(state), system.B * u.unsqueeze(-1)
+    x = system.transition.times(x) + arriving * x + arriving
+    return (twice_real(system.C * x) + system.D * u).to(u.dtype), planes(x).to(state.dtype)
+
+
+def fused(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """Compute the recurrence of `liquid` in compiled loops on the CPU, differentiable once.
+
+    Raises `UnsupportedFormat` unless u and the state are both float32 or both float64, on the CPU.
+    """
+    if not _takes(u, state):
+        kinds = (f"{name} {str(x.dtype)[6:]} on {x.device}" for name, x in (("u", u), ("state", state)))
+        raise UnsupportedFormat(
+            f"{', '.join(kinds)}: the compiled liquid recurrence takes float32 or float64 on the CPU, the same for "
+            'all; convert them, or choose the scan "sequential"'
+        )
+    y, last = recur(system.transition, system.B, system.C, u, state)
+    return y + system.D.to(u.dtype) * u, last
+
+
+def _takes(u: Tensor, state: Tensor) -> bool:
+    return u.device.type == state.device.type == "cpu" and u.dtype == state.dtype and u.dtype in DTYPES
+
+
+METHODS: dict[str, Callable[[System, Tensor, Tensor], tuple[Tensor, Tensor]]] = {
+    "sequential": sequential,
+    "fused": fused,
+}
+
 
 KERNELS = ("exact", "polyb", "kb")
 
@@ -94,18 +159,18 @@ class LiquidS4Layer(S4Layer):
         return "liquid-s4" if self.is_causal else None
 
     @staticmethod
-    def start(config: Any) -> hippo.Start:
+    def start(config: Any) -> Start:
         """Return the initial system, HiPPO-LegS with Im B not clipped."""
-        return hippo.normal_plus_low_rank(config.d_state, clipped=False)
+        return normal_plus_low_rank(config.d_state, clipped=False)
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the state 0: (B, H, N), or (B, 1) if not causal; that state only becomes 1 after a word."""
-        return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
+        return super().initial_state(batch) if self.is_causal else channel_scans.no_state(self.D, batch, 1)
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, H, N) or (B, 1) -> (B, T, H) and a state.
 
-        `method` is one of `liquid.METHODS` for the kernel "exact", otherwise one of `channels.METHODS`.
+        `method` is one of `METHODS` for the kernel "exact", otherwise one of `channel_scans.METHODS`.
 
         Raises:
             UnsupportedFormat: for an unknown method, or for a word in pieces if the kernel is not causal.
@@ -141,14 +206,14 @@ class LiquidS4Layer(S4Layer):
         )
 
     def _published(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        if channels.may_move(state):
+        if channel_scans.may_move(state):
             raise self._has_no_state("cannot read a word in pieces")
         if not u.shape[1]:
             return u, state
         start = super().initial_state(len(u))
         if self.config.kernel == "polyb":
             whole = method == "chunked"
-            y = channels.outputs_alone(self.system(), u, start) if whole else self.run(u, start, method)[0]
+            y = channel_scans.outputs_alone(self.system(), u, start) if whole else self.run(u, start, method)[0]
             of_products, weight = self._frozen()
             for p in range(2, self.config.degree + 1):
                 correction = weight * of_products ** (2 ** (p - 1) - 1) * self._products(u, p)

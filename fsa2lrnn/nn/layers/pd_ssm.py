@@ -22,7 +22,7 @@ from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.nn.layers.block import scan_states
 from fsa2lrnn.nn.layers.matrix_layer import READS
 from fsa2lrnn.nn.normalise import one_hot_rows
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import METHODS
 
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fsa2lrnn.nn.ranges import fits, floor_of
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, fits, floor_of
 
 UNIT_EPS = 1e-6  # of the norm that keys and queries are divided by
 OPERATIONS = 64  # units in the last place that a few elementary functions in a row cost at most

@@ -22,7 +22,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import selective_rounding as rounding
 from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.nn.layers.block import scan_states
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import METHODS, scan
 
 FORMS = ("block", "sparse", "hadamard", "diagonal")

@@ -16,8 +16,7 @@ from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn.compiled import DTYPES
-from fsa2lrnn.nn.scans.fused import fused, fused_tokens
-from fsa2lrnn.nn.scans.reference import chunked, letters, pscan, sequential, sequential_tokens
+from fsa2lrnn.nn.scans.cpu import chunked, fused, fused_tokens, letters, pscan, sequential, sequential_tokens
 from fsa2lrnn.optional import is_installed
 
 

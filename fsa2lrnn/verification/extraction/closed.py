@@ -112,7 +112,7 @@ def extract(
         UnsupportedFormat: under settings of torch that compute below the dtype's precision (`lrnn.arithmetic`), and for
             layers that declare that no exact claim can be made of them (`Layer.unproved`).
 
-    >>> from fsa2lrnn.compile import compile_machine
+    >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     >>> extract(compile_machine(parity)) == parity
     True

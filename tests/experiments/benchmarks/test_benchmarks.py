@@ -59,8 +59,8 @@ def test_plain_layers_are_ours(name):
 
 
 def test_the_plain_s4_is_ours_with_its_c_as_the_released_code_keeps_it():
-    from fsa2lrnn.nn.layers.channels import complex_of
-    from fsa2lrnn.nn.layers.kernels.generating import untruncated
+    from fsa2lrnn.nn.layers.channel_layer import complex_of
+    from fsa2lrnn.nn.layers.s4 import untruncated
 
     layer = layers.new_layer("s4")
     u = torch.randn(2, 13, layers.WIDTH, generator=torch.Generator().manual_seed(0))

@@ -8,7 +8,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine, equivalent, load
 from fsa2lrnn.automata.zoo import TASKS, ZOO
-from fsa2lrnn.cli import convert
+from fsa2lrnn.cli import sources
 
 
 def test_models_are_written_read_and_described_in_json(call, tmp_path):
@@ -87,7 +87,7 @@ def test_formats_say_what_they_do_not_keep(call):
 
 
 def test_a_writer_that_writes_another_machine_is_found_out(call, monkeypatch):
-    read = convert.sources.read_machine
+    read = sources.read_machine
 
     def flipped(source, *rest):
         machine = read(source, *rest)
@@ -95,7 +95,7 @@ def test_a_writer_that_writes_another_machine_is_found_out(call, monkeypatch):
             return machine
         return MooreMachine(machine.delta[::-1], machine.outputs, machine.start, machine.alphabet)
 
-    monkeypatch.setattr(convert.sources, "read_machine", flipped)
+    monkeypatch.setattr(sources, "read_machine", flipped)
     code, _, err = call("convert", "regex:(ab)*", "-o", "m.dot")
     assert code == 2
     assert "what was written is read back as another automaton" in err

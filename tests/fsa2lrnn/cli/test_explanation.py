@@ -69,7 +69,7 @@ def test_the_table_for_people(capsys, monkeypatch):
         "attention (masked, hard): not in one layer (T56)",
         "`explain --layer NAME` for mamba, mamba-2, qwen3-next (Gated DeltaNet, β ≤ 1), olmo-hybrid (Gated DeltaNet, β",
         "least size of blocks, with one vector per state",
-        "real blocks                       2 (proved), since no fewer functions",
+        "real blocks                       2 (proved), since smaller ones give states",
         "one-hot layer",
         "cascade",
     ):

@@ -118,7 +118,6 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
     assert get_args(options.Form) == get_args(compiler.Form)
-    assert get_args(options.Init) == settings.INITS
     assert set(TRAINED) == {name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters}
     assert get_args(options.Layout) == get_args(compiler.Layout)
     assert get_args(options.Normalisation) == RULES

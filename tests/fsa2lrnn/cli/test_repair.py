@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from fsa2lrnn.repairing.commands import repair as command
 
 from fsa2lrnn import Proved, load, prove_equivalent, repairing, zoo
 from fsa2lrnn.checker import program as checker_program
+from fsa2lrnn.cli.repair import Columns, RepairMode
 
 SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
@@ -53,5 +53,5 @@ def test_a_time_limit_ends_a_repair_and_is_no_answer(call, more):
 
 
 def test_the_choices_are_those_of_the_code():
-    assert get_args(command.Columns) == get_args(repairing.Columns)
-    assert get_args(command.RepairMode) == get_args(repairing.Mode)
+    assert get_args(Columns) == get_args(repairing.Columns)
+    assert get_args(RepairMode) == get_args(repairing.Mode)

@@ -94,7 +94,7 @@ def test_letters_written_alike_and_outputs_never_shown(call, tmp_path):
     code, _, err = call("verify", "numbers.safetensors", "task:sum_mod(2)")
     assert code == 2
     assert "the alphabets differ in kind: the first has 0 (int), the second '0' (str): make both with the same" in err
-    assert "LRNN.from_paper_weights(weights, alphabet=machine.alphabet" in err
+    assert "LRNN.from_tables(A, v, x0, readout, alphabet=machine.alphabet" in err
     assert "--alphabet" not in err
     (tmp_path / "m.json").write_text(MooreMachine([[1, 0], [1, 0]], [0, 1], 0, "ab").to_json())
     (tmp_path / "more.json").write_text(MooreMachine([[1, 0, 2], [2, 0, 2]], [0, 1, "?"], 0, "ab").to_json())

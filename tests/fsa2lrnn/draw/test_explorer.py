@@ -14,7 +14,7 @@ from fsa2lrnn.draw.model_program import NUMBERS, programs, size
 from fsa2lrnn.draw.plane import plane
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
-from fsa2lrnn.nn.layers.baselines import LRUConfig
+from fsa2lrnn.nn.layers.diagonal import LRUConfig
 from fsa2lrnn.verification.specification import specification_of
 
 

@@ -61,7 +61,7 @@ def test_a_refusal_of_one_layer_makes_no_claim_about_stacks():
 
 
 def test_words_and_arguments_of_refusals():
-    with pytest.raises(UnsupportedFormat, match="layer 'gpt' is not known: choose one of olmo-hybrid"):
+    with pytest.raises(UnsupportedFormat, match="model 'gpt' is not known: choose one of mamba"):
         target("gpt")
     assert (
         refuse(zoo.mod_arith(2), "qwen3-next").explain().startswith('After "1+" again and again, and then "0", states')

@@ -8,19 +8,22 @@ from fsa2lrnn import Budget, MooreMachine, Refuted, certify, check, falsify, pro
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig, layers
 from fsa2lrnn.nn.arithmetic import check_causal, check_provable
+from fsa2lrnn.nn.layers.diagonal import LRUConfig, S5Config
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
+from fsa2lrnn.nn.layers.rwkv import RWKV4Config
+from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig
+from fsa2lrnn.nn.layers.vanilla import VanillaConfig
 from fsa2lrnn.verification.extraction import extract, extract_learned
-
-baselines = pytest.importorskip("fsa2lrnn.nn.layers.baselines")
 
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)
 UNPROVED = {
-    "s4": baselines.S4Config(4, d_state=4),
-    "s4d": baselines.S4DConfig(4, d_state=4),
-    "liquid_s4": baselines.LiquidS4Config(4, d_state=4),
-    "s5": baselines.S5Config(4, ssm_size=4),
-    "lru": baselines.LRUConfig(4, states=4),
-    "rwkv4": baselines.RWKV4Config(4),
+    "s4": S4Config(4, d_state=4),
+    "s4d": S4DConfig(4, d_state=4),
+    "liquid_s4": LiquidS4Config(4, d_state=4),
+    "s5": S5Config(4, ssm_size=4),
+    "lru": LRUConfig(4, states=4),
+    "rwkv4": RWKV4Config(4),
 }
 
 
@@ -52,7 +55,7 @@ def test_proofs_and_certificates_of_others_are_none_of_them():
     model = model_of(BLOCK, UNPROVED["lru"])
     with pytest.raises(UnsupportedFormat, match=r"layers\.1 is of kind lru"):
         prove_equivalent(model, PARITY)
-    vanilla = model_of(baselines.VanillaConfig(4))
+    vanilla = model_of(VanillaConfig(4))
     check_provable(vanilla)
     own = MooreMachine([[0], [0]], [PARITY.outputs[0]], alphabet=PARITY.alphabet)
     with pytest.raises(UnsupportedFormat, match="VanillaLayer declares no bound on how its tables may round"):
@@ -65,7 +68,7 @@ def test_proofs_and_certificates_of_others_are_none_of_them():
 
 @pytest.mark.parametrize("kernel", ["polyb", "kb"])
 def test_what_is_not_causal_is_no_automaton(kernel):
-    model = model_of(baselines.LiquidS4Config(4, d_state=4, kernel=kernel))
+    model = model_of(LiquidS4Config(4, d_state=4, kernel=kernel))
     asked = (
         lambda: model.transduce("01" * 4),
         lambda: next(model.stream([np.zeros(8, np.int64)])),

@@ -10,7 +10,7 @@ from torch.nn.functional import linear, normalize
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.nn.layers.selective_rounding import decays
 from fsa2lrnn.nn.normalise import normalise
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.zonotopes import Zonotopes
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

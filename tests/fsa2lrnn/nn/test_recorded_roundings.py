@@ -12,9 +12,10 @@ import pytest
 import torch
 
 from fsa2lrnn.checker.rounding import FloatFormat
-from fsa2lrnn.nn import rounding, zonotopes
+from fsa2lrnn.nn import rounded_numbers as rounding
+from fsa2lrnn.nn import zonotopes
 from fsa2lrnn.nn.layers import selective_rounding as selective
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.zonotopes import Zonotopes
 
 from ..checker.test_recorded_bounds import FORMATS, prints

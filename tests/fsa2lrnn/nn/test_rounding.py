@@ -15,8 +15,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.arithmetic import reductions
 from fsa2lrnn.nn.gate import Gate, look_up
 from fsa2lrnn.nn.normalise import normalise
-from fsa2lrnn.nn.ranges import moments_fit
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers, moments_fit
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.nn.zonotopes import Zonotopes
 

@@ -11,7 +11,7 @@ from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.normalise import normalise
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.zonotopes import Zonotopes
 
 KIND = FloatFormat.of("float32")

@@ -14,7 +14,7 @@ from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.normalise import normalise
-from fsa2lrnn.nn.scans.reference import pscan, schedule, spt
+from fsa2lrnn.nn.scans.cpu import pscan, schedule, spt
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import (
     aperiodic_machines,

@@ -14,10 +14,10 @@ from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training import evaluate as evaluation
-from fsa2lrnn.training.chance import shares_of
-from fsa2lrnn.training.data import Sampler, make_sampler, walk_compiled, walk_composed, words
+from fsa2lrnn.training.data import Sampler, make_sampler, shares_of, walk_compiled, walk_composed, words
 from fsa2lrnn.training.evaluate import Accuracy, count, paper_protocol, wilson
 from fsa2lrnn.training.evaluate import evaluate as evaluate_of_evaluate
 
@@ -150,7 +150,6 @@ def test_samplers_are_checked_and_lengths_bounded():
         evaluate_of_evaluate(model, made, 0, (5, 31), n_words=9, letters=30)
 
 
-LiquidS4Config = pytest.importorskip("fsa2lrnn.nn.layers.baselines").LiquidS4Config
 ARITHMETIC_OF_EVALUATE = "task:mod_arith(3)"
 
 

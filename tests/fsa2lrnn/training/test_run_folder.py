@@ -209,7 +209,7 @@ def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path, read
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, number, read_records):
-    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(training, "REPORT_SECONDS", 0.0)
 
     def report(progress):
         if progress.step == 7:

@@ -45,7 +45,7 @@ def test_seeds_decide_and_tests_have_words_of_their_own(straight, tmp_path):
 
 def test_time_saves_too(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "_SAVE_SECONDS", 0.0)
-    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(training, "REPORT_SECONDS", 0.0)
     saved = []
     train(replace(TINY, steps=3), tmp_path, report=lambda _: saved.append((tmp_path / CHECKPOINT).exists()))
     assert saved == [True] * 3
@@ -114,7 +114,7 @@ def test_the_losses_are_those_of_the_positions_that_count(tmp_path):
 
 
 def test_reports_say_where_the_run_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(training, "REPORT_SECONDS", 0.0)
     reports: list[Progress] = []
     train(replace(TINY, steps=6), tmp_path, report=reports.append)
     assert [report.step for report in reports] == [1, 2, 3, 4, 5, 6]
@@ -184,17 +184,6 @@ def test_the_network_is_compiled_if_asked_for(straight, tmp_path, monkeypatch):
     assert found.keys() == wanted.keys()
     for name, weight in found.items():
         torch.testing.assert_close(weight, wanted[name], rtol=1e-4, atol=1e-5)
-
-
-def test_training_starts_from_compiled_weights_if_asked_to(tmp_path):
-    task = {"task": "task:parity", "normalisation": "clip", "stop_at": 1.0, "layers": 1}
-    exact = replace(TINY, **task, init="compiled", test_words=50)
-    outcome = train(replace(exact, learning_rate=1e-12), tmp_path / "exact")
-    assert (outcome.end, outcome.records[0]["word_accuracy"]) == ("stop_at", 1.0)
-    noisy = train(replace(exact, learning_rate=1e-12, noise=0.5), tmp_path / "noisy")
-    assert noisy.records[0]["word_accuracy"] < 1.0
-    with pytest.raises(UnsupportedFormat, match=r"noise = 0\.1 is put on compiled weights"):
-        replace(TINY, noise=0.1)
 
 
 @pytest.mark.slow

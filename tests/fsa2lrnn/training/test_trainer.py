@@ -1,29 +1,21 @@
-"""The trainer: initial weights, seeds and chance levels."""
+"""The trainer and runs of several seeds."""
 
 import json
 import os
 import signal
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from fsa2lrnn import LRNN, MooreMachine, compile_machine, load
-from fsa2lrnn.errors import CheckpointError, NotExpressible, UnsupportedFormat
-from fsa2lrnn.nn.switched import switched
-from fsa2lrnn.training import chance, run_folder, seeds
-from fsa2lrnn.training.data import make_sampler, words
-from fsa2lrnn.training.drift import DriftPenalty
-from fsa2lrnn.training.evaluate import count
-from fsa2lrnn.training.initial import compiled_start
+from fsa2lrnn import load
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.training import run_folder, seeds
 from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, SeedFailed, run_seed, run_seeds
-from fsa2lrnn.training.settings import Settings, preset
-from fsa2lrnn.training.train import Progress, TrainingRun, train
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import Progress
 from fsa2lrnn.training.trainer import Trainer
-
-from .runs import equal, weights
 
 
 def trainer():
@@ -63,64 +55,6 @@ def test_plans_of_other_names_are_refused_and_gradients_are_clipped():
     assert torch.equal(one.clip(None), before)
     assert torch.equal(one.clip(0.5), before)
     assert one.model.weight.grad.norm() <= 0.5
-
-
-def start(task, noise=0.0, **changes):
-    settings = Settings(task, **{"normalisation": "clip", **changes})
-    machine = settings.machine()
-    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
-    return settings, drawn, compiled_start(settings, drawn, noise)
-
-
-@pytest.mark.parametrize(
-    ("task", "changes"),
-    [
-        ("task:sum_mod(5)", {}),
-        ("task:sum_mod(5)", {"normalisation": "none", "layer_norm": False}),
-        ("task:sum_mod(3)", {"layers": 3}),
-        ("task:tomita(4)", {"layers": 2, "connection": "concat", "token_shift": True}),
-        ("task:group(S3)", {"dtype": "float64"}),
-        ("task:flip_flop", {"block": 3, "heads": 1, "embedding_dim": 5}),
-        ("task:mod_arith(5, completion=register)", {"block": 25, "heads": 2}),
-    ],
-)
-def test_without_noise_it_is_right_on_long_words(task, changes):
-    settings, drawn, model = start(task, **changes)
-    assert model.config == settings.network(drawn.alphabet, drawn.outputs)
-    length = drawn.fit(2_000)
-    found = count(model, drawn, length, 20, drawn.generator(0))
-    assert found.whole == found.words == 20
-
-
-def test_initial_weights_have_heads_by_factor_and_noise_by_size():
-    _, drawn, model = start("task:group(Z5xZ3)")
-    assert count(model, drawn, 300, 20, drawn.generator(1)).whole == 20
-    assert (model.layers[0].x0.detach().sum(1) == torch.tensor([1.0, 1, 0, 0, 0, 0, 0, 0])).all()
-    exact, noisy = start("task:sum_mod(5)")[2], start("task:sum_mod(5)", noise=0.1)[2]
-    moved = torch.cat([(a - b).flatten() for a, b in zip(noisy.parameters(), exact.parameters(), strict=True)])
-    assert abs(moved.std() - 0.1) < 0.001
-    again, other = start("task:sum_mod(5)", noise=0.1)[2], start("task:sum_mod(5)", noise=0.1, seed=1)[2]
-    assert all(torch.equal(a, b) for a, b in zip(noisy.parameters(), again.parameters(), strict=True))
-    assert not torch.equal(noisy.readout[0].weight, other.readout[0].weight)
-    assert isinstance(noisy, LRNN)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"normalisation": "paper"}, 'the rule "paper"'),
-        ({"layers": 2, "connection": "chain"}, "the last sees no letters"),
-        ({"embedding_dim": 4}, "embedding_dim: 4, 5 needed"),
-        ({"block": 4}, "more than max_block"),
-        (
-            {"layer": "householder", "normalisation": "none"},
-            "layer = 'householder': one-hot maps are written into blocks",
-        ),
-    ],
-)
-def test_what_does_not_fit_is_refused_with_the_reason(changes, message):
-    with pytest.raises(NotExpressible, match=message):
-        start("task:sum_mod(5)", **changes)
 
 
 TINY = Settings(
@@ -216,89 +150,3 @@ def test_words_that_are_too_long_and_divergence_are_results(tmp_path):
     assert result["end"] == "diverged"
     assert "training diverged at step" in result["error"]
     assert json.loads((tmp_path / "seed-0" / "result.json").read_text()) == result
-
-
-def test_chance_agrees_with_words_and_simulation():
-    assert chance.level("task:sum_mod(5)", 500).best_of_looks == pytest.approx(0.279, abs=5e-4)
-    even = chance.level("task:even_pair(5)", 500)
-    assert even.best_of_looks == pytest.approx(0.873, abs=5e-4)
-    assert (even.answer, even.share) == (0, pytest.approx(0.8))
-    assert chance.level("task:mod_arith(5)", 500).share == pytest.approx(0.2, abs=2e-3)
-    assert chance.best_of_looks(1.0)[-1] == 1
-    assert chance.best_of_looks(0.0)[0] == 1
-    from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.training.data import make_sampler, words
-
-    task = "task:mod_arith(5)"
-    shares = chance.output_shares(task, 10)
-    assert sum(shares.values()) == pytest.approx(1)
-    machine = MooreMachine.from_source(task)
-    drawn = words(machine, make_sampler("task", machine, task))
-    labels = drawn.batch(20_000, drawn.fit(10), drawn.generator(0)).labels[:, -1].numpy()
-    found = np.bincount(labels, minlength=len(drawn.outputs)) / len(labels)
-    assert found == pytest.approx([shares[output] for output in drawn.outputs], abs=0.015)
-    best = chance.best_of_looks(0.2)
-    draws = np.random.default_rng(0).binomial(chance.WORDS, 0.2, (4_000, chance.TRIALS, chance.LOOKS)).max(2)
-    scores = np.arange(chance.WORDS + 1)
-    assert best.sum() == pytest.approx(1)
-    assert float(best @ scores) == pytest.approx(draws.mean(), abs=0.1)
-    low, high = chance.mean_interval(best)
-    means = draws.mean(1) / chance.WORDS
-    assert np.mean((low <= means) & (means <= high)) == pytest.approx(0.95, abs=0.02)
-
-
-SUM = MooreMachine.from_source("task:sum_mod(3)")
-SETTINGS = preset(
-    "quick", "task:sum_mod(3)", embedding_dim=16, block=4, heads=4, batch=16, length=12, steps=150, test_length=12,
-    test_words=8, evaluate_every=20, stop_at=None, learning_rate=5e-3,
-)  # fmt: skip
-
-
-def drawn_words(words=256, length=12):
-    return torch.randint(len(SUM.alphabet), (words, length), generator=torch.Generator().manual_seed(0))
-
-
-@torch.no_grad()
-def penalty_of(model):
-    return DriftPenalty(model, SUM)(drawn_words()).item()
-
-
-def test_exact_models_have_no_drift_and_changed_ones_have_some():
-    model = compile_machine(SUM)
-    assert penalty_of(model) < 1e-12
-    with torch.no_grad():
-        model.recurrences[0].value[-1].bias.add_(0.1)
-    assert penalty_of(model) > 1e-4
-    tables = switched(compile_machine(SUM))
-    assert penalty_of(LRNN.from_affine(replace(tables, A=2 * tables.A))) > 0.9  # blocks expand
-
-
-def test_training_lowers_the_drift(tmp_path):
-    plain, penalised = (
-        train(replace(SETTINGS, drift_penalty=weight), tmp_path / str(weight)).model for weight in (0.0, 10.0)
-    )
-    assert penalty_of(penalised) < 0.5 * penalty_of(plain)
-
-
-def test_a_run_with_the_penalty_continues_to_the_last_bit(tmp_path):
-    settings = replace(SETTINGS, drift_penalty=3.0)
-    train(settings, tmp_path / "straight")
-    resumed = tmp_path / "resumed"
-    run = TrainingRun(settings, resumed, resume=False)
-    for _ in range(100):  # 25 of them with the penalty
-        run.update()
-        if run.is_test_due:
-            run.test_and_save()
-    run.finish()
-    train(settings, resumed)
-    assert equal(weights(resumed), weights(tmp_path / "straight"))
-
-
-def test_what_the_penalty_is_not_for(tmp_path):
-    with pytest.raises(UnsupportedFormat, match="drift_penalty is for one layer over letters"):
-        train(replace(SETTINGS, layers=2, drift_penalty=1.0), tmp_path)
-    with pytest.raises(UnsupportedFormat, match="which a graph cannot record"):
-        replace(SETTINGS, device="cuda", cuda_graph=True, drift_penalty=1.0)
-    with pytest.raises(UnsupportedFormat, match="drift_penalty"):
-        replace(SETTINGS, drift_penalty=-1.0)
-    assert "drift_penalty" not in SETTINGS.to_json()  # as files of before

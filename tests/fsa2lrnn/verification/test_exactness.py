@@ -18,7 +18,7 @@ from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.gate import Gate as GateModule
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.switched import as_tables, switched
 from fsa2lrnn.scope import EVERY
 from fsa2lrnn.verification.check import CertificateRefused, check

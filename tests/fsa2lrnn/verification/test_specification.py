@@ -19,7 +19,7 @@ from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.files import SPARE, Unpacking
 from fsa2lrnn.errors import InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.affine import Readout, SwitchedAffine
-from fsa2lrnn.nn.rounding import FloatFormat
+from fsa2lrnn.nn.rounded_numbers import FloatFormat
 from fsa2lrnn.scope import EVERY, LETTERS
 from fsa2lrnn.testing import strategies
 from fsa2lrnn.testing.strategies import machines

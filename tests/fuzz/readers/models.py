@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from safetensors.torch import save as to_bytes
 
+from experiments.paper_weights import from_paper_weights
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
 from fsa2lrnn.nn import checkpoint as models
@@ -141,9 +142,7 @@ KINDS = ["float64", "int64", "bool", "complex64", "meta", "sparse", "list", "non
 def read_released(path: Path) -> object:
     """What a specification says is made of one entry, or of little; what is no specification is refused."""
     specs = parse_json(path.read_bytes(), "specs")
-    return LRNN.from_paper_weights(
-        {name: of_spec(spec) for name, spec in specs.items()} if isinstance(specs, dict) else {}
-    )
+    return from_paper_weights({name: of_spec(spec) for name, spec in specs.items()} if isinstance(specs, dict) else {})
 
 
 def of_specs() -> list[Any]:

@@ -13,9 +13,8 @@ import torch
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.grid import Sweep
 from fsa2lrnn.training.grid import read as read_sweep
-from fsa2lrnn.training.results import KeptModelOrigin, RunResult, read_result
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.sweep import RESULTS, Ledger
+from fsa2lrnn.training.sweep import RESULTS, KeptModelOrigin, Ledger, RunResult, read_result
 from fsa2lrnn.training.train import TrainingRun, train
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import of_json, of_text

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.studies.table2.chance import ChanceLevel
 from fsa2lrnn import MooreMachine, compile_recurrence, zoo
 from fsa2lrnn.cascade.bound import prime_bound
 from fsa2lrnn.cascade.coordinates import Cover
@@ -13,13 +14,12 @@ from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.nn.layers import index
-from fsa2lrnn.nn.layers.baselines import LiquidS4Config
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.nn.scans import pscan, sequential
-from fsa2lrnn.nn.scans.reference import schedule
+from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
 from fsa2lrnn.probes.words import Magnitudes
 from fsa2lrnn.testing import mutants
-from fsa2lrnn.training.chance import ChanceLevel
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.probes import roots_of_e8
 from verify.propositions.stability import Ball

@@ -178,11 +178,11 @@ def test_huge_repetitions_cost_nothing_and_numbers_do_not_grow_without_end():
     certificate["terms"] = [{**term, "coefficient": f"1/{p}"} for p in primes]
     rejected(certificate, "a common denominator has more than 10000 bits")
     block = {
-        "polynomial": [1, *[0] * 4_000, 1], "irreducible": ["prime", 10**4_000], "functions": [], "matrices": [[]],
+        "polynomial": [1, *[0] * 4_000, 1], "irreducible": ["cyclotomic", 10**4_000], "functions": [], "matrices": [[]],
         "shifts": [[]],
     }  # fmt: skip
     certificate = {**HEAD, "verdict": "representable", "family": "block(2)", "field": "R", "machine": cycle(2)}
-    rejected({**certificate, "blocks": [block]}, "is too large to tell whether it is a prime")
+    rejected({**certificate, "blocks": [block]}, "is not the order of a root of unity up to 5000")
     certificate = {**HEAD, "family": "lti", "states": [0, 0], "separator": [], "terms": []}
     rejected({**certificate, "machine": {**cycle(2), "outputs": [0, 2**61 * 8]}}, "has 64 bits or more")
 
@@ -282,13 +282,9 @@ def cycle(n):
 
 def kind_of_large_numbers(length):
     """A chain whose numbers grow by 9,000 bits a letter, for a word of so many letters."""
-    commutant = {
-        "polynomial": [0, 1], "irreducible": ["degree", 0], "generator": ["0", "0"], "pair": [], "squares": [],
-        "prime": None,
-    }  # fmt: skip
     kind = {
         "letters": [[["0", "1"], ["9" * 2_700, "9" * 2_700]]], "path": [[0, 0]], "element": [[1, [0] * length]],
-        "covector": ["1", "1"], "commutant": commutant,
+        "covector": ["1", "1"], "polynomial": [0, 1], "irreducible": ["degree", 0], "generator": ["0", "0"],
     }  # fmt: skip
     return {
         **HEAD, "family": "block(1)", "field": "Q", "machine": cycle(10), "states": [0, 1], "kinds": [kind],

@@ -13,10 +13,10 @@ from torch.nn.functional import softplus
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig, load, save
-from fsa2lrnn.nn.layers.baselines import LRUConfig, LRULayer, S4Config, S4DConfig, S4DLayer, S4Layer
+from fsa2lrnn.nn.layers.diagonal import C_STARTS, LRUConfig, LRULayer, S5Config, S5Layer
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
-from fsa2lrnn.nn.layers.rwkv4 import RWKV4Config, RWKV4Layer
-from fsa2lrnn.nn.layers.s5 import C_STARTS, S5Config, S5Layer
+from fsa2lrnn.nn.layers.rwkv import RWKV4Config, RWKV4Layer
+from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig, S4DLayer, S4Layer
 from fsa2lrnn.nn.layers.vanilla import TRANSITIONS, VanillaConfig, VanillaLayer
 
 from .official_checks.channels import check_liquid_exact, check_liquid_released, check_s4_block

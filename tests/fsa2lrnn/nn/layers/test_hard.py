@@ -8,7 +8,7 @@ from fsa2lrnn.nn import LRNN, HardChannelsConfig, HardReflectionsConfig, LRNNCon
 from fsa2lrnn.nn.layers import Shape
 from fsa2lrnn.nn.layers.base import exchanges_closed
 from fsa2lrnn.nn.layers.hard import MAPS, STARTS, HardChannelsLayer, HardReflectionsLayer
-from fsa2lrnn.nn.rounding import FloatFormat, RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import FloatFormat, RoundedNumbers
 
 CONFIGS = [
     HardChannelsConfig(5, "table"),

@@ -298,32 +298,9 @@ def test_every_method_is_as_sequential_on_odd_shapes(shape, n_states, n_maps):
         assert torch.equal(METHODS[method](table, cells, starts), expected)
 
 
-@pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
-
-
-@pytest.mark.usefixtures("two_threads")
-@pytest.mark.parametrize(
-    ("n_states", "shape", "method"),
-    [
-        (8, (1, 1 << 20), "compose"),
-        (8, (7, 1 << 20), "compose"),
-        (8, (8, 1 << 20), "walk"),
-        (9, (1, 1 << 20), "walk"),
-        (8, (1, (1 << 20) - 1), "walk"),
-        (8, (1_000, 1), "walk"),
-    ],
-)
-def test_what_auto_chooses(n_states, shape, method):
-    table, cells = torch.empty(5, n_states), torch.empty(1).expand(shape)
-    assert choose_method(table, cells) == method
-    assert choose_method(table, cells.to("meta")) == "sequential"
-    torch.set_num_threads(1)
-    assert choose_method(table, cells) == "walk"
+def test_what_auto_chooses():
+    cells = torch.empty(8, 10)
+    assert (choose_method(cells), choose_method(cells.to("meta"))) == ("walk", "sequential")
 
 
 def compile_machine_of_two_states(dtype=torch.float32):

@@ -13,7 +13,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from fsa2lrnn.nn.scans import METHODS, TOKEN_METHODS, scan, scan_tokens
-from fsa2lrnn.nn.scans.reference import chunked, schedule, sequential
+from fsa2lrnn.nn.scans.cpu import chunked, schedule, sequential
 
 N_ROWS = 3
 ENTRIES = 40  # of A, up to which every entry of the Jacobian is differenced

@@ -10,7 +10,7 @@ from experiments.selective_fixtures import OUT
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig
 from fsa2lrnn.nn.fla import to_fla
-from fsa2lrnn.nn.layers.hard_maps import HardSliceConfig
+from fsa2lrnn.nn.layers.hard import HardSliceConfig
 
 
 def test_other_modules_are_refused_and_rounding_is_seen():

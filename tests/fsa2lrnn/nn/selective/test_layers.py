@@ -16,8 +16,8 @@ from fsa2lrnn.nn import LRNN, LRNNConfig
 from fsa2lrnn.nn.layer_checks import check_layer
 from fsa2lrnn.nn.layers import LAYERS, Columns, Shape, layer_named, name_of
 from fsa2lrnn.nn.layers import selective_rounding as rounding
-from fsa2lrnn.nn.layers.hard_maps import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.layers.hard import HardDeltaProductConfig, HardPDSSMConfig, HardSliceConfig, permutation
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.switched import switched, table_error
 from fsa2lrnn.training.settings import preset
 

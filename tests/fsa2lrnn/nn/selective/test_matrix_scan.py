@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.layers.matrix_scan import RankOneSteps, matrix_scan, transition
+from fsa2lrnn.nn.layers.matrix_layer import RankOneSteps, matrix_scan, transition
 
 
 def drawn(length, n=1, columns=True, erases=True, speed=1.0, dtype=torch.float64, batch=2):

@@ -13,13 +13,13 @@ import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import load
-from fsa2lrnn.training import replay, stacked
+from fsa2lrnn.training import seeds, trainer
 from fsa2lrnn.training import train as training
-from fsa2lrnn.training.replay import GraphReplay
 from fsa2lrnn.training.run_folder import METRICS, MODEL
+from fsa2lrnn.training.seeds import StackedLosses, train_stacked
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.stacked import StackedLosses, train_stacked
 from fsa2lrnn.training.train import Diverged, TrainingRun, train
+from fsa2lrnn.training.trainer import GraphReplay
 
 # Training amplifies rounding errors, which depend on the CPU: in float32 beyond any tolerance that would show a fault.
 TINY = Settings(
@@ -124,7 +124,7 @@ def test_divergence_that_shows_at_a_test_or_at_the_end_is_dated(tmp_path, monkey
 
 
 def test_ctrl_c_saves_every_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(stacked, "_REPORT_SECONDS", 0.0)
+    monkeypatch.setattr(seeds, "REPORT_SECONDS", 0.0)
     settings = replace(TINY, steps=1_000_000, evaluate_every=1_000_000)
     reports = []
 
@@ -158,7 +158,7 @@ def test_each_run_has_a_writer_of_its_own(tmp_path, monkeypatch):
         assert (names, settings.seed, resume) == (("tensorboard",), int(folder.name[-1]), True)
         yield lambda record: written.append((folder.name, record))
 
-    monkeypatch.setattr(stacked, "record_writers", writers)
+    monkeypatch.setattr(seeds, "record_writers", writers)
     outcomes = train_stacked(jobs(replace(TINY, steps=4), tmp_path), write_to=("tensorboard",))
     assert written == [(f"seed-{s}", outcome.records[0]) for s, outcome in zip(SEEDS, outcomes, strict=True)]
 
@@ -209,7 +209,7 @@ def stood_in(monkeypatch):
         "graph": record,
         "CUDAGraph": Graph,
     }
-    monkeypatch.setattr(replay.torch, "cuda", SimpleNamespace(**cuda))
+    monkeypatch.setattr(trainer.torch, "cuda", SimpleNamespace(**cuda))
     return SimpleNamespace(record=record, recorded=recorded)
 
 

@@ -18,9 +18,19 @@ from fsa2lrnn.optional import is_installed
 from fsa2lrnn.training import engines, sweep
 from fsa2lrnn.training.engines import serial
 from fsa2lrnn.training.grid import Sweep
-from fsa2lrnn.training.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
 from fsa2lrnn.training.seeds import run_seed
-from fsa2lrnn.training.sweep import RESULTS, SUMMARY, run_sweep, summary, sweep_in
+from fsa2lrnn.training.sweep import (
+    RESULTS,
+    SUMMARY,
+    KeptModelOrigin,
+    RunResult,
+    SweepLine,
+    parse_result,
+    read_result,
+    run_sweep,
+    summary,
+    sweep_in,
+)
 from fsa2lrnn.training.train import Diverged, Stop, train
 from fsa2lrnn.training.writers import WRITERS, check_writers, record_writers
 from tests.fsa2lrnn.training.runs import TINY

@@ -4,20 +4,12 @@ import pytest
 import torch
 from torch.nn.functional import gelu
 
-from fsa2lrnn.nn.layers.kernels import channels, response
-from fsa2lrnn.nn.layers.kernels.channels import METHODS, System, outputs_alone
-from fsa2lrnn.nn.layers.kernels.diagonal import pairs, scan_diagonal
-from fsa2lrnn.nn.layers.kernels.mixing import KINDS, Mixing
-from fsa2lrnn.nn.layers.kernels.transition import (
-    Transition,
-    from_planes,
-    growth,
-    low_rank,
-    planes,
-    reading,
-    twice_real,
-)
-from fsa2lrnn.nn.layers.kernels.transition import diagonal as diagonal_of_transition
+from fsa2lrnn.nn.layers import channel_scans, transitions
+from fsa2lrnn.nn.layers.channel_layer import MIXINGS, Mixing
+from fsa2lrnn.nn.layers.channel_scans import METHODS, System, outputs_alone
+from fsa2lrnn.nn.layers.diagonal import pairs, scan_diagonal
+from fsa2lrnn.nn.layers.transitions import Transition, from_planes, growth, low_rank, planes, reading, twice_real
+from fsa2lrnn.nn.layers.transitions import diagonal as diagonal_of_transition
 
 from .gradients import assert_all_close, with_gradients
 
@@ -50,8 +42,8 @@ def results(run, own, u, state):
 
 @pytest.fixture
 def short_pieces(monkeypatch):
-    monkeypatch.setattr(channels, "WHOLE", 40)
-    monkeypatch.setattr(channels, "PIECE", 16)
+    monkeypatch.setattr(channel_scans, "WHOLE", 40)
+    monkeypatch.setattr(channel_scans, "PIECE", 16)
 
 
 @pytest.mark.usefixtures("short_pieces")
@@ -98,7 +90,7 @@ def test_denormal_numbers_vanish():
 
 
 def test_outputs_alone_makes_no_last_state(monkeypatch):
-    monkeypatch.setattr(channels, "power", lambda *_: pytest.fail("made a state"))
+    monkeypatch.setattr(channel_scans, "power", lambda *_: pytest.fail("made a state"))
     outputs_alone(system(True), *inputs(2, 40, True))
 
 
@@ -123,8 +115,8 @@ def test_threads_change_no_bit(same_by_any_threads):
 
 
 def test_little_work_is_not_worth_compiling(monkeypatch):
-    monkeypatch.setattr(response, "compiled", lambda *_: pytest.fail("compiled"))
-    response.respond(*system_of_response(), 13)
+    monkeypatch.setattr(transitions, "compiled", lambda *_: pytest.fail("compiled"))
+    transitions.respond(*system_of_response(), 13)
 
 
 def test_growth_is_exact_and_small_numbers_vanish():
@@ -134,10 +126,10 @@ def test_growth_is_exact_and_small_numbers_vanish():
     wanted = sum(z**k / torch.exp(torch.lgamma(torch.tensor(k + 2.0, dtype=torch.float64))) for k in range(30))
     torch.testing.assert_close(growth(z), wanted, rtol=1e-13, atol=0)
     given = system_of_response(mixes=False)
-    _, states = response.doubled(*given, 13, 0.5, True)
+    _, states = transitions.doubled(*given, 13, 0.5, True)
     assert ((states == 0) | (states.abs() >= 0.5)).all()
     assert (states == 0).any()
-    K = response.compiled(*given, 13, 0.5)
+    K = transitions.compiled(*given, 13, 0.5)
     assert ((K == 0) | (K.abs() >= 0.5)).all()
     assert (K == 0).any()
 
@@ -238,14 +230,14 @@ def results_of_response(make, given, length, least, with_states):
 
 
 def by_loops(transition, B, C, length, least, _):
-    K = response.compiled(transition, B, C, length, least)
+    K = transitions.compiled(transition, B, C, length, least)
     return K, planes(B).unsqueeze(1)[:, :0]
 
 
 @pytest.mark.parametrize("mixes", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 13])
 @pytest.mark.parametrize(
-    ("make", "with_states"), [(by_loops, False), (response.doubled, False), (response.doubled, True)]
+    ("make", "with_states"), [(by_loops, False), (transitions.doubled, False), (transitions.doubled, True)]
 )
 def test_the_fast_ones_agree_with_the_loop(make, length, mixes, with_states):
     given, length = system_of_response(mixes=mixes), max(length, make is by_loops)
@@ -256,7 +248,7 @@ def test_the_fast_ones_agree_with_the_loop(make, length, mixes, with_states):
 W = 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MIXINGS)
 @pytest.mark.parametrize("approximate", ["none", "tanh"])
 def test_each_kind_is_what_it_says(kind, approximate):
     mixing, y = Mixing(W, kind, approximate), torch.randn(2, 3, W)

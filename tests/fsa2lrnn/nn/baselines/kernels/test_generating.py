@@ -4,16 +4,16 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.layers.kernels import hippo
-from fsa2lrnn.nn.layers.kernels.channels import METHODS as PLAIN
-from fsa2lrnn.nn.layers.kernels.channels import System
-from fsa2lrnn.nn.layers.kernels.generating import cauchy_taps, truncated, untruncated
-from fsa2lrnn.nn.layers.kernels.liquid import METHODS, liquid
-from fsa2lrnn.nn.layers.kernels.response import respond
-from fsa2lrnn.nn.layers.kernels.transition import Transition, low_rank
-from fsa2lrnn.nn.layers.kernels.wkv import METHODS as WKV_METHODS
-from fsa2lrnn.nn.layers.kernels.wkv import NOTHING, wkv
+from fsa2lrnn.nn.layers.channel_layer import normal_plus_low_rank
+from fsa2lrnn.nn.layers.channel_scans import METHODS as PLAIN
+from fsa2lrnn.nn.layers.channel_scans import System
+from fsa2lrnn.nn.layers.liquid_s4 import METHODS, liquid
+from fsa2lrnn.nn.layers.rwkv import METHODS as WKV_METHODS
+from fsa2lrnn.nn.layers.rwkv import NOTHING, wkv
+from fsa2lrnn.nn.layers.s4 import cauchy_taps, truncated
+from fsa2lrnn.nn.layers.transitions import Transition, low_rank, respond
 
+from ..official_checks.official import untruncated
 from .gradients import assert_all_close, with_gradients
 
 H = 3
@@ -21,7 +21,7 @@ H = 3
 
 @pytest.fixture
 def legs():
-    start = hippo.normal_plus_low_rank(8)
+    start = normal_plus_low_rank(8)
     poles, B, P = (torch.from_numpy(x).expand(H, -1) for x in start)
     C = torch.randn(H, 4, dtype=torch.complex128, generator=torch.Generator().manual_seed(0))
     dt = torch.tensor([[0.01], [0.1], [0.3]], dtype=torch.float64)

@@ -2,12 +2,12 @@
 
 import torch
 
-from fsa2lrnn.nn.layers import official
-from fsa2lrnn.nn.layers.baselines import LiquidS4Config, LiquidS4Layer, S4Config, S4DConfig, S4DLayer, S4Layer
-from fsa2lrnn.nn.layers.kernels.response import respond
-from fsa2lrnn.nn.layers.kernels.transition import planes
+from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer
+from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig, S4DLayer, S4Layer
+from fsa2lrnn.nn.layers.transitions import planes, respond
 
 from ....conftest import by_steps
+from . import official
 from .numbers import assert_close, loaded, run
 
 

@@ -5,11 +5,12 @@ from torch.func import functional_call
 from torch.nn.functional import layer_norm
 
 from fsa2lrnn.nn import LRNN, LRNNConfig
-from fsa2lrnn.nn.layers import official
-from fsa2lrnn.nn.layers.baselines import S4Layer, VanillaConfig, VanillaLayer
-from fsa2lrnn.nn.layers.kernels import hippo
+from fsa2lrnn.nn.layers.channel_layer import diagonal_inv, diagonal_legs, diagonal_lin, legs, normal_plus_low_rank
+from fsa2lrnn.nn.layers.s4 import S4Layer
+from fsa2lrnn.nn.layers.vanilla import VanillaConfig, VanillaLayer
 
 from ....conftest import by_steps
+from . import official
 from .channels import s4_options
 from .numbers import assert_close, loaded, run
 
@@ -97,10 +98,10 @@ def postnorm(theirs, u, kind, layer, options):
 
 def check_hippo(numbers, options):
     N = options["N"]
-    A, B, _ = hippo.legs(N)
+    A, B, _ = legs(N)
     numbers.check("A", torch.from_numpy(A))
     numbers.check("B", torch.from_numpy(B))
-    start = hippo.normal_plus_low_rank(N, clipped=False)
+    start = normal_plus_low_rank(N, clipped=False)
     poles, inputs, P = (torch.from_numpy(x) for x in start)
     assert_close(poles, numbers["Lambda"])
     unclipped = numbers["B_tilde_unclipped"]
@@ -108,7 +109,7 @@ def check_hippo(numbers, options):
     assert_close(inputs * P.conj(), unclipped * numbers["P_tilde"][0].conj())  # whatever the eigenvectors' phases
     clipped = torch.complex(unclipped.real, unclipped.imag.clamp(-2, 2))
     assert_close(clipped, numbers["B_tilde"])
-    for name, made in (("lin", hippo.diagonal_lin), ("inv", hippo.diagonal_inv), ("legs", hippo.diagonal_legs)):
+    for name, made in (("lin", diagonal_lin), ("inv", diagonal_inv), ("legs", diagonal_legs)):
         found = made(N)
         numbers.check(f"s4d_{name}.A", torch.from_numpy(found.poles))
         if name != "legs":

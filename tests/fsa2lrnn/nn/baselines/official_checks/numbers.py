@@ -3,7 +3,7 @@
 import torch
 from torch.func import functional_call
 
-from fsa2lrnn.nn.layers import official
+from . import official
 
 TOLERANCE = 1e-6
 

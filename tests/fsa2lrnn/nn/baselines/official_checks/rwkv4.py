@@ -5,11 +5,9 @@ import torch
 from torch.func import functional_call
 
 from fsa2lrnn.nn import LRNN, LRNNConfig
-from fsa2lrnn.nn.layers import official
-from fsa2lrnn.nn.layers.baselines import RWKV4Config
-from fsa2lrnn.nn.layers.kernels.wkv import METHODS, NOTHING, wkv
-from fsa2lrnn.nn.layers.rwkv4 import shifted
+from fsa2lrnn.nn.layers.rwkv import METHODS, NOTHING, RWKV4Config, shifted, wkv
 
+from . import official
 from .numbers import assert_close, loaded
 
 

@@ -3,10 +3,10 @@
 import torch
 from torch.nn.functional import layer_norm
 
-from fsa2lrnn.nn.layers import official
-from fsa2lrnn.nn.layers.baselines import LRUConfig, LRULayer, S5Config, S5Layer
+from fsa2lrnn.nn.layers.diagonal import LRUConfig, LRULayer, S5Config, S5Layer
 
 from ....conftest import by_steps
+from . import official
 from .numbers import assert_close, loaded, run
 
 EPS = 1e-6  # of Flax's LayerNorm

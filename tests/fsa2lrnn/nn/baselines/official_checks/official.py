@@ -17,9 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from fsa2lrnn.nn.layers.channels import complex_of
-from fsa2lrnn.nn.layers.kernels import generating
-from fsa2lrnn.nn.layers.kernels.transition import low_rank
+from fsa2lrnn.nn.layers.channel_layer import complex_of
+from fsa2lrnn.nn.layers.transitions import Transition, from_planes, low_rank, planes
 
 Weights = Mapping[str, Tensor]
 
@@ -74,13 +73,20 @@ def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str
 
 
 def _untruncated(own: Weights, length: int, dt_transform: str) -> Tensor:
-    """Return C as pairs (H, n, 2) from the parameter C̃ that the published S4 code stores (`generating.untruncated`)."""
+    """Return C as pairs (H, n, 2) from the parameter C̃ that the published S4 code stores (`untruncated`)."""
     copies = len(own["C"]) // len(own["A_real"])
     poles = torch.complex(-own["A_real"].double().exp(), -own["A_imag"].double()).repeat(copies, 1)
     P, B = (complex_of(own[name]).repeat(copies, 1) for name in "PB")
     raw = own["inv_dt"].double().unsqueeze(-1)
     transition, _ = low_rank(poles, P, B, raw.exp() if dt_transform == "exp" else softplus(raw))
-    return torch.view_as_real(generating.untruncated(transition, complex_of(own["C"]), length))
+    return torch.view_as_real(untruncated(transition, complex_of(own["C"]), length))
+
+
+def untruncated(transition: Transition, C: Tensor, length: int) -> Tensor:
+    """Return C from the C̃ that the published S4 code stores, the inverse of `truncated`: complex (H, n) -> (H, n)."""
+    M = torch.linalg.matrix_power(transition.transposed.matrix(), length)
+    eye = torch.eye(M.shape[-1], dtype=M.dtype, device=M.device)
+    return from_planes(torch.linalg.solve(eye - M, planes(C).unsqueeze(-2), left=False).squeeze(-2))
 
 
 def s5_layer(weights: Weights) -> dict[str, Tensor]:

@@ -7,13 +7,14 @@ maximum of many evaluations exceeds the expectation of each, so a constant answe
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.training.data import TaskWords, make_sampler, words
+from fsa2lrnn.training.data import make_sampler, shares_of, words
 
 LOOKS, WORDS, TRIALS = 40, 128, 5
 
@@ -30,7 +31,7 @@ class ChanceLevel:
         interval: bounds that contain the mean over trials with a probability of 95 %.
     """
 
-    answer: Any
+    answer: Hashable
     share: float
     best_of_looks: float
     deviation: float
@@ -52,33 +53,10 @@ def level(task: str, length: int) -> ChanceLevel:
     return ChanceLevel(answer, shares[answer], mean, deviation, mean_interval(best))
 
 
-def output_shares(task: str, length: int) -> dict[Any, float]:
+def output_shares(task: str, length: int) -> dict[Hashable, float]:
     """Return the probability of each output of a task at the end of a word, drawn as in the paper's code."""
     machine = MooreMachine.from_source(task)
     return shares_of(words(machine, make_sampler("task", machine, task)), length)
-
-
-def shares_of(drawn: TaskWords, length: int) -> dict[Any, float]:
-    """Return the probability of each output at the end of words of about `length` letters, by a Markov chain of states.
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> shares_of(words(zoo.length_mod(2), make_sampler("uniform", zoo.length_mod(2))), 40)
-    {0: 1.0, 1: 0.0}
-    """
-    n, period, fitted = len(drawn.labels[0]), len(drawn.scored), drawn.fit(length)
-    next_state = drawn.next_state.numpy().reshape(period, drawn.n_draws, n)
-    steps = np.zeros((period, n, n))  # from column to row
-    for phase in range(period):
-        for targets in next_state[phase]:
-            steps[phase, targets, np.arange(n)] += 1 / drawn.n_draws
-    states = np.eye(n)[list(drawn.starts)].mean(0)
-    for k in range(fitted):
-        states = steps[k % period] @ states
-    shares = dict.fromkeys(drawn.outputs, 0.0)
-    for label, share in zip(drawn.labels[(fitted - 1) % period].tolist(), states, strict=True):
-        if share:
-            shares[drawn.outputs[label]] += float(share)
-    return shares
 
 
 def best_of_looks(share: float, n_evaluations: int = LOOKS, n_words: int = WORDS) -> np.ndarray:

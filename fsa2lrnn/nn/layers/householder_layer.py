@@ -14,7 +14,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.layers.base import LayerConfig, Shape, check_positive, check_width, maps_closed
 from fsa2lrnn.nn.layers.block import AffineLayer
-from fsa2lrnn.nn.rounding import RoundedNumbers
+from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fsa2lrnn.nn.layers.kernels.response import Response, respond
-from fsa2lrnn.nn.layers.kernels.transition import Transition, from_planes, planes, reading, twice_real
+from fsa2lrnn.nn.layers.transitions import Response, Transition, from_planes, planes, reading, respond, twice_real
 
 WHOLE, PIECE = 512, 128  # in letters: the longest word computed as one piece, and the longest piece of longer words
 

@@ -1,25 +1,152 @@
 """The base class of S4, S4D and Liquid-S4: each channel runs its own state-space system, then gates mix the channels.
 
 The three layers differ only in the system. Channel h uses copy h mod n_ssm of A and B, and its own Δ, C and D.
+
+Initial systems are HiPPO-LegS (Gu et al. 2020) and its diagonal approximations (S4D). A system of N real states is
+diagonalised: its poles come in conjugate pairs, of which only the N/2 with non-positive imaginary parts are stored. A
+sum over all N states is twice the real part of the sum over the stored half.
+
+The gates (`Mixing`), here and in S5 and LRU, are a GELU, and linear maps that mix the channels:
+
+- "none": the outputs of the recurrence, unchanged.
+- "gelu": g = GELU(y).
+- "glu": (W₁g + b₁) ⊙ σ(W₂g + b₂); the output of S4, and the "full GLU" of S5 and LRU.
+- "half_glu1": g ⊙ σ(Wg + b), "half_glu2": y ⊙ σ(Wg + b); both from S5.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import softplus
+from torch.nn.functional import gelu, glu, softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.nn.layers import channel_scans
 from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_width
-from fsa2lrnn.nn.layers.kernels import channels
-from fsa2lrnn.nn.layers.kernels.channels import System
-from fsa2lrnn.nn.layers.kernels.hippo import Start, check_even
-from fsa2lrnn.nn.layers.kernels.mixing import Mixing, check_mixing
+from fsa2lrnn.nn.layers.channel_scans import System
 from fsa2lrnn.nn.scans import check_method
+
+Real, Complex = NDArray[np.floating[Any]], NDArray[np.complexfloating[Any, Any]]
+
+MOST_STATES = 1024  # a limit, because a small file can request any number of states
+LARGEST_INPUT = 2.0  # the bound to which the published S4 code clips |Im B| of LegS
+
+
+class Start(NamedTuple):
+    """The stored half of a system A = diag(poles) − P P*, B: complex (N/2,) each; P is None if A is diagonal."""
+
+    poles: Complex
+    B: Complex
+    P: Complex | None = None
+
+
+def legs(N: int) -> tuple[Real, Real, Real]:
+    """Return A (N, N), B (N,) and P (N,) of LegS: A + P Pᵀ is −½ I plus a skew-symmetric matrix.
+
+    >>> A, B, P = legs(2)
+    >>> (A + np.outer(P, P)).round(3).tolist()
+    [[-0.5, 0.866], [-0.866, -0.5]]
+    """
+    B = np.sqrt(2 * np.arange(N) + 1.0)
+    A = -np.tril(np.outer(B, B), -1) - np.diag(np.arange(N) + 1.0)
+    return A, B, B / np.sqrt(2)
+
+
+def basis(N: int) -> tuple[Complex, Complex]:
+    """Return the poles (N,) and orthonormal eigenvectors (N, N) of the normal part A + P Pᵀ of LegS.
+
+    The most negative frequency comes first. The phases of the eigenvectors depend on the linear algebra library.
+    """
+    A, _, P = legs(N)
+    normal = A + np.outer(P, P)
+    frequencies, vectors = np.linalg.eigh(-1j * (normal - normal.T) / 2)  # ascending
+    return np.mean(np.diag(normal)) + 1j * frequencies, vectors
+
+
+def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
+    """Return HiPPO-LegS as a diagonal matrix minus P P*, for N states.
+
+    With `clipped`, Im B is clipped to ±2, as in the published S4 code; then A and B together differ from LegS.
+    """
+    n = N // 2
+    poles, V = (x[..., :n] for x in basis(N))
+    _, B, P = legs(N)
+    inputs = V.conj().T @ B
+    if clipped:
+        inputs = inputs.real + 1j * inputs.imag.clip(-LARGEST_INPUT, LARGEST_INPUT)
+    return Start(poles, inputs, V.conj().T @ P)
+
+
+def diagonal_lin(N: int) -> Start:
+    """Return the initial system S4D-Lin: poles −½ − iπk for k < N/2, and B = 1."""
+    n = N // 2
+    return Start(-0.5 - 1j * np.pi * np.arange(n), np.ones(n, np.complex128))
+
+
+def diagonal_inv(N: int) -> Start:
+    """Return the initial system S4D-Inv: poles −½ − i(N/π)(N/(2k + 1) − 1) for k < N/2, and B = 1."""
+    n = N // 2
+    return Start(-0.5 - 1j * N / np.pi * (N / (2 * np.arange(n) + 1) - 1), np.ones(n, np.complex128))
+
+
+def diagonal_legs(N: int) -> Start:
+    """Return the initial system S4D-LegS: LegS without its rank-one part, with Im B clipped to ±2."""
+    return normal_plus_low_rank(N)._replace(P=None)
+
+
+def check_even(N: int, name: str) -> None:
+    """Raise `UnsupportedFormat` unless N is even, positive and at most `MOST_STATES`."""
+    if N < 2 or N % 2:
+        raise UnsupportedFormat(f"{name} = {N}: states come in conjugate pairs, give an even number of at least 2")
+    check_size(N, name)
+
+
+def check_size(N: int, name: str) -> None:
+    """Raise `UnsupportedFormat` for more than `MOST_STATES` states, because matrices of N² entries are built."""
+    if N > MOST_STATES:
+        raise UnsupportedFormat(f"{name} = {N:,}: at most {MOST_STATES:,} states make a system")
+
+
+MIXINGS = ("none", "gelu", "glu", "half_glu1", "half_glu2")
+
+
+def check_mixing(kind: str) -> None:
+    """Raise `UnsupportedFormat` unless `kind` is one of `MIXINGS`."""
+    if kind not in MIXINGS:
+        raise UnsupportedFormat(f"mixing {kind!r} is not known: choose one of {', '.join(MIXINGS)}")
+
+
+class Mixing(nn.Module):
+    """The gates named `kind`, applied at each position, with their linear maps: (…, H) -> (…, H).
+
+    `approximate` is the option of GELU: "none" for the error function, "tanh" for the approximation that JAX uses.
+    The gates have no dropout, so that a verifier examines the model that runs.
+    """
+
+    def __init__(self, width: int, kind: str, approximate: str = "none") -> None:
+        super().__init__()
+        self.kind, self.approximate = kind, approximate
+        if "glu" in kind:
+            self.linear = nn.Linear(width, 2 * width if kind == "glu" else width)
+
+    def forward(self, y: Tensor) -> Tensor:
+        """Return the mixed channels: (…, H) -> (…, H)."""
+        if self.kind == "none":
+            return y
+        g = gelu(y, approximate=self.approximate)
+        if self.kind == "gelu":
+            return g
+        z = self.linear(g)
+        if self.kind == "glu":
+            return glu(z, -1)
+        return (g if self.kind == "half_glu1" else y) * torch.sigmoid(z)
+
 
 DT_TRANSFORMS = ("softplus", "exp")
 BEYOND = ("refuse", "cut")
@@ -38,7 +165,7 @@ class ChannelConfig(LayerConfig):
         n_ssm: the copies of A and B, a divisor of H; None for one per channel.
         dt_min, dt_max: the range of the initial Δ, log-uniform.
         dt_transform: the map from the parameter to Δ, "softplus" or "exp".
-        mixing: the gates after the systems (`fsa2lrnn.nn.layers.kernels.mixing`).
+        mixing: the gates after the systems (`fsa2lrnn.nn.layers.channel_layer`).
         l_max: the longest word, None for no limit.
         beyond: the treatment of longer words: "refuse" raises an error; "cut" ends the impulse response after l_max
             letters, so that older letters have no effect, as in the published code.
@@ -99,7 +226,7 @@ class ChannelLayer(Layer):
     """
 
     unproved: ClassVar[str | None] = COMPLEX
-    methods: ClassVar[tuple[str, ...]] = tuple(channels.METHODS)
+    methods: ClassVar[tuple[str, ...]] = tuple(channel_scans.METHODS)
 
     def __init__(self, width_in: int, config: Any) -> None:
         super().__init__()
@@ -150,13 +277,13 @@ class ChannelLayer(Layer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Return the state 0: (B, H, N)."""
-        return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
+        return channel_scans.no_state(self.D, batch, self.config.width, self.config.d_state)
 
     def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """Return the outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
 
-        `method` is in `channels.METHODS`; "auto" and "letters" mean "chunked". Raises `UnsupportedFormat` for another
-        method, and for words longer than `l_max` unless `beyond` is "cut" and the state is 0.
+        `method` is in `channel_scans.METHODS`; "auto" and "letters" mean "chunked". Raises `UnsupportedFormat` for
+        another method, and for words longer than `l_max` unless `beyond` is "cut" and the state is 0.
         """
         method = check_channels_method(method)
         if self.is_too_long(u.shape[1]):
@@ -169,20 +296,20 @@ class ChannelLayer(Layer):
         """Return only the outputs of `forward`."""
         if check_channels_method(method) != "chunked" or self.is_too_long(u.shape[1]):
             return super().outputs(u, state, method)
-        return self.mixing(channels.outputs_alone(self.system(), u, state))
+        return self.mixing(channel_scans.outputs_alone(self.system(), u, state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
         """Return the convolution with the truncated impulse response. Raises `UnsupportedFormat` for a state not 0."""
-        if channels.may_move(state):
+        if channel_scans.may_move(state):
             raise UnsupportedFormat(
                 f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
                 "has no state to be carried on; give the whole word, or set l_max = None"
             )
-        return channels.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
+        return channel_scans.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
 
     def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
         """Return the outputs before the gates and the last state: (B, T, H), (B, H, N) -> (B, T, H), (B, H, N)."""
-        return channels.METHODS[method](self.system(), u, state)
+        return channel_scans.METHODS[method](self.system(), u, state)
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the output and the state of one step: (B, H), (B, H, N) -> (B, H), (B, H, N)."""
@@ -207,8 +334,8 @@ class ChannelLayer(Layer):
 
 
 def check_channels_method(method: str) -> str:
-    """Return a name in `channels.METHODS`, "chunked" for "auto" and "letters"; raise `UnsupportedFormat` for others."""
-    check_method(method, {**channels.METHODS, "letters": None})
+    """Return a name in `channel_scans.METHODS`, "chunked" for "auto" and "letters". Raises `UnsupportedFormat`."""
+    check_method(method, {**channel_scans.METHODS, "letters": None})
     return "chunked" if method in ("auto", "letters") else method
 
 
