@@ -74,7 +74,8 @@ def classes() -> str:
     undecided = sum("?" in text for text in results["runs"].values())
     return markdown(["label", "agrees", *(f"{kind}: yes" for kind in _CLASSIFIED)], rows) + (
         f"\nThe class that is decided agrees with the label on {agreeing} languages; {undecided} of the "
-        f"{len(runs):,} have an undecided class. For the labels Zp and Reg, agreement means that the language is not star-free. For "
+        f"{len(runs):,} have an undecided class. For the labels Zp and Reg, agreement means that the "
+        "language is not star-free. For "
         f"{same} of {len(orders)} strictly local languages the name gives the least k "
         "(`experiments/results/mlregtest_classes.json`).\n"
     )

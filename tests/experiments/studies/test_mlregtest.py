@@ -13,6 +13,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 QUICK = ("onehot", "released", "pd_ssm")  # one-hot, trained and verified, searched alone
 
 
+@pytest.mark.long_cases("onehot", "pd_ssm", "released")
 @pytest.mark.parametrize(
     "arm", [arm if arm in QUICK else pytest.param(arm, marks=pytest.mark.slow) for arm in leaderboard.ARMS]
 )

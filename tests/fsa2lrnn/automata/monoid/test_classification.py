@@ -52,6 +52,7 @@ def agree(machine: MooreMachine, brute, check_witness) -> Classification:
     return c
 
 
+@pytest.mark.long
 def test_every_fact_of_every_machine_with_three_states_and_two_letters(brute, check_witness):
     rows = list(product(range(3), repeat=3))
     counts: Counter = Counter()

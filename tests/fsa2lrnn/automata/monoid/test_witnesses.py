@@ -146,6 +146,7 @@ def test_methods_of_the_search():
     assert method("elevator(40)", max_monoid=1_000) == "by enumeration of the images, 820 sets of states"
 
 
+@pytest.mark.long
 def test_images_and_groups_beyond_the_limits(check_witness):
     m = MooreMachine([[2, 4, 2, 1, 0], [0, 3, 3, 3, 3]], range(5))
     c = classify(m, max_monoid=12)
