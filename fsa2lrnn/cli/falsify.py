@@ -14,7 +14,7 @@ def falsify(
     source: options.Source,
     seconds: options.SecondsOption = 20.0,
     max_length: Annotated[int, typer.Option(min=1, help="length of the longest words that are tried")] = 2_000,
-    dtype: options.DtypeOption = "float32",
+    seed: Annotated[int, typer.Option(min=0, help="seed of the random words")] = 0,
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
     layers: options.LayersOption = None,
@@ -29,9 +29,8 @@ def falsify(
     from fsa2lrnn.verification.falsify import Budget
     from fsa2lrnn.verification.falsify import falsify as falsify_model
 
-    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    budget = Budget(seconds, length=max_length)
-    verdict = falsify_model(network, machine, budget, options.LACKED)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, "float32")
+    verdict = falsify_model(network, machine, Budget(seconds=seconds, length=max_length, seed=seed), options.LACKED)
     evidence.tell(verdict, network.alphabet, as_json)
     if isinstance(verdict, Refuted):
         raise typer.Exit(options.NO)
