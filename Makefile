@@ -77,7 +77,6 @@ coverage: $(READY) ## tests with branch coverage
 
 bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tables of results
 	$(BIN)/python -m experiments.benchmarks.scans
-	$(BIN)/python -m experiments.benchmarks.machines
 	$(BIN)/python -m experiments.benchmarks.steps
 	$(BIN)/python -m experiments.benchmarks.layers
 	$(BIN)/python -m experiments.readme

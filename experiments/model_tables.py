@@ -69,24 +69,6 @@ def learned_models() -> str:
     )
 
 
-def several_layers() -> str:
-    """Return certified lengths and counterexamples of models of several layers."""
-    document = results_io.read("several_layers")
-    lines: list[list[str]] = []
-    for row in document["results"]["models"]:
-        certified, wrong = row["certified"], row["counterexample"]
-        share = f"{certified / wrong:.2f}" if wrong else "–"
-        sizes = "; ".join(" ".join(map(str, layer)) for layer in row["layers"])
-        proved = "all lengths" if certified is None else str(certified)
-        lengths = str(row["enumerated"]), proved, row["method"], str(wrong or "–"), share
-        lines.append([row["model"], sizes, *lengths, f"{row['certify_seconds']:.0f}"])
-    lengths_heads = ["3,000 steps enumerated", "certified", "by", "counterexample", "share"]
-    heads = ["model", "blocks by layer", *lengths_heads, "certify, s"]
-    return markdown(heads, lines) + (
-        f"\nSeconds are processor time (`experiments/results/several_layers.json`, by `{document['command']}`).\n"
-    )
-
-
 def _repair(found: dict[str, Any]) -> str:
     if found["refused"] is not None:
         return "refused"

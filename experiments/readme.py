@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import law_tables, learned_sizes, learning_tables, model_tables, results_io, script, tables
+from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.probes import tables as probe_tables
 from experiments.studies import atlas
 from experiments.studies.mlregtest import board
@@ -209,18 +209,10 @@ SECTIONS = {
     "sweep": Section(tables.sweep, ("sweep_families",)),
     "learned": Section(model_tables.learned, ("learned",)),
     "learned_models": Section(model_tables.learned_models, ("learned",)),
-    "several_layers": Section(model_tables.several_layers, ("several_layers",)),
-    "failure_law": Section(law_tables.law, ("failure_law",)),
-    "certified_training": Section(law_tables.certified_training_table, ("certified_training",)),
-    "machines": Section(tables.machines, ("bench_machines",)),
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "atlas": Section(atlas.table, (atlas.NAME,)),
-    "hard": Section(tables.hard, ("bench_hard",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
-    "selective_learned": Section(learning_tables.selective_learned, ("selective",)),
-    "selective_trained": Section(learning_tables.selective_trained, ("selective",)),
-    "noise": Section(learning_tables.noise, ("noise",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
     "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
     "learned_in_short": Section(learning_tables.in_short, ("learn_and_prove",)),
@@ -229,9 +221,6 @@ SECTIONS = {
     "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
     "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
     "mlregtest_learned": Section(show_mlregtest.learned, ("mlregtest_learned",)),
-    "mlregtest_own_tasks": Section(show_mlregtest.own_tasks, ("mlregtest_own_tasks", "learn_and_prove")),
-    "mlregtest_candidates": Section(show_mlregtest.candidates, ("mlregtest_candidates",)),
-    "mlregtest_data_alone": Section(show_mlregtest.data_alone, ("mlregtest_data_alone",)),
     "mlregtest_classes": Section(show_mlregtest.classes, ("mlregtest_classes",)),
     "mlregtest_leaderboard": Section(board.layers, (board.NAME,)),
     "mlregtest_leaderboard_classes": Section(board.classes, (board.NAME,)),
@@ -249,26 +238,18 @@ SECTIONS = {
 WRITERS = {
     "atlas": "studies.atlas --folder MLREGTEST",
     "bench_gpu": "benchmarks.gpu",
-    "bench_hard": "benchmarks.hard",
     "bench_layers": "benchmarks.layers",
-    "bench_machines": "benchmarks.machines",
     "bench_scan_lengths": "benchmarks.scans",
     "bench_scans": "benchmarks.scans",
     "bench_steps": "benchmarks.steps",
     "block_sizes": "studies.block_sizes",
     "cascade_table": "studies.cascades",
-    "certified_training": "studies.certified_training",
-    "failure_law": "studies.failure_law",
     "families_table": "studies.families",
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
-    "mlregtest_candidates": "studies.mlregtest.candidates FOLDER",
     "mlregtest_classes": "studies.mlregtest.classes FOLDER",
-    "mlregtest_data_alone": "studies.mlregtest.data_alone FOLDER",
     "mlregtest_leaderboard": "studies.mlregtest.leaderboard FOLDER",
     "mlregtest_learned": "studies.mlregtest.learned FOLDER",
-    "mlregtest_own_tasks": "studies.mlregtest.own_tasks",
-    "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
     "probe_gpu": "probes.on_gpu --mamba FOLDER",
     "probe_interpreted": "probes.interpreted --fla FOLDER",
@@ -277,8 +258,6 @@ WRITERS = {
     "probe_survey": "probes.survey --fla FOLDER --mamba FOLDER",
     "random_languages": "studies.random_languages",
     "released_table": "studies.released",
-    "selective": "studies.selective",
-    "several_layers": "studies.several_layers",
     "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",

@@ -26,10 +26,24 @@ def write(name: str, results: Any, command: str) -> Path:
     }
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    write_atomically(path, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    write_atomically(path, (_text(document) + "\n").encode())
     return path
 
 
 def read(name: str) -> dict[str, Any]:
     """Return the document that `write` wrote."""
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _text(value: Any, indent: str = "") -> str:
+    """Return a JSON text with one line per record: an object or list of at most 120 characters or without parts."""
+    line = json.dumps(value, ensure_ascii=False)
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if len(line) <= 120 or not any(isinstance(part, dict | list) for part in parts):
+        return line
+    inner = indent + " "
+    texts = [_text(part, inner) for part in parts]
+    if isinstance(value, dict):
+        texts = [f"{json.dumps(key)}: {text}" for key, text in zip(value, texts, strict=True)]
+        return "{\n" + ",\n".join(inner + text for text in texts) + "\n" + indent + "}"
+    return "[\n" + ",\n".join(inner + text for text in texts) + "\n" + indent + "]"

@@ -28,23 +28,6 @@ def facts(document: dict[str, Any], *more: str) -> str:
     return f"\n{'; '.join(parts)}.\n"
 
 
-def machines() -> str:
-    """Return the costs of large machines."""
-    found = results_io.read("bench_machines")["results"]
-    large = found["compile_10000_by_256"]
-    million, chain = found["minimise_a_million_transitions"], found["minimise_a_long_chain"]
-    congruences = found["congruences_of_256_states"]
-    compiling = f"{large['seconds']:.1f} s, {large['peak_MiB_after_compiling']:,.0f} MiB at the peak, torch included"
-    rows = [
-        ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
-        ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
-        ("compile 10,000 states × 256 letters", compiling),
-        (f"prove that network: {large['transitions_proved']:,} transitions", f"{large['prove_seconds']:.1f} s"),
-        ("the congruences of a machine of 256 states", f"{congruences['seconds']:.1f} s, the slowest of four machines"),
-    ]
-    return markdown(["job", "one run"], rows)
-
-
 def scans() -> str:
     """Return the time of each scan at each shape, as a multiple of the fused one's."""
     document = results_io.read("bench_scans")
@@ -70,22 +53,6 @@ def scan_lengths() -> str:
         f"One block of {document['results'][0]['block']}, forward and backward, {_threads(document['torch_threads'])}"
     )
     return markdown(["letters", "ns per letter"], rows) + facts(document, note)
-
-
-def hard() -> str:
-    """Return milliseconds of the scan of one-hot columns, multiples of it for others, and training steps per second."""
-    document = results_io.read("bench_hard")
-    rows = [
-        [
-            " × ".join(str(row[name]) for name in ("batch", "length", "heads", "block")),
-            f"{row['milliseconds']['hard']:.2f}",
-            *(_times(row["over_hard"][name]) for name in ("einsum", "fused tokens")),
-            *(f"{row['steps_per_second'][name]:.1f}" for name in ("hard", "chunked")),
-        ]
-        for row in document["results"]
-    ]
-    heads = ["batch × length × heads × block", "hard, ms", "einsum", "fused", "steps/s, hard", "chunked"]
-    return markdown(heads, rows) + facts(document, f"Forward and backward, {_threads(document['torch_threads'])}")
 
 
 def learn_and_prove() -> str:

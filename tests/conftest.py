@@ -20,7 +20,6 @@ from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
 from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
 from fsa2lrnn.deadline import Deadline
-from tests import long
 
 MODELS = Path(__file__).parents[1] / "experiments" / "models"
 torch.set_num_threads(1)
@@ -31,7 +30,6 @@ UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=20, derandomize=True, **UNHURRIED)
 settings.register_profile("deep", max_examples=2_000, print_blob=True, **UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
-LONG = frozenset(long.names())
 BROWSER_FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -40,8 +38,9 @@ BROWSER_FLAGS = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    """Mark as long the cases that `long_cases` names by their ids."""
     for item in items:
-        if item.nodeid in LONG:
+        if any(item.callspec.id in mark.args for mark in item.iter_markers("long_cases")):
             item.add_marker(pytest.mark.long)
 
 

@@ -112,6 +112,7 @@ class Follower:
         assert lacking(out, wanted) is None, f"{line} printed\n{out}\nand nowhere: {lacking(out, wanted)}"
 
 
+@pytest.mark.long_cases("guides/automata-and-data.md", "kernel-probes.md")
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in LONG)) for p in PAGES])
 @pytest.mark.filterwarnings("ignore:the answer 'reject' alone")
 def test_a_page_can_be_followed(page, call, tmp_path):

@@ -57,12 +57,14 @@ def go_all_the_way(machine, seed):
             assert extract(model) == minimal
 
 
+@pytest.mark.long_cases("cerny(3)", "group(Z60)")
 @pytest.mark.parametrize("name", zoo.ZOO)
 def test_zoo(name):
     machine = zoo.from_task(name)
     go_all_the_way(machine, seed=0)
 
 
+@pytest.mark.long_cases("0", "10")
 @pytest.mark.parametrize("batch", BATCHES)
 def test_random_machines(batch):
     for seed in seeds_of(batch, N_RANDOM):
@@ -157,6 +159,20 @@ LONG_ZOO = tuple(f"mod_arith(5, completion={name})" for name in ("running", "ope
 DEEP_ZOO = ("random_dfa(12, 3, seed=2, minimal=true)", "dyck(2, 5)")
 
 
+@pytest.mark.long_cases(
+    "dyck(2, 3)",
+    "even_pair(5)",
+    "group(S5)",
+    "group(Z60)",
+    "mod_arith(3)",
+    "mod_arith(4, completion=register)",
+    "mod_arith(5)",
+    "mod_arith(5, completion=eager)",
+    "mod_arith(5, completion=register)",
+    "random_moore(8, 2, outputs=3, seed=3, minimal=true)",
+    "resettable_counter(5)",
+    "subtraction(5)",
+)
 @pytest.mark.parametrize(
     "name",
     [
@@ -186,6 +202,7 @@ def test_the_deepest_of_the_zoo_in_layers(token_shift):
         assert not cap or "but bfloat16 holds every integer only to 256" in cap
 
 
+@pytest.mark.long_cases("0", "10")
 @pytest.mark.parametrize("batch", BATCHES)
 def test_random_machines_in_layers(batch):
     found = []
@@ -214,6 +231,7 @@ def check_caps(found):
     assert all(any(known in cap for known in CAPS) for cap in caps), caps
 
 
+@pytest.mark.long
 @given(wreath_products() | machines(max_states=6))
 def test_any_machine_in_layers(machine):
     assert go_in_layers(machine)[1] == ""

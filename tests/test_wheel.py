@@ -82,6 +82,7 @@ def place(tmp_path_factory):
     return Place(tmp_path_factory.mktemp("wheel"))
 
 
+@pytest.mark.long
 def test_the_wheel_holds_the_library_alone(place):
     names = zipfile.ZipFile(place.wheel).namelist()
     top = {name.partition("/")[0] for name in names}
@@ -92,6 +93,7 @@ def test_the_wheel_holds_the_library_alone(place):
     assert where.startswith(str(place.env))
 
 
+@pytest.mark.long
 def test_every_verb_is_there_beside_folders_of_the_same_names(place):
     lines = ["import sys, fsa2lrnn, fsa2lrnn.cli", "[getattr(fsa2lrnn, name) for name in fsa2lrnn.__all__]"]
     lines += [f"for verb in {VERBS}:", "    try: fsa2lrnn.cli.main([verb, '--help'])"]

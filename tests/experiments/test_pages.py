@@ -244,6 +244,7 @@ def test_help_says_what_a_script_does_and_does_nothing(name, monkeypatch, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_a_script_is_run_as_a_module(tmp_path):
     command = [sys.executable, "-m", "experiments.studies.training", str(tmp_path / "runs")]
     asked = subprocess.run(command, cwd=ROOT_OF_SCRIPT, capture_output=True, text=True, check=False)

@@ -75,6 +75,7 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
     assert 0 < errors.max() < 3 * len(word) * (4 + 12) * 2.0**-53 * reach
 
 
+@pytest.mark.long_cases("group(A5)-block(4)-sizes1")
 @pytest.mark.parametrize(
     ("task", "family", "sizes"),
     [
@@ -97,6 +98,7 @@ def test_blocks_of_integers_are_proved(task, family, sizes):
     assert isinstance(prove_equivalent(model, machine), Proved)
 
 
+@pytest.mark.long_cases("sum_mod(5)-diagonal-complex")
 @pytest.mark.parametrize(
     ("task", "family"),
     [
@@ -117,6 +119,7 @@ def test_rotations_and_real_blocks_are_right_within_the_length_that_is_stated(ta
     assert family is None or set(model.layers[0].block_sizes) <= {1, 2}
 
 
+@pytest.mark.long_cases("group(A5)")
 @pytest.mark.parametrize("task", ["group(A5)", "sum_mod(7)", "group(D5)"])
 def test_the_bound_on_real_blocks_covers_the_error_that_is_seen(task):
     """After 2,000 letters the state is as near to its vector as the bound allows for so many."""

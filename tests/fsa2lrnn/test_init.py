@@ -40,6 +40,7 @@ def test_names_are_found_or_refused():
         _ = fsa2lrnn.Mamba
 
 
+@pytest.mark.long_cases("functions", "rooms")
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
     rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.verification.extraction, fsa2lrnn.repairing, fsa2lrnn.draw.explorer"
@@ -188,6 +189,7 @@ def beginning(text):
     return text.values[0] if isinstance(text, ast.JoinedStr) else text
 
 
+@pytest.mark.long
 def test_no_optional_package_is_imported_where_it_may_be_missing():
     """A module imports one at its head only if whoever imports that module has asked for the package before."""
     asks_first = {"fsa2lrnn/verification/extraction/lstar.py", "fsa2lrnn/nn/scans/triton_kernels.py"}
@@ -203,6 +205,7 @@ def test_no_optional_package_is_imported_where_it_may_be_missing():
     assert found == asks_first
 
 
+@pytest.mark.long
 def test_a_core_installation_does_the_work_or_names_the_extra(tmp_path):
     models = ROOT / "experiments" / "models"
     even, total = models / "even5" / "seed-4.safetensors", models / "sum2" / "seed-0.safetensors"

@@ -161,6 +161,7 @@ def results():
     }
 
 
+@pytest.mark.long
 def test_results_are_short_and_say_their_claim(results):
     texts = {name: (repr(value), str(value)) for name, value in results.items()}
     assert {name: len(text) for name, (text, _) in texts.items() if len(text) > 200 or "\n" in text} == {}
@@ -175,6 +176,7 @@ def test_results_are_short_and_say_their_claim(results):
     assert str(results["classification"]).startswith("group: MooreMachine(6 states")
 
 
+@pytest.mark.long_cases("classification")
 @pytest.mark.parametrize("name", ["classification", "witness", "impossibility", "proved"])
 def test_results_are_cards_in_a_notebook(results, name):
     assert results[name]._repr_html_().startswith("<div style=")

@@ -19,6 +19,7 @@ def test_every_reader_gets_its_share():
     assert sum(SHARES.values()) == 100
 
 
+@pytest.mark.long_cases("certificate", "family certificate")
 @pytest.mark.parametrize("name", READERS)
 def test_valid_files_are_read_and_some_hostile_ones_are_refused_by_name(name, tmp_path):
     reader = READERS[name]
@@ -36,12 +37,14 @@ def test_valid_files_are_read_and_some_hostile_ones_are_refused_by_name(name, tm
     assert refused
 
 
+@pytest.mark.long
 def test_hostile_files_are_the_same_again():
     for reader in READERS.values():
         first, again = (reader.hostile(random.Random("again")) for _ in range(2))
         assert first == again
 
 
+@pytest.mark.long_cases("hangs-Hang")
 @pytest.mark.parametrize(
     ("name", "fault"),
     [

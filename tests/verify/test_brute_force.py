@@ -161,6 +161,7 @@ def gate_weights(model, layer):
         yield from ((unit, column, gate) for unit in range(units) for column in range(columns))
 
 
+@pytest.mark.long_cases("3")
 @pytest.mark.parametrize("modulus", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_every_gate_weight_of_the_first_layer_of_mod_arith(modulus):
     machine = zoo.mod_arith(modulus, "register")
@@ -171,6 +172,7 @@ def test_every_gate_weight_of_the_first_layer_of_mod_arith(modulus):
     assert any(isinstance(verdict, Proved) for verdict in verdicts)
 
 
+@pytest.mark.long_cases("dyck(1, 2)-2", "group(Q8)-None")
 @pytest.mark.parametrize(
     ("source", "max_block"),
     [

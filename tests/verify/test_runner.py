@@ -26,6 +26,7 @@ def outcomes(*answers):
     return [Outcome(chosen[0], answer) for answer in answers]
 
 
+@pytest.mark.long
 def test_lines_json_and_a_summary(capsys):
     runner.main(False, False, QUICK, as_json=False)
     out = capsys.readouterr().out
@@ -58,6 +59,7 @@ def test_what_is_not_expected_exits_with_one(monkeypatch, capsys, as_json):
     assert '"unexpected": [\n    "worked-examples"' in out if as_json else "unexpected: proved was expected" in out
 
 
+@pytest.mark.long
 def test_threads_brackets_and_the_page():
     before = torch.get_num_threads()
     runner.main(False, False, ["worked-examples"], as_json=True)

@@ -1,4 +1,4 @@
-"""`classify` on the languages of MLRegTest, compared with their class labels.
+"""The subregular classes of the languages of MLRegTest, compared with their class labels.
 
 python -m experiments.studies.mlregtest.classes FOLDER
 """
@@ -14,7 +14,7 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.names import parse_name
-from fsa2lrnn.automata.monoid import classify
+from experiments.studies.mlregtest.subregular import subregular_facts
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
 
 FACTS = (
@@ -53,15 +53,15 @@ def main(
 
 def facts(folder: Path, name: str, monoid: int) -> dict[str, Any]:
     """Return a language's name and its facts: those that hold, undecided ones with a question mark, and the least k."""
-    classes = classify(from_mlregtest(name, folder), monoid)
+    classes, k = subregular_facts(from_mlregtest(name, folder), monoid)
     marks = {True: "{}", None: "{}?", False: ""}
-    said = [marks[classes.facts[fact].value].format(fact) for fact in FACTS]  # type: ignore[index]
-    order = [] if classes.strictly_local_order is None else [f"k={classes.strictly_local_order}"]
+    said = [marks[classes[fact].value].format(fact) for fact in FACTS]  # type: ignore[index]
+    order = [] if k is None else [f"k={k}"]
     return {"name": name, "facts": " ".join([*filter(None, said), *order])}
 
 
 def holds(name: str, text: str) -> bool | None:
-    """Return whether the label of a language holds by its facts; None if `classify` does not decide it.
+    """Return whether the label of a language holds by its facts; None if it is undecided.
 
     >>> holds("04.04.SL.2.1.0", "strictly_local aperiodic"), holds("04.04.Zp.2.1.0", "aperiodic")
     (True, False)

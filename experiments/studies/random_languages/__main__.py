@@ -14,6 +14,7 @@ import torch
 import typer
 
 from experiments import results_io, script
+from experiments.studies.mlregtest.subregular import is_definite
 from experiments.studies.random_languages import show
 from experiments.studies.random_languages.arms import ARMS, TRAINING
 from experiments.studies.random_languages.cells import (
@@ -25,8 +26,8 @@ from experiments.studies.random_languages.cells import (
     run_cell,
     theory,
 )
-from experiments.studies.random_languages.machines import MONOID, Drawn, drawn
-from fsa2lrnn.automata.monoid.classification import classify
+from experiments.studies.random_languages.machines import Drawn, drawn
+from fsa2lrnn.automata.monoid import Action
 
 NAME = "random_languages"
 COMMAND = f"python -m experiments.studies.{NAME}"
@@ -88,7 +89,7 @@ def describe(found: Drawn) -> dict[str, Any]:
     """
     machine = found.machine
     size = {"states": machine.n_states, "letters": len(machine.alphabet)}
-    size |= {"definite_order": classify(machine, MONOID).definite_order}
+    size |= {"definite_order": is_definite(Action.of(machine))[1]}
     constant = {f"constant_{length}": constant_answer(machine, length) for length in LENGTHS}
     return {"number": found.number, "kind": found.kind, **size, **constant, "theory": theory(found)}
 

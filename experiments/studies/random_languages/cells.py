@@ -29,7 +29,7 @@ _SEED = 1 << 20  # of the words that models are judged on: no run's own
 def theory(found: Drawn) -> dict[str, dict[str, str]]:
     """Return the prediction of theory for each layer and the machine."""
     said = {arm: ARMS[arm].theory(found.machine) for arm in ARMS}
-    return {arm: {"answer": answer, "why": why} for arm, (answer, why) in said.items()}
+    return {arm: {"answer": answer} for arm, (answer, _) in said.items()}
 
 
 def constant_answer(machine: MooreMachine, length: int) -> float:

@@ -57,10 +57,10 @@ class Fact(Brief):
             return "undecided"
         return {True: "yes", False: "no"}[self.value] if isinstance(self.value, bool) else f"{self.value:,}"
 
-    def explain(self, detail: str = "") -> str:
-        """Return one line of text: the answer, a detail, the reason for a value False, and the method."""
+    def explain(self) -> str:
+        """Return one line of text: the answer, the reason for a value False, and the method."""
         reason = f": {self.witness.says}" if self.witness else ""
-        return f"{self.answer}{detail}{reason} ({self.method})"
+        return f"{self.answer}{reason} ({self.method})"
 
     def to_json(self) -> dict[str, Any]:
         """Return the fact as a JSON object, with letters as `symbols.to_json` writes them."""

@@ -114,54 +114,6 @@ def _power(f: np.ndarray, n: int) -> np.ndarray:
     return f
 
 
-def is_definite(action: Action) -> tuple[Fact, int | None]:
-    """Decide whether, for some k, the last k letters determine the state, and return the least k.
-
-    States are k-equivalent if every word of k letters leads them to the same state. The relation gets coarser with k
-    until a step changes nothing. Then all states are equivalent, with k ≤ n − 1, or the machine is not definite.
-
-    Witness: words (w,), states (p, q): w fixes p and q ≠ p.
-    """
-    method = "polynomial: by merging the states that k letters bring together"
-    classes, k = np.arange(action.n_states), 0
-    while classes.max() > 0:
-        _, coarser = np.unique(classes[action.letters.T], axis=0, return_inverse=True)
-        coarser = coarser.reshape(-1)  # some versions of numpy keep an axis
-        if coarser.max() == classes.max():
-            other = int((classes != classes[0]).argmax())
-            word, (p, q) = action.fixed_pair(lambda p, q, of=classes: bool(of[p] != of[q]), (0, other))
-            says = f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}"
-            return refuted(method, says, [word], (p, q)), None
-        classes, k = coarser, k + 1
-    return Fact(True, method), k
-
-
-def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
-    """Decide whether, for some k, the first k letters determine all later states, and return the least k.
-
-    This holds if and only if every state on a cycle is absorbing: no letter leaves it. Then k is the length of the
-    longest path to such a state.
-
-    Witness: words (w, a), states (q, r): w, not empty, leads from q back to q, the letter a to r ≠ q.
-    """
-    method = "polynomial: whether every state on a cycle is absorbing"
-    graph = action.successors
-    absorbing = (graph == np.arange(action.n_states)[:, None]).all(axis=1)
-    for q in np.flatnonzero(map_kernels.on_cycle(graph) & ~absorbing).tolist():
-        word = action.path(graph, q, q)
-        a = int(np.flatnonzero(graph[q] != q)[0])
-        letter, r = action.word([a]), int(graph[q, a])
-        says = (
-            f"{action.spell(word)} leads from state {q} back to it, so that {action.spell(letter)} may still come and "
-            f"lead to {r}"
-        )
-        return refuted(method, says, (word, letter), (q, r)), None
-    reached, k = np.arange(action.n_states), 0
-    while not absorbing[reached].all():
-        reached, k = np.unique(graph[reached]), k + 1
-    return Fact(True, method), k
-
-
 def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
     """Decide whether the monoid is L-trivial: elements u, v with v = xu and u = yv for some x, y are equal.
 

@@ -123,7 +123,7 @@ _SETS_TRIED = 50
 _ELEMENTS_TRIED = 12
 
 
-def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact, locally_testable: Fact) -> Fact:
+def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact) -> Fact:
     """Decide whether no word permutes states in a cycle.
 
     For an acceptor: whether its language is star-free (Schützenberger 1965).
@@ -140,8 +140,6 @@ def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact, loca
         return Fact(False, "polynomial: a letter turns a cycle", _turns(action, [turning]))
     if r_trivial.value:
         return Fact(True, "polynomial: no cycles but loops, since the monoid is R-trivial")
-    if locally_testable.value:
-        return Fact(True, "polynomial: since the machine is locally testable")
     turning = int(map_kernels.first_turning(monoid.elements))
     if turning >= 0:
         witness = _turns(action, monoid.numbers(turning))

@@ -10,7 +10,7 @@ import torch
 from rich.console import Console
 
 from experiments.benchmarks import gpu as bench_gpu
-from experiments.benchmarks import hard, layers, paper_speed, plain_layers
+from experiments.benchmarks import layers, paper_speed, plain_layers
 from experiments.benchmarks import scans as bench_scans
 from experiments.benchmarks import steps as bench_steps
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
@@ -20,6 +20,7 @@ from fsa2lrnn.nn import scan
 from fsa2lrnn.training.settings import Settings, preset
 
 
+@pytest.mark.long_cases("1-authors_pscan", "1-authors_sequential")
 @pytest.mark.parametrize("baseline", [authors_pscan, authors_sequential])
 @pytest.mark.parametrize("length", [1, 2, 3, 7, 8, 13])
 def test_a_baseline_is_a_scan_forward_and_backward(length, baseline):
@@ -47,6 +48,7 @@ def test_the_recurrences_that_are_compared_are_one_function(name):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.long_cases("liquid_s4", "s4d")
 @pytest.mark.parametrize("name", [name for name in plain_layers.FORWARDS if name != "s4"])
 def test_plain_layers_are_ours(name):
     layer = layers.new_layer(name)
@@ -58,6 +60,7 @@ def test_plain_layers_are_ours(name):
     torch.testing.assert_close(plain, ours, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.long
 def test_the_plain_s4_is_ours_with_its_c_as_the_released_code_keeps_it():
     from fsa2lrnn.nn.layers.channel_layer import complex_of
     from fsa2lrnn.nn.layers.s4 import untruncated
@@ -76,7 +79,6 @@ def small(task="task:sum_mod(5)", layers=1):
 
 
 MEASURED = {
-    "hard": lambda: hard.measure(2, 3, 2, 2),
     "layers": lambda: layers.measure("s4d", 2, 12),
     "scans": lambda: bench_scans.measure(1, 3, 2, 2),
     "training": lambda: paper_speed.measure(CASES[0][0], 5, 2, 4, embedding_dim=8, batch=3),
@@ -84,7 +86,8 @@ MEASURED = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("hard", marks=pytest.mark.slow), *sorted(MEASURED.keys() - {"hard"})])
+@pytest.mark.long_cases("layers", "scans", "steps")
+@pytest.mark.parametrize("name", sorted(MEASURED))
 def test_every_way_has_a_time_and_every_ratio_is_one(name, monkeypatch):
     for module in (layers, bench_scans, paper_speed, bench_steps):
         monkeypatch.setattr(module, "TURNS", 1)
@@ -100,6 +103,7 @@ def test_every_way_has_a_time_and_every_ratio_is_one(name, monkeypatch):
 PAPER = [{"block": block, "heads": heads, "normalisation": "paper" if block > 1 else "clip"} for block, heads in BLOCKS]
 
 
+@pytest.mark.long_cases("changes2")
 @pytest.mark.parametrize("changes", [{}, {"layers": 3}, *PAPER])
 def test_all_networks_have_the_same_loss_and_gradients(changes):
     model, batch = bench_steps.prepare(replace(small(), **changes))
@@ -126,6 +130,7 @@ def test_a_machine_without_a_gpu_says_so(monkeypatch):
         bench_gpu.main()
 
 
+@pytest.mark.long
 @pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled for the GPU here")
 def test_the_document_has_every_case_and_can_be_read(monkeypatch):
     pytest.importorskip("triton")

@@ -16,6 +16,7 @@ def short(monkeypatch):
     monkeypatch.setattr(mutants.shrink, "SECONDS", 0.0)
 
 
+@pytest.mark.long_cases("chunked SSD", "recurrent gated delta rule")
 @pytest.mark.parametrize("kernel", ["recurrent gated delta rule", "chunked SSD", "diagonal scan", "causal convolution"])
 def test_kernels_without_a_fault_pass_all_tests(kernel):
     op, run, _, _ = mutants.KERNELS[kernel]
@@ -23,6 +24,7 @@ def test_kernels_without_a_fault_pass_all_tests(kernel):
     assert mutants.random_tests(OPERATORS[op], run) == (True, True)
 
 
+@pytest.mark.long
 def test_faults_are_caught_and_known():
     row = mutants.examine("diagonal scan", "no carry between blocks")
     assert row["probes"].startswith("chunk boundary")

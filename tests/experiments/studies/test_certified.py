@@ -70,6 +70,7 @@ def runs(tmp_path_factory):
     return folder
 
 
+@pytest.mark.long
 def test_a_model_of_one_layer_is_kept_as_its_tables(runs, tmp_path):
     facts = keep(runs / "one" / "seed-2", tmp_path / "kept" / "seed-2")
     trained, kept = load(runs / "one" / "seed-2" / "model.safetensors"), load(tmp_path / "kept" / "seed-2.safetensors")

@@ -35,6 +35,7 @@ def test_the_committed_summary_is_that_of_its_rows_and_certificates_end_before_f
             assert row["certified"] < row["failure"]["length"], name
 
 
+@pytest.mark.long
 def test_runs_end_in_time_and_rows_are_one_a_task():
     assert run_one("parity", 0, 60.0)["proved"]
     late = run_one("sum_mod(11)", 0, 1e-9)
@@ -95,6 +96,7 @@ def test_the_table_is_whole_and_every_reference_met():
         assert row["digits_right_of_99999_letters"] == "50,000 of 50,000"
 
 
+@pytest.mark.long_cases("group(A4)")
 @pytest.mark.parametrize("source", QUICK[::3])
 def test_a_row_is_regenerated_as_it_stands(source):
     assert timeless(cascade_table.row(source)) == timeless(ROWS[source])
@@ -106,6 +108,7 @@ def test_the_whole_table_is_regenerated_as_it_stands():
     assert [timeless(cascade_table.row(source)) for source in ROWS] == list(map(timeless, ROWS.values()))
 
 
+@pytest.mark.long_cases("reference0", "reference1", "reference2")
 @pytest.mark.parametrize("reference", [r for r in REFERENCES if r.source.startswith("mod_arith")])
 def test_expressions_are_evaluated_and_a_wrong_digit_is_seen(monkeypatch, reference):
     monkeypatch.setattr(cascade_table, "OPERANDS", 3)
@@ -120,6 +123,7 @@ def test_expressions_are_evaluated_and_a_wrong_digit_is_seen(monkeypatch, refere
         cascade_table.mod_arith(reference)
 
 
+@pytest.mark.long
 def test_runs_are_proved_or_refused_and_missed_references_stop_the_table():
     parity = cascade_table.row("parity")
     reference = REFERENCES[0]._replace(source="parity", largest=1, layers=1)

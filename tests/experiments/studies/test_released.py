@@ -17,6 +17,7 @@ NEEDED = {"rwkv-7": ("rwkv",)}
 ROWS = {row["machine"]: row for row in results_io.read("released_table")["results"]}
 
 
+@pytest.mark.long_cases("sum_mod(7)")
 @pytest.mark.parametrize("source", [source for source, row in ROWS.items() if row["states"] <= 12])
 def test_answers_are_as_they_stand(source):
     machine = zoo.from_task(source)
@@ -25,6 +26,7 @@ def test_answers_are_as_they_stand(source):
     }
 
 
+@pytest.mark.long_cases("ab_star", "flip_flop")
 @pytest.mark.parametrize("source", ["flip_flop", "ab_star", "parity"])
 def test_a_row_is_regenerated_as_it_stands(source):
     pytest.importorskip("transformers")
@@ -40,6 +42,7 @@ ROWS_OF_FAMILIES = {row["machine"]: row for row in RESULTS["machines"]}
 SMALL = [source for source, row in ROWS_OF_FAMILIES.items() if row["states"] <= 6]
 
 
+@pytest.mark.long_cases("length_mod(6)", "sum_mod(5)")
 @pytest.mark.parametrize("source", [*SMALL, "mod_arith(5)", "subtraction(5)", "shift_register(3)"])
 def test_a_row_is_regenerated_as_it_stands_of_families(source):
     assert families_table.row(source) == ROWS_OF_FAMILIES[source]

@@ -202,6 +202,7 @@ def test_complete_refuses_what_the_machine_refuses(delta, message, completion):
         complete(delta, "xy", completion=completion)
 
 
+@pytest.mark.long
 def test_a_million_transitions():
     n, period = 500_000, 1_000
     q = np.arange(n)

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def same_partition(a: list[int], b: list[int]) -> bool:
     return len(set(a)) == len(set(b)) == len(set(zip(a, b, strict=True)))
 
 
+@pytest.mark.long
 @few
 @given(classified_tables())
 def test_hopcroft_equals_moore(case):

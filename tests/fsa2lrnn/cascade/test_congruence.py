@@ -75,6 +75,7 @@ def test_the_lattice_holds_exactly_the_partitions_that_are_respected(machine):
     assert (np.diff(found.partitions.max(axis=1)) >= 0).all()
 
 
+@pytest.mark.long
 @given(machines(9, 2), st.integers(2, 12))
 def test_a_limit_keeps_distinct_congruences_and_says_so(machine, limit):
     maps = machine.delta
@@ -102,6 +103,7 @@ def test_known_numbers_of_congruences(maps, count):
     assert len(found.partitions) == count
 
 
+@pytest.mark.long_cases("bits")
 @pytest.mark.parametrize(
     "maps", [bits(7), bell_machine(64), zoo.shift_register(6).delta], ids=["bits", "bell", "shift"]
 )
@@ -199,6 +201,7 @@ def is_identity(pairs):
     return all(x == y for x, y in pairs)
 
 
+@pytest.mark.long
 @given(components())
 def test_labels_tell_apart_what_they_should_and_letters_act_on_them(component):
     maps, context, partition = component
@@ -218,6 +221,7 @@ def test_labels_tell_apart_what_they_should_and_letters_act_on_them(component):
         assert values.max() < index(context, partition)
 
 
+@pytest.mark.long
 @given(components())
 def test_identity_reset_by_trying_all_labels(component):
     maps, context, partition = component

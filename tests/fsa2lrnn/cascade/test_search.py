@@ -37,6 +37,7 @@ def test_channels_do_in_as_few_layers_as_the_references_have(name, layers):
     assert len(found) <= layers
 
 
+@pytest.mark.long
 def test_groups_and_mod_arith_are_split_as_the_paper_does():
     assert [sorted(layer) for layer in sizes("group(S5)")] == [[1, 5, 5, 5]]
     assert all(decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3 for i in range(1, 8))
@@ -50,6 +51,7 @@ def test_groups_and_mod_arith_are_split_as_the_paper_does():
     assert cascade.output_reads == (2,)
 
 
+@pytest.mark.long_cases("None-True")
 @pytest.mark.parametrize("token_shift", [True, False])
 @pytest.mark.parametrize("max_block", [4, None])
 @given(machine=machines(max_states=6))
@@ -116,6 +118,7 @@ def test_the_total_is_the_sum_of_its_parts():
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # pydot's own, of pyparsing's old names
 
 
+@pytest.mark.long
 def test_cascades_in_words():
     cascade = decompose(zoo.mod_arith(5, "register")).cascade
     assert describe(cascade)[-1] == (

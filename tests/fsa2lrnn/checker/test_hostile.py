@@ -198,6 +198,7 @@ def certificates():
     return [(certify(model, machine, 1).to_json(), model) for model, machine in pairs]
 
 
+@pytest.mark.long
 @settings(max_examples=100)
 @given(st.data())
 def test_whatever_is_changed_in_a_certificate_it_is_refused_by_name_or_still_true(certificates, data):
@@ -273,6 +274,7 @@ def test_a_certificate_may_ask_for_more_the_more_it_holds():
     assert allowed_work(large, certificate.margins) == MOST_WORK
 
 
+@pytest.mark.long
 def test_what_certify_finds_is_within_the_bounds(drifting, forgetful):
     """Fixtures of one small model that drifts for thousands of letters, and of one that forgets."""
     for machine, tables in (drifting, forgetful):
@@ -293,6 +295,7 @@ def test_the_work_of_a_step_is_counted_at_every_length_and_thrice_for_a_part_of_
     assert work(tube, steps) - work(tube, 0) == 3 * step
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(walks())
 def test_no_more_is_allocated_than_is_estimated(walk):

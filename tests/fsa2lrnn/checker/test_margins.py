@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -91,6 +92,7 @@ def test_computed_steps_stay_in_the_sets(walk, seed, slack):
         sets = after
 
 
+@pytest.mark.long
 @settings(max_examples=15)
 @given(walks())
 def test_states_of_all_words_lie_in_their_sets(walk):
@@ -127,6 +129,7 @@ def test_a_tail_that_grows_holds_less_down_and_more_up(forgetful):
 SHORT_ROUNDED = 1e-15
 
 
+@pytest.mark.long
 @settings(max_examples=20)
 @given(walks())
 def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):

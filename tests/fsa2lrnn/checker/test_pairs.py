@@ -54,6 +54,7 @@ def changed(files, folder, arrays=None, **fields):
     return [path, *files[1:]]
 
 
+@pytest.mark.long_cases("S3-cascade-dtype0", "S3-cascade-dtype1", "parity-cascade-dtype0", "parity-cascade-dtype1")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
     ("name", "form"), [*((name, "onehot") for name in MACHINES), ("parity", "cascade"), ("S3", "cascade")]
@@ -176,6 +177,7 @@ def test_large_files_are_refused_by_the_bound(files, tmp_path):
         proved(*big)
 
 
+@pytest.mark.long
 def test_many_pairs_are_refused_by_the_bound_or_checked_in_time(files, tmp_path):
     """As many pairs as a file may hold, each the first one: they close, and what refuses them takes no 5 s."""
     arrays, _ = parts(files[0])

@@ -56,6 +56,7 @@ def changed(path, folder, change):
     return folder / "changed.json"
 
 
+@pytest.mark.long
 def test_the_tables_are_those_that_the_library_makes(files, tmp_path):
     torch.manual_seed(0)
     gated = LRNN(compile_machine(zoo.sum_mod(3)).config)
@@ -71,6 +72,7 @@ def test_the_tables_are_those_that_the_library_makes(files, tmp_path):
     assert np.array_equal(read.numbers["A"], made.A.numpy())
 
 
+@pytest.mark.long_cases("<lambda>-of a model with sha256 000")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -157,6 +159,7 @@ def test_bad_input_is_named_without_a_traceback(files, tmp_path, capsys, which, 
 
 
 # 17 and the 19 values have no common divisor: each field meets one or two of them, and neighbours meet others.
+@pytest.mark.long_cases("17")
 @pytest.mark.parametrize("every", [17, pytest.param(1, marks=pytest.mark.slow)])
 def test_whatever_field_is_changed_no_other_exception_is_raised(files, tmp_path, every):
     """Each field of a certificate, exchanged for each of these, or removed; the quick test takes every 17th."""

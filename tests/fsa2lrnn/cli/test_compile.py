@@ -23,6 +23,7 @@ def test_models_are_written_read_and_described_in_json(call, tmp_path):
     assert facts["model"]["dtype"] == "bfloat16"
 
 
+@pytest.mark.long
 def test_cascades_and_the_choice_of_a_form(call):
     source = "task:mod_arith(5, completion=eager)"
     arguments = ("compile", source, "--form", "cascade", "--no-token-shift", "--max-block", "8")

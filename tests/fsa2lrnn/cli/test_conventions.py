@@ -106,6 +106,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
+@pytest.mark.long
 def test_a_no_is_an_object_too_where_json_is_asked_for(call):
     """It was a line on standard error alone."""
     code, out, err = call("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3", "--json")
@@ -230,6 +231,7 @@ def test_what_a_terminal_would_obey_is_escaped(call, verb, text):
     assert "x1b[31m" in err
 
 
+@pytest.mark.long
 def test_places_are_tried_before_torch_is_loaded(tmp_path):
     (tmp_path / "file").write_text("")
     command = [sys.executable, "-c", WITHOUT_TORCH, json.dumps(PLACES)]
@@ -279,6 +281,7 @@ def test_a_fault_of_ours_is_not_hidden(call, monkeypatch, fault):
         call("compile", "task:parity")
 
 
+@pytest.mark.long
 def test_a_pipe_that_is_closed_early_ends_in_silence():
     read, write = os.pipe()
     os.close(read)

@@ -72,6 +72,7 @@ def test_bad_input_is_one_line(call, tmp_path, arguments, message):
     assert message in err
 
 
+@pytest.mark.long
 def test_the_demo_tells_the_story(call, tmp_path):
     code, out, _ = call("demo", "-o", "runs")
     assert code == 0

@@ -25,6 +25,7 @@ def explained(capsys, machine, families=(), folder=None, *cascade):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.long
 def test_the_families_of_ab_star(capsys):
     facts = explained(capsys, zoo.ab_star())
     answers = {name: family["answer"] for name, family in facts["families"].items()}
@@ -38,6 +39,7 @@ def test_the_families_of_ab_star(capsys):
     assert facts["blocks"]["any_depth"]["upper"] == 1
 
 
+@pytest.mark.long
 def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
     layers = explained(capsys, zoo.sum_mod(5))["layers"]
     assert layers["s4"]["answer"] == layers["rwkv-4"]["answer"] == "no"
@@ -56,12 +58,13 @@ def test_families_have_certificates_and_layers_their_names(capsys, tmp_path):
         recheck(json.loads(file.read_text()))
 
 
+@pytest.mark.long
 def test_the_table_for_people(capsys, monkeypatch):
     monkeypatch.setattr(console.out, "width", 500)
     explain_machine(zoo.ab_star(), [], None, as_json=False)
     out = capsys.readouterr().out
     for piece in (
-        "locally testable",
+        "aperiodic (star-free)",
         "which layer should I use?",
         "Gated DeltaNet, β ≤ 2     no",
         "Mamba-3, minGRU, KDA: Mamba contains it (T3, T57)",
@@ -124,6 +127,7 @@ def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_fami
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
 
 
+@pytest.mark.long
 def test_cascades_in_facts_and_pictures(capsys, tmp_path):
     drawing = tmp_path / "rooms.dot"
     facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], None, 8, drawing)
@@ -142,6 +146,7 @@ def answered(machine, *limits):
     return dict(cascades.rows(answer)), json.loads(json.dumps(cascades.to_json(answer)))
 
 
+@pytest.mark.long
 def test_the_choice_of_cascades_and_reasons_for_none():
     for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
         answer = cascades.look(machine)
@@ -175,6 +180,7 @@ def test_the_choice_of_cascades_and_reasons_for_none():
     assert facts["meets_bound"]
 
 
+@pytest.mark.long
 @given(st.text())
 def test_only_what_prints_is_left(text):
     plain = console.plain(text)

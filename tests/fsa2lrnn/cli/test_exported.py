@@ -22,6 +22,7 @@ def s3(call):
     return call
 
 
+@pytest.mark.long
 def test_run_and_verify(s3):
     assert s3("run", "s3", "(1,2) (2,3) (1,2)")[1].startswith("(1,3)  (3 letters, float32, olmo-hybrid)")
     rows = s3("run", "s3", "-", "--trace", stdin=b"(1,2) (2,3)\n")[1].splitlines()
@@ -38,6 +39,7 @@ def test_run_and_verify(s3):
     assert json.loads(out)["verdict"] == "proved"
 
 
+@pytest.mark.long_cases("arguments0-puts out nothing before the first letter")
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -65,6 +65,7 @@ TINY = {
 PLAN = RunPlan(lengths=(3, 5), n_words=20)
 
 
+@pytest.mark.long
 def test_a_run_in_json(tmp_path, capsys):
     assert train_seeds("task:sum_mod(2)", "quick", tmp_path, [2], TINY, PLAN, True) == 0
     captured = capsys.readouterr()
@@ -82,6 +83,7 @@ def test_a_run_in_json(tmp_path, capsys):
     assert lines[-1].startswith("seed 2: length 5: ")
 
 
+@pytest.mark.long
 def test_constant_answers_and_divergence(tmp_path, capsys):
     with pytest.warns(
         UserWarning, match=r"'reject' alone is right on 100 % of the words of 40 .* --set sampler=balanced"

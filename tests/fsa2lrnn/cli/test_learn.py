@@ -8,6 +8,7 @@ from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent
 from fsa2lrnn.cli.learn import learn_in
 
 
+@pytest.mark.long
 def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
     assert not learn_in(tmp_path, "task:sum_mod(11)", as_json=False, steps=50, look=1, suffixes=0)
     captured = capsys.readouterr()
@@ -61,6 +62,7 @@ def test_words_give_evidence_and_no_proof(call, tmp_path, method):
     assert MooreMachine.from_source(tmp_path / "run" / "machine.json").n_states == 2
 
 
+@pytest.mark.long
 def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
     (tmp_path / "few.csv").write_text("word,output\nab,true\naab,false\nba,True\nb,FALSE\naaba,false\n")
     code, _, err = call("learn", "few.csv", "-o", "few", "--method", "rpni", "--held-out", "0")

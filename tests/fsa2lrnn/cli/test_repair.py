@@ -13,6 +13,7 @@ from fsa2lrnn.cli.repair import Columns, RepairMode
 SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
+@pytest.mark.long
 def test_repairs_are_proved(call, tmp_path):
     code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
     facts = json.loads(out)

@@ -81,6 +81,7 @@ def test_pipes_and_models_that_are_damaged(call, tmp_path):
     assert "is damaged or no safetensors file" in err
 
 
+@pytest.mark.long
 def test_a_long_pipe_through_the_installed_command():
     word = "1+2-3*4+" * 10_000 + "1"
     command = [sys.executable, "-m", "fsa2lrnn", "run", "task:mod_arith(5)", "-", "--json"]

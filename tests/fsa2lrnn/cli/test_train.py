@@ -8,6 +8,7 @@ import pytest
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
 
 
+@pytest.mark.long
 def test_wrong_labels_and_settings_by_name(call, tmp_path):
     (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
     code, out, _ = call(

@@ -117,6 +117,7 @@ EVEN5 = str(KEPT / "even5" / "seed-4.safetensors")
 SUM2, OTHER = (str(KEPT / "sum2" / f"seed-{i}.safetensors") for i in (0, 1))
 
 
+@pytest.mark.long
 def test_a_certificate_is_written_checked_and_refused(call, tmp_path):
     code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--memory", "1", "-o", "c.json", "--json")
     horizon = json.loads(out)["horizon"]
@@ -138,6 +139,7 @@ def test_a_certificate_is_written_checked_and_refused(call, tmp_path):
     assert "refused: it is of another machine: they differ after " in out
 
 
+@pytest.mark.long
 def test_where_all_lengths_may_be_proved_that_is_said(call, tmp_path):
     save(compile_machine(zoo.parity(), normalisation="onehot"), tmp_path / "m.safetensors")
     _, out, _ = call("certify", "m.safetensors", "task:parity", "--memory", "1")
@@ -150,6 +152,7 @@ def suggested(out):
     return shlex.split(line.removeprefix("next: fsa2lrnn ").partition("  ·  ")[0])
 
 
+@pytest.mark.long
 def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
         "from fsa2lrnn.nn.layers.block import BlockLayer, BlockLayerConfig\n"
@@ -173,6 +176,7 @@ def test_suggested_commands_repeat_the_options_that_they_need(call, tmp_path, mo
     assert (code, "they differ on the empty word" in out, suggested(out)) == (1, True, again)
 
 
+@pytest.mark.long
 def test_a_certified_length_is_exact_if_a_word_of_one_letter_more_fails(call):
     assert call("compile", "regex:(ab)*", "-o", "ab.safetensors")[0] == 0
     code, out, _ = call("certify", "ab.safetensors", "regex:(ab)*|ababba")
@@ -184,6 +188,7 @@ def test_a_certified_length_is_exact_if_a_word_of_one_letter_more_fails(call):
     assert json.loads(call("certify", "ab.safetensors", "regex:(ab)*", "--json")[1])["counterexample"] is None
 
 
+@pytest.mark.long
 def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):
     """The model lacks an output of the machine: of `certify`, `--check`, `repair` and `verify` each names it."""
     machine, pair = zoo.sum_mod(3), ("m.safetensors", "m.json")
@@ -227,6 +232,7 @@ def test_failing_words_exit_with_one(call):
     assert (found["verdict"], found["checked_length"]) == ("undecided", None)
 
 
+@pytest.mark.long
 def test_a_learned_model_as_json(call):
     code, out, _ = call("falsify", EVEN5, "task:even_pair(5)", "--max-seconds", "5", "--max-length", "60", "--json")
     found = json.loads(out)

@@ -112,6 +112,7 @@ def test_every_cascade_is_proved(cascade):
     assert recurrence.tables.token_shift == (cascade.has_reads and not cascade.reads_now)
 
 
+@pytest.mark.long_cases("0")
 @pytest.mark.parametrize("seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 10)))])
 def test_random_machines_of_twelve_states_keep_one_block(seed):
     """Their cascades have 10 to 30 layers, unless they have congruences: seeds 2 and 6 have, and gain by them."""
@@ -136,6 +137,7 @@ def test_machines_with_structure_become_cascades(name):
     assert f"one layer costs {choice.onehot.total:,} = " in choice.why
 
 
+@pytest.mark.long
 def test_small_machines_keep_one_layer_and_a_bound_on_blocks_leaves_only_the_cascade():
     assert choose(zoo.sum_mod(8)).why == "one layer: its blocks, of sizes 8, are no larger than 8"
     assert choose(zoo.group("Z5xZ4xZ3")).why.startswith("one layer: its blocks, of sizes 5, 4, 3,")
@@ -215,6 +217,7 @@ def test_a_product_gets_a_block_for_each_factor_it_needs(a, b):
     assert sum(size**3 for size in sizes) <= both.minimise().n_states ** 3
 
 
+@pytest.mark.long
 def test_layouts_by_size_and_what_is_too_large():
     def counter(n):
         return MooreMachine([np.roll(np.arange(n), -1)], range(n))

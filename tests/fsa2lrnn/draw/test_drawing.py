@@ -21,6 +21,7 @@ from fsa2lrnn.testing import strategies
 NASTY = '<b a="1">&'
 
 
+@pytest.mark.long
 def test_text_is_escaped_and_notes_are_written():
     machine = DrawnMachine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
     for text in (automaton(machine), svg_file(machine)):
@@ -124,6 +125,7 @@ def check(machine):
     return layout, len(labels)
 
 
+@pytest.mark.long_cases("task:mod_arith(5)", "task:sum_mod(12)")
 @pytest.mark.parametrize("source", [*(f"task:{task}" for task in TASKS), *(f"regex:{regex}" for regex in REGEXES)])
 def test_known_machines_have_a_label_an_arrow_and_every_state(source):
     machine = DrawnMachine.of_machine(MooreMachine.from_source(source).minimise())
@@ -153,6 +155,7 @@ def ambiguous(layout):
     return found
 
 
+@pytest.mark.long
 @given(strategies.machines(max_states=12))
 @settings(max_examples=30)
 def test_what_is_drawn_keeps_apart(machine):

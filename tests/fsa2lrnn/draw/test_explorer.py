@@ -73,6 +73,7 @@ def here(page):
     return page.evaluate("document.querySelector('#automaton .place.here').dataset.state")
 
 
+@pytest.mark.long
 def test_a_walk_by_the_keyboard(opened):
     """From the word's field to its end and back, every step shown."""
     machine = zoo.sum_mod(5)
@@ -103,6 +104,7 @@ def test_a_walk_by_the_keyboard(opened):
     page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
 
 
+@pytest.mark.long
 def test_a_learned_model_fails_where_its_failing_word_says(opened):
     machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
     word = ("4", *"2" * 247)  # the shortest known
@@ -120,6 +122,7 @@ def test_a_learned_model_fails_where_its_failing_word_says(opened):
     assert page.evaluate("document.querySelectorAll('[data-model=\"0\"] .margin .wrong').length") == 1
 
 
+@pytest.mark.long_cases("light")
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_a_phone_shows_all_of_a_cascade(opened, scheme):
     machine = zoo.mod_arith(5)
@@ -251,6 +254,7 @@ def compare(machine, models, run, exact=False):
         assert (found.argmax(1) == wanted.argmax(1))[clear].all()
 
 
+@pytest.mark.long
 def test_models_of_all_kinds_bit_for_bit(run):
     machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
     compare(machine, {"learned": model}, run)
@@ -262,6 +266,7 @@ def test_models_of_all_kinds_bit_for_bit(run):
     compare(zoo.sum_mod(3), {"products": products}, run)
 
 
+@pytest.mark.long
 def test_stacks_under_every_rule_and_connection(run):
     compare(
         zoo.sum_mod(3),

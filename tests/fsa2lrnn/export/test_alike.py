@@ -65,6 +65,7 @@ def run_two_layers(word, n_letters, h, m):
     return (*x[: h * n_letters], *x[size:], *y)
 
 
+@pytest.mark.long
 @settings(max_examples=60, deadline=None)
 @given(machines(max_states=4, max_letters=2))
 def test_stacks_of_input_independent_layers_are_decided_as_the_monoid_and_running_layers_decide(machine):
@@ -112,6 +113,7 @@ def attended(word, scores, is_rightmost):
     return chosen[-1 if is_rightmost else 0] if chosen else None
 
 
+@pytest.mark.long
 @settings(max_examples=40, deadline=None)
 @given(machines(max_states=5, max_letters=3))
 def test_one_layer_of_attention_is_decided_as_running_heads_decide(machine):

@@ -46,6 +46,7 @@ def check(machine, plan, seed):
 WITHOUT_GROUPS = ("dyck(1, 2)", "dyck(2, 2)", "tomita(7)", "contains(abaab)")
 
 
+@pytest.mark.long_cases("group(A5)-3")
 @pytest.mark.parametrize(
     ("source", "n_layers"),
     [

@@ -207,6 +207,7 @@ def test_a_recorded_machine_that_would_take_long_to_write_again_is_refused(expor
     assert time.process_time() - begun < 2
 
 
+@pytest.mark.long
 def test_larger_machines_and_single_letters(exported, tmp_path):
     machine = MooreMachine([range(13), *([q] * 13 for q in range(13))], range(13))
     folder = exported(machine)[0]
@@ -257,6 +258,7 @@ def folders(tmp_path_factory):
     return write_all(tmp_path_factory.mktemp("mutated"))
 
 
+@pytest.mark.long
 def test_a_few_mutated_folders(folders):
     assert violations(try_all(12, 0, folders)) == []
 

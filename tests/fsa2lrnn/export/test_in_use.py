@@ -73,6 +73,7 @@ def test_known_answers_by_names_of_layers():
     assert (flip_flop["attention"][1], parity["attention"][1]) == ("yes", "no")
 
 
+@pytest.mark.long
 def test_no_layer_holds_more_than_one_that_contains_it():
     stacked = answers(zoo.ab_star(), decide_stack)
     assert (stacked["mamba"], stacked["pd-ssm"], stacked["rwkv-7"]) == (
@@ -140,6 +141,7 @@ def test_containment_holds_for_all_theorems(machine):
     }
 
 
+@pytest.mark.long
 def test_stacks_of_diagonal_layers_have_2_groups_or_solvable_groups():
     """T37; in one layer T3."""
     expected = {

@@ -21,6 +21,7 @@ from .conftest import MACHINES
 pytest.importorskip("transformers")
 
 
+@pytest.mark.long_cases("bfloat16", "float32")
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_no_layer_of_a_stack_rounds(exported, dtype):
     """In every layer each head holds a matrix of its plan after each letter, times a power of two."""
@@ -35,6 +36,7 @@ def test_no_layer_of_a_stack_rounds(exported, dtype):
                 assert any(np.array_equal(S[:rows, :columns], state) for state in head.states)
 
 
+@pytest.mark.long_cases("kimi-linear-256.0-place0")
 @pytest.mark.parametrize(
     ("layer", "held", "place"),
     [("kimi-linear", 2.0**8, (0, 0, 0)), ("mamba", 2.0**15, (0, ..., 0)), ("mamba-2", 2.0**24, (0, 0, ..., 0))],
@@ -81,6 +83,7 @@ def test_gates_are_exact_at_their_ends_and_not_between(decay, least):
     assert 0 < decay(10) < decay(-10) < 1
 
 
+@pytest.mark.long
 def test_a_cascade_through_ten_layers(exported, agrees):
     """Ramps are flat, so that what is written in a layer is no less right than in the one before."""
     model = load(exported("dyck(1, 2)", "mamba", "bfloat16")[0])
@@ -150,6 +153,13 @@ def in_turn(table):
         yield case if is_due else pytest.param(*case.values, marks=[*case.marks, pytest.mark.slow], id=case.id)
 
 
+@pytest.mark.long_cases(
+    "kimi-linear-shift_register-float32",
+    "mamba-2-shift_register-float32",
+    "mamba-register-bfloat16",
+    "olmo-hybrid-group(S4)-float32",
+    "qwen3-next-register-float32",
+)
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
     folder, written = exported(machine, layer, dtype)
@@ -181,6 +191,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.long_cases("kimi-linear-register-float32")
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*cases({layer: [task] for layer, task in WEIGHTS})])
 def test_a_changed_weight_is_noticed(exported, layer, machine, dtype):
     ((place, _, names),) = (text.partition(": ") for (known, _), text in WEIGHTS.items() if known == layer)

@@ -48,6 +48,7 @@ def test_a_permutation_takes_n_minus_its_cycles_factors(permutation):
     assert np.array_equal(product_of(keys, n), P)
 
 
+@pytest.mark.long
 @settings(max_examples=settings.default.max_examples // 10)  # networks take a while
 @given(permutation_machines(max_states=5))
 def test_permutation_machines_are_proved_by_running_them(machine):
@@ -111,6 +112,7 @@ def test_a_wrong_witness_is_refused(task, path, change, fault):
         rejected({**certificate, "sink": 0}, "not both")
 
 
+@pytest.mark.long
 @given(machines(max_states=5, max_letters=2))
 @example(MooreMachine([[0]], ["only"]))
 @example(zoo.length_mod(5))

@@ -154,6 +154,7 @@ def test_no_layer_with_the_properties_does_what_is_called_impossible(family):
     assert n_represented >= 5
 
 
+@pytest.mark.long_cases("matrices(contracting, any)", "matrices(paracontracting, any)")
 @pytest.mark.parametrize(
     "family", [form for form in FORMS if form.letters != "commuting-differences"], ids=lambda f: f.name
 )
@@ -207,6 +208,7 @@ def test_every_answer_about_properties_proves_itself(machine, family):
         check_by_hand(verdict, family)
 
 
+@pytest.mark.long_cases("3")
 @pytest.mark.parametrize("n_states", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_any_number_of_factors_without_reflections_is_decided(n_states):
     """T54 leaves no table open, and fewer than 4·dim factors always do."""
@@ -231,6 +233,7 @@ def test_more_factors_and_more_of_beta_never_turn_a_yes_into_a_no(machine):
             assert (answers[n, h], answers[more, higher]) != ("yes", "no")
 
 
+@pytest.mark.long_cases("group(S4)-nnn nyy")
 @pytest.mark.parametrize(
     ("task", "answers"),  # with 1, 2 and any number of factors: β up to 1, then up to 2
     [
@@ -326,6 +329,7 @@ def test_a_changed_witness_is_refused(path, change, fault):
     rejected(changed(NILPOTENT, path, change), fault)
 
 
+@pytest.mark.long
 def test_reflections_are_refused_where_beta_ends_below_two():
     for task, n in (("group(S3)", 2), ("ab_star", 2), ("group(S4)", 2)):
         certificate = represent(zoo.from_task(task), HouseholderProducts(n)).to_json()

@@ -85,6 +85,7 @@ def test_every_transition_is_drawn_and_the_share_of_wrong_labels_is_as_asked_for
     assert all(abs((shift == k).double().mean() - 0.125) < 0.03 for k in (1, 2, 3, 4))
 
 
+@pytest.mark.long
 def test_one_output_teaches_nothing_and_samplers_give_words():
     with pytest.raises(UnsupportedFormat, match=r"has the outputs \(1,\) and no other on these words"):
         FreshWords(MooreMachine([[0]], [1]))
@@ -112,6 +113,7 @@ def rare_path(letters: int, length: int) -> MooreMachine:
     return MooreMachine(delta, [False] * length + [True], alphabet=tuple(range(letters)))
 
 
+@pytest.mark.long
 def test_a_rare_letter_at_the_end_of_a_long_path_is_learned():
     # Uniform words of 40 letters reach the accepting state once in 64 ** 9 / 40 words.
     machine = rare_path(64, 9)

@@ -53,6 +53,7 @@ def pairs(machine, n, noise, seed=0):
     return found
 
 
+@pytest.mark.long_cases("0.0", "0.1")
 @pytest.mark.parametrize("noise", [0.0, 0.1, 0.3])
 def test_the_machine_is_found_among_wrong_labels(noise):
     target = zoo.sum_mod(5)
@@ -60,6 +61,7 @@ def test_the_machine_is_found_among_wrong_labels(noise):
     assert equivalent(merge_noisy(data, noise), target) is None
 
 
+@pytest.mark.long
 def test_wrong_labels_of_one_state_are_told_from_two():
     target = zoo.random_dfa(6, 2, seed=1, minimal=True)
     data = from_pairs(pairs(target, 200, 0.1), target.alphabet)
@@ -149,6 +151,7 @@ def attempt(**changes):
     return LearningStart(Recipe(**changes), FreshWords(MooreMachine.from_source("task:sum_mod(3)")), 0, 6, 3)
 
 
+@pytest.mark.long
 def test_rates_fall_and_plateaus_let_words_grow():
     one, draw = attempt(decay=4, length=5), torch.Generator().manual_seed(0)
     rates = []

@@ -131,6 +131,7 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
         learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], method="merge")
 
 
+@pytest.mark.long_cases("hard_reflections-task:sum_mod(2)")
 @pytest.mark.parametrize(
     ("layer", "source"),
     [
@@ -150,6 +151,7 @@ def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
     assert isinstance(prove_equivalent(kept, found.machine), Proved)
 
 
+@pytest.mark.long
 def test_a_layer_that_cannot_be_the_machine_is_refuted():
     found = learn("task:ab_star", layer="hard_channels", steps=40)
     assert isinstance(found.verdict, Refuted)

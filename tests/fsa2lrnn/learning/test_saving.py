@@ -38,6 +38,7 @@ def asked(source="task:sum_mod(7)", **changes):
     return RunRequest(source, "0", "train", "task", 0.1, Recipe(**changes))
 
 
+@pytest.mark.long
 def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
     whole = run_of(Recipe(steps=45))
     whole.go()

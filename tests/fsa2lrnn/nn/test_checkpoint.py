@@ -140,6 +140,7 @@ def test_shapes_types_and_settings_are_the_same(layer):
     assert empty.embedding.weight.device.type == "meta"  # not so what layers compute by numpy
 
 
+@pytest.mark.long
 def test_loading_a_model_imports_no_compiler():
     code = "import sys\nfrom fsa2lrnn import load\nload(sys.argv[1])\nprint('torch._dynamo' in sys.modules)"
     path = MODELS / "sum2" / "seed-0.safetensors"
@@ -179,6 +180,7 @@ def test_round_trip(tmp_path, dtype, layout):
     assert back.transduce(word) == machine.transduce(word)
 
 
+@pytest.mark.long
 def test_equal_models_give_equal_bytes_in_every_process(saved, tmp_path):
     letters = [frozenset(f"letter {i}" for i in range(20)), "ü"]
     save(compile_machine(MooreMachine([[0], [0]], [0], alphabet=letters)), tmp_path / "sets.safetensors")

@@ -51,6 +51,7 @@ def test_no_judge_says_anything_of_them_but_by_running_them(name):
     assert model.transduce(wrong)[-1] != PARITY.transduce(wrong)[-1]
 
 
+@pytest.mark.long
 def test_proofs_and_certificates_of_others_are_none_of_them():
     model = model_of(BLOCK, UNPROVED["lru"])
     with pytest.raises(UnsupportedFormat, match=r"layers\.1 is of kind lru"):

@@ -228,6 +228,7 @@ def configurations():
 IN_TURN = [(name, dtype) for i, name in enumerate(LAYERS) for dtype in (torch.float32, torch.float64)[:: (-1) ** i]]
 
 
+@pytest.mark.long_cases("block-dtype0")
 @pytest.mark.parametrize(
     ("name", "dtype"), [*IN_TURN[::2], *(pytest.param(*pair, marks=pytest.mark.slow) for pair in IN_TURN[1::2])]
 )
@@ -286,6 +287,7 @@ def test_a_proof_says_that_declarations_were_tested():
     assert verdict.to_json()["tested_layers"] == ["toys:Sure"]
 
 
+@pytest.mark.long
 def test_a_certificate_says_so_and_cannot_leave_it_out():
     model = sure()
     certificate = certify(model, TRUE, work=1e5)

@@ -49,6 +49,7 @@ def step_by_step(_model, _tokens):
     return False
 
 
+@pytest.mark.long_cases("{'connection': 'chain', 'layer_norm': False, 'token_shift': False, 'normalisation': 'clip'}")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_first_layer_with_tables_is_the_one_without_forward_and_backward(options, monkeypatch):
     tokens = torch.randint(3, (5, 14), generator=torch.Generator().manual_seed(3))
@@ -151,6 +152,7 @@ def numbered(stream):
     return found
 
 
+@pytest.mark.long
 @given(st.integers(1, 40), st.integers(1, 9), st.sampled_from(DTYPES), st.integers(0, 2**32))
 def test_each_place_has_the_number_of_its_row(n_rows, width, dtype, seed):
     stream = stream_of(n_rows, width, dtype=dtype, seed=seed)
@@ -201,6 +203,7 @@ def step_by_step_of_repeats(_stream):
     """Stands for `repeats.number`: no row repeats."""
 
 
+@pytest.mark.long_cases("False-dtype0", "False-dtype1", "False-dtype2", "False-dtype3", "True-dtype2", "True-dtype3")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("token_shift", [False, True])
 def test_numbering_changes_no_bit_of_a_compiled_cascade(dtype, token_shift, monkeypatch):

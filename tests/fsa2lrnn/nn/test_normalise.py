@@ -64,6 +64,7 @@ def kept_blocks(b, dtype):
     return columns[choice].mT.to(dtype)
 
 
+@pytest.mark.long_cases("dtype0-1.0", "dtype1-1.0")
 @pytest.mark.parametrize("p", ORDERS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_every_method_keeps_columns_with_one_entry_bit_for_bit(dtype, p):
@@ -144,6 +145,9 @@ def assert_close(found, wanted, tolerance):
 
 
 # Each kernel takes seconds to compile: every size and rule in one precision, in turn.
+@pytest.mark.long_cases(
+    "dtype1-3-paper", "dtype3-5-paper", "dtype4-8-clip", "dtype5-8-paper", "dtype6-17-clip", "dtype7-17-paper"
+)
 @pytest.mark.parametrize(
     ("dtype", "b", "rule"),
     [([*TOLERANCE][(i + j) % 2], b, rule) for i, b in enumerate(SIZES) for j, rule in enumerate(RULES)],
@@ -171,6 +175,7 @@ def test_clip_leaves_short_columns_and_their_gradients_bit_for_bit(b, p, dtype):
     assert torch.equal(A.grad.where(~is_long, 0), dy.where(~is_long, 0))
 
 
+@pytest.mark.long_cases("1-1.0", "1-1.2")
 @pytest.mark.parametrize("p", ORDERS_FUSED)
 @pytest.mark.parametrize("n_largest", [1, 2, 4])
 def test_columns_that_are_largest_together_share_the_gradient(n_largest, p):
@@ -189,6 +194,7 @@ def test_what_is_no_number_shows_where_the_reference_shows_it(wrong, rule):
     assert found.isnan().any()
 
 
+@pytest.mark.long_cases("paper")
 @pytest.mark.parametrize("rule", RULES)
 def test_threads_change_no_bit(same_by_any_threads, rule):
     A = blocks(8, torch.float32, n=7)

@@ -30,6 +30,7 @@ def _restored():
     torch.set_float32_matmul_precision("highest")
 
 
+@pytest.mark.long_cases("high", "medium")
 @pytest.mark.usefixtures("_restored")
 @pytest.mark.parametrize("precision", ["high", "medium"])
 def test_a_lower_precision_of_products_is_refused_by_every_judge(precision):
@@ -67,6 +68,7 @@ def flushing():
     torch.set_flush_denormal(False)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("flushing")
 def test_a_thread_that_still_takes_small_numbers_for_zero_is_seen():
     """Threads keep the setting that they began with, whatever the main thread is set to later."""
@@ -226,6 +228,7 @@ def blocks(b, dtype, n=300):
     return A.to(dtype)
 
 
+@pytest.mark.long_cases("dtype1-paper-1.0")
 @pytest.mark.parametrize("p", [1.0, 1 + 2.0**-52, 1.2, 2.0, 7.5])
 @pytest.mark.parametrize("rule", ["clip", "paper"])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -26,6 +26,7 @@ def is_quick(op, form):
     return op == "gated_delta_rule" or not form.startswith("chunked")
 
 
+@pytest.mark.long_cases("delta_product-sequential")
 @pytest.mark.parametrize(
     ("op", "form"), [pytest.param(*each, marks=() if is_quick(*each) else pytest.mark.slow) for each in FORMS]
 )
@@ -135,6 +136,14 @@ FAULTS = [
 ]
 
 
+@pytest.mark.long_cases(
+    "accumulation dtype",
+    "as if beta were clamped",
+    "chunk boundary: the first wrong token, 64,",
+    "variable lengths",
+    "wrong decay: as if g acted one token late",
+    "wrong decay: as if g were 0",
+)
 @pytest.mark.parametrize(("kernel", "fault"), FAULTS, ids=[fault for _, fault in FAULTS])
 def test_faults_are_refused_with_their_class(kernel, fault):
     gradients = fault.startswith("backward")
@@ -159,6 +168,7 @@ def test_a_report_names_the_bit_and_a_short_word():
     assert "shortest word found" in str(error)
 
 
+@pytest.mark.long_cases("nan")
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_nan_and_infinity_are_wrong_and_zeros_have_no_sign(value):
     def shifted(by):
@@ -297,6 +307,7 @@ def test_bad_arguments_are_refused_by_name(options, message):
         assert_exact(**{"kernel": chunked, "op": "delta_rule", **options})
 
 
+@pytest.mark.long_cases("delta_product", "gated_delta_rule", "kda", "rwkv7")
 @pytest.mark.parametrize("op", ["gated_delta_rule", "delta_product", "kda", "rwkv7"])
 def test_wider_heads(op):
     short = {"op": op, "dtypes": (torch.float32,), "lengths": (65,)}
@@ -412,6 +423,7 @@ assert not {{"numpy", "numba", "networkx"}} & {{m for m in sys.modules if "." no
 TORCH = "torch torchgen functorch typing_extensions.py sympy mpmath networkx jinja2 markupsafe fsspec filelock"
 
 
+@pytest.mark.long
 def test_torch_alone_is_enough_and_pytest_does_not_load_it(tmp_path):
     """An environment that holds torch, what torch requires, and this package."""
     site = Path(torch.__file__).parents[1]

@@ -45,6 +45,7 @@ def test_a_disturbed_model_is_right_for_ever(name, disturbed):
     assert type(found.model) is type(model)
 
 
+@pytest.mark.long_cases("pair")
 @pytest.mark.parametrize("name", ["sum", "tomita", "pair", "group", "flip-flop"])
 def test_a_dyadic_model_is_proved_in_float32(name, disturbed):
     machine = MACHINES[name]
@@ -79,6 +80,7 @@ def rotating():
     return LRNN.from_tables(torch.tensor(A)[:, None], v, torch.tensor(U.T @ [1.0, 0.0])[None], readout)
 
 
+@pytest.mark.long
 def test_columns_can_be_kept_bounded():
     machine = zoo.sum_mod(3)
     machine = MooreMachine(machine.delta, machine.outputs, machine.start, range(3))

@@ -47,6 +47,7 @@ def do_not_commute(m):
     return any((a[b] != b[a]).any() for a in m.delta for b in m.delta)
 
 
+@pytest.mark.long
 def test_the_simplest_of_each_kind():
     assert find(machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
     assert find(aperiodic_machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
@@ -60,6 +61,7 @@ def test_the_simplest_of_each_kind():
     assert not find(block_transitions(), lambda A: A.numel() > 3, settings=quiet).any()
 
 
+@pytest.mark.long_cases("strategy7-<lambda>-5-1-None")
 @pytest.mark.parametrize(
     ("strategy", "claim", "states", "letters", "delta"),
     [
@@ -117,6 +119,7 @@ def test_aperiodic_machines_are_aperiodic_and_permutation_machines_permute(m, pe
     assert permutes(permuting)
 
 
+@pytest.mark.long_cases("flip_flop")
 @pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])
 def test_small_aperiodic_machines_of_the_zoo_come_up(name):
     wanted = zoo.from_task(name)

@@ -156,6 +156,7 @@ train(Settings.from_json(sys.argv[1]), sys.argv[2], report=report)
 """
 
 
+@pytest.mark.long
 def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path, read_records):
     killed = subprocess.run([sys.executable, "-c", KILLED, TINY.to_json(), tmp_path], check=False)
     assert killed.returncode == -signal.SIGKILL

@@ -168,6 +168,7 @@ def test_mixed_precision_rounds_products_and_keeps_weights_whole(straight, tmp_p
     assert outcome.records[0]["loss"] == pytest.approx(wanted, rel=0.05)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of what it leaves to Python, the CPU's scans
 def test_the_network_is_compiled_if_asked_for(straight, tmp_path, monkeypatch):
     """Traced in pieces and run by torch itself, which is what can be tested without a compiler."""

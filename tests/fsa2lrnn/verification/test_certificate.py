@@ -184,6 +184,7 @@ def smeared():
     return model
 
 
+@pytest.mark.long
 def test_coverage_of_exact_and_of_rounding_models():
     for verdict in (
         prove_equivalent(compile_machine(PARITY), PARITY),

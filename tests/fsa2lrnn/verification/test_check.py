@@ -64,6 +64,7 @@ def assert_refused(certificate, tables, reason):
         check(certificate, tables)
 
 
+@pytest.mark.long
 def test_what_was_certified_is_accepted_from_disk_too(drifted, steady, slow, tmp_path):
     for certificate, tables in (drifted, steady, slow):
         certificate.save(tmp_path / "c.json")
@@ -71,6 +72,7 @@ def test_what_was_certified_is_accepted_from_disk_too(drifted, steady, slow, tmp
         check(certificate, model_of(tables))
 
 
+@pytest.mark.long
 def test_longer_horizons_and_smaller_sets_are_refused(drifted, slow, steady):
     certificate, tables = drifted
     assert_refused(replace(certificate, horizon=certificate.horizon + 1), tables, "margins for a horizon of")
@@ -136,6 +138,7 @@ def test_walks_are_bounded_and_larger_sets_lose_the_margin(drifted):
     assert_refused(with_stored(certificate, 0, radius=3 * kept.radius + 0.1), tables, "is claimed|may be wrong")
 
 
+@pytest.mark.long
 def test_tails_that_do_not_hold_are_refused(slow, steady):
     certificate, tables = slow
     ramp = certificate.tube.tail[0]

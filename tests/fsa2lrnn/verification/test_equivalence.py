@@ -77,6 +77,7 @@ def test_the_verdict_on_another_machine_is_that_of_equivalent(a, b):
         assert len(verdict.word) == len(word)
 
 
+@pytest.mark.long_cases("dense")
 @pytest.mark.parametrize("layout", ["dense", "index"])
 def test_every_mutant_of_a_machine_without_symmetry_is_caught(layout):
     model = compile_machine(ASYMMETRIC, layout=layout)
@@ -90,6 +91,7 @@ def test_every_mutant_of_a_machine_without_symmetry_is_caught(layout):
     assert all(assert_refuted_by_a_shortest_word(mutant, ASYMMETRIC) for mutant in broken)
 
 
+@pytest.mark.long
 @given(st.data())
 def test_mutants_of_any_machine_get_the_verdict_of_brute_force(data):
     machine = data.draw(machines(max_states=4, max_letters=2)).minimise()
@@ -108,6 +110,7 @@ def test_mutants_of_any_machine_get_the_verdict_of_brute_force(data):
     assert_refuted_by_a_shortest_word(broken, machine)
 
 
+@pytest.mark.long
 @given(st.data())
 def test_a_random_perturbation_of_the_weights_is_judged_as_brute_force_judges_it(data):
     """Not one-hot any more: still decided, or undecided with a length up to which all words were right."""
@@ -255,6 +258,7 @@ def test_letters_may_be_reordered_and_alphabets_must_agree():
         prove_equivalent(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(2))
 
 
+@pytest.mark.long
 def test_channels_that_the_rule_clips_are_proved_for_all_lengths_on_an_open_set_of_weights():
     """T22 of docs/theory.md says that a free table almost surely has no eigenvalue of modulus 1; under "clip" one that
     is written beyond 1 has it, whatever the weights are exactly."""

@@ -213,6 +213,7 @@ def test_what_is_proved_for_a_large_order_is_what_runs(p):
         assert model.transduce(word, method) == machine.transduce(word)
 
 
+@pytest.mark.long
 def test_layers_on_one_another_and_read_outs_that_lead():
     model = compile_machine(zoo.parity(), dtype=torch.bfloat16)
     with torch.no_grad():
@@ -316,6 +317,7 @@ def test_what_gates_that_cancel_can_do_is_covered(drawn):
     assert (off <= slack_of(model(drawn, zoo.sum_mod(3))).A).all()
 
 
+@pytest.mark.long
 def test_slack_is_bounded_and_known_for_tables():
     made = model(CANCELLING, zoo.sum_mod(3))
     assert slack_of(switched(made)) == Slack(0.0, 0.0)

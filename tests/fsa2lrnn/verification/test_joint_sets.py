@@ -56,6 +56,7 @@ def test_a_certificate_covers_every_scan_and_shape_below_the_shortest_counterexa
     assert len(verdict.word) // 3 < certificate.horizon < len(verdict.word)
 
 
+@pytest.mark.long_cases("1-dtype0")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("seed", range(3))
 def test_margins_are_below_those_of_every_word(dtype, seed):
@@ -190,6 +191,7 @@ def test_a_token_shift_needs_nodes_of_one_last_letter():
         JointSets(model, goal, goal.delta)
 
 
+@pytest.mark.long
 def test_the_longer_of_both_methods_is_chosen(monkeypatch):
     monkeypatch.setattr("fsa2lrnn.verification.certify._STEPS", 300)
     model = disturbed(D4, 0.003)

@@ -223,6 +223,7 @@ def test_hooks_and_inherited_methods_are_refused_and_what_programs_leave_is_not(
     assert check_modelled(model.eval().requires_grad_(False)) == ()
 
 
+@pytest.mark.long
 def test_judges_refuse_and_tables_are_plain_tensors():
     model = compile_machine(PARITY)
     certificate = certify(model, PARITY)

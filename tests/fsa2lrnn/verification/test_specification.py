@@ -109,6 +109,7 @@ def test_coaccessible_states_lead_to_one_that_counts(machine):
         assert goal.coaccessible[q] == any(goal.counts[p] for p in reach)
 
 
+@pytest.mark.long
 def test_every_judge_says_what_it_ignored_and_ignores_nothing_unless_told():
     """A model of Sum(3) beside a machine that has another output in one state."""
     machine, model = zoo.sum_mod(3), compile_machine(zoo.sum_mod(3))
@@ -303,6 +304,7 @@ def test_what_is_packed_comes_back(x):
     assert np.array_equal(back, x, equal_nan=x.dtype == np.float64)
 
 
+@pytest.mark.long
 def test_packed_arrays_are_small_and_bombs_are_refused():
     x = np.random.default_rng(0).random(10_000)
     assert len(pack(np.float64(np.float32(x)))["data"]) < 0.6 * len(pack(x)["data"])

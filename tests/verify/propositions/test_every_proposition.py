@@ -171,6 +171,16 @@ def test_every_proposition_has_a_source_and_something_broken_to_reject():
 
 
 # What T1-zoo says, tests/test_pipeline.py checks machine by machine too.
+@pytest.mark.long_cases(
+    "T2-inside",
+    "cascade-exact",
+    "probe-delta_product",
+    "probe-delta_rule",
+    "probe-gated_delta_rule",
+    "probe-kda",
+    "probe-rwkv7",
+    "pscan-work",
+)
 @pytest.mark.parametrize(
     "proposition",
     [pytest.param(p, id=p.id, marks=pytest.mark.slow if p.id == "T1-zoo" else ()) for p in REGISTRY],
@@ -183,6 +193,7 @@ def test_a_proposition_gets_the_answer_that_it_expects(proposition):
     assert bool(proposition.instead) == (proposition.expects is Refuted)
 
 
+@pytest.mark.long_cases("T1-lowering-bridge", "T1-random-compiler", "T1-zoo-compiler", "cascade-auto-decide")
 @pytest.mark.parametrize(
     ("proposition", "broken"),
     [(proposition, broken) for proposition in REGISTRY for broken in BROKEN.get(proposition.id, [])],

@@ -43,6 +43,7 @@ def test_look_ups_have_no_sums_and_committed_counts_nothing_wrong():
     assert not run.wrong(counts)
 
 
+@pytest.mark.long
 def test_no_word_within_what_a_verdict_covers_is_wrong(monkeypatch):
     monkeypatch.setattr(run, "THREADS", (1,))
     monkeypatch.setattr(run, "BATCHES", (1, 3))

@@ -18,6 +18,7 @@ from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.train import prepare_words
 
 
+@pytest.mark.long_cases("liquid_exact", "ours")
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):
     for task, layers in zip(TASKS, (1, 1, 3), strict=True):
@@ -64,6 +65,7 @@ def call(folder, **options):
     script.main(folder, ["s4d"], [TASK_OF_MAIN], engine="serial", **{"collect": False, **options})
 
 
+@pytest.mark.long
 def test_cells_are_run_once_and_collected_and_others_go_on(tiny, capsys):
     call(tiny / "runs")
     written = json.loads((tiny / "results" / "table2.json").read_text())["results"]

@@ -107,6 +107,7 @@ def test_the_machine_does_what_the_rows_say():
         assert machine.transduce(word) == expected
 
 
+@pytest.mark.long
 def test_kiss2_rows_any_state_and_bounded_sizes(tmp_path):
     machine = from_kiss2(BITS + "-- * a 1\n")
     assert machine.transduce(["00", "11"]) == ["1", "1"]

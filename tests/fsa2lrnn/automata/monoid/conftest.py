@@ -1,7 +1,5 @@
 """The definitions, by brute force over the monoid in plain Python: what the fast tests are held against."""
 
-from itertools import product
-
 import pytest
 
 from fsa2lrnn import MooreMachine
@@ -12,7 +10,7 @@ class Brute:
 
     def __init__(self, machine: MooreMachine) -> None:
         m = machine.minimise()
-        self.n, self.start = m.n_states, m.start
+        self.n = m.n_states
         self.letters = [tuple(row) for row in m.delta.tolist()]
         identity = tuple(range(self.n))
         new = set(self.letters)
@@ -44,35 +42,6 @@ class Brute:
     def _trivial(self, ideal) -> bool:
         ideals = [frozenset(ideal(f)) for f in self.monoid]
         return len(set(ideals)) == len(ideals)
-
-    def definite(self) -> int | None:
-        """Maps of exactly k letters are all constant; once k reaches the number of pairs, they never will be."""
-        return self._depth(lambda f: len(set(f)) == 1)
-
-    def reverse_definite(self) -> int | None:
-        def settled(f) -> bool:
-            q = f[self.start]
-            return all(a[q] == q for a in self.letters)
-
-        return self._depth(settled)
-
-    def _depth(self, good) -> int | None:
-        layer = {self.identity}
-        for k in range(self.n**2 + 1):
-            if all(map(good, layer)):
-                return k
-            layer = {then(f, a) for f in layer for a in self.letters}
-        return None
-
-    def locally_testable(self) -> bool:
-        for e in self.semigroup:
-            if then(e, e) == e:
-                local = {then(then(e, s), e) for s in self.semigroup}
-                if any(then(x, x) != x for x in local) or any(
-                    then(x, y) != then(y, x) for x, y in product(local, local)
-                ):
-                    return False
-        return True
 
     def two_groups(self) -> bool:
         return all(len(self.units(e)).bit_count() == 1 for e in self.monoid if then(e, e) == e)
@@ -155,28 +124,6 @@ def _check_witness(c, name) -> None:
             assert r != s
             assert same(c, x + u, v, run)
             assert same(c, y + v, u, run)
-    elif name == "definite":
-        (w,), (p, q) = words, states
-        assert (p != q, len(w) > 0) == (True, True)
-        assert (run(p, w), run(q, w)) == (p, q)
-    elif name == "reverse_definite":
-        (w, a), (q, r) = words, states
-        assert (len(w) > 0, len(a), q != r) == (True, 1, True)
-        assert (run(q, w), run(q, a)) == (q, r)
-    elif name == "locally_testable":
-        u, x, *rest = words
-        assert len(u) > 0
-        assert len(set(states)) == len(states)
-        assert all(run(q, u) == q for q in states)
-        if len(states) == 2:
-            (q, r), (y,) = states, rest
-            assert (run(q, x), run(r, y)) == (r, q)
-        else:
-            p, q, r = states
-            if rest:
-                assert (run(p, x), run(r, x), run(p, rest[0]), run(q, rest[0])) == (q, r, r, q)
-            else:
-                assert (run(p, x), run(q, x)) == (q, r)
     elif name == "two_groups":
         (w,) = words
         assert len(states) & (len(states) - 1)

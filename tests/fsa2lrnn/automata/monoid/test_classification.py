@@ -15,15 +15,11 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import Classification, classify
-from fsa2lrnn.automata.table_kernels import coaccessible
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
-FACTS = (
-    "group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "l_trivial", "j_trivial", "definite",
-    "reverse_definite", "locally_testable",
-)  # fmt: skip
+FACTS = ("group", "commutative", "aperiodic", "two_groups", "solvable", "r_trivial", "l_trivial", "j_trivial")
 compiling = settings(deadline=None)
 
 
@@ -49,9 +45,6 @@ def agree(machine: MooreMachine, brute, check_witness) -> Classification:
     assert c.monoid_size.value == len(by_definition.monoid)
     for name in FACTS:
         expected = getattr(by_definition, name)()
-        if name in ("definite", "reverse_definite"):
-            assert getattr(c, f"{name}_order") == expected, name
-            expected = expected is not None
         assert getattr(c, name).value is expected, name
         assert (getattr(c, name).witness is None) == expected, name
         if not expected:
@@ -59,6 +52,7 @@ def agree(machine: MooreMachine, brute, check_witness) -> Classification:
     return c
 
 
+@pytest.mark.long
 def test_every_fact_of_every_machine_with_three_states_and_two_letters(brute, check_witness):
     rows = list(product(range(3), repeat=3))
     counts: Counter = Counter()
@@ -100,8 +94,7 @@ def test_the_kinds_of_the_zoo_and_what_facts_imply(source, check_witness):
     assert json.loads(json.dumps(c.to_json())) == c.to_json()
     value = {name: fact.value for name, fact in c.facts.items()}
     assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
-    assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"] or value["locally_testable"])
-    assert value["locally_testable"] or not (value["definite"] or value["reverse_definite"])
+    assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"])
     assert value["two_groups"] or not value["aperiodic"]
     assert value["solvable"] or not value["two_groups"]
 
@@ -122,8 +115,7 @@ def test_names_of_states_and_unreachable_ones_do_not_matter(data):
 
 def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     c = classify(zoo.elevator(7), max_monoid=3)
-    of_languages = ["strictly_local", "strictly_piecewise", "tier_strictly_local"]  # the outputs are numbers
-    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable", "l_trivial", *of_languages]
+    undecided = ["monoid_size", "aperiodic", "two_groups", "solvable", "l_trivial"]
     assert [name for name, fact in c.facts.items() if fact.value is None] == undecided
     assert c.kind is None
     assert c.monoid_size.method == "capped at 3 elements of the monoid"
@@ -137,67 +129,16 @@ def test_a_capped_monoid_is_said_to_be_and_facts_are_told():
     assert rows["states"] == "2 of the minimal machine"
     assert rows["elements of the monoid"] == "3 (by enumeration of the monoid, 3 elements)"
     assert rows["group"] == "no: '0' leads states 0 and 1 both to 0 (polynomial: whether every letter is a permutation)"
-    assert rows["definite (the last letters decide)"].startswith("yes, 1 letter (polynomial")
-    assert len(rows) == 21
     machine = MooreMachine([[1, 0], [0, 0]], [False, True], alphabet=[("a", 1), None])
     facts = classify(machine).to_json()["facts"]
     assert facts["aperiodic"]["witness"]["words"] == [[{"tuple": ["a", 1]}]]
-    assert facts["definite"]["order"] is None
     assert facts["monoid_size"]["value"] == 4
-    assert set(classify(MooreMachine.from_source("regex:(c*ac*b)*c*")).tier) == {"a", "b"}
-    facts = classify(zoo.sum_mod(3))
-    assert facts.strictly_local.value is facts.strictly_piecewise.value is None
-    assert "outputs are not True and False" in facts.strictly_local.method
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
 def test_a_limit_is_a_positive_whole_number(limit):
     with pytest.raises(UnsupportedFormat, match=f"max_monoid = {limit!r}, but every monoid has an identity: give a"):
         classify(zoo.parity(), max_monoid=limit)
-
-
-def after(machine: MooreMachine, word, q: int) -> int:
-    for letter in word:
-        q = machine.step(q, letter)
-    return q
-
-
-def live_ends(machine: MooreMachine, length: int) -> int:
-    """Return the largest number of live states that a word of a length leads to."""
-    live = coaccessible(machine.delta, np.array(machine.outputs, bool))
-    ends = [
-        {q for p in range(machine.n_states) if live[q := after(machine, word, p)]}
-        for word in product(machine.alphabet, repeat=length)
-    ]
-    return max(map(len, ends))
-
-
-@settings(max_examples=60, deadline=None)
-@given(dfas(max_states=4, max_letters=2))
-def test_answers_by_words_and_refutations_by_their_witnesses(machine):
-    facts = classify(machine)
-    minimal = facts.machine
-    if facts.strictly_local.value:
-        k = facts.strictly_local_order
-        assert live_ends(minimal, k - 1) <= 1
-        assert k == 1 or live_ends(minimal, k - 2) > 1
-    else:
-        (word,), states = facts.strictly_local.witness.words, facts.strictly_local.witness.states
-        assert word
-        assert len(set(states)) == 2
-        assert all(after(minimal, word, q) == q for q in states)
-        assert coaccessible(minimal.delta, np.array(minimal.outputs, bool))[list(states)].all()
-    if facts.strictly_piecewise.value:
-        for word in product(minimal.alphabet, repeat=5):
-            shorter = [word[:i] + word[i + 1 :] for i in range(5)]
-            assert not minimal.accepts(word) or all(map(minimal.accepts, shorter))
-    else:
-        (letter, word), (q, p) = facts.strictly_piecewise.witness.words, facts.strictly_piecewise.witness.states
-        assert after(minimal, letter, q) == p
-        assert minimal.outputs[after(minimal, word, p)]
-        assert not minimal.outputs[after(minimal, word, q)]
-    for name in ("strictly_local", "locally_testable"):
-        assert getattr(facts, f"tier_{name}").value or not getattr(facts, name).value
 
 
 def test_facts_without_time_are_undecided(monkeypatch):

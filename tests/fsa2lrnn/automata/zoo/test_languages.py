@@ -51,6 +51,7 @@ def heights(w: str, pairs: list[str]) -> list[int]:
     return [sum(1 if c in opening else -1 for c in w[: k + 1]) for k in range(len(w))]
 
 
+@pytest.mark.long_cases("2-2")
 @pytest.mark.parametrize(
     ("k", "depth"),
     [(1, 1), (1, 3), (2, 2), *(pytest.param(*case, marks=pytest.mark.slow) for case in ((2, 1), (2, 3), (3, 2)))],

@@ -95,6 +95,7 @@ arguments = st.lists(
 )
 
 
+@pytest.mark.long
 @settings(deadline=None)  # random machines load compiled kernels
 @given(st.builds(lambda name, given: f"{name}({','.join(given)})", names, arguments) | st.text())
 def test_whatever_is_asked_gives_a_machine_or_one_of_our_errors(source):
@@ -205,6 +206,7 @@ def test_a_seed_means_the_same_machine_for_ever_and_another_differs():
     assert sha256(text.encode()).hexdigest()[:16] == "094eb40be6597d72"
 
 
+@pytest.mark.long_cases("2-2-12")
 @pytest.mark.parametrize(("n", "k", "structures"), [(2, 2, 12), (3, 1, 3), (2, 1, 2)])
 def test_transition_structures_are_uniform(n, k, structures):
     """Accessible structures of 2 states over 2 letters, numbered breadth first: 12 (Bassino & Nicaud 2007)."""

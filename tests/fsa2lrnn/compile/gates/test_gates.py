@@ -38,6 +38,7 @@ def grid(*sizes):
     return np.array(list(itertools.product(*map(range, sizes))))
 
 
+@pytest.mark.long
 def test_few_rules_are_covered_by_few_boxes():
     keys = grid(4, 5, 3)
     found, default = boxes(keys, (keys[:, 1] == 2) * 1)

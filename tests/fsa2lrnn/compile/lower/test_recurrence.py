@@ -77,6 +77,7 @@ def feeding(columns, W1, W2, b1=None, b2=None):
     return Recurrence(tuple(range(columns)), (False, True), stack, read)
 
 
+@pytest.mark.long
 @given(
     st.sampled_from(DTYPES), st.sampled_from([("clip", 1.2), ("clip", 1.0), ("clip", 7.0), ("none", 2.0)]), st.data()
 )

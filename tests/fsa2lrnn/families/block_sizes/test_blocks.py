@@ -49,6 +49,7 @@ def test_blocks_over_a_real_field_follow_the_machine_up_to_rounding(task, size):
         assert_follows(block, answer.machine, 1e-12)
 
 
+@pytest.mark.long
 def test_complex_blocks_fields_without_a_proof_and_leaving_functions():
     (block,) = minimal_block(zoo.sum_mod(3), "C").blocks
     assert (block.size, block.real_size) == (1, 2)

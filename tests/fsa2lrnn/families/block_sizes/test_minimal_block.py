@@ -67,6 +67,7 @@ def test_pencils_whose_roots_are_not_rational_are_not_overlooked(matrix, sizes):
         assert lower <= size <= upper
 
 
+@pytest.mark.long
 def test_code_locks_single_channels_and_indices_that_are_not_seen():
     machine = code_lock([2, 1, 1, 2, 1, 0, 2, 0, 0, 2, 1], 3, 3)
     assert [proved(machine, field) for field in "CRQ"] == [(11, 11), (22, 22), (22, 22)]
@@ -131,6 +132,7 @@ def test_a_thousand_states_or_many_letters_end_in_an_interval_at_once(source, no
     assert answer.note.startswith(note)
 
 
+@pytest.mark.long
 def test_the_prime_does_not_matter(monkeypatch):
     machines, found = [rank_machine([["x", "1"], ["1", "x"]]), code_lock([1, 0, 1], 2, 3), metacyclic(7, 3, 2)], []
     for prime in (linear.PRIME, 67_108_859, 67_108_837, 67_108_819):

@@ -314,6 +314,7 @@ LARGE = {
 }  # fmt: skip
 
 
+@pytest.mark.long_cases("a dense matrix")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow) if name == "long words" else name for name in LARGE]
 )

@@ -93,6 +93,7 @@ def test_chunks_agree_with_the_reference_forward_and_backward(in_chunks, n_chunk
     assert_dense_agrees(dense(*shape))
 
 
+@pytest.mark.long_cases("4-shape0")
 @pytest.mark.parametrize(("n_chunks", "shape"), [(4, (1, 40, 1, 2)), (3, (2, 4, 1, 3))])
 def test_tables_in_chunks_agree_with_the_reference_forward_and_backward(in_chunks, n_chunks, shape):
     in_chunks(n_chunks)
@@ -223,6 +224,7 @@ def test_tokens_that_no_door_has_looked_at_are_looked_at():
             gpu.by_tokens(wrong, *inputs)
 
 
+@pytest.mark.long
 def test_triton_is_loaded_by_the_first_scan_that_needs_it():
     code = (
         "import sys, torch; from fsa2lrnn.nn import scan\n"

@@ -274,6 +274,7 @@ def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen()
     assert torch.linalg.matrix_norm(several.tables(u)[0], ord=2).max() <= 1 + 1e-12
 
 
+@pytest.mark.long
 @given(machines(max_states=9, max_letters=4), st.data())
 def test_every_method_computes_what_the_dense_layer_computes(machine, data):
     length, batch = data.draw(st.integers(0, 20)), data.draw(st.integers(0, 3))
@@ -286,6 +287,7 @@ def test_every_method_computes_what_the_dense_layer_computes(machine, data):
         assert torch.equal(index(tokens, method), dense)
 
 
+@pytest.mark.long_cases("1-1-(1, 0)")
 @pytest.mark.parametrize("shape", [(0, 3), (1, 0), (2, 1), (8, 5), (11, 130), (2, 5_000)], ids=str)  # (B, T)
 @pytest.mark.parametrize(("n_states", "n_maps"), [(1, 1), (1, 3), (6, 1), (5, 5), (400, 3)])
 def test_every_method_is_as_sequential_on_odd_shapes(shape, n_states, n_maps):

@@ -49,6 +49,7 @@ def test_halves_have_states_in_single_precision(dtype):
         torch.testing.assert_close(t.grad.float(), other.grad, rtol=rounding, atol=1e-3)
 
 
+@pytest.mark.long_cases("6-1")
 @pytest.mark.parametrize(("batch", "heads"), [(6, 1), (1, 5), (7, 8), (2, 3)])
 def test_threads_change_no_bit(same_by_any_threads, batch, heads):
     tokens = torch.randint(3, (batch, 90), generator=torch.Generator().manual_seed(0))
@@ -92,6 +93,7 @@ def problem(shape, dtype=torch.float64):
     return torch.randint(n, (batch, length), generator=draw), logits, start
 
 
+@pytest.mark.long_cases("shape0", "shape1")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_value_and_gradient_are_those_of_the_definition(shape):
     index, logits, start = problem(shape)

@@ -49,6 +49,7 @@ def assert_same(found, wanted, tolerance):
         torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.long_cases("norm_preserving-0-3", "norm_preserving-1-3")
 @pytest.mark.parametrize("b", SIZES)
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("make", [norm_preserving, noisy_permutations])
@@ -60,6 +61,7 @@ def test_agrees_with_the_reference_forward_and_backward(make, length, b):
             assert_same(results(inputs, method), wanted, 10 * TOLERANCE[torch.float64])
 
 
+@pytest.mark.long_cases("fused-17-dtype0", "fused-33-dtype0")
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("b", [3, 8, 17, 33])
 @pytest.mark.parametrize("method", FAST)
@@ -94,6 +96,7 @@ def test_what_is_no_number_spreads_and_stays_in_its_word_and_head(method, b, val
     assert not wrong[:, :4].any()
 
 
+@pytest.mark.long
 @given(st.data(), st.sampled_from([torch.float64, torch.float32, torch.bfloat16, torch.float16]))
 def test_one_hot_transitions_are_bit_exact_in_every_dtype_and_schedule(data, dtype):
     n, length = data.draw(st.integers(1, 9)), data.draw(st.integers(0, 40))
@@ -156,6 +159,7 @@ def tables(batch, length, heads, b, dtype=torch.float64, n_rows=3):
     return tokens, *(t.to(dtype).requires_grad_() for t in (A, v, x0))
 
 
+@pytest.mark.long_cases("0-16", "0-18", "0-3", "1-18")
 @pytest.mark.parametrize("b", SIZES_TOKENS)
 @pytest.mark.parametrize("length", LENGTHS)
 def test_agrees_with_the_tables_written_out_forward_and_backward(length, b):

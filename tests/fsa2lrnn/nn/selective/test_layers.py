@@ -68,6 +68,7 @@ def model_with(name, options, dtype):
     return model
 
 
+@pytest.mark.long_cases("pd_ssm", "slice_block", "slice_hadamard")
 @pytest.mark.parametrize("path", selective_fixtures.files(), ids=lambda path: path.stem)
 def test_equal_to_the_published_code(path):
     assert max(selective_fixtures.errors(path).values()) < 1e-6
@@ -78,6 +79,7 @@ def test_numbers_of_each_layer_are_compared():
     assert compared == {name for name, _ in GATED + STATES}
 
 
+@pytest.mark.long_cases("pd_ssm-options10")
 @pytest.mark.parametrize(("name", "options"), GATED + STATES)
 def test_all_ways_agree(sequences, name, options):
     sequences(config(name, options), lengths=(1, 39))
@@ -89,11 +91,13 @@ def test_gradients_of_rows_by_index(on_letters, name, options):
         on_letters(config(name, options), words=4)
 
 
+@pytest.mark.long_cases("pd_ssm-options2")
 @pytest.mark.parametrize(("name", "options"), [GATED[0], GATED[8], GATED[10], GATED[11]])
 def test_models_of_two_layers(model_of, name, options):
     model_of(config(name, options), connection="full-residual", layer_norm=True)
 
 
+@pytest.mark.long_cases("pd_ssm-options8")
 @pytest.mark.parametrize(("name", "options"), STATES + GATED[::2])
 def test_declarations_hold(name, options):
     check_layer(model_with(name, options, torch.float32), 0)
@@ -188,6 +192,7 @@ def test_bounds_of_functions_hold_in_300_bits(dtype):
         assert ((shifted.softmax(-1) - moved.mid).abs() <= moved.off).all()
 
 
+@pytest.mark.long_cases("mamba2", "mamba3", "slice")
 @pytest.mark.parametrize(
     "name",
     ["mamba2", "mamba3", "slice", *(pytest.param(name, marks=pytest.mark.slow) for name in ("rwkv7", "pd_ssm"))],
@@ -338,6 +343,7 @@ def test_a_permutation_takes_the_largest_entries_first_and_learns_as_sinkhorn_do
     torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.long_cases("hard_pd_ssm")
 @pytest.mark.parametrize("layer", ["hard_pd_ssm", "hard_slice"])
 def test_learned_networks_are_proved(layer):
     learned = learn("task:group(S3)", layer=layer, block=3, steps=3_000)

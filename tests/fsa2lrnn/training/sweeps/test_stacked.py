@@ -44,6 +44,7 @@ def assert_close(outcome, other):
         assert one == pytest.approx(two, rel=1e-6)
 
 
+@pytest.mark.long_cases("changes2")
 @pytest.mark.parametrize(
     "changes", [{}, OTHER, HOUSEHOLDER, {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine"}]
 )
@@ -60,6 +61,7 @@ def test_stacked_runs_are_separate_runs_up_to_rounding(tmp_path, changes, read_r
         assert all(torch.equal(saved[name], weight) for name, weight in outcome.model.state_dict().items())
 
 
+@pytest.mark.long
 def test_every_step_has_the_losses_and_gradients_of_separate_models(tmp_path):
     settings = replace(TINY, dtype="float32", batch=64, length=20)
     runs = [TrainingRun(*job, resume=False) for job in jobs(settings, tmp_path)]
@@ -75,6 +77,7 @@ def test_every_step_has_the_losses_and_gradients_of_separate_models(tmp_path):
             torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.long
 def test_a_stack_goes_on_from_separate_runs_that_stand_at_different_steps(tmp_path):
     """And the other way round: the folders are the same."""
     for seed, steps in ((0, 4), (1, 8)):

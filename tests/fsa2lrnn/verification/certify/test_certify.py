@@ -63,6 +63,7 @@ def test_bases_are_bases_whatever_the_tables(drawn):
         assert np.array_equal(basis, np.float64(np.float32(basis)))
 
 
+@pytest.mark.long
 def test_contraction_and_small_drift_carry_far(forgetful):
     machine, tables = forgetful
     certificate = certify(tables, machine)
@@ -78,6 +79,7 @@ def test_contraction_and_small_drift_carry_far(forgetful):
     check(certificate, tables)
 
 
+@pytest.mark.long
 def test_single_letters_and_rounded_sets(drifting):
     tables = SwitchedAffine.of(
         torch.full((1, 1, 1, 1), -1.0), torch.zeros(1, 1, 1), torch.ones(1, 1),
@@ -99,6 +101,7 @@ def test_single_letters_and_rounded_sets(drifting):
             assert np.array_equal(number, np.float64(np.float32(number)))
 
 
+@pytest.mark.long
 @settings(max_examples=6)
 @given(perturbed_machines())
 def test_no_word_contradicts_a_certificate(drawn):
@@ -109,6 +112,7 @@ def test_no_word_contradicts_a_certificate(drawn):
     check(certificate, tables)
 
 
+@pytest.mark.long_cases("3")
 @pytest.mark.parametrize("memory", [1, 2, 3])
 def test_drifting_tables(drifting, memory):
     machine, tables = drifting
@@ -119,6 +123,7 @@ def test_drifting_tables(drifting, memory):
     check(certificate, tables)
 
 
+@pytest.mark.long
 def test_known_failures_and_outputs_that_the_model_lacks(drifting):
     machine, tables = drifting
     model, goal = model_of(tables), specification_of(tables, machine)
@@ -142,6 +147,7 @@ def test_known_failures_and_outputs_that_the_model_lacks(drifting):
     check(certificate, tables)
 
 
+@pytest.mark.long
 def test_bad_requests_are_refused_and_budgets_spent(drifting):
     machine, tables = drifting
     with pytest.raises(UnsupportedFormat, match=r"bfloat16"):
@@ -208,6 +214,7 @@ def test_a_stream_that_the_readout_reads_beside_the_state_is_not_left_out():
     check(certificate, model)
 
 
+@pytest.mark.long
 def test_memory_is_chosen_and_checked(drifting):
     machine, tables = drifting
     best = certify(tables, machine)
@@ -217,6 +224,7 @@ def test_memory_is_chosen_and_checked(drifting):
             certify(tables, machine, memory)
 
 
+@pytest.mark.long
 def test_sets_are_stored_and_the_same_work_gives_the_same_certificate(drifting):
     machine, tables = drifting
     certificate = certify(tables, machine, 1)

@@ -109,6 +109,7 @@ def test_pairs_are_scanned_as_complex_numbers(length, method):
         torch.testing.assert_close(one, x)
 
 
+@pytest.mark.long
 def test_threads_change_no_bit(same_by_any_threads):
     given = system_of_response(channels=12)
     same_by_any_threads(lambda: results_of_response(by_loops, given, 13, 0.0, False))

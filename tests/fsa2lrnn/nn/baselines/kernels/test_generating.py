@@ -43,6 +43,7 @@ def test_responses_wrap_around_unless_truncated_or_inverted(legs):
     torch.testing.assert_close(untruncated(transition, truncated(transition, C, 16), 16), C)
 
 
+@pytest.mark.long
 def test_single_precision():
     given = drawn_of_liquid(2, 20, dtype=torch.float32)
     assert_all_close(results_of_liquid(*given, "fused"), results_of_liquid(*given, "sequential"), 1e-3, 1e-3)
@@ -104,6 +105,7 @@ def test_stable_forms_are_their_definitions():
         torch.testing.assert_close(y[:, t], (weights * v[:, : t + 1]).sum(1))
 
 
+@pytest.mark.long
 def test_no_bit_depends_on_threads(same_by_any_threads):
     given = drawn_of_liquid(7, 21)
     same_by_any_threads(lambda: results_of_liquid(*given, "fused"))

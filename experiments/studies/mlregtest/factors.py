@@ -49,6 +49,7 @@ from collections.abc import Sequence
 from itertools import chain, islice, product
 
 import numpy as np
+from numba import njit
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness, Letters, refuted
@@ -165,7 +166,7 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
         return Fact(None, f"undecided: {n**3:,} triples of {n} states with {k} letters are too many to search")
     pairs, triples = (map_kernels.tuple_graph(action.letters, size, distinct=False) for size in (2, 3))
     loops3 = map_kernels.on_cycle(triples).reshape(n, n, n)
-    numbers, quads = map_kernels.quadruples(action.letters, loops3, MAX_NODES // k)
+    numbers, quads = _quadruples(action.letters, loops3, MAX_NODES // k)
     if len(quads) and quads[0, 0] == -2:
         return Fact(None, f"undecided: more than {MAX_NODES // k:,} quadruples of states may be fixed by a word")
     loops4 = map_kernels.on_cycle(quads) if len(quads) else np.zeros(0, bool)
@@ -173,7 +174,7 @@ def is_locally_threshold_testable(action: Action, dot_depth_one: Fact) -> Fact:
     method, joins = "polynomial: by triples and quadruples of states that a word fixes", 0
     for a, c in product(range(n), repeat=2):
         check_current("comparing paths")
-        pattern = map_kernels.not_exchangeable(reach, loops3, numbers, loops4, n, a, c)
+        pattern = _not_exchangeable(reach, loops3, numbers, loops4, n, a, c)
         if pattern[0] >= 0:
             return Fact(False, method, _exchange_witness(action, pairs, [int(q) for q in pattern]))
         if (joins := joins + int(pattern[1])) > MAX_JOINS:
@@ -282,7 +283,7 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact, 
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
     # 2. Triples that a word fixes: on them words must be idempotent and commute.
     triples = map_kernels.tuple_graph(action.letters, 3)
-    pattern, p, q, r = map_kernels.not_semilattice(pairs, map_kernels.on_cycle(triples), n)
+    pattern, p, q, r = _not_semilattice(pairs, map_kernels.on_cycle(triples), n)
     if pattern == 0:
         return Fact(True, "polynomial: no pattern among pairs and triples of states that a word fixes")
     code = (p * n + q) * n + r
@@ -303,3 +304,87 @@ def two_in_a_component(action: Action, fixed: np.ndarray) -> tuple[int, int] | N
     component, n = map_kernels.components(action.successors), action.n_states
     together = np.argwhere(fixed.reshape(n, n) & (component[:, None] == component))
     return (int(together[0, 0]), int(together[0, 1])) if len(together) else None
+
+
+def _not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, int, int, int]:
+    """Return a pattern (kind, p, q, r) among triples that a word fixes; kind 0 means none.
+
+    `pairs` is the graph of pairs, (n², k); `loops[(p n + q) n + r]` is whether some word fixes p, q and r. Kind 1: a
+    word maps (p, q) to (q, r). Kind 2: one word maps (p, r) to (q, r), another (p, q) to (r, q). The time is O(n⁴ k).
+    """
+    loops = loops.reshape(n * n, n)
+    moves_past = np.zeros((n, n, n), np.bool_)  # [p, q, r]: some word takes (p, q) to (r, q)
+    for start in np.flatnonzero(loops.any(axis=1)).tolist():
+        p, q = divmod(start, n)
+        reached = map_kernels.reachable(pairs, start).reshape(n, n)
+        if (onward := loops[start] & reached[q]).any():
+            return 1, p, q, int(onward.argmax())
+        moves_past[p, q] = loops[start] & reached[:, q]
+    for p, q, r in np.argwhere(moves_past & moves_past.swapaxes(1, 2)).tolist():
+        return 2, p, q, r
+    return 0, 0, 0, 0
+
+
+def _quadruples(letters: np.ndarray, loops: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the quadruples of distinct states every three of which a word fixes, and the graph of the letters on them.
+
+    `loops`, bool (n, n, n), is whether a word fixes three states. The first result is the number of each quadruple, or
+    −1, int32 (n, n, n, n). The second is the graph, −1 for edges that leave it, or [[−2]] beyond `limit` quadruples.
+    """
+    n = letters.shape[1]
+    apart = ~np.eye(n, dtype=bool)
+    loops = loops & apart[:, :, None] & apart[:, None, :] & apart
+    fixed = loops[:, :, :, None] & loops[:, :, None, :] & loops[:, None, :, :] & loops
+    numbers = np.full(fixed.shape, -1, np.int32)
+    if np.count_nonzero(fixed) > limit:
+        return numbers, np.full((1, 1), -2, np.int32)
+    states = np.argwhere(fixed).T
+    numbers[fixed] = np.arange(states.shape[1])
+    p, q, r, s = letters[:, states].swapaxes(0, 1)
+    return numbers, np.ascontiguousarray(numbers[p, q, r, s].T)
+
+
+@njit(cache=True)
+def _not_exchangeable(
+    reach: np.ndarray, loops3: np.ndarray, numbers: np.ndarray, loops4: np.ndarray, n: int, a: int, c: int
+) -> tuple[int, int, int, int, int, int, int]:
+    """Return pattern 4 at (a, c), (a, b, c, d, b′, c′, d′), or (−1, the comparisons, −1, …) if none.
+
+    `reach[p n + q, r n + s]` is whether some word leads (p, q) to (r, s); `loops3[p, q, r]` whether some word fixes
+    three states, and `loops4[numbers[p, q, r, s]]` whether one fixes four.
+    """
+    first, second = np.empty((n * n, 2), np.int64), np.empty((n * n, 2), np.int64)
+    steps = 0
+    if reach[a * n + a, c * n + c]:
+        for c1 in range(c, n):  # the pattern is symmetric in c and c′
+            if not loops3[a, c, c1] or not reach[a * n + a, c1 * n + c1]:
+                continue
+            n_first = n_second = 0
+            for b in range(n):
+                for d in range(n):
+                    if loops3[b, b, d]:
+                        if reach[a * n + c1, b * n + d] and reach[b * n + b, c * n + c]:
+                            first[n_first] = b, d
+                            n_first += 1
+                        if reach[a * n + c, b * n + d] and reach[b * n + b, c1 * n + c1]:
+                            second[n_second] = b, d
+                            n_second += 1
+            steps += n_first * n_second + n * n
+            for i in range(n_first):
+                b, d1 = first[i]
+                for j in range(n_second):
+                    b1, d = second[j]
+                    if d == d1 or not reach[b * n + b1, c * n + c1]:
+                        continue
+                    if b == b1:
+                        fixed = loops3[b, d, d1]
+                    elif d in (b, b1):
+                        fixed = loops3[b, b1, d1]
+                    elif d1 in (b, b1):
+                        fixed = loops3[b, b1, d]
+                    else:
+                        number = numbers[b, d, b1, d1]
+                        fixed = number >= 0 and loops4[number]
+                    if fixed:
+                        return a, b, c, d, b1, c1, d1
+    return -1, steps, -1, -1, -1, -1, -1
