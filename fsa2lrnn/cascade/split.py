@@ -129,6 +129,11 @@ def _too_large(cascade: Cascade, largest: int) -> int | None:
 
 
 def _split(cascade: Cascade, i: int, largest: int) -> Cover:
+    """Return a cover of component i by components of at most `largest` states.
+
+    It is split by its congruences if these suffice. Otherwise a general component is split by holonomy, and a
+    permutation one through the regular action of its group, which has a congruence for every subgroup.
+    """
     component = cascade.components[i]
     maps, _ = component_maps(cascade, i)
     layers = layering(maps, lattice(maps), largest)

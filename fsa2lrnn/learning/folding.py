@@ -27,6 +27,7 @@ def prefix_tree(data: Data) -> tuple[np.ndarray, np.ndarray]:
 
 @njit(cache=True)
 def _grow(child, counts, tokens, labels, lengths):
+    """Fill the tables of a prefix tree from padded words, and return the number of nodes."""
     used = 1
     for i in range(len(tokens)):
         node = 0
@@ -143,6 +144,7 @@ def _fold(child, counts, weight, is_state, parent, letter, state, share, stack, 
 
 @njit(cache=True)
 def _undo(child, counts, weight, log, used):
+    """Undo the changes of a fold in reverse order; `_fold` describes the entries of `log`."""
     for i in range(used - 1, -1, -1):
         node, what, before = log[i, 0], log[i, 1], log[i, 2]
         if what == -1 - counts.shape[1]:

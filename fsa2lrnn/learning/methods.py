@@ -176,6 +176,7 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
 
 
 def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
+    """Return the verdict on a network as a whole, with the machine that it is proved to be or that is extracted."""
     if other := [
         name_of(config)
         for config, layer in zip(model.config.layers, model.recurrences, strict=True)
@@ -193,6 +194,7 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
 
 
 def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+    """Return the machine or the words that a source names; exactly one of the two is None."""
     if isinstance(source, MooreMachine):
         if alphabet is not None:
             align(tuple(alphabet), source.alphabet)
@@ -237,6 +239,7 @@ def _from_machine(
     examples: FreshWords, target: LearningTarget, recipe: Recipe, n_states: int, saved: RunFolder | None,
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
+    """Return the result of training on a machine's words, with the verdict against the machine itself."""
     if recipe.is_whole:
         whole = WholeRun(recipe, examples, target, n_states)
         candidate = trained(whole, saved, report)
@@ -257,6 +260,7 @@ def _from_data(
     data: Data, recipe: Recipe, method: str, held_out: float, saved: RunFolder | None,
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
+    """Return the result of merging or training on a user's words, with the agreement on those held out."""
     training, out = data.split(held_out, recipe.seed)
     begun = time.monotonic()
     if method != "train":

@@ -126,6 +126,11 @@ def round_block(beat: DeadbeatBlock, image: Representation, places: Places, ampl
 
 
 def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
+    """Return a dead-beat block for the functions of a rational image, near one for the learned functions E φ + e.
+
+    Additional functions, the complement of E's rows, are written at `amplitude` into the unread directions of least
+    variance. The read-out is then fitted to all of them.
+    """
     image, (r, wider) = rational.image, rational.E.shape
     W, w = beat.W @ rational.E, beat.W @ rational.e + beat.w
     if wider == r:

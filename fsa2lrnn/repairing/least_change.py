@@ -116,6 +116,7 @@ def snap(model: LRNN, machine: MooreMachine) -> LRNN:
 
 
 def _check_options(columns: Columns, mode: Mode) -> None:
+    """Raise `UnsupportedFormat` for unknown or contradictory options, `MissingPackage` without cvxpy if needed."""
     for name, value, choices in [("columns", columns, get_args(Columns)), ("mode", mode, get_args(Mode))]:
         if value not in choices:
             raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")

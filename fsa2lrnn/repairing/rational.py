@@ -94,6 +94,11 @@ def _solve_chart(
     order: np.ndarray,
     bits: int,
 ) -> np.ndarray:
+    """Return a basis (n, r) of the near invariant space whose chart entries `order` have `bits` binary places.
+
+    Newton's method on Y, with the space spanned by basis + rest @ Y: J is the derivative of the part by which letters
+    leave the space. `places` are the rows of the pivots and of the other states.
+    """
     r = basis.shape[1]
     J, leaving = leaving_equations(delta, basis, rest)
     chart, moves = _chart(basis, rest, *places)
@@ -127,6 +132,7 @@ def _chart(
 
 
 def _independent_rows(rows: np.ndarray) -> np.ndarray:
+    """Return the numbers of well-conditioned independent rows: pivoted Gram-Schmidt, the longest remainder first."""
     left, chosen = rows.astype(float).copy(), []
     for _ in range(min(rows.shape)):
         sizes = np.linalg.norm(left, axis=1)

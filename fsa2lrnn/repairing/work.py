@@ -92,6 +92,7 @@ class RepairWork:
         return self._report(model, columns, {h: (self.images[h], self._probes[h]) for h in self.images})
 
     def _least(self, columns: Columns) -> list[Block]:
+        """Return each block with the least change that its image requires; blocks without an image keep or clip A."""
         blocks = []
         for h, block in enumerate(self._learned):
             if h not in self.images:
@@ -115,6 +116,7 @@ class RepairWork:
         ]
 
     def _dyadic(self) -> Repaired:
+        """Return the first dyadic model, from many places to few, that its dtype holds and that is proved correct."""
         beats = self._beats(self._least("keep"))
         digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
         reason, refusals = "every one needs more digits", []
@@ -160,6 +162,7 @@ class RepairWork:
         return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
 
     def _check(self, model: LRNN) -> None:
+        """Raise `NotExact` if a repaired model is wrong on test words drawn uniformly, or from live letters."""
         tables, rng = switched(model), np.random.default_rng(1)
         for is_live in (False, True):
             tokens = self._states.draw(rng, *_CHECKED, is_live)
@@ -178,6 +181,7 @@ class RepairWork:
         carried: Mapping[int, tuple[Representation, ReadoutProbe]],
         places: Places | None = None,
     ) -> Repaired:
+        """Return the result with the changes of tables, and the residuals of each image before and after."""
         after = switched(model).to(torch.float64)
         A, v, x0 = (t.numpy() for t in (after.A, after.v, after.x0))
         # Residuals before the repair are those of the learned images, afterwards those of the images now implemented.

@@ -175,6 +175,7 @@ def task_names() -> dict[str, str]:
 
 
 def _arguments(text: str, source: str) -> tuple[list[Any], dict[str, Any]]:
+    """Return the positional and named arguments of a task's call, read without evaluating Python."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     position = 0

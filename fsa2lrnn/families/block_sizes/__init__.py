@@ -170,6 +170,11 @@ def _accepted(answer: MinimalBlock) -> MinimalBlock:
 
 
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
+    """Return bounds over a field: from below by submodules that any such layer merges, from above by blocks found.
+
+    Sizes are tried from the lower bound up, so the first found is the least if it equals the bound. A search that runs
+    out of its budget returns the bounds proved by then.
+    """
     n, lower, impossible = minimal.n_states, 1, None
     try:
         module, kinds = analysed(minimal, check)

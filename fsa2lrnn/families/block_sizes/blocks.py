@@ -168,6 +168,11 @@ def side_by_side(parts: list[fmpq_mat]) -> fmpq_mat:
 
 
 def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
+    """Return short rows of the same span whose integer combinations all letters map to such combinations.
+
+    Images are added to the lattice until its Hermite normal form stays; it exists, since the letters of a finite monoid
+    generate finitely many images. LLL then shortens the basis.
+    """
     r, d = rows.nrows(), rows.ncols()
     lattice = linear.primitive(linear.row_space(rows)).numer_denom()[0]
     letters = [letter.numer_denom()[0] for letter in module.letters]

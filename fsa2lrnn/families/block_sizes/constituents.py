@@ -137,6 +137,10 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> tuple[Polynomial, fmpq_mat
 
 
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
+    """Return the drawn element of least positive nullity and a basis of its kernel, without rows if none was found.
+
+    Nullities are computed modulo a prime, which bounds those over the rationals from above.
+    """
     best: tuple[int, Element] | None = None
     for _ in range(_SHORTLIST):
         element = draw(len(module.letters), rng)

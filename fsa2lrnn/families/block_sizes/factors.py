@@ -91,6 +91,11 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
 
 
 def _bounds(minimal: MooreMachine, upper: int | None, are_free: bool, check: Callable[[], None]) -> FactorBounds:
+    """Return bounds on the number of reflections per letter and head.
+
+    A kind on which some letter moves r dimensions needs r factors. So the least number is the least m for which the
+    kinds that need at most m separate all states, if the letters are free; otherwise it is a lower bound.
+    """
     n = minimal.n_states
     module, kinds = analysed(minimal, check)
     if n == 1 or kinds is None:

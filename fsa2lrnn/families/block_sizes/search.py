@@ -165,6 +165,11 @@ def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, kind: ModuleK
 
 
 def _spanning(form: CyclicModule, quotients: list[fmpq_mat], h: Polynomial, size: int) -> list[fmpq_mat]:
+    """Return `size` combinations of quotients, independent over the field ℚ[t]/(h), as k stacks of rows.
+
+    An element of the field is k = deg h rational parts. Its multiples by t are marked as spanned at once, which makes
+    rational independence that over the field. Images under letters follow in breadth-first order.
+    """
     d, k = form.dimension, len(h) - 1
     echelon = Echelon(k * d, linear.PRIME)
     queue = [quotients]

@@ -69,6 +69,7 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 
 
 def _recheck(certificate: dict[str, Any]) -> str:
+    """Return the claim that a certificate proves, after the check that its kind and family call for."""
     form = certificate["format"], certificate["version"]
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     require(form == FORM and type(form[1]) is int, f"{names} is not a certificate that this file can read")

@@ -50,6 +50,11 @@ def _rank_moved(letter: Letter) -> int:
 
 
 def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
+    """Return the rank of matrix − 1 over ℚ[t]/(polynomial), whose entries are lists of k rational coefficients.
+
+    Each row is written with its products by t, …, t^(k−1) as rational rows; the rational rank is k times that of the
+    field.
+    """
     k, b = len(polynomial) - 1, len(matrix)
     entries = [[rationals(x, k) for x in row] for row in matrix]
     rows = []
