@@ -32,8 +32,7 @@ from fsa2lrnn.automata.language import complete, equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.learning import Data, learn
-from fsa2lrnn.learning.merging import labelled_prefixes, machine_of_aalpy
-from fsa2lrnn.learning.noisy_merging import merge_noisy
+from fsa2lrnn.learning.merging import labelled_prefixes, machine_of_aalpy, merge_noisy
 
 NAME = "noise"
 COMMAND = f"python -m experiments.studies.{NAME}"

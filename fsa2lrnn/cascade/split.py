@@ -9,7 +9,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.cascade import Cascade
 from fsa2lrnn.cascade.congruence import canonical, is_finer, lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
-from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.cascade.labels import index, labels
 from fsa2lrnn.cascade.layering import layering

@@ -11,7 +11,7 @@ from typing import Any
 from fsa2lrnn.cli import activity, console, evidence, sizes
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.learning import Agreement, Learned, learn, summary, then_prove
-from fsa2lrnn.learning.run import Record
+from fsa2lrnn.learning.learning_run import Record
 from fsa2lrnn.learning.saving import MACHINE, MODEL, write_learned
 from fsa2lrnn.nn.checkpoint import load
 from fsa2lrnn.nn.layers import layer_named

@@ -17,10 +17,10 @@ from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.families.blocks import BlockWitness
+from fsa2lrnn.families.block_witness import BlockWitness
 from fsa2lrnn.families.channels import Affine, ScalarChannel
+from fsa2lrnn.families.family_answers import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.families.householder import HouseholderWitness
-from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.gate import Values, look_up
 from fsa2lrnn.nn.layers import BlockLayerConfig, HouseholderLayerConfig

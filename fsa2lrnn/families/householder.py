@@ -17,8 +17,8 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.families.groups import PermutationGroup, group_of, subgroups
-from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.family_answers import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.permutation_groups import PermutationGroup, group_of, subgroups
 
 MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000

@@ -7,29 +7,28 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.harden import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, exists
-from fsa2lrnn.learning.ending import learned_of, trained
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement
+from fsa2lrnn.learning.learning_run import LearningRun, Record
 from fsa2lrnn.learning.legal import is_restricted
-from fsa2lrnn.learning.merging import merge
-from fsa2lrnn.learning.noisy_merging import merge_noisy, wrong_labels
-from fsa2lrnn.learning.prune import fewest, observe
+from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
+from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
-from fsa2lrnn.learning.refining import refine
-from fsa2lrnn.learning.result import Agreement, Learned
-from fsa2lrnn.learning.run import LearningRun, Record
+from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.learning.whole import WholeRun
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
@@ -39,7 +38,7 @@ from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.train import Stop, use_threads
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.extraction import extract
 
@@ -75,7 +74,7 @@ def learn(
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
         method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
-            or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`).
+            or "merge", which merges them by a statistical test that allows wrong ones (`merging`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
@@ -281,3 +280,94 @@ def _from_data(
 
 def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:
     return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs, noise)
+
+
+def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record], None] | None) -> CandidateMachine:
+    """Return the candidate at the end of a run; an interrupted run resumes from its folder.
+
+    Raises `BudgetExceeded` if no machine is small enough to list.
+    """
+    if saved is None:
+        learned = run.go(report)
+    else:
+        saved.restore(run)
+        with Stop() as stop:
+            learned = run.go(report, partial(_save_between, saved, stop))
+    if learned is None:
+        raise BudgetExceeded(
+            f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states to list them in "
+            "time, so there is no machine to show: give more steps or seconds, or smaller blocks"
+        )
+    return learned.candidate
+
+
+def _save_between(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
+    """Save the run if the last save is half a minute ago, or save it and raise KeyboardInterrupt after a signal."""
+    if stop.asked:
+        saved.save(run)
+        raise KeyboardInterrupt
+    saved.keep(run)
+
+
+def learned_of(
+    run: LearningRun,
+    candidate: CandidateMachine,
+    machine: MooreMachine,
+    model: LRNN,
+    verdict: Any,
+    scope: str = EVERY_WORD,
+) -> Learned:
+    """Return the result of a run that ended with a candidate, with its verified machine and model."""
+    return Learned(
+        model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
+        run.seconds, candidate.faults, candidate.labels,
+    )  # fmt: skip
+
+
+class RefinedMachine(NamedTuple):
+    """The machine to be learned, with the class of each letter and the output of each label."""
+
+    machine: MooreMachine
+    alphabet: tuple[Hashable, ...]
+    cell: np.ndarray
+    output: dict[Hashable, Hashable]
+
+    def original(self, machine: MooreMachine) -> MooreMachine:
+        """Return a machine over the labels and letter classes as one over the outputs and letters, minimised."""
+        outputs = [self.output.get(label, label) for label in machine.outputs]
+        order = [machine.alphabet.index(letter) for letter in self.machine.alphabet]
+        return minimise(MooreMachine(machine.delta[order][self.cell], outputs, machine.start, self.alphabet))
+
+
+def refine(machine: MooreMachine, length: int) -> RefinedMachine:
+    """Return a minimal machine with labels refined by suffixes of up to `length` letters, and one letter per class.
+
+    An output that is not split is its own label; the parts of any other are pairs (output, number).
+
+    >>> refined = refine(MooreMachine.from_source("regex:(a|b)*c(a|b)"), 2)
+    >>> refined.machine.outputs, refined.machine.alphabet
+    (((False, 0), (False, 1), True, (False, 2)), ('a', 'c'))
+    >>> refined.original(refined.machine).transduce("abca") == [False, False, False, True]
+    True
+    """
+    cell, representatives = share_cells(machine.delta)
+    delta = machine.delta[representatives]
+    classes = output_classes(machine.outputs)
+    for _ in range(length):
+        # Two states stay together if they have one class now and after each letter.
+        rows = np.vstack([classes, classes[delta]])
+        finer = output_classes(list(map(tuple, rows.T.tolist())))
+        if finer.max() == classes.max():
+            break
+        classes = finer
+    parts: dict[Hashable, dict[int, int]] = {}
+    for output, number in zip(machine.outputs, classes.tolist(), strict=True):
+        of_output = parts.setdefault(output, {})
+        of_output.setdefault(number, len(of_output))
+    labels: list[Hashable] = [
+        (output, parts[output][number]) if len(parts[output]) > 1 else output
+        for output, number in zip(machine.outputs, classes.tolist(), strict=True)
+    ]
+    letters = tuple(machine.alphabet[a] for a in representatives)
+    refined = MooreMachine(delta, labels, machine.start, letters)
+    return RefinedMachine(refined, machine.alphabet, cell, dict(zip(labels, machine.outputs, strict=True)))

@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.learning.learning_run import LearningRun, LearningState
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.result import Agreement, Learned
-from fsa2lrnn.learning.run import LearningRun, LearningState
 from fsa2lrnn.nn.checkpoint import save
 from fsa2lrnn.nn.tensor_file import FileFormat
 from fsa2lrnn.reading import parse_json, read

@@ -20,9 +20,9 @@ from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import EVERY_WORD, LearningTarget
+from fsa2lrnn.learning.learning_run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.learning.prune import CandidateMachine
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched

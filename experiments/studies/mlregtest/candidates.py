@@ -21,7 +21,7 @@ from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.mlregtest.languages import names
 from fsa2lrnn.automata.zoo.mlregtest import from_mlregtest
-from fsa2lrnn.learning import attempt, learn, refining
+from fsa2lrnn.learning import attempt, learn, methods
 from fsa2lrnn.learning.examples import FreshWords
 
 ARMS: dict[str, tuple[dict[str, Any], Callable[[], Any] | None]] = {
@@ -31,7 +31,7 @@ ARMS: dict[str, tuple[dict[str, Any], Callable[[], Any] | None]] = {
     "read-out at the rate of the tables": ({}, lambda: patch.object(attempt, "_SLOW", 1.0)),
     "read-out begins at random": ({}, lambda: patch.object(attempt, "_own_states", lambda *_: None)),
     "every position counts": ({}, lambda: patch.object(attempt, "_until_first_error", lambda labels, _: labels)),
-    "letters apart": ({}, lambda: patch.object(refining, "share_cells", lambda delta: (np.arange(len(delta)),) * 2)),
+    "letters apart": ({}, lambda: patch.object(methods, "share_cells", lambda delta: (np.arange(len(delta)),) * 2)),
     "uniform words": ({}, lambda: patch.object(FreshWords, "_fresh", lambda self, *of: [self._words.batch(*of)])),
 }
 

@@ -14,7 +14,7 @@ from experiments.studies.mlregtest.hierarchy import end_labels
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.learning import Data
-from fsa2lrnn.learning.folding import prefix_tree, weights
+from fsa2lrnn.learning.merging import prefix_tree, weights
 
 _DONE, _FOLDED = -1, -2  # instead of a node that becomes a state
 _LABEL, _WEIGHT = -1, -2  # instead of a letter

@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from .blocks import check_block_functions
+from .certificate_fields import HEADER, fields, rationals, require, spend, steps_of
 from .chains import homs, read_chain
-from .machine import CheckedMachine, read_states
-from .modules import Letter, rank_of
+from .checked_machine import CheckedMachine, read_states
+from .module_algebra import Letter, rank_of
 from .polynomials import modulo, real_roots
-from .reading import HEADER, fields, rationals, require, spend, steps_of
 
 
 def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int) -> str:

@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .machine import CheckedMachine, Word, after, power, read_states, read_word
-from .reading import as_list, fields, integers, require, spend
+from .certificate_fields import as_list, fields, integers, require, spend
+from .checked_machine import CheckedMachine, Word, after, power, read_states, read_word
 
 
 class MatrixHypotheses(NamedTuple):

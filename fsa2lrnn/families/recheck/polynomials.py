@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from .reading import as_list, require, spend, steps_of
+from .certificate_fields import as_list, require, spend, steps_of
 
 MAX_ORDER = 5_000  # of a root of unity: the limit of the search for certificates
 

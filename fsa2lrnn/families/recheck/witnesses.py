@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .certificate_fields import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
+from .checked_machine import CheckedMachine
 from .forced import MatrixHypotheses
-from .machine import CheckedMachine
 from .polynomials import MAX_ORDER, prime_factors
-from .reading import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
 
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
 ORDERS = {"[0,1]": 1, "[-1,1]": 2}  # the largest order of an eigenvalue

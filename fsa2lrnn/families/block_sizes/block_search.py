@@ -15,9 +15,8 @@ from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.block_sizes.blocks import StateBlock, field_block, multiples, rational_block, side_by_side
 from fsa2lrnn.families.block_sizes.chain import SubmoduleChain
-from fsa2lrnn.families.block_sizes.kinds import (
+from fsa2lrnn.families.block_sizes.constituents import (
     CyclicModule,
     ModuleKind,
     Polynomial,
@@ -27,8 +26,9 @@ from fsa2lrnn.families.block_sizes.kinds import (
     submodule,
     value_at,
 )
+from fsa2lrnn.families.block_sizes.state_blocks import StateBlock, field_block, multiples, rational_block, side_by_side
 from fsa2lrnn.families.closure import Echelon
-from fsa2lrnn.families.modules import Module, classes, quotient, reverse, spin
+from fsa2lrnn.families.function_modules import Module, classes, quotient, reverse, spin
 
 _MIXED = 3  # the number of sums of several copies of a kind, which separate more states than one copy
 _NATURAL = 12  # the dimension from which indicator functions of one and two states are no longer tried

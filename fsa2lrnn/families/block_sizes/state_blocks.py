@@ -12,8 +12,8 @@ from flint import acb, arb, ctx, fmpq, fmpq_mat, fmpz_mat  # pyright: ignore[rep
 
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes.chain import number_to_json
-from fsa2lrnn.families.block_sizes.kinds import Polynomial, complex_roots, real_roots, why_irreducible
-from fsa2lrnn.families.modules import Module
+from fsa2lrnn.families.block_sizes.constituents import Polynomial, complex_roots, real_roots, why_irreducible
+from fsa2lrnn.families.function_modules import Module
 
 RATIONAL: Polynomial = (0, 1)
 _BITS = 200  # precision of the roots of h in `rounded`

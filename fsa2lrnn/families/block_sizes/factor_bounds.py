@@ -21,12 +21,12 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes import StateBlock, analysed, refusal, too_large
+from fsa2lrnn.families.block_sizes.block_search import BlockSearch
 from fsa2lrnn.families.block_sizes.chain import SubmoduleChain, chain_certificate, reach
-from fsa2lrnn.families.block_sizes.kinds import ModuleKind
-from fsa2lrnn.families.block_sizes.search import BlockSearch
+from fsa2lrnn.families.block_sizes.constituents import ModuleKind
+from fsa2lrnn.families.family_answers import Impossibility, certificate_header
 from fsa2lrnn.families.householder import sink_keys, sink_of
 from fsa2lrnn.families.refutation import refuted
-from fsa2lrnn.families.verdicts import Impossibility, certificate_header
 
 BUDGET = 60.0  # seconds
 

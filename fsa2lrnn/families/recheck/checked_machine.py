@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from .reading import as_list, fields, require, spend
+from .certificate_fields import as_list, fields, require, spend
 
 Word = list[list[int]]
 
