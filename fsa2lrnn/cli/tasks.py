@@ -18,7 +18,7 @@ def tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List the machines that task:… names: parameters, what each computes, and why it is included."""
-    from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
+    from fsa2lrnn.automata.zoo.task_table import TASKS, task_named
     from fsa2lrnn.cli import console
 
     chosen = None if name is None else task_named(name.removeprefix("task:").partition("(")[0].strip())

@@ -16,13 +16,14 @@ the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Eac
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the integer keys
     k of their factors I − β k kᵀ, and the vectors of states.
 `confusions` (*impossible*)   Words that every stack of input-independent layers, or every layer of attention, confuses.
-`blocks`, `factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of products of
-    boundedly many Householder factors. Representable: the functions of each block, closed under letters, in a number
-    field if necessary (`polynomials`). Impossible: the functions of the state modulo constants (`module_algebra`) as
-    copies of modules that are proved to be irreducible (`kinds`), and a count of all further copies (`chains`).
+`blocks`, `householder_factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of
+    products of boundedly many Householder factors. Representable: the functions of each block, closed under letters, in
+    a number field if necessary (`polynomials`). Impossible: the functions of the state modulo constants
+    (`module_algebra`) as copies of modules that are proved to be irreducible (`kinds`), and a count of all further
+    copies (`chains`).
 
-All certificates concern a minimal machine with all states reachable (§4), which `checked_machine` checks. Words are lists
-of [letter number, repetitions]. A certificate has the fields that are read here, and no others.
+All certificates concern a minimal machine with all states reachable (§4), which `checked_machine` checks. Words are
+lists of [letter number, repetitions]. A certificate has the fields that are read here, and no others.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from .blocks import recheck_block
 from .certificate_fields import HEADER, WORK, RejectedCertificate, allowing, fields, require
 from .checked_machine import read_machine
 from .confusions import KINDS, check_confused
-from .factors import recheck_factors
 from .forced import check_impossible, read_family
+from .householder_factors import recheck_factors
 from .witnesses import check_representable
 
 __all__ = ["RejectedCertificate", "recheck"]
