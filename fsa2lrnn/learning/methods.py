@@ -39,7 +39,7 @@ from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.train import Stop, use_threads
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.extraction import extract
 
 METHODS = ("train", "rpni", "merge")
@@ -47,11 +47,13 @@ METHODS = ("train", "rpni", "merge")
 HELD_OUT = 0.1  # of a user's words
 _LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
+Source = str | MooreMachine | Path | Data | Iterable[tuple[Sequence[Hashable], Hashable]]
+
 _DATA_SCOPE = "words drawn as the held-out ones were"
 
 
 def learn(
-    source: str | MooreMachine | Path | Data | Iterable[Any],
+    source: Source,
     recipe: Recipe | None = None,
     *,
     method: str = "train",
@@ -192,7 +194,7 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
     """Return the machine or the words that a source names; exactly one of the two is None."""
     if isinstance(source, MooreMachine):
         if alphabet is not None:
@@ -212,7 +214,7 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     return None, from_pairs(source, alphabet)
 
 
-def _counts_every_word(machine: MooreMachine | None, source: Any, sampler: str) -> bool:
+def _counts_every_word(machine: MooreMachine | None, source: Source, sampler: str) -> bool:
     if machine is None:
         return False
     return not is_restricted(make_sampler(sampler, minimise(machine), source if isinstance(source, str) else ""))
@@ -225,11 +227,11 @@ def _digest(machine: MooreMachine | None, data: Data | None) -> str:
     return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
 
 
-def _name(source: Any) -> str:
+def _name(source: Source) -> str:
     return str(source) if isinstance(source, str | Path) else type(source).__name__
 
 
-def _task_of(machine: MooreMachine, source: Any, sampler: str, recipe: Recipe) -> tuple[FreshWords, LearningTarget]:
+def _task_of(machine: MooreMachine, source: Source, sampler: str, recipe: Recipe) -> tuple[FreshWords, LearningTarget]:
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
     return examples, LearningTarget(examples.machine, examples.sampler, examples.outputs)
 
@@ -314,7 +316,7 @@ def learned_of(
     candidate: CandidateMachine,
     machine: MooreMachine,
     model: LRNN,
-    verdict: Any,
+    verdict: Proved | Refuted | Undecided | Agreement | None,
     scope: str = EVERY_WORD,
 ) -> Learned:
     """Return the result of a run that ended with a candidate, with its verified machine and model."""

@@ -153,5 +153,5 @@ def verdict_json(verdict: Proved | Refuted | Undecided | Agreement | None) -> di
     return None if verdict is None else verdict.to_json()
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())

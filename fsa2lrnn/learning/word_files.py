@@ -132,7 +132,7 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
     return _numbered(entries, faults, str(path), alphabet)
 
 
-def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None) -> Data:
+def from_pairs(pairs: Iterable[object], alphabet: Sequence[Hashable] | None = None) -> Data:
     """Return the words of pairs (word, output at its end), the form that AALpy takes.
 
     Raises `UnsupportedFormat` as `read_words` does, with the position of a pair as its line.
@@ -166,7 +166,7 @@ def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
     return entries
 
 
-def _entry(line: int, value: Any) -> _Entry:
+def _entry(line: int, value: object) -> _Entry:
     """Return the entry of one JSON value: an object with "output" or "outputs", or a pair."""
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], list | str):
         value = {"word": value[0], "output": value[1]}
