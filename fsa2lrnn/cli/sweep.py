@@ -58,9 +58,9 @@ def sweep(
 
     from fsa2lrnn.cli import console
     from fsa2lrnn.training import sweep as sweeping
-    from fsa2lrnn.training.grid import Sweep, read
+    from fsa2lrnn.training.grid import Sweep, read_sweep
 
-    values = {**(read(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
+    values = {**(read_sweep(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
     if settings:
         values["settings"] = {**values.get("settings", {}), **settings}
     swept = sweeping.sweep_in(output, Sweep.from_dict(values).trials, engine, address, cpus, retries, console.say)

@@ -38,7 +38,7 @@ from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.training.train import Stop, use_threads
+from fsa2lrnn.training.trainer import Stop, use_threads
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.extraction import extract
 

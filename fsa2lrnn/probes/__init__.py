@@ -13,12 +13,12 @@ from .operators import OPERATORS, Operator
 from .references import reference
 
 __all__ = [
-    "OPERATORS",
-    "Audit",
-    "InexactKernel",
-    "InexactProbe",
-    "Operator",
-    "ProbeReport",
     "assert_exact",
+    "InexactKernel",
+    "ProbeReport",
+    "OPERATORS",
+    "Operator",
     "reference",
+    "Audit",
+    "InexactProbe",
 ]

@@ -225,7 +225,7 @@ def _relative(after: np.ndarray, before: np.ndarray) -> float:
     return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))
 
 
-__all__ = ["Change", "Columns", "Mode", "Repaired", "RepairedHead", "repair", "snap"]
+__all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
 
 _ATTEMPTS = (  # tried in this order until the repaired model is right
     RepairAttempt(0.8, 3.0),

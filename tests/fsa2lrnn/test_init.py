@@ -254,7 +254,7 @@ for arguments, extra in {refused!r}:
 
 from fsa2lrnn.errors import MissingPackage
 from fsa2lrnn.training.engines import on_ray
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 asks = dict(test=lambda: __import__("fsa2lrnn.testing.strategies"), sweep=lambda: on_ray(Stop()).__enter__())
 for extra, ask in asks.items():
     try:
