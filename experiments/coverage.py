@@ -17,7 +17,7 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.scope import EVERY, LETTERS, Coverage
+from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
 from fsa2lrnn.verification import coverage
 from fsa2lrnn.verification.certify import certify
 

@@ -15,13 +15,12 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.export.declared import State
 from fsa2lrnn.export.folder import ExportedModel
-from fsa2lrnn.scope import LETTERS, Coverage
-from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verdicts import LETTERS, Coverage, Proved, Refuted, Undecided
+from fsa2lrnn.verification.coverage import environment
 from fsa2lrnn.verification.equivalence import explore_pairs
 from fsa2lrnn.verification.extraction import NOT_A_NUMBER
 from fsa2lrnn.verification.pairs import PairsTable
 from fsa2lrnn.verification.specification import specification_of
-from fsa2lrnn.versions import environment
 
 BUDGET = 20_000  # joint states of the model and the machine
 

@@ -11,6 +11,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -144,7 +145,7 @@ def _of_contractions(letters: list[int], delta: np.ndarray) -> Iterator[Identity
 
 def _words(
     letters: list[int], delta: np.ndarray, summary: Callable[[RunLengthWord], Hashable]
-) -> Iterator[tuple[RunLengthWord, Hashable]]:
+) -> Iterator[tuple[RunLengthWord, Any]]:
     """Yield a shortest word for each pair of map and summary, with the summary, at most `MAX_WORDS`."""
     queue, visited = deque[RunLengthWord]([()]), set[tuple[bytes, Hashable]]()
     while queue:

@@ -20,7 +20,7 @@ from fsa2lrnn.compile.harden import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.files import alone, exists
+from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement
 from fsa2lrnn.learning.learning_run import LearningRun, Record
@@ -35,7 +35,6 @@ from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import digest
-from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.trainer import Stop, use_threads
