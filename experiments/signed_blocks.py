@@ -9,7 +9,7 @@ from flint import fmpz  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.families.groups import group_of, subgroups
+from fsa2lrnn.families.permutation_groups import group_of, subgroups
 
 MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000

@@ -17,10 +17,10 @@ from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.families.blocks import BlockWitness
+from fsa2lrnn.families.block_witness import BlockWitness
 from fsa2lrnn.families.channels import Affine, ScalarChannel
+from fsa2lrnn.families.family_answers import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.families.householder import HouseholderWitness
-from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.gate import Values, look_up
 from fsa2lrnn.nn.layers import BlockLayerConfig, HouseholderLayerConfig
@@ -71,6 +71,10 @@ def _(witness: AffineWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: HouseholderWitness) -> LRNN:
+    """Return a layer of factors I − β k kᵀ that look up keys and rates by letter.
+
+    Keys are scaled to a largest entry of 1 and rates by its square, which leaves each factor unchanged.
+    """
     machine, n_letters, n = witness.machine, len(witness.machine.alphabet), witness.dimension
     n_factors = max(1, witness.n_factors)  # identities need no factor, but a layer has at least one
     keys, rates = np.zeros((n_letters, n_factors, n)), np.zeros((n_letters, n_factors))
@@ -132,6 +136,12 @@ def safe_length(witness: Witness | AffineWitness) -> int | None:
 
 
 def _block_length(tables: AffineTables) -> int:
+    """Return a length up to which a block layer's rounding errors leave the read-out unambiguous.
+
+    Products of letters map b independent differences of states to differences of states, so an error grows by at most
+    `growth` however many letters follow; each step adds at most `step` (the bound of `safe_length`). The length is the
+    margin of the read-out over their product, and 0 if the differences do not span a block.
+    """
     points = tables.x.reshape(len(tables.x), -1)
     c, gap = _projection(points, is_integer=False)
     weight, width = float(np.abs(c).sum()), float(np.ptp(points @ c)) + gap
@@ -152,6 +162,7 @@ def _block_length(tables: AffineTables) -> int:
 
 
 def _independent(columns: np.ndarray) -> list[int]:
+    """Return the numbers of well-conditioned independent columns of (d, N): pivoted Gram-Schmidt, the longest first."""
     rest, chosen = columns.astype(float), list[int]()
     for _ in range(len(columns)):
         lengths = np.linalg.norm(rest, axis=0)
@@ -228,6 +239,7 @@ def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
 
 
 def _channel_tables(channels: Sequence[ScalarChannel], machine: MooreMachine) -> AffineTables:
+    """Return scalar channels as tables of blocks: complex ones of size 2, with multipliers as rotations."""
     sizes = tuple(channel.dimension for channel in channels) or (1,)
     n_letters, b = len(machine.alphabet), max(sizes)
     A = np.zeros((n_letters, len(sizes), b, b))

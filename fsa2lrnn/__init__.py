@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.cascade.cascade import Cascade
-    from fsa2lrnn.cascade.search import decompose
+    from fsa2lrnn.cascade.decomposition import decompose
     from fsa2lrnn.compile import compile_recurrence
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.compile.lower import compile_machine
@@ -62,7 +62,7 @@ _HOME = {
     "classify": "fsa2lrnn.automata.monoid",
     "compile_machine": "fsa2lrnn.compile.lower",
     "compile_recurrence": "fsa2lrnn.compile",
-    "decompose": "fsa2lrnn.cascade.search",
+    "decompose": "fsa2lrnn.cascade.decomposition",
     "equivalent": "fsa2lrnn.automata.language",
     "extract": "fsa2lrnn.verification.extraction",
     "extract_learned": "fsa2lrnn.verification.extraction",

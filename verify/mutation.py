@@ -28,7 +28,7 @@ ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.json")
 TRUSTED = (
     "fsa2lrnn/checker/*.py", "fsa2lrnn/families/recheck/*.py", "fsa2lrnn/compile/recurrence.py",
-    "fsa2lrnn/compile/stack.py", "fsa2lrnn/compile/tables.py", "fsa2lrnn/nn/rounded_numbers.py",
+    "fsa2lrnn/compile/stack.py", "fsa2lrnn/compile/integer_tables.py", "fsa2lrnn/nn/rounded_numbers.py",
     "fsa2lrnn/nn/zonotopes.py", "fsa2lrnn/nn/layer_checks.py", "fsa2lrnn/nn/switched.py", "fsa2lrnn/nn/layers/*.py",
     "fsa2lrnn/verification/exactness.py", "fsa2lrnn/verification/equivalence.py", "fsa2lrnn/probes/audit.py",
 )  # fmt: skip

@@ -18,9 +18,9 @@ from experiments.signed_blocks import signed_blocks
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families.block_sizes import FIELDS, analysed, minimal_block
 from fsa2lrnn.families.block_sizes.chain import chain
-from fsa2lrnn.families.block_sizes.kinds import ModuleKind
+from fsa2lrnn.families.block_sizes.constituents import ModuleKind
 from fsa2lrnn.families.block_sizes.needs import BlockNeeds, needs
-from fsa2lrnn.families.modules import classes
+from fsa2lrnn.families.function_modules import classes
 
 NAMED = (
     "parity", *(f"sum_mod({n})" for n in (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)),

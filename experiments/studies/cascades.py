@@ -23,9 +23,9 @@ from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.automata.monoid.elements import enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.cascade.search import Decomposition
-from fsa2lrnn.compile.cascade import stack_recurrence
+from fsa2lrnn.cascade.decomposition import Decomposition
 from fsa2lrnn.compile.choice import best_cascade, choose
+from fsa2lrnn.compile.gated_cascade import stack_recurrence
 from fsa2lrnn.compile.lower import compile_machine, lower
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.nn import LRNN

@@ -344,6 +344,8 @@ def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:
 
 
 def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], names: list[Hashable] | None) -> str:
+    """Return the message that names the first five missing transitions; `places` are pairs (letter, state), (k, 2)."""
+
     def name(symbols: Sequence[Hashable], i: int) -> object:
         return symbols[i] if i < len(symbols) else i  # too few of them are the next error
 

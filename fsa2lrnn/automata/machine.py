@@ -284,6 +284,7 @@ def _is_whole(number: object) -> bool:
 
 
 def _as_table(delta: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
+    """Return δ as a contiguous int64 array (|Σ|, n); raise `InvalidMachine` for ragged, empty or non-integer rows."""
     try:
         table = np.asarray(delta)
     except ValueError:
@@ -305,6 +306,7 @@ def _as_table(delta: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
 
 
 def _not_one_state(rows: Iterable[Iterable[object]]) -> str:
+    """Return the message about the first entry that is not an integer, or does not fit into int64."""
     a, q, entry = next(
         (a, q, entry)
         for a, row in enumerate(rows)
@@ -324,6 +326,7 @@ def _faults(
     alphabet: tuple[Hashable, ...],
     labels: tuple[Hashable, ...] | None,
 ) -> list[str]:
+    """Return all faults of a machine's parts; `delta`, (|Σ|, n), has the right type and shape."""
     (n_letters, n) = delta.shape
     faults: list[str] = []
     outside = np.argwhere((delta < 0) | (delta >= n))

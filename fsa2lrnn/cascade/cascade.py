@@ -215,6 +215,11 @@ class Cascade(Brief):
                     raise InvalidMachine(f"component {i} reads component {j}: it may read earlier ones in lower layers")
 
     def _explore(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the reachable joint states (N, C), the table (|Σ|, N) of their numbers, and their images (N,).
+
+        Levels of a breadth-first search are stepped at once. Raise `InvalidMachine` if words of one joint state lead
+        the machine to different states, and `BudgetExceeded` beyond `MAX_JOINT_STATES`.
+        """
         rows = [_Rows(component, self._sizes) for component in self.components]
         start = tuple(component.start for component in self.components)
         number = {np.array(start, np.int64).tobytes(): 0}

@@ -127,6 +127,11 @@ class _CoordinateTable(NamedTuple):
 
 
 def _component(cover: Cover, i: int, reads_now: bool) -> Component:
+    """Return coordinate i of a cover as a component that reads as few lower coordinates as possible.
+
+    A read is dropped if the moves remain a function of the rest, and the component stays diagonal, a permutation or a
+    permutation-reset (`_virtues`).
+    """
     size = cover.sizes[i]
     moves = _moves(cover, i, reads_now)
     reads = [j for j, level in enumerate(cover.levels) if level < cover.levels[i]]
@@ -184,6 +189,11 @@ def _expanded_rows(cover: Cover) -> float:
 
 
 def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
+    """Return whether partial maps (K, m) extend to: identities and resets; permutations; permutations and resets.
+
+    Entries equal to `FREE` are not required. They are replaced by distinct negative values, so that a row is injective
+    if its sorted entries differ.
+    """
     required = maps != FREE
     states = np.arange(len(maps.T))
     identity = np.all(~required | (maps == states), axis=1)
@@ -207,6 +217,11 @@ def _complete(maps: np.ndarray) -> np.ndarray:
 
 
 def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], diagonal: bool, permutations: bool) -> tuple[int, ...]:
+    """Return a total map that extends a partial one (m,), with as few distinct maps in the component as possible.
+
+    A map in `pool`, which counts those already chosen, is taken before a new one; identities and resets come first, as
+    they need no gate units or no matrix.
+    """
     states = np.arange(len(row))
     required = row != FREE
     values = row[required]
@@ -239,6 +254,7 @@ def _permutation(row: np.ndarray) -> tuple[int, ...]:
 
 
 def _in_layers(machine: MooreMachine, coordinates: Sequence[Component], reads_now: bool) -> Cascade:
+    """Return the cascade of coordinates, each in the lowest layer above all that it reads, renumbered by layer."""
     layer: dict[int, int] = {}
 
     def layer_of(i: int) -> int:
@@ -260,6 +276,7 @@ def _renumbered(component: Component, number: dict[int, int], layer: int) -> Com
 
 
 def _without_idle(cascade: Cascade) -> Cascade:
+    """Return the cascade without components that no other reads and that the joint state determines without."""
     for i in reversed(range(len(cascade.components))):
         others = [j for j in range(len(cascade.components)) if j != i]
         if not others or any(i in component.reads for component in cascade.components):

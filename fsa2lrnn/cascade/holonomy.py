@@ -132,6 +132,11 @@ class _Tiling:
         return np.where(names == FREE, sets, self.tiles[sets, names])
 
     def _move(self, old: int, new: int, a: int) -> np.ndarray:
+        """Return the tile of set `new` that letter a makes of each tile of set `old`, −1 for none.
+
+        If the letter maps the set onto `new`, it permutes tiles; otherwise the image lies inside one tile, and the move
+        is a reset to that tile.
+        """
         key = old, new, a
         if key not in self.moves:
             target = int(self.graph[old, a])
@@ -144,6 +149,11 @@ class _Tiling:
 
 
 def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the images of the state set under words, (S, n) bool, with all singletons, and their table (|Σ|, S).
+
+    Holonomy tiles each image by smaller ones, down to singletons; those that are no image of the whole set are
+    appended.
+    """
     n = maps.shape[1]
     names = tuple(range(len(maps)))
     images = Images(Action(maps.astype(np.uint32), names, names), cap)

@@ -132,6 +132,11 @@ class _Colouring:
 
 
 def _coloured(component: _Component, classes: np.ndarray) -> _Colouring:
+    """Return a colouring of the classes of blocks in which classes inside one block of the context differ.
+
+    The colouring is greedy (DSATUR). Connected components of the graph of clashes are the islands: colours of different
+    islands can be permuted independently, which `_aligned` uses.
+    """
     clashes: nx.Graph[int] = nx.Graph()
     for b in np.flatnonzero(component.sizes > 1).tolist():
         inside = classes[component.inside(b)].tolist()
@@ -185,6 +190,12 @@ def _edges(component: _Component, letters: list[int]) -> Iterator[tuple[np.ndarr
 def _aligned(
     component: _Component, colouring: _Colouring, edges: list[tuple[np.ndarray, np.ndarray]], width: int
 ) -> np.ndarray:
+    """Return colours (m,) permuted island by island so that moves between islands become identities where possible.
+
+    `edges` are pairs of block arrays, which a letter maps onto each other. From the largest block on, a spanning tree
+    of islands is followed: one permutation per island is free, so the edges of the tree are satisfied, others may not
+    be.
+    """
     colour, island = colouring.colour, colouring.island
     turn: dict[int, np.ndarray] = {}
     for b in np.argsort(-component.sizes, kind="stable"):

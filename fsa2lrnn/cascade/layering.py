@@ -111,6 +111,10 @@ def _finishes(maps: np.ndarray, context: np.ndarray, lattice: Lattice, largest: 
 
 
 def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_Choice]:
+    """Return the congruences that split the context, one for each common refinement, with index and block size.
+
+    The size is 1 if a diagonal component suffices: at most two blocks inside a block, or identities and resets alone.
+    """
     finer, blocks, indices = partition_kernels.meets(context, lattice.partitions)
     seen: dict[bytes, int] = {}
     for i in np.flatnonzero(blocks > context.max() + 1).tolist():
@@ -138,6 +142,10 @@ def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
 
 
 def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
+    """Return choices that separate as much as all of them together, the cheapest set found by going down in price.
+
+    What cheaper choices separate together is computed first; at each price, only what these leave is covered.
+    """
     price = attrgetter("price")
     levels = [list(level) for _, level in groupby(sorted(choices, key=price), key=price)]
     cheaper = [context]
@@ -151,6 +159,7 @@ def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
 
 
 def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
+    """Return choices whose meet with `context` is as fine as `goal`: greedily, most blocks, then lowest price."""
     finer = np.stack([choice.finer for choice in choices])
     prices = np.array([choice.price for choice in choices])
     taken: list[_Choice] = []

@@ -114,6 +114,11 @@ def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndar
 
 
 def _classes(cascade: Cascade) -> list[np.ndarray]:
+    """Return for each component its classes of states per letter, (|Σ|, m), that its readers do not distinguish.
+
+    Classes of several components may be compatible with a reader one by one, but not together: where a key of classes
+    then requires two moves, the classes of its letter are split into single states.
+    """
     classes = [_reader_classes(cascade, j) for j in range(len(cascade.components))]
     for i, component in enumerate(cascade.components):
         keys = _class_keys(cascade, i, classes)
@@ -139,6 +144,11 @@ def _class_keys(cascade: Cascade, i: int, classes: list[np.ndarray]) -> np.ndarr
 
 
 def _reader_classes(cascade: Cascade, j: int) -> np.ndarray:
+    """Return classes of component j's states that each reader treats alike if the other reads are kept, (|Σ|, m).
+
+    States are alike if no used entry of a map differs. This is not transitive, as unused entries are alike to all, so
+    classes are formed greedily.
+    """
     n_letters, m = len(cascade.delta), cascade.components[j].n_states
     differ = np.zeros((n_letters, m, m), bool)
     for i, component in enumerate(cascade.components):

@@ -9,7 +9,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.cascade import Cascade
 from fsa2lrnn.cascade.congruence import canonical, is_finer, lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
-from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.cascade.labels import index, labels
 from fsa2lrnn.cascade.layering import layering
@@ -129,6 +129,11 @@ def _too_large(cascade: Cascade, largest: int) -> int | None:
 
 
 def _split(cascade: Cascade, i: int, largest: int) -> Cover:
+    """Return a cover of component i by components of at most `largest` states.
+
+    It is split by its congruences if these suffice. Otherwise a general component is split by holonomy, and a
+    permutation one through the regular action of its group, which has a congruence for every subgroup.
+    """
     component = cascade.components[i]
     maps, _ = component_maps(cascade, i)
     layers = layering(maps, lattice(maps), largest)

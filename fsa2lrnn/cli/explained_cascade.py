@@ -8,8 +8,8 @@ from pathlib import Path
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.bound import Bound, prime_bound
 from fsa2lrnn.cascade.cascade import LAYER_PRICE, Cascade
+from fsa2lrnn.cascade.decomposition import CascadeCandidate, Decomposition, one_a_key
 from fsa2lrnn.cascade.description import blocks_of, describe, title, to_dot, to_svg
-from fsa2lrnn.cascade.search import CascadeCandidate, Decomposition, one_a_key
 from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.display import blocks_text
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible

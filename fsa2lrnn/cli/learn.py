@@ -17,7 +17,7 @@ from fsa2lrnn.files import check_folder
 
 if TYPE_CHECKING:
     from fsa2lrnn.learning import Learned
-    from fsa2lrnn.learning.run import Record
+    from fsa2lrnn.learning.learning_run import Record
 
 LearnMethod = Literal["train", "rpni", "merge"]
 _NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none, and contradictory data are refused'

@@ -19,7 +19,7 @@ def tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List the machines that task:… names: parameters, what each computes, and why it is included."""
-    from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
+    from fsa2lrnn.automata.zoo.task_table import TASKS, task_named
 
     chosen = None if name is None else task_named(name.removeprefix("task:").partition("(")[0].strip())
     tasks_listed = list(TASKS.values()) if chosen is None else [chosen]

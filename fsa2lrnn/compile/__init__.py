@@ -72,8 +72,8 @@ def compile_with_reason(
     'one layer: its blocks, of sizes 5, are no larger than 8'
     """
     # The search for cascades takes a quarter of a second to import, which a verifier need not do.
-    from fsa2lrnn.compile.cascade import stack_recurrence
     from fsa2lrnn.compile.choice import best_cascade, choose
+    from fsa2lrnn.compile.gated_cascade import stack_recurrence
 
     for name, value, choices in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
         if value not in choices:

@@ -8,8 +8,8 @@ from typing import Literal
 from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.cascade import Cascade, Cost
-from fsa2lrnn.cascade.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
-from fsa2lrnn.compile.cascade import stack_recurrence
+from fsa2lrnn.cascade.decomposition import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade, explain_all
+from fsa2lrnn.compile.gated_cascade import stack_recurrence
 from fsa2lrnn.compile.onehot import visible_factors
 from fsa2lrnn.display import Brief
 

@@ -246,6 +246,11 @@ def merge(boxes: list[Sets]) -> list[Sets]:
 def _merge_along(
     rows: np.ndarray, j: int, sets: list[frozenset[int]], numbers: dict[frozenset[int], int]
 ) -> np.ndarray:
+    """Return boxes (N, k) merged along coordinate j: rows that agree elsewhere become one with the union of sets.
+
+    Entries number `sets`; new unions are appended to `sets` and `numbers`. The rows stay disjoint, and their union
+    stays.
+    """
     rest = np.delete(rows, j, axis=1)
     group = number_rows(rest)
     order = np.argsort(group, kind="stable")

@@ -10,9 +10,9 @@ import torch
 
 from fsa2lrnn.automata.language import explore, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.integer_tables import IndexTables
 from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.compile.recurrence import Recurrence, StateReadout
-from fsa2lrnn.compile.tables import IndexTables
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched

@@ -9,10 +9,10 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import DENSE_MEMORY, Form, Layout, compile_recurrence
+from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence, StateReadout
 from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedStack
-from fsa2lrnn.compile.tables import DenseTables, IndexTables
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.gate import Values, look_up
@@ -191,6 +191,10 @@ def values(gate: ReluGate) -> Values:
 
 
 def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
+    """Return groups of columns of a gate's input in each of which at most one is 1: cells and blocks, also shifted.
+
+    `_check_exact` bounds sums by one column of each group.
+    """
     cells, lower, offset = [np.arange(stack.n_cells)], list[np.ndarray](), stack.n_cells
     n_below = len(stack.layers) if name == "readout" else int(name.split(".")[1])
     for layer in stack.layers[:n_below]:
@@ -237,6 +241,7 @@ def _check_sums(name: str, what: str, sums: np.ndarray, limit: float, dtype: tor
 def _lower_index(
     recurrence: Recurrence, layer: IndexTables, readout: StateReadout, normalisation: str, p: float
 ) -> LRNN:
+    """Return the LRNN of tables whose state is a number: one gather per step instead of a matrix product."""
     n_maps, n_states = layer.next_state.shape
     config = LRNNConfig(recurrence.alphabet, recurrence.outputs, (IndexLayerConfig(n_states, n_maps),))
     replace(config, normalisation=normalisation, p=p)  # checks both, although an index table has no columns
@@ -254,6 +259,7 @@ def _lower_index(
 
 
 def _why_not_paper_rule(b: int, p: float) -> str:
+    """Return the message why the paper's column rule cannot hold one-hot blocks of size b at p-norm p."""
     if b == 1:
         return (
             "the column rule paper centres a block of size 1 to 0 and divides 0 by 0: "

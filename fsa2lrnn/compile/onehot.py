@@ -8,8 +8,8 @@ import numpy as np
 
 from fsa2lrnn.automata.language import output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence, StateReadout
-from fsa2lrnn.compile.tables import DenseTables, IndexTables
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn import symbols
+from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables, freeze
 from fsa2lrnn.compile.relu_gate import ReluGate
 from fsa2lrnn.compile.stack import GatedLayer, GatedStack
-from fsa2lrnn.compile.tables import DenseTables, IndexTables, freeze
 from fsa2lrnn.display import Brief, blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.symbols import Word, encode

@@ -179,6 +179,11 @@ def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coor
 
 
 def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarray, int]:
+    """Return weights and bias with relu(w·x + bias) = 1 inside a box of one-hot coordinates, and 0 outside.
+
+    Each bounded coordinate adds its indicator minus 1 to the sum 1, so the sum is 1 only if all hold, otherwise at most
+    0. A coordinate that omits the unit of 0 counts the values outside its set instead if 0 lies inside.
+    """
     sets, _ = box
     weights: list[np.ndarray] = []
     bias = 1

@@ -19,7 +19,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.map_kernels import components
 from fsa2lrnn.deadline import bounded, check_current
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.families.verdicts import CertifiedAnswer, certificate_header
+from fsa2lrnn.families.family_answers import CertifiedAnswer, certificate_header
 
 MAX_PROFILES = 200_000
 """The most profiles of words (T56) that are compared; their number is exponential in the number of letters."""

@@ -21,8 +21,8 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.bound import prime_bound
 from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.cascade.coordinates import assemble
+from fsa2lrnn.cascade.decomposition import decompose
 from fsa2lrnn.cascade.holonomy import holonomy
-from fsa2lrnn.cascade.search import decompose
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.export.counters import MAX_POINTS, is_register, with_transpositions
 from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit

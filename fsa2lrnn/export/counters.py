@@ -19,7 +19,7 @@ import numpy as np
 
 from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.cascade.coordinates import Cover, assemble
-from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.cascade.refine import component_maps, refine
 from fsa2lrnn.deadline import check_current
@@ -46,7 +46,7 @@ def with_transpositions(cascade: Cascade) -> Cascade | None:
     The result is None if the search finds no such cascade.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> from fsa2lrnn.cascade.search import decompose
+    >>> from fsa2lrnn.cascade.decomposition import decompose
     >>> [c.n_states for c in with_transpositions(decompose(zoo.sum_mod(3)).cascade).components]
     [2, 3]
     """

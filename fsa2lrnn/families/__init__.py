@@ -21,16 +21,16 @@ from dataclasses import replace
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families.blocks import BlockWitness, blocks_of_size
+from fsa2lrnn.families.block_witness import BlockWitness, blocks_of_size
 from fsa2lrnn.families.channels import Affine, integer_affine, separating_channels
 from fsa2lrnn.families.closure import Obstruction
+from fsa2lrnn.families.family_answers import CertifiedAnswer, Impossibility, Term, Unknown, Witness
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_channels
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.refutation import refute, refuted
-from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
 from fsa2lrnn.layers import BLOCK, DESCRIPTIONS, FACTORS, is_family, is_layer, of_name
 
 Verdict = CertifiedAnswer | BlockWitness | Unknown

@@ -127,6 +127,10 @@ def _possible_orders(step: np.ndarray) -> list[int]:
 
 
 def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) -> Iterator[_EigenPiece]:
+    """Yield the parts of a piece on which a letter has eigenvalues of one order: kernels of cyclotomic polynomials.
+
+    `orders` are those that the family allows, or the divisors of the letter's cycle lengths; None is the eigenvalue 0.
+    """
     left = len(piece.functions)
     for order in (None, *orders):
         if not left:
@@ -145,6 +149,7 @@ def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) 
 
 
 def _channels_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[ScalarChannel]:
+    """Yield scalar channels that together span a piece's functions over the cyclotomic field of its order."""
     m = piece.order
     if m > MAX_ORDER:
         raise BudgetExceeded(
@@ -165,6 +170,11 @@ def _channels_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[
 def _characters(
     values: np.ndarray, orders: tuple[int | None, ...], delta: np.ndarray, start: int, m: int
 ) -> Iterator[tuple[tuple[int | None, ...], np.ndarray]]:
+    """Yield exponents of ζ per letter, None for 0, and the projection of a function to that common eigenspace.
+
+    `values` (n, m) are polynomials in ζ modulo ζ^m − 1, so multiplying by ζ^k rolls axis 1. The projection to
+    eigenvalue λ of a letter of order r is Σ λ^−i f ∘ δ^i, i < r. One letter is treated per level of the recursion.
+    """
     if not orders:
         yield (), values
         return

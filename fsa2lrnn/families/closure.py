@@ -76,6 +76,11 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
 
 
 def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.ndarray, tuple[Origin, ...]]:
+    """Return integer vectors (k, n) that are a basis of W modulo a prime, with the origin of each.
+
+    W is the least space that contains the forced differences and that all letters map into itself. Each basis vector is
+    mapped by all letters once; images independent of the basis join it.
+    """
     n = delta.shape[1]
     echelon = Echelon(n, prime)
     basis: list[np.ndarray] = []

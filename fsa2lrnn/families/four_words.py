@@ -47,6 +47,10 @@ def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWo
 def _of_equal_length(
     delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
 ) -> FourWords | None:
+    """Return words of equal length that agree from the start but not after a prefix, or the reverse; else None.
+
+    Breadth-first search over (δ_u(q₀), δ_u'(q₀), δ_u(s), δ_u'(s)), q₀ the start and s the state after the prefix.
+    """
     table = delta.tolist()
     origin: dict[tuple[int, int, int, int], tuple[tuple[int, int, int, int] | None, int, int]] = {}
     queue: deque[tuple[int, int, int, int]] = deque()
@@ -75,6 +79,7 @@ def _traced(
     origin: dict[tuple[int, int, int, int], tuple[tuple[int, int, int, int] | None, int, int]],
     reached: dict[int, tuple[int, ...]],
 ) -> FourWords:
+    """Return the words that lead to a node, read back through `origin`: (earlier node, letter of u, letter of u')."""
     differ_at_start, pairs = node[0] != node[1], list[tuple[int, int]]()
     while (step := origin[node])[0] is not None:
         pairs.append(step[1:])
@@ -86,6 +91,10 @@ def _traced(
 def _rearranged(
     delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
 ) -> FourWords | None:
+    """Return words of the same letters, reordered, that agree from the start but not elsewhere, or the reverse.
+
+    All words of one length are listed with their images of the n states, then those of the next, within `MAX_ENTRIES`.
+    """
     n = delta.shape[1]
     words, images = np.zeros((1, 0), np.int64), np.arange(n)[None]  # (words, length), (words, n)
     while len(letters) > 1 and len(words) * len(letters) * max(n, 20) <= MAX_ENTRIES:
@@ -106,6 +115,10 @@ def _rearranged(
 
 
 def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, ...]]) -> tuple[int, int, int] | None:
+    """Return rows i, j and a state s such that words i, j agree from exactly one of `start` and s; else None.
+
+    Sorted by the image that should agree, a pair that differs elsewhere is found among neighbours.
+    """
     first = images[:, start]
     for s in sorted(reached, key=lambda s: len(reached[s])):
         here = images[:, s]
@@ -119,6 +132,7 @@ def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, 
 
 
 def _shortest_words(delta: np.ndarray, start: int) -> dict[int, tuple[int, ...]]:
+    """Return a shortest word from `start` to each reachable state."""
     words: dict[int, tuple[int, ...]] = {start: ()}
     queue = deque([start])
     while queue:

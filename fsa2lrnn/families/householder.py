@@ -17,8 +17,8 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.families.groups import PermutationGroup, group_of, subgroups
-from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.family_answers import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.permutation_groups import PermutationGroup, group_of, subgroups
 
 MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000
@@ -248,6 +248,10 @@ def householder(
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
+    """Return factors on one-hot vectors of states, or of all but a sink, which is the zero vector.
+
+    Without a sink, letters have to be permutations (products of transpositions, which are reflections) or resets.
+    """
     n = machine.n_states
     if n > 1 and (sink := sink_of(machine.delta)) is not None:
         keys = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
@@ -266,6 +270,10 @@ def _on_points(machine: MooreMachine) -> HouseholderWitness | None:
 
 
 def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ...], ...]) -> HouseholderWitness:
+    """Return a witness with states at `at`: moves are transpositions of axes, resets erase all and add a vector.
+
+    `moves` has, for each letter that is not a reset, the permutation of the d axes by which it acts.
+    """
     d, rest = len(at[0]), iter(moves)
     keys: list[tuple[tuple[int, ...], ...]] = []
     shifts: list[tuple[int, ...]] = []

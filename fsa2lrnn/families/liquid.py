@@ -17,7 +17,7 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.channels import ScalarChannel
 from fsa2lrnn.families.closure import fractions_of, left_kernel
-from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.family_answers import AffineTables, AffineWitness, CertifiedAnswer, Unknown, certificate_header
 
 _EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
 

@@ -20,9 +20,9 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.channels import basis_zero_at
 from fsa2lrnn.families.closure import Echelon, fractions_of
+from fsa2lrnn.families.function_modules import Module, functions_module, restricted, spin
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.identities import Family
-from fsa2lrnn.families.modules import Module, functions_module, restricted, spin
 
 
 @dataclass(frozen=True)

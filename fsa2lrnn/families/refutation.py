@@ -10,9 +10,9 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pivot_columns
+from fsa2lrnn.families.family_answers import Impossibility, Term
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.identities import Family
-from fsa2lrnn.families.verdicts import Impossibility, Term
 
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 

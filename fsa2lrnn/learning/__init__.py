@@ -1,8 +1,8 @@
 """Training that ends in a proof: every head of a layer with one-hot columns is an automaton, so it can be verified.
 
-`methods` has `learn`; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
-`patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
-produces both. Layers whose heads implement a machine together (hard channels, reflections) are verified as a `whole`.
+`methods` has `learn`, `recipe` the settings, `examples` the words, `learning_run` the loop; `prune` selects heads,
+`patching` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder. Layers
+whose heads implement a machine together (hard channels, reflections) are verified as a `whole`.
 """
 
 from fsa2lrnn.learning.methods import METHODS, learn, then_prove

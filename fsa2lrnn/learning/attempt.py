@@ -175,6 +175,7 @@ class LearningStart:
         return max(_LEAST_DURING_GROWTH, 1 - max(0, at.step - at.grown - recipe.ease) / recipe.decay)
 
     def _note(self, wrong: float, guess: float) -> None:
+        """Update the running errors after a step; let words grow once errors are low enough or have ceased to fall."""
         at = self.at
         at.error = _DECAY * at.error + (1 - _DECAY) * wrong
         at.guess = _DECAY * at.guess + (1 - _DECAY) * guess

@@ -7,29 +7,28 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.harden import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.files import alone, endings, exists
-from fsa2lrnn.learning.ending import learned_of, trained
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement
+from fsa2lrnn.learning.learning_run import LearningRun, Record
 from fsa2lrnn.learning.legal import is_restricted
-from fsa2lrnn.learning.merging import merge
-from fsa2lrnn.learning.noisy_merging import merge_noisy, wrong_labels
-from fsa2lrnn.learning.prune import fewest, observe
+from fsa2lrnn.learning.merging import merge, merge_noisy, wrong_labels
+from fsa2lrnn.learning.prune import CandidateMachine, fewest, observe
 from fsa2lrnn.learning.recipe import Recipe, check_noise, recipe_for
-from fsa2lrnn.learning.refining import refine
-from fsa2lrnn.learning.result import Agreement, Learned
-from fsa2lrnn.learning.run import LearningRun, Record
+from fsa2lrnn.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.learning.saving import RunFolder, RunRequest, write_learned
 from fsa2lrnn.learning.whole import WholeRun
 from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
@@ -38,8 +37,8 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.training.trainer import use_threads
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.training.trainer import Stop, use_threads
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.extraction import extract
 
 METHODS = ("train", "rpni", "merge")
@@ -47,11 +46,13 @@ METHODS = ("train", "rpni", "merge")
 HELD_OUT = 0.1  # of a user's words
 _LARGEST = 8  # numbers that a reflection layer exchanges, at most, unless the recipe states their number
 
+Source = str | MooreMachine | Path | Data | Iterable[tuple[Sequence[Hashable], Hashable]]
+
 _DATA_SCOPE = "words drawn as the held-out ones were"
 
 
 def learn(
-    source: str | MooreMachine | Path | Data | Iterable[Any],
+    source: Source,
     recipe: Recipe | None = None,
     *,
     method: str = "train",
@@ -74,7 +75,7 @@ def learn(
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
         method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
-            or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`).
+            or "merge", which merges them by a statistical test that allows wrong ones (`merging`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are held out, 0 for none.
         alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
@@ -175,6 +176,7 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
 
 
 def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
+    """Return the verdict on a network as a whole, with the machine that it is proved to be or that is extracted."""
     if other := [
         name_of(config)
         for config, layer in zip(model.config.layers, model.recurrences, strict=True)
@@ -191,7 +193,8 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+def _machine_or_data(source: Source, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+    """Return the machine or the words that a source names; exactly one of the two is None."""
     if isinstance(source, MooreMachine):
         if alphabet is not None:
             align(tuple(alphabet), source.alphabet)
@@ -210,7 +213,7 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     return None, from_pairs(source, alphabet)
 
 
-def _counts_every_word(machine: MooreMachine | None, source: Any, sampler: str) -> bool:
+def _counts_every_word(machine: MooreMachine | None, source: Source, sampler: str) -> bool:
     if machine is None:
         return False
     return not is_restricted(make_sampler(sampler, minimise(machine), source if isinstance(source, str) else ""))
@@ -223,11 +226,11 @@ def _digest(machine: MooreMachine | None, data: Data | None) -> str:
     return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
 
 
-def _name(source: Any) -> str:
+def _name(source: Source) -> str:
     return str(source) if isinstance(source, str | Path) else type(source).__name__
 
 
-def _task_of(machine: MooreMachine, source: Any, sampler: str, recipe: Recipe) -> tuple[FreshWords, LearningTarget]:
+def _task_of(machine: MooreMachine, source: Source, sampler: str, recipe: Recipe) -> tuple[FreshWords, LearningTarget]:
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
     return examples, LearningTarget(examples.machine, examples.sampler, examples.outputs)
 
@@ -236,6 +239,7 @@ def _from_machine(
     examples: FreshWords, target: LearningTarget, recipe: Recipe, n_states: int, saved: RunFolder | None,
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
+    """Return the result of training on a machine's words, with the verdict against the machine itself."""
     if recipe.is_whole:
         whole = WholeRun(recipe, examples, target, n_states)
         candidate = trained(whole, saved, report)
@@ -256,6 +260,7 @@ def _from_data(
     data: Data, recipe: Recipe, method: str, held_out: float, saved: RunFolder | None,
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
+    """Return the result of merging or training on a user's words, with the agreement on those held out."""
     training, out = data.split(held_out, recipe.seed)
     begun = time.monotonic()
     if method != "train":
@@ -276,3 +281,94 @@ def _from_data(
 
 def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:
     return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs, noise)
+
+
+def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record], None] | None) -> CandidateMachine:
+    """Return the candidate at the end of a run; an interrupted run resumes from its folder.
+
+    Raises `BudgetExceeded` if no machine is small enough to list.
+    """
+    if saved is None:
+        learned = run.go(report)
+    else:
+        saved.restore(run)
+        with Stop() as stop:
+            learned = run.go(report, partial(_save_between, saved, stop))
+    if learned is None:
+        raise BudgetExceeded(
+            f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states to list them in "
+            "time, so there is no machine to show: give more steps or seconds, or smaller blocks"
+        )
+    return learned.candidate
+
+
+def _save_between(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
+    """Save the run if the last save is half a minute ago, or save it and raise KeyboardInterrupt after a signal."""
+    if stop.asked:
+        saved.save(run)
+        raise KeyboardInterrupt
+    saved.keep(run)
+
+
+def learned_of(
+    run: LearningRun,
+    candidate: CandidateMachine,
+    machine: MooreMachine,
+    model: LRNN,
+    verdict: Proved | Refuted | Undecided | Agreement | None,
+    scope: str = EVERY_WORD,
+) -> Learned:
+    """Return the result of a run that ended with a candidate, with its verified machine and model."""
+    return Learned(
+        model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
+        run.seconds, candidate.faults, candidate.labels,
+    )  # fmt: skip
+
+
+class RefinedMachine(NamedTuple):
+    """The machine to be learned, with the class of each letter and the output of each label."""
+
+    machine: MooreMachine
+    alphabet: tuple[Hashable, ...]
+    cell: np.ndarray
+    output: dict[Hashable, Hashable]
+
+    def original(self, machine: MooreMachine) -> MooreMachine:
+        """Return a machine over the labels and letter classes as one over the outputs and letters, minimised."""
+        outputs = [self.output.get(label, label) for label in machine.outputs]
+        order = [machine.alphabet.index(letter) for letter in self.machine.alphabet]
+        return minimise(MooreMachine(machine.delta[order][self.cell], outputs, machine.start, self.alphabet))
+
+
+def refine(machine: MooreMachine, length: int) -> RefinedMachine:
+    """Return a minimal machine with labels refined by suffixes of up to `length` letters, and one letter per class.
+
+    An output that is not split is its own label; the parts of any other are pairs (output, number).
+
+    >>> refined = refine(MooreMachine.from_source("regex:(a|b)*c(a|b)"), 2)
+    >>> refined.machine.outputs, refined.machine.alphabet
+    (((False, 0), (False, 1), True, (False, 2)), ('a', 'c'))
+    >>> refined.original(refined.machine).transduce("abca") == [False, False, False, True]
+    True
+    """
+    cell, representatives = share_cells(machine.delta)
+    delta = machine.delta[representatives]
+    classes = output_classes(machine.outputs)
+    for _ in range(length):
+        # Two states stay together if they have one class now and after each letter.
+        rows = np.vstack([classes, classes[delta]])
+        finer = output_classes(list(map(tuple, rows.T.tolist())))
+        if finer.max() == classes.max():
+            break
+        classes = finer
+    parts: dict[Hashable, dict[int, int]] = {}
+    for output, number in zip(machine.outputs, classes.tolist(), strict=True):
+        of_output = parts.setdefault(output, {})
+        of_output.setdefault(number, len(of_output))
+    labels: list[Hashable] = [
+        (output, parts[output][number]) if len(parts[output]) > 1 else output
+        for output, number in zip(machine.outputs, classes.tolist(), strict=True)
+    ]
+    letters = tuple(machine.alphabet[a] for a in representatives)
+    refined = MooreMachine(delta, labels, machine.start, letters)
+    return RefinedMachine(refined, machine.alphabet, cell, dict(zip(labels, machine.outputs, strict=True)))

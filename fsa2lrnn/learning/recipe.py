@@ -39,9 +39,9 @@ class Recipe:
         factors: the reflections per letter of a reflection layer; None for one less than the size.
         hidden: the hidden units of the read-out.
         suffixes: labels are refined by the outputs after suffixes of up to so many letters, and letters that act alike
-            become one (`refining`); 0 for neither. Each label then begins with a state of its own, the read-out learns
-            slowly, and positions after the first error of a word do not count. This requires a machine as the source,
-            one layer of blocks, and correct labels of every word.
+            become one (`methods.refine`); 0 for neither. Each label then begins with a state of its own, the read-out
+            learns slowly, and positions after the first error of a word do not count. This requires a machine as the
+            source, one layer of blocks, and correct labels of every word.
         rate, temperature: Adam's learning rate, and the temperature of the softmax in the backward pass.
         length, first_length: the word length grows from `first_length` to `length`.
         growth: the factor by which words grow, if all lengths are possible.

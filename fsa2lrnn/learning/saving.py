@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.learning.learning_run import LearningRun, LearningState
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.result import Agreement, Learned
-from fsa2lrnn.learning.run import LearningRun, LearningState
 from fsa2lrnn.nn.checkpoint import save
 from fsa2lrnn.nn.tensor_file import FileFormat
 from fsa2lrnn.reading import parse_json, read
@@ -153,5 +153,5 @@ def verdict_json(verdict: Proved | Refuted | Undecided | Agreement | None) -> di
     return None if verdict is None else verdict.to_json()
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())

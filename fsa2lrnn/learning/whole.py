@@ -20,9 +20,9 @@ from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import EVERY_WORD, LearningTarget
+from fsa2lrnn.learning.learning_run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.learning.prune import CandidateMachine
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
@@ -77,6 +77,7 @@ class WholeRun(LearningRun):
         self.verdict: Proved | Refuted | Undecided | None = None
 
     def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
+        """Take one step; verify the network when it is due and makes no error on fresh words; return it if proved."""
         attempt = self.attempt
         loss = attempt.update(self.generator)
         self.steps += 1
@@ -130,6 +131,7 @@ class WholeRun(LearningRun):
             self.attempt = attempt.reading_out(without_heads(attempt.model, others))
 
     def _verified(self, labels: int) -> LearnedCandidate | None:
+        """Return the candidate if the network is proved equal to the target; a counterexample joins the words."""
         # Many heads that have learned nothing multiply the joint states: such a network is verified without them.
         model = self._with_fewer_heads() if self._is_wide else self.attempt.model
         self.verdict = self.target.judge_network(model, _PAIRS, seconds=self.deadline)
@@ -160,6 +162,7 @@ class WholeRun(LearningRun):
         return CandidateMachine(tuple(range(self.attempt.n_heads)), self.target.specification, wrong, labels)
 
     def _end(self) -> LearnedCandidate | None:
+        """Return the trained network, proved or with its extracted machine; None if that has too many states."""
         self.note("end of the budget")
         wrong, labels = self._faults()
         # The trained network is verified after the time limit, within a short limit of its own.

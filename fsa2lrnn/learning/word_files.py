@@ -132,7 +132,7 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
     return _numbered(entries, faults, str(path), alphabet)
 
 
-def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None) -> Data:
+def from_pairs(pairs: Iterable[object], alphabet: Sequence[Hashable] | None = None) -> Data:
     """Return the words of pairs (word, output at its end), the form that AALpy takes.
 
     Raises `UnsupportedFormat` as `read_words` does, with the position of a pair as its line.
@@ -153,6 +153,7 @@ def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None)
 
 
 def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
+    """Return the entries of JSON lines, and add to `faults` the lines that are invalid."""
     entries: list[_Entry] = []
     for line, each in enumerate(text.split("\n"), 1):
         if not each.strip():
@@ -165,7 +166,8 @@ def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
     return entries
 
 
-def _entry(line: int, value: Any) -> _Entry:
+def _entry(line: int, value: object) -> _Entry:
+    """Return the entry of one JSON value: an object with "output" or "outputs", or a pair."""
     if isinstance(value, list) and len(value) == 2 and isinstance(value[0], list | str):
         value = {"word": value[0], "output": value[1]}
     if not isinstance(value, dict) or "word" not in value or len(value) != 2 or not {"output", "outputs"} & set(value):
@@ -196,6 +198,7 @@ def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Any]) -> _Entry:
 
 
 def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
+    """Return the entries of a CSV file, and add to `faults` the lines that are invalid."""
     rows = csv.reader(StringIO(text, newline=""))
     try:
         header = [name.strip() for name in next(rows, [])]
@@ -246,6 +249,7 @@ def _splitter(cells: list[str]) -> Callable[[str], Sequence[str]]:
 
 
 def _abbadingo_lines(text: str, faults: list[str]) -> list[_Entry]:
+    """Return the entries of an Abbadingo file, and add to `faults` what contradicts its header or is invalid."""
     lines = [(line, fields) for line, each in enumerate(text.split("\n"), 1) if (fields := each.split())]
     (first, header), *rest = lines or [(1, [])]
     if len(header) != 2 or not all(re.fullmatch("[0-9]{1,9}", field) for field in header):
@@ -278,6 +282,7 @@ def _truthful(entries: list[_Entry], texts: dict[str, bool] | None = None) -> li
 
 
 def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: Sequence[Hashable] | None) -> Data:
+    """Return entries as `Data`, symbols numbered in order of occurrence; raise with the faults of all lines at once."""
     # Number the symbols in the order in which they occur, and report all faults of all lines at once.
     letters = _Symbols("letter", alphabet)
     outputs = _Symbols("output", None)

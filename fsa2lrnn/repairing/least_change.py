@@ -3,27 +3,227 @@
 `repair` observes the states of the model while it is right (`observed`), finds in each block the nearest exact affine
 image of the machine (`representation`), fits the read-out of that image, and changes the tables as little as its
 equations require (`probe`), optionally with bounded columns (`columns`). On request, the blocks also become dead-beat,
-so that they forget everything else, with exact arithmetic (`dyadic`, `rational`).
+so that they forget everything else, with exact arithmetic (`dyadic`).
 """
 
 from __future__ import annotations
 
-from typing import get_args
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple, get_args
 
+import numpy as np
 import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.lower import compile_machine
-from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.nn.switched import switched
+from fsa2lrnn.nn.switched import SwitchedAffine, switched
+from fsa2lrnn.repairing import columns as column_rule
 from fsa2lrnn.repairing.columns import cvxpy
-from fsa2lrnn.repairing.observed import RepairStates, observe
-from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
-from fsa2lrnn.verification.specification import specification_of
+from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, DeadbeatBlock, Places, dead_beat, forget, round_block
+from fsa2lrnn.repairing.observed import RepairStates, StateObservations, is_right, observe
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
+from fsa2lrnn.repairing.repaired import Change, Columns, Mode, Repaired, RepairedHead
+from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
+from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.specification import Specification, specification_of
+
+_CHECKED = (100, 1_000)  # number and length of the test words of a repaired model, uniform and live
+_PAIRS = 100_000  # the most pairs of states in the proof of a dyadic model
+_AXES = (("A", 1), ("v", 1), ("x0", 0))
+
+
+class RepairAttempt(NamedTuple):
+    """The thresholds of one attempt at a repair.
+
+    Args:
+        least_share: the least share of a function's variance that a block must explain to represent the function.
+        stiffness: the weight of L6's equations relative to the observations, when the read-out of an image is fitted.
+        marks_start: whether a dead-beat block without an image distinguishes the start from all other positions,
+            because its state after the first letter may matter.
+    """
+
+    least_share: float
+    stiffness: float
+    marks_start: bool = False
+
+
+class RepairWork:
+    """A repair in progress: the images, their read-outs, and the tables in float64."""
+
+    def __init__(
+        self,
+        model: LRNN,
+        machine: MooreMachine,
+        goal: Specification,
+        tables: SwitchedAffine,
+        states: RepairStates,
+        observed: StateObservations,
+        attempt: RepairAttempt,
+        mode: Mode,
+        deadline: Deadline = NEVER,
+    ) -> None:
+        self._model, self._machine, self._states, self._observed = model, machine, states, observed
+        self._goal, self._tables, self._deadline = goal, tables, deadline
+        self._mode: Mode = mode
+        A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
+        self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
+        learned = {  # the nearest exact image of each block, None without one
+            h: learned_representation(observed.head(h), block.x0, states, attempt.least_share, deadline)
+            for h, block in enumerate(self._learned)
+        }
+        self.images = {h: image for h, image in learned.items() if image is not None}
+        if mode == "least":  # the other modes make blocks forget all but their images
+            for h, image in self.images.items():
+                block = self._learned[h]
+                self.images[h] = with_constant(image, observed.head(h), block.A, block.v)
+        elif attempt.marks_start:
+            self.images |= {h: mark_of_start(states) for h in learned.keys() - self.images.keys()}
+        self._probes = {
+            h: fit(self._learned[h], image, observed.head(h), attempt.stiffness) for h, image in self.images.items()
+        }
+
+    def finish(self, columns: Columns) -> Repaired:
+        """Return the repaired model. Raises `NotExact` or `NotExpressible` if this attempt fails."""
+        if self._mode == "dyadic":
+            return self._dyadic()
+        blocks = self._least(columns)
+        if self._mode == "deadbeat":
+            blocks = [beat if isinstance(beat, Block) else beat.block for beat in self._beats(blocks)]
+        model = self._build(blocks, columns)
+        self._check(model)
+        return self._report(model, columns, {h: (self.images[h], self._probes[h]) for h in self.images})
+
+    def _least(self, columns: Columns) -> list[Block]:
+        """Return each block with the least change that its image requires; blocks without an image keep or clip A."""
+        blocks = []
+        for h, block in enumerate(self._learned):
+            if h not in self.images:
+                A = block.A if columns == "keep" else column_rule.clip_columns(block.A, self._p)
+                blocks.append(replace(block, A=A))
+                continue
+            image, head = self.images[h], self._observed.head(h)
+            if columns == "p<=1":
+                A, self._probes[h] = column_rule.project(block, image, self._probes[h], head, self._p, self._deadline)
+                block = replace(block, A=A)
+            blocks.append(least_change(block, image, self._probes[h]))
+        return blocks
+
+    def _beats(self, blocks: list[Block]) -> list[DeadbeatBlock | Block]:
+        observed = observe(self._assemble(blocks), self._states)
+        return [
+            dead_beat(block, self.images[h], self._probes[h], observed.head(h))
+            if h in self.images
+            else forget(block, observed.head(h))
+            for h, block in enumerate(blocks)
+        ]
+
+    def _dyadic(self) -> Repaired:
+        """Return the first dyadic model, from many places to few, that its dtype holds and that is proved correct."""
+        beats = self._beats(self._least("keep"))
+        digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
+        reason, refusals = "every one needs more digits", []
+        for amplitude, places in product(AMPLITUDES, PLACES):  # from many binary places to few
+            self._deadline.check("repair: rounding to dyadic numbers")
+            try:
+                rounded = {
+                    h: round_block(beat, self.images[h], places, amplitude)
+                    for h, beat in enumerate(beats)
+                    if isinstance(beat, DeadbeatBlock)
+                }
+            except NotExpressible as error:
+                refusals.append(error)
+                continue
+            if max(block.bits for block in rounded.values()) > digits:  # T26: exact sums fit into the mantissa
+                continue
+            blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
+            model = self._build(blocks, "keep")
+            ignored, deadline = self._goal.ignored, self._deadline
+            verdict = prove_equivalent(model, self._machine, _PAIRS, False, ignored, deadline)
+            if isinstance(verdict, Proved):
+                carried = {h: (block.image, block.beat.probe) for h, block in rounded.items()}
+                return self._report(model, "keep", carried, places)
+            reason = f"with {places} the verdict is {verdict}"
+        self._deadline.check("repair: proving dyadic models")
+        if len(refusals) == len(AMPLITUDES) * len(PLACES):
+            raise refusals[0]
+        raise NotExact(
+            f"no dyadic model that {self._model.dtype} holds in {digits} digits gives the machine's outputs: "
+            f"{reason}; try a wider dtype, or mode='least'"
+        )
+
+    @property
+    def _p(self) -> float:
+        return self._model.config.p
+
+    def _assemble(self, blocks: list[Block]) -> SwitchedAffine:
+        A, v, x0 = (np.stack([getattr(block, name) for block in blocks], axis) for name, axis in _AXES)
+        return replace(self._tables, A=torch.from_numpy(A), v=torch.from_numpy(v), x0=torch.from_numpy(x0))
+
+    def _build(self, blocks: list[Block], columns: Columns) -> LRNN:
+        tables = self._assemble(blocks).to(self._model.dtype)
+        return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
+
+    def _check(self, model: LRNN) -> None:
+        """Raise `NotExact` if a repaired model is wrong on test words drawn uniformly, or from live letters."""
+        tables, rng = switched(model), np.random.default_rng(1)
+        for is_live in (False, True):
+            tokens = self._states.draw(rng, *_CHECKED, is_live)
+            right = is_right(tables, self._states, tables.run(torch.from_numpy(tokens)), self._states.path(tokens))
+            if not right.all():
+                raise NotExact(
+                    f"the repaired model is wrong at {np.count_nonzero(~right):,} of {right.size:,} positions, first "
+                    f"after {int((~right).any(0).argmax()) + 1} letters: what its blocks carry, ranks "
+                    f"{[image.rank for image in self.images.values()]}, does not decide the output; train it further"
+                )
+
+    def _report(
+        self,
+        model: LRNN,
+        columns: Columns,
+        carried: Mapping[int, tuple[Representation, ReadoutProbe]],
+        places: Places | None = None,
+    ) -> Repaired:
+        """Return the result with the changes of tables, and the residuals of each image before and after."""
+        after = switched(model).to(torch.float64)
+        A, v, x0 = (t.numpy() for t in (after.A, after.v, after.x0))
+        # Residuals before the repair are those of the learned images, afterwards those of the images now implemented.
+        heads = tuple(
+            RepairedHead(
+                h,
+                image,
+                explained_share(self._probes[h], self.images[h], self._observed.head(h)),
+                self._probes[h].residual(self._learned[h], self.images[h]),
+                probe.residual(Block(A[:, h], v[:, h], x0[h]), image),
+                _relative(A[:, h], self._learned[h].A),
+            )
+            for h, (image, probe) in carried.items()
+        )
+        before = self._tables
+        return Repaired(
+            model,
+            self._mode,
+            columns,
+            heads,
+            self._states.numbers,
+            self._goal.scope,
+            Change(*(_relative(new, getattr(before, name).numpy()) for name, new in (("A", A), ("v", v), ("x0", x0)))),
+            self._p,
+            column_rule.column_norm(before.A.numpy(), self._p),
+            column_rule.column_norm(A, self._p),
+            places,
+        )
+
+
+def _relative(after: np.ndarray, before: np.ndarray) -> float:
+    return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))
+
 
 __all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
 
@@ -116,6 +316,7 @@ def snap(model: LRNN, machine: MooreMachine) -> LRNN:
 
 
 def _check_options(columns: Columns, mode: Mode) -> None:
+    """Raise `UnsupportedFormat` for unknown or contradictory options, `MissingPackage` without cvxpy if needed."""
     for name, value, choices in [("columns", columns, get_args(Columns)), ("mode", mode, get_args(Mode))]:
         if value not in choices:
             raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")

@@ -193,6 +193,10 @@ def _in_scale(phi: np.ndarray, observed: BlockObservations) -> np.ndarray:
 
 
 def _with_initial(phi: np.ndarray, observed: BlockObservations, x0: np.ndarray, states: RepairStates) -> Representation:
+    """Return the representation of invariant φ (n, r) with a value z at the start that all letters map correctly.
+
+    The read-out of φ at x₀ is moved as little as the equations B_a z + u_a = φ(δ_a(start)) require.
+    """
     n, r = phi.shape
     wide = np.hstack([phi, np.ones((n, 1))])
     maps = np.stack([np.linalg.lstsq(wide, phi[row], rcond=None)[0].T for row in states.entered])

@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fsa2lrnn.compile.integer_tables import DenseTables
 from fsa2lrnn.compile.recurrence import Recurrence
-from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.gate import Gate
 from fsa2lrnn.nn.model import LRNN, State

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.integer_tables import DenseTables
 from fsa2lrnn.compile.recurrence import DenseReadout, Recurrence
-from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.nn.normalise import normalise
 from fsa2lrnn.optional import require
 

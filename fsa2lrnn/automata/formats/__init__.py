@@ -62,6 +62,10 @@ def read_source(
 def _read(
     source: str | Path, completion: Completion | None, alphabet: Iterable[Hashable] | None, options: dict[str, Any]
 ) -> MooreMachine:
+    """Return the machine of a source, with every option checked against the signature of the format's reader.
+
+    A reader without the option `alphabet` gets none: the letters are added to the machine that it reads.
+    """
     form = _format_of(source, for_writing=False)
     taken = options_of(form)
     letters = None if alphabet is None else tuple(alphabet)
@@ -140,6 +144,7 @@ def options_of(form: SourceFormat) -> tuple[str, ...]:
 
 
 def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
+    """Return the format of a path's ending or of a source's prefix; raise `UnsupportedFormat` if none fits."""
     text, candidates = str(source), [form for form in FORMATS if form.writer or not for_writing]
     for form in candidates:
         if text.lower().endswith(form.endings) if form.is_file else text.startswith(form.endings):
@@ -191,6 +196,7 @@ def _sibling(path: Path, ending: str) -> Path:
 
 
 def _read_text(path: Path) -> str:
+    """Return the text of a regular, non-empty file of at most `MAX_FILE_BYTES`, checked before it is read."""
     try:
         if path.is_dir():
             raise UnsupportedFormat(f"{path} is a directory: name one of its files")

@@ -72,6 +72,7 @@ def _is_deterministic(graph: LabelledGraph) -> bool:
 
 
 def _direct(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
+    """Return the machine of a deterministic acceptor or a Moore machine; state i of the graph is column i of δ."""
     if len(graph.states) * len(alphabet) > (most := _most_entries(graph)):
         raise BudgetExceeded(
             f"{graph.origin}: {len(graph.states):,} states and {len(alphabet):,} letters make a table of more than "
@@ -89,6 +90,7 @@ def _direct(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Co
 
 
 def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
+    """Return the Moore machine on the reachable pairs (state, output of the last edge), the start paired with None."""
     leaving: dict[Hashable, dict[Hashable, tuple[Hashable, Hashable]]] = {state.key: {} for state in graph.states}
     for edge in graph.edges:
         leaving[edge.source][edge.letter] = edge.target, edge.output

@@ -276,6 +276,11 @@ def _check_meaning(edges: list[Arc], labels: list[list[str]], kind: Kind, origin
 
 
 def _kind(nodes: list[Node], labels: list[list[str]]) -> Kind:
+    """Return the kind of machine that the labels indicate, as DOT does not declare it.
+
+    `a/x` on every edge means Mealy, `{q|x}` on every node Moore, a double circle an acceptor. After these, weaker signs
+    count: some edge with an output, then node labels that repeat or combine a name with an output.
+    """
     if labels and all(letters and all(_with_output(letter) for letter in letters) for letters in labels):
         return "mealy"
     if nodes and all(re.fullmatch(r"\{[^|]*\|.*\}", _label(node).strip(), re.DOTALL) for node in nodes):

@@ -136,6 +136,11 @@ class _Parser:
                 self._statement(scope, depth)
 
     def _statement(self, scope: _Scope, depth: int) -> None:
+        """Read one statement: defaults, a graph attribute, a node, or a chain of edges between nodes and subgraphs.
+
+        An edge between subgraphs stands for one edge from each node of the first to each of the second, as in Graphviz,
+        so the number of edges is bounded before they are made.
+        """
         for keyword in ("node", "edge", "graph"):
             if self._takes_word(keyword):
                 self._set_defaults(keyword, scope, depth)
@@ -187,6 +192,7 @@ class _Parser:
         return [name]
 
     def _subgraph(self, scope: _Scope, depth: int) -> list[str]:
+        """Read a subgraph, whose node defaults end with it; return the names of the nodes that occur inside."""
         if self._takes_word("subgraph"):
             self._takes(*_NAMES)
         if depth == MAX_NESTING:
@@ -250,6 +256,7 @@ class _Parser:
         raise InvalidMachine(f"{self.origin}: {Problem(text, line or self.token.line)}")
 
     def _tokenise(self, text: str) -> Iterator[Token]:
+        """Yield the tokens of a DOT text, without white space and comments, then `end` without end."""
         position, line = 0, 1
         while position < len(text):
             match = _TOKEN.match(text, position)

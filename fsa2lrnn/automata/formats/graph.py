@@ -191,6 +191,7 @@ def check_graph(graph: LabelledGraph) -> None:
 
 
 def _check_edges(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashable], problems: Problems) -> None:
+    """Add the problems of edges: unknown states and letters, misplaced outputs, nondeterminism except in acceptors."""
     kind = graph.kind.capitalize()
     first_edge: dict[tuple[Hashable, Hashable], Edge] = {}
     for edge in graph.edges:
@@ -219,6 +220,7 @@ def _check_edges(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashabl
 
 
 def _check_reachable(graph: LabelledGraph, problems: Problems) -> None:
+    """Add a problem if a graph has accepting states, but none of them is reachable from a start."""
     accepting = [state for state in graph.states if state.accepting]
     successors: dict[Hashable, list[Hashable]] = {}
     for edge in graph.edges:

@@ -185,6 +185,11 @@ def to_jflap(machine: MooreMachine) -> str:
 
 
 def _graph(reader: _JflapReader, whole_labels: bool, is_ours: bool) -> LabelledGraph:
+    """Return the graph of the elements read from a JFLAP file.
+
+    JFLAP reads a label of several characters as a word. An acceptor gets a chain of new states for it, with keys
+    (number of the transition, position), which no id of the file equals.
+    """
     kind = _KINDS[reader.kind or ""]
     problems = Problems(reader.origin)
     states: list[State] = []

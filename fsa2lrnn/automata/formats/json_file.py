@@ -99,6 +99,7 @@ def from_value(value: Any, origin: str = "the JSON value") -> MooreMachine:
 
 
 def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
+    """Return the machine of a JSON object, or raise `InvalidMachine` with every problem of its fields."""
     problems = [Problem(f'"{name}" is missing: add it') for name in _REQUIRED if name not in value]
     known = {"format", "version", "labels", *_REQUIRED}
     unknown = [name for name in value if name not in known]

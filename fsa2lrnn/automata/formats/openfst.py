@@ -205,6 +205,7 @@ class _Labels:
 
 
 def _table(role: str, text: str, problems: Problems) -> dict[str, int]:
+    """Return the number of each symbol in the text of a symbol table, and add a problem for each invalid line."""
     number_of, numbers = dict[str, int](), set[int]()
     for line, text_line in enumerate(text.split("\n"), 1):
         place, fields = f"line {line} of the {role} table", _table_fields(text_line)

@@ -94,6 +94,10 @@ def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
 
 
 def _not_confluent(action: Action, method: str, a: int, b: int, q: int) -> Fact:
+    """Return the refutation from a state whose images under letters a and b never meet under powers of ab.
+
+    The power e = (ab)^k with e = e·ab is reached first. Then u = a(ab)^k and v = b(ab)^k lead to states that differ.
+    """
     both = action.letters[b][action.letters[a]].astype(np.int64)
     times, power = 0, np.arange(action.n_states)
     while not (power == both[power]).all():

@@ -90,6 +90,11 @@ def nested_commutators_survive(generators: np.ndarray) -> bool:
 
 
 def _derived(generators: np.ndarray, order: int) -> tuple[np.ndarray, int]:
+    """Return generators (k, n) of the derived subgroup of a permutation group, and its order.
+
+    The derived subgroup is the normal closure of the commutators of the generators: conjugates are added until none is
+    new.
+    """
     found: list[np.ndarray] = []
     covered: set[bytes] = _as_set(generators[:0], order) or set()
     waiting = [_commutator(f, g) for f, g in combinations(generators, 2)]

@@ -9,7 +9,11 @@ tests check; `from_task` builds a machine from text such as "mod_arith(5, comple
 True
 """
 
-from fsa2lrnn.automata.zoo.counters import (
+from fsa2lrnn.automata.zoo.groups import group
+from fsa2lrnn.automata.zoo.languages import ab_star, contains, dyck, tomita
+from fsa2lrnn.automata.zoo.paper import even_pair, mod_arith, subtraction, sum_mod
+from fsa2lrnn.automata.zoo.sampling import random_dfa, random_moore
+from fsa2lrnn.automata.zoo.small_machines import (
     all_maps,
     cerny,
     count_mod,
@@ -23,11 +27,7 @@ from fsa2lrnn.automata.zoo.counters import (
     resettable_counter,
     shift_register,
 )
-from fsa2lrnn.automata.zoo.groups import group
-from fsa2lrnn.automata.zoo.languages import ab_star, contains, dyck, tomita
-from fsa2lrnn.automata.zoo.paper import even_pair, mod_arith, subtraction, sum_mod
-from fsa2lrnn.automata.zoo.sampling import random_dfa, random_moore
-from fsa2lrnn.automata.zoo.tasks import TASKS, ZOO, TaskFacts, from_task, task_names
+from fsa2lrnn.automata.zoo.task_table import TASKS, ZOO, TaskFacts, from_task, task_names
 
 __all__ = [
     "sum_mod",

@@ -161,6 +161,10 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
 
 
 def _expressions(M: int, completion: str) -> MooreMachine:
+    """Return ModArith with errors detected; states hold the last symbol's kind, the finished sum, the term, the output.
+
+    A term starts as 1 or M − 1 (for −1), so that a digit multiplies it whatever the operator was.
+    """
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: Expression, letter: Hashable) -> Expression:
@@ -180,6 +184,7 @@ def _expressions(M: int, completion: str) -> MooreMachine:
 
 
 def _pending_operator(M: int) -> MooreMachine:
+    """Return ModArith with the operator kept until a digit applies it: states (operator, term, sum before the term)."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
@@ -196,6 +201,7 @@ def _pending_operator(M: int) -> MooreMachine:
 
 
 def _adding_at_once(M: int) -> MooreMachine:
+    """Return ModArith in which + and − add the term to the sum at once, and the digit only forms the next term."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
@@ -210,6 +216,7 @@ def _adding_at_once(M: int) -> MooreMachine:
 
 
 def _two_registers(M: int) -> MooreMachine:
+    """Return ModArith with M² states, (sum, term) modulo M: + and − make the next term 1 or −1, digits multiply it."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: Registers, letter: Hashable) -> Registers:

@@ -60,6 +60,10 @@ def random_moore(n: int, k: int, outputs: int | Sequence[Hashable], seed: int, m
 
 
 def _draw(task: str, n: int, k: int, outputs: Sequence[Hashable], seed: int, minimal: bool) -> MooreMachine:
+    """Return a random machine of n reachable states and k letters, redrawn until it is minimal if `minimal`.
+
+    PCG64 is named, since numpy's default generator may change between versions and a seed should not.
+    """
     n, k = at_least(1, task, "n", n), at_least(1, task, "k", k)
     generator = np.random.Generator(np.random.PCG64(at_least(0, task, "seed", seed)))
     within_budget(f"{task}({n}, {k})", n, k)

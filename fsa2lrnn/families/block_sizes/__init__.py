@@ -26,14 +26,13 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
-from fsa2lrnn.families.block_sizes.blocks import StateBlock, whole_block
+from fsa2lrnn.families.block_sizes.block_search import BlockSearch
 from fsa2lrnn.families.block_sizes.chain import chain, chain_certificate
-from fsa2lrnn.families.block_sizes.constituents import constituents
-from fsa2lrnn.families.block_sizes.kinds import ModuleKind
-from fsa2lrnn.families.block_sizes.search import BlockSearch
-from fsa2lrnn.families.modules import Module, functions_module
+from fsa2lrnn.families.block_sizes.constituents import ModuleKind, constituents
+from fsa2lrnn.families.block_sizes.state_blocks import StateBlock, whole_block
+from fsa2lrnn.families.family_answers import certificate_header
+from fsa2lrnn.families.function_modules import Module, functions_module
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
-from fsa2lrnn.families.verdicts import certificate_header
 
 Field = Literal["Q", "R", "C"]
 FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
@@ -170,6 +169,11 @@ def _accepted(answer: MinimalBlock) -> MinimalBlock:
 
 
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
+    """Return bounds over a field: from below by submodules that any such layer merges, from above by blocks found.
+
+    Sizes are tried from the lower bound up, so the first found is the least if it equals the bound. A search that runs
+    out of its budget returns the bounds proved by then.
+    """
     n, lower, impossible = minimal.n_states, 1, None
     try:
         module, kinds = analysed(minimal, check)

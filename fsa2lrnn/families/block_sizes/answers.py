@@ -12,8 +12,8 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families.block_sizes import StateBlock, minimal_block
-from fsa2lrnn.families.block_sizes.factors import FactorBounds, factor_bounds
-from fsa2lrnn.families.verdicts import (
+from fsa2lrnn.families.block_sizes.factor_bounds import FactorBounds, factor_bounds
+from fsa2lrnn.families.family_answers import (
     AffineTables,
     AffineWitness,
     CertifiedAnswer,

@@ -16,10 +16,10 @@ from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.block_sizes.kinds import ModuleKind, homs, image, why_irreducible
+from fsa2lrnn.families.block_sizes.constituents import ModuleKind, homs, image, why_irreducible
 from fsa2lrnn.families.closure import Echelon
-from fsa2lrnn.families.modules import Module, classes, quotient
-from fsa2lrnn.families.verdicts import certificate_header
+from fsa2lrnn.families.family_answers import certificate_header
+from fsa2lrnn.families.function_modules import Module, classes, quotient
 
 
 @dataclass(frozen=True)

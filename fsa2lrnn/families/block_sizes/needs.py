@@ -17,8 +17,8 @@ from fsa2lrnn.automata.monoid.facts import Action
 from fsa2lrnn.deadline import HAS_PASSED, NEVER, Deadline, limited
 from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.families.block_sizes import FIELDS, Field, MinimalBlock, minimal_block, too_large
-from fsa2lrnn.families.block_sizes.factors import FactorBounds, factor_bounds
-from fsa2lrnn.families.groups import composition_factors, group_of
+from fsa2lrnn.families.block_sizes.factor_bounds import FactorBounds, factor_bounds
+from fsa2lrnn.families.permutation_groups import composition_factors, group_of
 from fsa2lrnn.families.recheck import recheck
 
 MAX_SETS = 20_000  # the most images of words that are enumerated

@@ -15,14 +15,15 @@ the answer. It relies on docs/theory.md §4, T31 to T36, T54 to T56 and T58. Eac
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the integer keys
     k of their factors I − β k kᵀ, and the vectors of states.
-`alike` (*impossible*)   Words that every stack of input-independent layers, or every layer of attention, confuses.
-`blocks`, `factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of products of
-    boundedly many Householder factors. Representable: the functions of each block, closed under letters, in a number
-    field if necessary (`polynomials`). Impossible: the functions of the state modulo constants (`modules`) as copies of
-    modules that are proved to be irreducible (`kinds`), and a count of all further copies (`chains`).
+`confusions` (*impossible*)   Words that every stack of input-independent layers, or every layer of attention, confuses.
+`blocks`, `householder_factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of
+    products of boundedly many Householder factors. Representable: the functions of each block, closed under letters, in
+    a number field if necessary (`polynomials`). Impossible: the functions of the state modulo constants
+    (`module_algebra`) as copies of modules that are proved to be irreducible (`kinds`), and a count of all further
+    copies (`chains`).
 
-All certificates concern a minimal machine with all states reachable (§4), which `machine` checks. Words are lists of
-[letter number, repetitions]. A certificate has the fields that are read here, and no others.
+All certificates concern a minimal machine with all states reachable (§4), which `checked_machine` checks. Words are
+lists of [letter number, repetitions]. A certificate has the fields that are read here, and no others.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .alike import KINDS, check_confused
 from .blocks import recheck_block
-from .factors import recheck_factors
+from .certificate_fields import HEADER, WORK, RejectedCertificate, allowing, fields, require
+from .checked_machine import read_machine
+from .confusions import KINDS, check_confused
 from .forced import check_impossible, read_family
-from .machine import read_machine
-from .reading import HEADER, WORK, RejectedCertificate, allowing, fields, require
+from .householder_factors import recheck_factors
 from .witnesses import check_representable
 
 __all__ = ["RejectedCertificate", "recheck"]
@@ -69,6 +70,7 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
 
 
 def _recheck(certificate: dict[str, Any]) -> str:
+    """Return the claim that a certificate proves, after the check that its kind and family call for."""
     form = certificate["format"], certificate["version"]
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     require(form == FORM and type(form[1]) is int, f"{names} is not a certificate that this file can read")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .certificate_fields import HEADER, as_list, fields, rationals, require
 from .chains import check_chain
-from .machine import CheckedMachine
+from .checked_machine import CheckedMachine
 from .polynomials import check_irreducible, modulo, real_roots
-from .reading import HEADER, as_list, fields, rationals, require
 
 FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
+from .certificate_fields import HEADER, as_list, fields, require, spend, whole
+from .checked_machine import CheckedMachine, read_states
 from .kinds import CheckedKind, check_kind
-from .machine import CheckedMachine, read_states
-from .modules import PRIME, Span, dot, residue, state_functions, times
-from .reading import HEADER, as_list, fields, require, spend, whole
+from .module_algebra import PRIME, Span, dot, residue, state_functions, times
 
 
 class CheckedCopy(NamedTuple):

@@ -6,8 +6,8 @@ import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .machine import CheckedMachine, Word, after, power, read_states, read_word
-from .reading import as_list, fields, integers, require, spend
+from .certificate_fields import as_list, fields, integers, require, spend
+from .checked_machine import CheckedMachine, Word, after, power, read_states, read_word
 
 
 class MatrixHypotheses(NamedTuple):
@@ -89,6 +89,7 @@ def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form:
 def _cancelling(
     words: list[Word], machine: CheckedMachine, form: MatrixHypotheses, family: str
 ) -> list[tuple[Word, int]]:
+    """Return the words of a term with signs under which they cancel in all layers of the family; refuse others."""
     if form.letters == "commuting-differences" and len(words) == 6:  # A_a - A_c and A_b - A_c commute
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
         pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
@@ -101,6 +102,7 @@ def _cancelling(
 
 
 def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypotheses) -> bool:
+    """Return whether the hypotheses force one linear part for two words, by a sufficient condition for each form."""
     letters, others = _counts(u), _counts(other)
     if form.letters == "input-independent" and sum(letters.values()) == sum(others.values()):
         return True

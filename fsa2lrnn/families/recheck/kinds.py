@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from .machine import CheckedMachine
-from .modules import Letter, check_norton, read_element, times
+from .certificate_fields import as_list, fields, rationals, require
+from .checked_machine import CheckedMachine
+from .module_algebra import Letter, check_norton, read_element, times
 from .polynomials import check_irreducible, real_roots
-from .reading import as_list, fields, rationals, require
 
 
 class CheckedKind(NamedTuple):

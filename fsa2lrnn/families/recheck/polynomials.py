@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from .reading import as_list, require, spend, steps_of
+from .certificate_fields import as_list, require, spend, steps_of
 
 MAX_ORDER = 5_000  # of a root of unity: the limit of the search for certificates
 
@@ -65,6 +65,7 @@ def prime_factors(m: int) -> tuple[list[int], int]:
 
 
 def _cyclotomic(m: int) -> list[int]:
+    """Return the coefficients of Φ_m, lowest first: the product over d | m of (1 − x^d)^μ(m/d) mod x^(degree+1)."""
     primes, degree = prime_factors(m)
     spend(m * 2 ** len(primes))
     series = [1] + [0] * degree
@@ -89,6 +90,7 @@ def real_roots(polynomial: list[int]) -> int:
 
 
 def _remainder(dividend: list[Any], divisor: list[Any]) -> list[Any]:
+    """Return the remainder of a polynomial division over the rationals, lowest coefficients first."""
     rest = list(dividend)
     while rest and (not rest[-1] or len(rest) >= len(divisor)):
         if rest[-1]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from .certificate_fields import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
+from .checked_machine import CheckedMachine
 from .forced import MatrixHypotheses
-from .machine import CheckedMachine
 from .polynomials import MAX_ORDER, prime_factors
-from .reading import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
 
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
 ORDERS = {"[0,1]": 1, "[-1,1]": 2}  # the largest order of an eigenvalue
@@ -26,6 +26,10 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
 
 
 def _check_channel(channel: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
+    """Check f(δ_a(q)) = χ(a) f(q) + v(a) for a scalar channel, exactly in ℚ(ζ); return the value of each state.
+
+    Numbers are coefficients of powers of ζ; a multiplier ζ^k shifts their exponents, None is 0.
+    """
     order, exponents, values, shifts = fields(channel, "order", "exponents", "values", "shifts")
     largest = ORDERS.get(form.eigenvalues or "")
     if form.beta is not None:  # a channel is a head of one dimension with the factor 1 - beta
@@ -73,6 +77,10 @@ def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[i
 
 
 def _check_affine(certificate: dict[str, Any], machine: CheckedMachine, family: str) -> int:
+    """Check A x_q + v_a = x_δ(a,q) in integers, all scaled by one denominator; return the dimension.
+
+    For Liquid-S4, the letter also adds diag(B_a) to A.
+    """
     is_liquid = family in LIQUID  # letters add diag(B) to A, and B to the state
     names = ("A", "vectors", "B") if is_liquid else ("matrix", "vectors", "shifts")
     fields(certificate, *HEADER, *names)
@@ -96,6 +104,10 @@ def _check_affine(certificate: dict[str, Any], machine: CheckedMachine, family: 
 
 
 def _check_householder(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> int:
+    """Check that factors I − β k kᵀ lead each state's vector to its successor's; return the dimension.
+
+    Keys are integers of any length, so β |k|² takes the place of β in the bounds of the family.
+    """
     largest = form.beta or 0
     require(bool(largest), "keys are no witness for this family")
     sink = certificate.get("sink")  # at zero, where there is one; other states are at unit vectors

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.cascade import search
+from fsa2lrnn.cascade import decomposition
 from fsa2lrnn.cascade.cascade import LAYER_PRICE, Cost
+from fsa2lrnn.cascade.decomposition import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.cascade.description import describe, to_dot
-from fsa2lrnn.cascade.search import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
 
@@ -93,7 +93,7 @@ def test_candidates_and_refusals_are_explained(monkeypatch):
     costs = [candidate.cost for candidate in found.candidates if candidate.cost is not None]
     assert costs == sorted(costs)
     assert all(candidate.explain().startswith(candidate.how) for candidate in found.candidates)
-    monkeypatch.setattr(search, "MAX_CHAINS", 1)
+    monkeypatch.setattr(decomposition, "MAX_CHAINS", 1)
     assert any("more than 1 chains" in candidate.why_not for candidate in decompose(zoo.even_pair(5)).candidates)
 
     def refused(_):

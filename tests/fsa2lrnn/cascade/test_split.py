@@ -10,7 +10,7 @@ from fsa2lrnn.cascade import refine as module
 from fsa2lrnn.cascade.cascade import Cascade, Component
 from fsa2lrnn.cascade.congruence import canonical, lattice
 from fsa2lrnn.cascade.coordinates import Cover, assemble
-from fsa2lrnn.cascade.groups import group_cover, regular
+from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.refine import fibre_code
 from fsa2lrnn.cascade.split import congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible

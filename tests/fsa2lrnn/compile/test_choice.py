@@ -11,11 +11,11 @@ from fsa2lrnn import Proved, compile_recurrence, prove_equivalent
 from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.automata.language import explore, share_cells
 from fsa2lrnn.cascade.cascade import Cascade, Component
-from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
+from fsa2lrnn.compile.gated_cascade import cells_of_cascade, stack_recurrence
+from fsa2lrnn.compile.integer_tables import DenseTables, IndexTables
 from fsa2lrnn.compile.onehot import dense_bytes, visible_factors
 from fsa2lrnn.compile.stack import GatedStack
-from fsa2lrnn.compile.tables import DenseTables, IndexTables
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 

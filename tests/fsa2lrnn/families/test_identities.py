@@ -16,10 +16,10 @@ from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, closure, linear, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.four_words import shortest_four_words
-from fsa2lrnn.families.groups import composition_factors, group_of, subgroups
+from fsa2lrnn.families.function_modules import classes, functions_module, quotient, restricted, spin, words_of
 from fsa2lrnn.families.householder import fewest_points, transpositions
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.modules import classes, functions_module, quotient, restricted, spin, words_of
+from fsa2lrnn.families.permutation_groups import composition_factors, group_of, subgroups
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 from .conftest import projective_line

@@ -8,8 +8,8 @@ import pytest
 from experiments.witness_networks import lower_witness
 from fsa2lrnn import MooreMachine, Proved, Refuted, prove_equivalent, zoo
 from fsa2lrnn.families import RejectedCertificate, represent
+from fsa2lrnn.families.family_answers import AffineTables, AffineWitness
 from fsa2lrnn.families.four_words import FourWords
-from fsa2lrnn.families.verdicts import AffineTables, AffineWitness
 
 
 def test_impossibilities_in_words_and_which_weights_are_exact():

@@ -13,12 +13,11 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.learning import learn
-from fsa2lrnn.learning.ending import trained
 from fsa2lrnn.learning.examples import FreshWords, UserWords, transition_cover
 from fsa2lrnn.learning.judging import LearningTarget, agreement
+from fsa2lrnn.learning.learning_run import LearningRun
+from fsa2lrnn.learning.methods import refine, trained
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.learning.refining import refine
-from fsa2lrnn.learning.run import LearningRun
 from fsa2lrnn.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.learning.word_files import from_pairs
 from fsa2lrnn.testing.strategies import machines

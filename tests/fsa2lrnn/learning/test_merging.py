@@ -9,12 +9,21 @@ import torch
 from fsa2lrnn import MooreMachine, equivalent, zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
-from fsa2lrnn.learning import noisy_merging
+from fsa2lrnn.learning import merging
 from fsa2lrnn.learning.attempt import LearningStart
 from fsa2lrnn.learning.examples import FreshWords
-from fsa2lrnn.learning.folding import LEAST_SHARE, _predict, merge_states, prefix_tree
-from fsa2lrnn.learning.merging import merge
-from fsa2lrnn.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
+from fsa2lrnn.learning.merging import (
+    LEAST_SHARE,
+    _predict,
+    description,
+    merge,
+    merge_noisy,
+    merge_states,
+    merge_within,
+    prefix_tree,
+    repaired,
+    wrong_labels,
+)
 from fsa2lrnn.learning.recipe import Recipe
 from fsa2lrnn.learning.word_files import from_pairs
 
@@ -102,7 +111,7 @@ def test_a_fold_that_ends_at_a_wrong_label_is_refused_like_a_complete_one(seed):
 
 def test_too_many_states_are_refused(monkeypatch):
     data = from_pairs(pairs(zoo.sum_mod(5), 100, 0.0))
-    monkeypatch.setattr(noisy_merging, "MAX_STATES", 3)
+    monkeypatch.setattr(merging, "MAX_STATES", 3)
     assert merge_within(data, 0.0, 3.0) is None
     with pytest.raises(BudgetExceeded, match="more than 3 states are left: give more words, or say that more labels"):
         merge_noisy(data, 0.0)

@@ -9,9 +9,9 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.learning_run import LearningRun
 from fsa2lrnn.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.learning.result import Agreement, Learned
-from fsa2lrnn.learning.run import LearningRun
 from fsa2lrnn.learning.word_files import from_pairs, read_words
 from fsa2lrnn.verdicts import Scope, Undecided
 

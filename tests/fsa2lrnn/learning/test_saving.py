@@ -14,8 +14,8 @@ from fsa2lrnn.files import alone
 from fsa2lrnn.learning import saving
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.learning_run import LearningRun
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.learning.run import LearningRun
 from fsa2lrnn.learning.saving import (
     CHECKPOINT,
     FORM,

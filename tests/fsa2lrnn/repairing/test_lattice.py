@@ -11,10 +11,9 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExpressible, OutOfTime
 from fsa2lrnn.repairing.columns import clip_columns, column_norm, project
-from fsa2lrnn.repairing.dyadic import PLACES, Coset, DeadbeatBlock, Places, dead_beat, round_block
+from fsa2lrnn.repairing.dyadic import PLACES, Coset, DeadbeatBlock, Places, dead_beat, rational_image, round_block
 from fsa2lrnn.repairing.observed import BlockObservations
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change
-from fsa2lrnn.repairing.rational import rational_image
 from fsa2lrnn.repairing.representation import Representation
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import compile_recurrence, equivalent, extract
 from fsa2lrnn.automata import MooreMachine, trim, zoo
+from fsa2lrnn.compile.integer_tables import DenseTables
 from fsa2lrnn.compile.lower import compile_machine, lower
-from fsa2lrnn.compile.tables import DenseTables
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.normalise import normalise

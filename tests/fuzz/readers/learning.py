@@ -14,8 +14,8 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.learning import saving
 from fsa2lrnn.learning.examples import FreshWords
 from fsa2lrnn.learning.judging import LearningTarget
+from fsa2lrnn.learning.learning_run import LearningRun as Learning
 from fsa2lrnn.learning.recipe import Recipe
-from fsa2lrnn.learning.run import LearningRun as Learning
 from fsa2lrnn.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.learning.word_files import read_words
 from tests.fuzz.base import Reader

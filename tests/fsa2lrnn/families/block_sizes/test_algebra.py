@@ -6,8 +6,8 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import recheck
 from fsa2lrnn.families.block_sizes import minimal_block
 from fsa2lrnn.families.block_sizes.constituents import constituents
-from fsa2lrnn.families.block_sizes.factors import factor_bounds
-from fsa2lrnn.families.modules import functions_module
+from fsa2lrnn.families.block_sizes.factor_bounds import factor_bounds
+from fsa2lrnn.families.function_modules import functions_module
 
 from .conftest import KNOWN, metacyclic
 

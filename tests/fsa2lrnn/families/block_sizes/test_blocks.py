@@ -10,10 +10,9 @@ import pytest
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import RejectedCertificate, linear
 from fsa2lrnn.families.block_sizes import minimal_block
-from fsa2lrnn.families.block_sizes.blocks import field_block, rational_block, whole_block
-from fsa2lrnn.families.block_sizes.constituents import constituents
-from fsa2lrnn.families.block_sizes.kinds import homs, image
-from fsa2lrnn.families.modules import functions_module
+from fsa2lrnn.families.block_sizes.constituents import constituents, homs, image
+from fsa2lrnn.families.block_sizes.state_blocks import field_block, rational_block, whole_block
+from fsa2lrnn.families.function_modules import functions_module
 
 from .conftest import random_machine
 

@@ -17,10 +17,10 @@ from fsa2lrnn.families import RejectedCertificate, Witness, linear, recheck, rep
 from fsa2lrnn.families.block_sizes import _kinds, minimal_block
 from fsa2lrnn.families.block_sizes import minimal_block as least
 from fsa2lrnn.families.block_sizes import needs as needed
+from fsa2lrnn.families.block_sizes.block_search import BlockSearch
 from fsa2lrnn.families.block_sizes.chain import chain_certificate
-from fsa2lrnn.families.block_sizes.factors import factor_bounds
+from fsa2lrnn.families.block_sizes.factor_bounds import factor_bounds
 from fsa2lrnn.families.block_sizes.needs import DEGREES, any_depth, degree
-from fsa2lrnn.families.block_sizes.search import BlockSearch
 from tests.fsa2lrnn.families.conftest import projective_line
 from tests.fsa2lrnn.families.recheck.forgeries import CERTIFICATES
 from tests.fuzz.mutate import places_in

@@ -11,7 +11,7 @@ from scipy.stats import ortho_group
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families.block_sizes.answers import head_tables, reflections
-from fsa2lrnn.families.block_sizes.factors import factor_bounds
+from fsa2lrnn.families.block_sizes.factor_bounds import factor_bounds
 from fsa2lrnn.families.block_sizes.needs import needs
 from fsa2lrnn.families.householder import paths, sink_keys, sink_of
 

@@ -4,7 +4,7 @@ import copy
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families.block_sizes import minimal_block
-from fsa2lrnn.families.block_sizes.factors import factor_bounds
+from fsa2lrnn.families.block_sizes.factor_bounds import factor_bounds
 
 
 def _certificates():

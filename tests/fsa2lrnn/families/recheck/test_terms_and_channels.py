@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.families import RejectedCertificate, channels
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.recheck.machine import CheckedMachine
-from fsa2lrnn.families.recheck.modules import _transposed, applied, rank_of, spun, state_functions, times
+from fsa2lrnn.families.recheck.checked_machine import CheckedMachine
+from fsa2lrnn.families.recheck.module_algebra import _transposed, applied, rank_of, spun, state_functions, times
 from fsa2lrnn.families.recheck.polynomials import MAX_ORDER, check_irreducible, modulo, real_roots
 from fsa2lrnn.testing.strategies import machines
 from tests.fsa2lrnn.families.certificates import certificates

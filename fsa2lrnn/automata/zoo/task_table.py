@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo import counters, groups, languages, paper, sampling
+from fsa2lrnn.automata.zoo import groups, languages, paper, sampling, small_machines
 from fsa2lrnn.errors import UnsupportedFormat
 
 TASKS: dict[str, Callable[..., MooreMachine]] = {
@@ -19,23 +19,23 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
         paper.even_pair,
         paper.mod_arith,
         paper.subtraction,
-        counters.parity,
-        counters.even_pairs,
-        counters.cycle_navigation,
+        small_machines.parity,
+        small_machines.even_pairs,
+        small_machines.cycle_navigation,
         languages.tomita,
         languages.dyck,
         languages.ab_star,
         languages.contains,
         groups.group,
-        counters.length_mod,
-        counters.count_mod,
-        counters.resettable_counter,
-        counters.elevator,
-        counters.remainder,
-        counters.flip_flop,
-        counters.shift_register,
-        counters.cerny,
-        counters.all_maps,
+        small_machines.length_mod,
+        small_machines.count_mod,
+        small_machines.resettable_counter,
+        small_machines.elevator,
+        small_machines.remainder,
+        small_machines.flip_flop,
+        small_machines.shift_register,
+        small_machines.cerny,
+        small_machines.all_maps,
         sampling.random_dfa,
         sampling.random_moore,
     )
@@ -175,6 +175,7 @@ def task_names() -> dict[str, str]:
 
 
 def _arguments(text: str, source: str) -> tuple[list[Any], dict[str, Any]]:
+    """Return the positional and named arguments of a task's call, read without evaluating Python."""
     positional: list[Any] = []
     named: dict[str, Any] = {}
     position = 0

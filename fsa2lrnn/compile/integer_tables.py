@@ -55,6 +55,7 @@ class DenseTables(Brief):
         freeze(self.A, self.v, self.x0, self.cell)
 
     def _check_shapes(self) -> int:
+        """Return the number of cells; raise `InvalidMachine` unless A is (K, H, b, b), v (K, H, b) and x0 (H, b)."""
         n_heads, b = len(self.block_sizes), max(self.block_sizes, default=0)
         n_cells = len(self.A)
         expected = {"A": (n_cells, n_heads, b, b), "v": (n_cells, n_heads, b), "x0": (n_heads, b)}

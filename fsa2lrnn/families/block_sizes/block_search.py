@@ -15,9 +15,8 @@ from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import linear
-from fsa2lrnn.families.block_sizes.blocks import StateBlock, field_block, multiples, rational_block, side_by_side
 from fsa2lrnn.families.block_sizes.chain import SubmoduleChain
-from fsa2lrnn.families.block_sizes.kinds import (
+from fsa2lrnn.families.block_sizes.constituents import (
     CyclicModule,
     ModuleKind,
     Polynomial,
@@ -27,8 +26,9 @@ from fsa2lrnn.families.block_sizes.kinds import (
     submodule,
     value_at,
 )
+from fsa2lrnn.families.block_sizes.state_blocks import StateBlock, field_block, multiples, rational_block, side_by_side
 from fsa2lrnn.families.closure import Echelon
-from fsa2lrnn.families.modules import Module, classes, quotient, reverse, spin
+from fsa2lrnn.families.function_modules import Module, classes, quotient, reverse, spin
 
 _MIXED = 3  # the number of sums of several copies of a kind, which separate more states than one copy
 _NATURAL = 12  # the dimension from which indicator functions of one and two states are no longer tried
@@ -165,6 +165,11 @@ def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, kind: ModuleK
 
 
 def _spanning(form: CyclicModule, quotients: list[fmpq_mat], h: Polynomial, size: int) -> list[fmpq_mat]:
+    """Return `size` combinations of quotients, independent over the field ℚ[t]/(h), as k stacks of rows.
+
+    An element of the field is k = deg h rational parts. Its multiples by t are marked as spanned at once, which makes
+    rational independence that over the field. Images under letters follow in breadth-first order.
+    """
     d, k = form.dimension, len(h) - 1
     echelon = Echelon(k * d, linear.PRIME)
     queue = [quotients]

@@ -9,8 +9,8 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.families.family_answers import CertifiedAnswer, FamilyAnswer, Unknown
 from fsa2lrnn.families.recheck import RejectedCertificate
-from fsa2lrnn.families.verdicts import CertifiedAnswer, FamilyAnswer, Unknown
 
 
 @dataclass(frozen=True)

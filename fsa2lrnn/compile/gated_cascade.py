@@ -150,6 +150,11 @@ class _Plan:
 
 
 def _layer(plan: _Plan, number: int) -> GatedLayer:
+    """Return the gated layer with the components of one level: a block each, padded to the largest.
+
+    Rows of the gates' outputs are entries of A, (H, b, b), and of v, (H, b), flattened. A diagonal component represents
+    its first state by the zero vector, so its x₀ has one entry less.
+    """
     sizes = plan.cascade.block_sizes[number]
     n_heads, b = len(sizes), max(sizes, default=0)
     x0 = np.zeros(n_heads * b, np.int64)
@@ -183,6 +188,7 @@ class _PlacedGate:
 
 
 def _together(parts: Sequence[_PlacedGate], width_in: int, width_out: int) -> ReluGate:
+    """Return the gate that computes several gates side by side: inputs at their columns, outputs at their entries."""
     n_units = sum(part.gate.n_units for part in parts)
     W1, b1 = np.zeros((n_units, width_in), np.int64), np.zeros(n_units, np.int64)
     W2, b2 = np.zeros((width_out, n_units), np.int64), np.zeros(width_out, np.int64)

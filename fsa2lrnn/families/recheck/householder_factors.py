@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import Any
 
 from .blocks import check_block_functions
+from .certificate_fields import HEADER, fields, rationals, require, spend, steps_of
 from .chains import homs, read_chain
-from .machine import CheckedMachine, read_states
-from .modules import Letter, rank_of
+from .checked_machine import CheckedMachine, read_states
+from .module_algebra import Letter, rank_of
 from .polynomials import modulo, real_roots
-from .reading import HEADER, fields, rationals, require, spend, steps_of
 
 
 def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int) -> str:
@@ -50,6 +50,11 @@ def _rank_moved(letter: Letter) -> int:
 
 
 def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
+    """Return the rank of matrix − 1 over ℚ[t]/(polynomial), whose entries are lists of k rational coefficients.
+
+    Each row is written with its products by t, …, t^(k−1) as rational rows; the rational rank is k times that of the
+    field.
+    """
     k, b = len(polynomial) - 1, len(matrix)
     entries = [[rationals(x, k) for x in row] for row in matrix]
     rows = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .machine import CheckedMachine, Word, after, read_word
-from .reading import as_list, require, spend
+from .certificate_fields import as_list, require, spend
+from .checked_machine import CheckedMachine, Word, after, read_word
 
 KINDS = ("lti-stack", "lti-diagonalisable-stack", "hard-attention")
 

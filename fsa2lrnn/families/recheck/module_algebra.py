@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .machine import CheckedMachine
-from .reading import as_list, require, spend, steps_of
+from .certificate_fields import as_list, require, spend, steps_of
+from .checked_machine import CheckedMachine
 
 PRIME = 2**61 - 1  # a rank modulo it is at most the rank over the rationals
 Row = dict[int, Any]

@@ -12,8 +12,8 @@ from flint import acb, arb, ctx, fmpq, fmpq_mat, fmpz_mat  # pyright: ignore[rep
 
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes.chain import number_to_json
-from fsa2lrnn.families.block_sizes.kinds import Polynomial, complex_roots, real_roots, why_irreducible
-from fsa2lrnn.families.modules import Module
+from fsa2lrnn.families.block_sizes.constituents import Polynomial, complex_roots, real_roots, why_irreducible
+from fsa2lrnn.families.function_modules import Module
 
 RATIONAL: Polynomial = (0, 1)
 _BITS = 200  # precision of the roots of h in `rounded`
@@ -168,6 +168,11 @@ def side_by_side(parts: list[fmpq_mat]) -> fmpq_mat:
 
 
 def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
+    """Return short rows of the same span whose integer combinations all letters map to such combinations.
+
+    Images are added to the lattice until its Hermite normal form stays; it exists, since the letters of a finite monoid
+    generate finitely many images. LLL then shortens the basis.
+    """
     r, d = rows.nrows(), rows.ncols()
     lattice = linear.primitive(linear.row_space(rows)).numer_denom()[0]
     letters = [letter.numer_denom()[0] for letter in module.letters]

@@ -135,6 +135,7 @@ class LearningRun:
         self.attempt.trainer.restore(tensors, words=self.generator)
 
     def _check(self, standing: LearningState) -> None:
+        """Raise `UnsupportedFormat` for a saved state that no run of this recipe reaches."""
         at, n_letters = standing.at, len(self.examples.alphabet)
         faults = [
             fault
@@ -160,6 +161,10 @@ class LearningRun:
         return LearningStart(self.recipe, self.examples, number, block, self.recipe.heads)
 
     def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
+        """Take one step, evaluate the heads when that is due, and start anew when nothing is left to learn.
+
+        Return the candidate that passes its verification, None as long as there is not one.
+        """
         # One optimiser step; a loss that diverges ends the start.
         attempt = self.attempt
         loss = attempt.update(self.generator)

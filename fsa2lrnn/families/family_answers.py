@@ -160,6 +160,7 @@ class Impossibility(CertifiedAnswer):
         }
 
     def _four_word_json(self, words: FourWords) -> dict[str, Any]:
+        """Return the certificate of four words: one term that leads to the difference of two states that it merges."""
         start = self.machine.start
         after = _run(self.machine, start, words.prefix)
         (a, b), (c, d) = ([_run(self.machine, s, word) for word in (words.u, words.other)] for s in (after, start))

@@ -21,12 +21,12 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.block_sizes import StateBlock, analysed, refusal, too_large
+from fsa2lrnn.families.block_sizes.block_search import BlockSearch
 from fsa2lrnn.families.block_sizes.chain import SubmoduleChain, chain_certificate, reach
-from fsa2lrnn.families.block_sizes.kinds import ModuleKind
-from fsa2lrnn.families.block_sizes.search import BlockSearch
+from fsa2lrnn.families.block_sizes.constituents import ModuleKind
+from fsa2lrnn.families.family_answers import Impossibility, certificate_header
 from fsa2lrnn.families.householder import sink_keys, sink_of
 from fsa2lrnn.families.refutation import refuted
-from fsa2lrnn.families.verdicts import Impossibility, certificate_header
 
 BUDGET = 60.0  # seconds
 
@@ -91,6 +91,11 @@ def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> F
 
 
 def _bounds(minimal: MooreMachine, upper: int | None, are_free: bool, check: Callable[[], None]) -> FactorBounds:
+    """Return bounds on the number of reflections per letter and head.
+
+    A kind on which some letter moves r dimensions needs r factors. So the least number is the least m for which the
+    kinds that need at most m separate all states, if the letters are free; otherwise it is a lower bound.
+    """
     n = minimal.n_states
     module, kinds = analysed(minimal, check)
     if n == 1 or kinds is None:

@@ -188,6 +188,7 @@ class CascadeSearch:
 
     @cached_property
     def _built(self) -> list[tuple[str, Cascade | str]]:
+        """Return each attempt with its cascade, or with the reason why it fails."""
         built: list[tuple[str, Cascade | str]] = []
         machine, _ = self._reduced
         for how, cover in _covers(machine, self._largest, self._token_shift):
@@ -242,6 +243,10 @@ def _finish(
 
 
 def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[tuple[str, Callable[[], Cover]]]:
+    """Yield the description and the construction of each cover to try, without repetitions, holonomy last.
+
+    Without token shift, each layering is also tried with labels fixed first for the letters that forget most or least.
+    """
     seen: set[bytes] = set()
     for how, layers in _layerings(machine, largest):
         names = field_names(machine, layers)
@@ -257,6 +262,7 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
 
 
 def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
+    """Return the layerings worth building, from names of the machine's fields, then the cheapest by estimate."""
     maps, plans = machine.delta, dict[bytes, tuple[str, Layering]]()
     if machine.n_states == 1:
         return [("one state", [[np.zeros(1, np.int64)]])]
@@ -297,6 +303,7 @@ def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
 
 
 def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> Cascade:
+    """Return a cascade over one letter per class as one over all letters; `kind` (|Σ|,) is their class."""
     if len(kind) == len(cascade.delta):
         return cascade
     components: list[Component] = []

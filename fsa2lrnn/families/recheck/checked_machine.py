@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from .reading import as_list, fields, require, spend
+from .certificate_fields import as_list, fields, require, spend
 
 Word = list[list[int]]
 
@@ -39,6 +39,7 @@ def read_machine(value: Any) -> CheckedMachine:
 
 
 def _symbol(value: Any) -> Any:
+    """Return a letter or output of a certificate, with tagged lists as tuples and frozensets."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
