@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
     """Export a machine and print the model and its proof, or as JSON the reason why it was not exported."""
-    from fsa2lrnn.export.export import export
+    from fsa2lrnn.export.whole_model import export
 
     layer = released_model(layer)
     try:
@@ -162,7 +162,7 @@ def verify(
     Raises `UnsupportedFormat` for options in `given`, which have no effect here.
     """
     from fsa2lrnn.export.folder import load
-    from fsa2lrnn.export.proof import prove
+    from fsa2lrnn.export.whole_model import prove
 
     _refuse(given, folder)
     model = load(folder, machine)

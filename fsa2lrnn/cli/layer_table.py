@@ -12,8 +12,7 @@ from fsa2lrnn.cli import activity, console
 from fsa2lrnn.cli.explanation import ANSWERS, OutOfBudget, table_of
 from fsa2lrnn.deadline import Deadline, without_limits
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.export.in_use import Decision, decide, title_of
-from fsa2lrnn.export.named import LayerVerdict, say
+from fsa2lrnn.export.in_use import Decision, LayerVerdict, decide, say, title_of
 from fsa2lrnn.export.refuse import decide_stack
 from fsa2lrnn.families import Verdict
 from fsa2lrnn.layers import LAYERS

@@ -22,7 +22,7 @@ from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
 from fsa2lrnn.export import target
-from fsa2lrnn.export.declared import Code, State
+from fsa2lrnn.export.packages import Code, State
 from fsa2lrnn.files import UNDER_WAY, write_atomically
 from fsa2lrnn.reading import parse_json, read_text, shown
 

@@ -36,8 +36,8 @@ import torch
 from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat, shortened
-from fsa2lrnn.export.construct import construct
-from fsa2lrnn.export.declared import Code, State, Target
+from fsa2lrnn.export.constructions import construct
+from fsa2lrnn.export.packages import Code, State, Target
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.stream import FIRES, LETTER, SATURATED, gates, layout, length, stage_parts
 from fsa2lrnn.optional import is_installed, require

@@ -36,7 +36,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import Action
 from fsa2lrnn.automata.zoo.mlregtest import FOLDER, from_mlregtest
 from fsa2lrnn.errors import Fsa2LrnnError, OutOfTime
-from fsa2lrnn.export.named import NO, NOT_EXCLUDED, say
+from fsa2lrnn.export.in_use import NO, NOT_EXCLUDED, say
 from fsa2lrnn.families import represent
 from fsa2lrnn.learning import learn
 from fsa2lrnn.nn.model import LRNN

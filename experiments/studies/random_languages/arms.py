@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.export.named import NO, NOT_EXCLUDED, YES, say
+from fsa2lrnn.export.in_use import NO, NOT_EXCLUDED, YES, say
 from fsa2lrnn.families import represent
 from fsa2lrnn.training.settings import Settings, preset
 

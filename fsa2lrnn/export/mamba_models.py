@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.export.construct import construct
-from fsa2lrnn.export.declared import Target
+from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.huggingface import HuggingFace
+from fsa2lrnn.export.packages import Target
 from fsa2lrnn.export.plan import UNIT, Orbit, StagePlan
 from fsa2lrnn.export.stream import (
     FIRES,

@@ -24,10 +24,8 @@ from fsa2lrnn.cascade.coordinates import assemble
 from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.cascade.search import decompose
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.export.counters import MAX_POINTS, is_register, with_transpositions
-from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit
-from fsa2lrnn.export.registers import letter_ago
-from fsa2lrnn.export.transpositions import transposition_heads
+from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit, letter_ago
+from fsa2lrnn.export.transpositions import MAX_POINTS, is_register, transposition_heads, with_transpositions
 
 
 def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
