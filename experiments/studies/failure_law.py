@@ -48,7 +48,7 @@ from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted
-from fsa2lrnn.verification.certify.work import SearchCutShort
+from fsa2lrnn.verification.certify.work_budget import SearchCutShort
 from fsa2lrnn.verification.falsify import Budget
 from fsa2lrnn.verification.specification import specification_of
 

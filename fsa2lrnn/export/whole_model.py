@@ -37,7 +37,7 @@ from fsa2lrnn.scope import LETTERS, Coverage
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import explore_pairs
 from fsa2lrnn.verification.extraction import NOT_A_NUMBER
-from fsa2lrnn.verification.pairs import PairsTable
+from fsa2lrnn.verification.pairs_table import PairsTable
 from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.versions import environment
 

@@ -46,7 +46,7 @@ from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted
-from fsa2lrnn.verification.certify.work import SearchCutShort
+from fsa2lrnn.verification.certify.work_budget import SearchCutShort
 from fsa2lrnn.verification.falsify import Budget
 
 COMMAND = "python -m experiments.studies.mlregtest.leaderboard FOLDER"
