@@ -63,9 +63,10 @@ soundness: $(READY) ## 600 drawn models judged, and run in every way that the ve
 fuzz: $(READY)   ## 100,000 hostile files for all readers; FUZZ_INPUTS and FUZZ_SEED ask for others
 	$(BIN)/pytest -q -m slow tests/fuzz
 
-lint: $(READY)   ## style and types
+lint: $(READY)   ## style, types and which package may import which
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/pyright
 
 docs: $(READY)   ## the documentation as a site that opens from disk, site/index.html; a broken link is an error

@@ -1,198 +1,271 @@
-"""Draw the packages and their imports, and count lines and transitive imports: `python -m experiments.architecture`.
+"""Draw the packages and their imports, and count what a reader has to carry: `python -m experiments.architecture`.
 
-Writes docs/figures/architecture.svg and prints a table of lines per package; both are read from the source.
+Writes docs/figures/architecture.svg and prints the counts, all read from the source. With `--journeys` it also runs
+five jobs, each in a fresh process, and counts the files of the library that each enters.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 import io
+import multiprocessing
+import re
+import sys
+import tempfile
+import threading
 import tokenize
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from importlib.util import resolve_name
 from pathlib import Path
+from types import FrameType
+from typing import Annotated
 
 import networkx as nx
+import typer
 
 from experiments import script
-from fsa2lrnn.draw.boxes import boxes
-from fsa2lrnn.files import write_atomically
 
 ROOT = Path(__file__).parent.parent
+LIBRARY = ROOT / "fsa2lrnn"
 FIGURE = ROOT / "docs" / "figures" / "architecture.svg"
-GROUPS = {  # boxes of the figure, lowest row first; a package that is not named is in the first box
-    "errors, symbols, files …": (),
-    "automata": ("automata",),
-    "decomposition": ("decomposition",),
-    "gates, recurrence, compile": ("gates", "recurrence", "compile"),
-    "families": ("families",),
-    "checker": ("checker",),
-    "lrnn": ("lrnn",),
-    "lower": ("lower",),
-    "extraction": ("extraction", "tracing"),
-    "verification": ("verification",),
-    "training": ("training",),
-    "testing": ("testing",),
-    "draw": ("draw",),
-    "cli": ("cli",),
-    **{
-        f"extra/{name}": (f"extra.{name}",)
-        for name in sorted(
-            path.name for path in (ROOT / "fsa2lrnn" / "extra").iterdir() if (path / "__init__.py").exists()
-        )
-    },
-}
-ENTRIES = {  # modules whose transitive imports the table states
-    "fsa2lrnn.nn.model": "a network",
-    "fsa2lrnn.checker.program": "the certificate checker",
-    "fsa2lrnn.learning": "`learn`",
-}
+BASE = "errors, symbols, files …"  # the modules at the top of the library, which every package imports: not drawn
+ALSO_DOWN = {("automata", "draw"), ("cascade", "draw"), ("families", "compile")}
+"""Imports of a package below from one above, inside functions or of single files; pyproject.toml lists them."""
+PRAGMA = re.compile(r"#\s*(noqa|pyright|fmt|type|pragma)\b")
+LONG = 10  # lines from which a private function needs a docstring
+
+
+def sources(root: Path = LIBRARY) -> dict[str, str]:
+    """Return the text of each file below a package's folder, by the name of its module; packages end in `.__init__`."""
+    return {
+        ".".join(path.relative_to(root.parent).with_suffix("").parts): path.read_text(encoding="utf-8")
+        for path in sorted(root.rglob("*.py"))
+    }
 
 
 @cache
-def sources() -> dict[str, str]:
-    """Return the text of each module of the library, by name."""
-    texts = {}
-    for path in sorted((ROOT / "fsa2lrnn").rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        texts[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
-    return texts
+def parsed(text: str) -> tuple[ast.AST, ...]:
+    """Return all nodes of a source."""
+    return tuple(ast.walk(ast.parse(text)))
 
 
-@cache
-def import_graph() -> nx.DiGraph:
-    """Return a graph with an edge from each module to each that it imports, also in functions, but not for types."""
-    graph = nx.DiGraph()
-    graph.add_nodes_from(sources())
-    for module, text in sources().items():
-        pending: list[ast.AST] = [ast.parse(text)]
-        while pending:
-            node = pending.pop()
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                pending += node.orelse
-                continue
-            pending += ast.iter_child_nodes(node)
-            if isinstance(node, ast.Import):
-                graph.add_edges_from((module, alias.name) for alias in node.names if alias.name in sources())
-            elif isinstance(node, ast.ImportFrom):
-                source = node.module or ""
-                if node.level:  # relative imports stand in programs of one folder alone
-                    source = f"{module.rpartition('.')[0]}.{source}"
-                targets = {name if (name := f"{source}.{alias.name}") in sources() else source for alias in node.names}
-                graph.add_edges_from((module, target) for target in targets if target in sources() and target != module)
+def imports(texts: dict[str, str], with_types: bool) -> nx.DiGraph:
+    """Return a graph with an edge from each module to each that it imports, also inside functions.
+
+    Imports for type checkers alone count if `with_types`; `from package import name` imports the module of this name
+    if one exists, else the package.
+    """
+    modules = {name.removesuffix(".__init__"): name for name in texts}
+    graph = nx.empty_graph(texts, create_using=nx.DiGraph)
+    for name, text in texts.items():
+        package, for_types = name.rpartition(".")[0], set[ast.AST]()
+        for node in parsed(text):
+            if isinstance(node, ast.If) and not with_types and ast.unparse(node.test) == "TYPE_CHECKING":
+                for_types |= set(node.body)
+            targets = []
+            if isinstance(node, ast.Import) and node not in for_types:
+                targets = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node not in for_types:
+                source = resolve_name("." * node.level + (node.module or ""), package)
+                targets = [each if (each := f"{source}.{a.name}") in modules else source for a in node.names]
+            graph.add_edges_from((name, modules[each]) for each in targets if modules.get(each, name) != name)
     return graph
 
 
-def package(module: str) -> str:
-    """Return the package of a module: "lrnn", "extra.report"; a top-level module is its own package."""
-    parts = module.split(".")[1:]
-    return ".".join(parts[: 2 if parts[:1] == ["extra"] else 1])
+def package_of(module: str) -> str:
+    """Return the package of a module: "nn" for `fsa2lrnn.nn.scans.fused`, `BASE` for a module at the top."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 2 else BASE
 
 
-def count(text: str) -> Counter[str]:
-    """Count the lines of a source by kind: code, docstring, comment, blank.
+def comments(text: str) -> int:
+    """Count the lines that hold only a comment, without directives to tools.
 
-    >>> count('def f():\\n    "Return 1."\\n    # one\\n\\n    return 1\\n')
-    Counter({'code': 2, 'docstring': 1, 'comment': 1, 'blank': 1})
+    >>> comments("# one\\nx = 1  # not alone\\n    # two\\n# noqa: F401\\n")
+    2
     """
-    lines = text.splitlines()
-    kinds = ["blank" if not line.strip() else "code" for line in lines]
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = node.body[0] if node.body else None
-            if (
-                isinstance(first, ast.Expr)
-                and isinstance(first.value, ast.Constant)
-                and isinstance(first.value.value, str)
-            ):
-                kinds[first.lineno - 1 : first.end_lineno] = ["docstring"] * (
-                    (first.end_lineno or 0) - first.lineno + 1
-                )
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == tokenize.COMMENT and lines[token.start[0] - 1].lstrip().startswith("#"):
-            kinds[token.start[0] - 1] = "comment"
-    return Counter(kinds)
-
-
-def lines_of(modules: Iterable[str]) -> Counter[str]:
-    """Count the lines of several modules by kind."""
-    return sum((count(sources()[module]) for module in modules), Counter[str]())
-
-
-def reached(module: str) -> set[str]:
-    """Return the modules that an import of one module imports, including itself and the packages that contain them."""
-    graph = import_graph()
-    modules, pending = set[str](), [module]
-    while pending:
-        name = pending.pop()
-        if name in modules or name not in graph:
-            continue
-        modules.add(name)
-        pending += graph.successors(name)
-        if "." in name and name.rpartition(".")[0] != "fsa2lrnn":
-            pending.append(name.rpartition(".")[0])
-    return modules
-
-
-def figure() -> str:
-    """Return the packages as boxes with an arrow from each to those that import it directly, as SVG."""
-    group_of = {name: group for group, names in GROUPS.items() for name in names}
-    base = next(iter(GROUPS))
-    graph = nx.DiGraph()
-    for module, target in import_graph().edges:
-        here, there = (group_of.get(package(name), base) for name in (module, target))
-        # Machines and cascades draw themselves, by modules of `draw` that import neither; that arrow would lead down.
-        if here in ("automata", "decomposition") and there == "draw":
-            continue
-        if here != there and "fsa2lrnn" not in (module, target):
-            graph.add_edge(there, here)
-    graph.remove_node(base)
-    reduced = nx.transitive_reduction(graph)
-    reduced.add_nodes_from(group for group in GROUPS if group != base)
-    rank = {name: i for i, names in enumerate(nx.topological_generations(reduced)) for name in names}
-    names = [name for name in GROUPS if name in rank]
-    sizes = dict.fromkeys(GROUPS, 0)
-    for module in sources():
-        sizes[group_of.get(package(module), base)] += sum(count(sources()[module]).values())
-    texts = [[name, f"{sizes[name]:,} lines"] for name in names]
-    arrows = [(names.index(a), names.index(b)) for a, b in sorted(reduced.edges)]
-    extras = [i for i, name in enumerate(names) if name.startswith("extra/")]
-    return boxes(
-        "The packages of fsa2lrnn and what they build on", texts, [rank[name] for name in names], arrows, extras
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return sum(
+        token.type == tokenize.COMMENT and not token.line[: token.start[1]].strip() and not PRAGMA.match(token.string)
+        for token in tokens
     )
 
 
-def table() -> str:
-    """Return lines per package and transitive imports, as Markdown."""
+def any_annotations(text: str) -> int:
+    """Count the lines with a parameter, field or variable whose annotation is `Any` alone.
+
+    >>> any_annotations("x: Any = 1\\ndef f(a: Any, *b: Any, c: list[Any]) -> Any: ...")
+    2
+    """
+    annotations = [node.annotation for node in parsed(text) if isinstance(node, ast.arg | ast.AnnAssign)]
+    return len({each.lineno for each in annotations if isinstance(each, ast.Name) and each.id == "Any"})
+
+
+def undocumented(text: str) -> list[str]:
+    """Return the private functions of `LONG` lines or more, decorators not counted, that have no docstring."""
+    return [
+        node.name
+        for node in parsed(text)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name.startswith("_")
+        and not node.name.startswith("__")
+        and (node.end_lineno or 0) - node.lineno + 1 >= LONG
+        and ast.get_docstring(node) is None
+    ]
+
+
+def one_importer(texts: dict[str, str]) -> set[str]:
+    """Return the modules that exactly one other imports, without packages."""
+    graph = imports(texts, with_types=True)
+    return {name for name in texts if graph.in_degree(name) == 1 and not name.endswith("__")}
+
+
+def counts(texts: dict[str, str]) -> str:
+    """Return lines and files per package and the other counts, as Markdown."""
     packages: dict[str, list[str]] = {}
-    for module in sources():
-        packages.setdefault(package(module), []).append(module)
-    top = [name for name in packages if "." not in name and len(packages[name]) == 1]
-    packages["(top level)"] = [module for name in top for module in packages.pop(name)]
-    rows = ["| package | code | docstrings | comments | all |", "|---|---|---|---|---|"]
-    totals = {"core": Counter[str](), "extras": Counter[str]()}
-    for name, modules in sorted(packages.items()):
-        counts = lines_of(modules)
-        totals["extras" if name.startswith("extra.") else "core"] += counts
-        rows.append(_row(name, counts))
-    rows += [_row(f"**{name}**", counts) for name, counts in totals.items()]
-    rows += ["", "| imported by | files | lines |", "|---|---|---|"]
-    for module, name in ENTRIES.items():
-        modules = reached(module)
-        rows.append(f"| {name} (`{module}`) | {len(modules)} | {sum(lines_of(modules).values()):,} |")
+    for name in texts:
+        packages.setdefault(package_of(name), []).append(name)
+    single = one_importer(texts)
+    columns: dict[str, Callable[[str], int]] = {
+        "lines": lambda name: len(texts[name].splitlines()),
+        "files": lambda _: 1,
+        "comment lines": lambda name: comments(texts[name]),
+        "`Any`": lambda name: any_annotations(texts[name]),
+        "undocumented": lambda name: len(undocumented(texts[name])),
+        "one importer": lambda name: name in single,
+    }
+    rows = [f"| package | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for title, names in [*sorted(packages.items()), ("**all**", list(texts))]:
+        rows.append(f"| {title} | {' | '.join(f'{sum(map(count, names)):,}' for count in columns.values())} |")
+    numbers = Counter(name.rpartition(".")[2] for name in texts)
+    twice = sorted(name for name, n in numbers.items() if n > 1 and not name.startswith("__"))
+    rows += ["", f"File names that stand more than once: {len(twice)} ({', '.join(twice)})."]
+    for folder in ("tests", "verify", "experiments"):
+        others = sources(ROOT / folder).values()
+        rows.append(f"`{folder}/`: {sum(len(text.splitlines()) for text in others):,} lines, {len(others)} files.")
     return "\n".join(rows)
 
 
-def _row(name: str, counts: Counter[str]) -> str:
-    columns = (counts["code"], counts["docstring"], counts["comment"], sum(counts.values()))
-    return f"| {name} | {' | '.join(f'{n:,}' for n in columns)} |"
+def figure(texts: dict[str, str]) -> str:
+    """Return the packages as boxes with an arrow from each to those that import it directly, as SVG.
+
+    An arrow that follows from others is left out.
+    """
+    from fsa2lrnn.draw.boxes import boxes
+
+    graph = nx.empty_graph(map(package_of, texts), create_using=nx.DiGraph)
+    arrows = {(package_of(name), package_of(target)) for name, target in imports(texts, with_types=False).edges}
+    graph.add_edges_from((there, here) for here, there in arrows - ALSO_DOWN if here != there)
+    graph.remove_node(BASE)
+    reduced = nx.transitive_reduction(graph)
+    rank = {name: i for i, names in enumerate(nx.topological_generations(reduced)) for name in names}
+    names = sorted(rank)
+    drawn = sorted((names.index(a), names.index(b)) for a, b in reduced.edges)
+    title = "The packages of fsa2lrnn and what they build on"
+    return boxes(title, [[name] for name in names], [rank[name] for name in names], drawn, [])
 
 
-def main() -> None:
-    """Write the figure and print the table."""
-    write_atomically(FIGURE, figure().encode())
-    print(table())
+def files_entered(job: Callable[[], object], root: Path = LIBRARY) -> set[str]:
+    """Run a job and return the files below a folder in which at least one function was called.
+
+    The bodies of modules and classes do not count, nor what they call while a module is imported. Functions that numba
+    compiled are not seen.
+    """
+    files, importing = set[str](), Counter[int]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        code, thread = frame.f_code, threading.get_ident()
+        if code.co_name == "<module>":
+            importing[thread] += {"call": 1, "return": -1}.get(event, 0)
+        elif event == "call" and code.co_flags & inspect.CO_OPTIMIZED and not importing[thread]:
+            files.add(code.co_filename)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        job()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return {path.relative_to(root).as_posix() for name in files if (path := Path(name)).is_relative_to(root)}
+
+
+def regex_to_model(folder: Path) -> Callable[[], object]:
+    """Prepare compiling a regular expression and saving the model."""
+    from fsa2lrnn import MooreMachine, compile_machine, save
+
+    return lambda: save(compile_machine(MooreMachine.from_source("regex:(ab)*")), folder / "model.safetensors")
+
+
+def proof(_: Path) -> Callable[[], object]:
+    """Prepare the proof that a compiled model equals its machine on all words."""
+    from fsa2lrnn import MooreMachine, compile_machine, prove_equivalent
+
+    model = compile_machine(machine := MooreMachine.from_source("regex:(ab)*"))
+    return lambda: prove_equivalent(model, machine)
+
+
+def three_steps(folder: Path) -> Callable[[], object]:
+    """Prepare three training steps on parity, with the evaluation after them and the files of the run."""
+    from fsa2lrnn.training.settings import preset
+    from fsa2lrnn.training.train import train
+
+    settings = preset("quick", "task:parity", steps=3, threads=1)
+    return lambda: train(settings, folder / "run")
+
+
+def export_to_olmo_hybrid(folder: Path) -> Callable[[], object]:
+    """Prepare the export of parity into a whole OLMo-Hybrid model, which is loaded and proved."""
+    from fsa2lrnn import MooreMachine
+    from fsa2lrnn.export.whole_model import export
+
+    machine = MooreMachine.from_source("task:parity")
+    return lambda: export(machine, "olmo-hybrid", folder / "model")
+
+
+def certified_length(_: Path) -> Callable[[], object]:
+    """Prepare loading a trained model and certifying a length up to which it is correct on every word."""
+    from fsa2lrnn import MooreMachine, certify, load
+
+    path = ROOT / "experiments" / "models" / "even5" / "seed-4.safetensors"
+    machine = MooreMachine.from_source("task:even_pair(5)")
+    return lambda: certify(load(path), machine)
+
+
+JOURNEYS = {
+    "a regular expression to a saved model": regex_to_model,
+    "`prove_equivalent` of a compiled model": proof,
+    "three training steps": three_steps,
+    "`export` to olmo-hybrid": export_to_olmo_hybrid,
+    "`certify` of a trained model": certified_length,
+}
+
+
+def _files_of_journey(title: str) -> list[str]:
+    with tempfile.TemporaryDirectory() as folder:
+        return sorted(files_entered(JOURNEYS[title](Path(folder))))
+
+
+def main(
+    with_journeys: Annotated[
+        bool, typer.Option("--journeys", help="also count the files that five jobs enter: two minutes")
+    ] = False,
+) -> None:
+    """Write the figure of the packages and print the counts."""
+    from fsa2lrnn.files import write_atomically
+
+    texts = sources()
+    write_atomically(FIGURE, figure(texts).encode())
+    print(counts(texts))
+    if with_journeys:
+        for title in JOURNEYS:
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                files = pool.submit(_files_of_journey, title).result()
+            print(f"\n{title} enters {len(files)} files: {', '.join(files)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.scope import EVERY, LETTERS, Coverage
+from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
 from fsa2lrnn.verification import coverage
 from fsa2lrnn.verification.certify import certify
 
@@ -103,7 +103,7 @@ where a verdict covers only some, pass one of them, such as `method="sequential"
   models that were proved without it gave wrong outputs.
 - **Modules.** The model consists of the modules, parameters and buffers that its configuration makes, of torch's own
   types, without hooks, parametrizations or other tensors (`verification.modelled` refuses others). Products keep all
-  bits of their factors and subnormal numbers are not flushed to zero (`lrnn.arithmetic` refuses settings that do
+  bits of their factors and subnormal numbers are not flushed to zero (`nn.arithmetic` refuses settings that do
   otherwise). Code that changes classes, functions or modes of torch or of this library while the process runs is out
   of scope.
 - **User-defined layers.** The verdict assumes the declarations of the layers in `tested_layers`, which are tested on
@@ -127,7 +127,7 @@ models and those of `as_tables(model)`. It replays a proof by enumeration
 and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
 Their bounds on rounding (`nn/rounded_numbers.py` and the layer's `rounded_tables`), the check of modules
 (`verification/modelled.py`) and torch must then be trusted too. `check` replays joint sets with
-`verification/joint_sets.py` and `lrnn/zonotopes.py`; no separate program does. Horizon certificates by enumeration, and
+`verification/joint_sets.py` and `nn/zonotopes.py`; no separate program does. Horizon certificates by enumeration, and
 a `Proved` that the checker has not replayed, rest on the model's own step in torch. A `Proved` for more than single
 letters also rests on the layers' declarations `starts_exact` and `is_exact` (`verification/exactness.py`), or on
 `verification/equivalence.py`.
@@ -144,7 +144,7 @@ Two tests look for such faults:
   layers' declarations with their tests, `verification/exactness.py`, `verification/equivalence.py` and the audit of the
   kernel probes. A mutant that survives calls for a test, or for a proof that it is equivalent. The mutation test
   measures the tests: it does not find checks that are missing, nor faults that all tests accept, and draws no lines
-  from `extra/huggingface/recheck.py`, `verification/joint_sets.py` or `verification/modelled.py`.
+  from `export/recheck.py`, `verification/joint_sets.py` or `verification/modelled.py`.
 - **Independent oracle**, `python -m verify.oracle`: evaluates small models in ball arithmetic, with code of its own
   written from the definitions (`verify/oracle/exact.py`). They have one to three layers of blocks or Householder
   products, blocks of at most three states and at most three letters, each column rule and dtype, LayerNorm, ties, zeros
@@ -173,7 +173,7 @@ def _trusted() -> str:
             "Python, numpy (float64 of IEEE 754), safetensors",
         ),
         "families/recheck": ("certificates of families and of block sizes", "Python alone"),
-        "extra/huggingface/recheck.py": ("refusals of external layers", "Python alone"),
+        "export/recheck.py": ("refusals of external layers", "Python alone"),
     }
     rows = [_row(("checker", "what it checks", "lines", "also trusted")), _row(["---"] * 4)]
     for name, (what, besides) in alone.items():

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.versions import versions
+from fsa2lrnn.verification.coverage import versions
 
 RESULTS = Path(__file__).parent / "results"
 

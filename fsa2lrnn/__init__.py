@@ -79,10 +79,10 @@ _HOME = {
 }
 
 __all__ = [
-    "FAMILIES",
-    "LRNN",
     "Budget",
     "Cascade",
+    "FAMILIES",
+    "LRNN",
     "MooreMachine",
     "Proved",
     "Readout",

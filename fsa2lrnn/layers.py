@@ -85,7 +85,7 @@ class LayerRow:
         setting = f" --set {self.setting}" if self.setting else ""
         able = [
             *([f"trains (`train --layer {self.trained_by}{setting}`)"] if self.trained_by else []),
-            *(["is decided (`explain`)"] if self.decided_as else []),
+            *(["is decided (`explain --layer`)"] if self.decided_as else []),
             *([f"is a special case of the family {self.family} (`explain --family`)"] if self.family else []),
             *([f"is exported to {' and '.join(self.exported_to)}"] if self.exported_to else []),
         ]
@@ -238,7 +238,8 @@ _ROWS = (
         "Siems et al. 2025, 2502.10297", trained_by="gated_deltaproduct",
     ),
     LayerRow(
-        "householder", "Householder factors", "x' = ∏ (I − βⱼ kⱼ kⱼᵀ) x + v, βⱼ in [0, 2]", trained_by="householder"
+        "householder", "Householder factors", "x' = ∏ (I − βⱼ kⱼ kⱼᵀ) x + v, βⱼ in [0, 2]", family="householder",
+        trained_by="householder",
     ),
     LayerRow("hard-channels", "hard channels", "x' = a x + v, a in {0, 1}: an automaton", trained_by="hard_channels"),
     LayerRow(
@@ -276,8 +277,8 @@ def of_name(name: str) -> LayerRow:
     The name of a released model stands for the layer in it.
 
     >>> of_name("qwen3-next").abilities
-    'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain`), is a special case of the family \
-diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
+    'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain --layer`), is a special case of the \
+family diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:

@@ -36,6 +36,13 @@ def test_the_workflow_runs_what_we_run():
     assert WORKFLOW["permissions"] == {"contents": "read"}
 
 
+def test_packages_import_only_what_the_contracts_allow(capsys):
+    """The contracts of `tool.importlinter` in pyproject.toml: the output of a failed test names the imports."""
+    linter = pytest.importorskip("importlinter.cli")
+    ended = linter.lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    assert ended == 0, capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "path", [*ROOT.glob(".github/**/*.yml"), ROOT / ".pre-commit-config.yaml"], ids=lambda p: p.name
 )

@@ -278,7 +278,7 @@ Written by `python -m verify.audit`. Results: {counts}.
 
 `python -m verify --only NAME` checks a proposition of the last column, `python -m verify --paper` checks all of them.
 Measurements are in `experiments/results/`; speeds are ratios of times. "At chance level" means that guessing scores as
-much by the same protocol, the best of 40 evaluations on 128 words (`fsa2lrnn/training/chance.py`).
+much by the same protocol, the best of 40 evaluations on 128 words (`experiments/studies/table2/chance.py`).
 
 {table}
 """

@@ -27,7 +27,7 @@ from experiments.benchmarks.scans import interleaved
 from fsa2lrnn.nn.layers import LAYERS, Layer
 from fsa2lrnn.nn.layers.diagonal import pairs, scan_diagonal
 from fsa2lrnn.nn.layers.rwkv import NOTHING, wkv
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.trainer import use_threads
 
 WIDTH, STATES = 64, 64
 SHAPES = [(128, 40), (16, 500), (8, 4096)]  # words, letters

@@ -26,7 +26,7 @@ from experiments.benchmarks.steps import FORWARDS, OURS, prepare, step
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.settings import Settings, preset
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.trainer import use_threads
 
 SEQUENTIAL, PSCAN = "authors' Sequential", "authors' PScan"
 NAMES = (SEQUENTIAL, PSCAN, OURS)

@@ -24,7 +24,7 @@ from experiments import results_io, script, selective_references
 from experiments.benchmarks.scans import interleaved
 from experiments.selective_references import REFERENCES, Reference
 from fsa2lrnn.nn.layers import Columns, Shape, layer_named
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.trainer import use_threads
 
 WIDTH, HEADS, KEYS = 64, 4, 16
 SHAPES = ((128, 40), (16, 500))  # words, letters

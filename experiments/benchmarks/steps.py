@@ -29,7 +29,8 @@ from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.scans import sequential
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.settings import Settings, preset
-from fsa2lrnn.training.train import prepare_words, use_threads
+from fsa2lrnn.training.train import prepare_words
+from fsa2lrnn.training.trainer import use_threads
 
 TASKS = ["task:sum_mod(5)", "task:mod_arith(5)"]  # with one layer and with three
 THREADS = [1, 2]

@@ -16,8 +16,8 @@ from rich.table import Column, Table
 
 from experiments import results_io, script
 from experiments.machines import of_zoo
+from experiments.witness_networks import lower_witness, safe_length
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.compile.witness import lower_witness, safe_length
 from fsa2lrnn.families import Impossibility, Witness, represent
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.verification import Proved, prove_equivalent

@@ -25,7 +25,7 @@ from fsa2lrnn.training import seeds
 from fsa2lrnn.training.run_folder import MODEL, SETTINGS
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.sweep import read_result
-from fsa2lrnn.versions import versions
+from fsa2lrnn.verification.coverage import versions
 
 MODELS = Path(__file__).parent.parent / "models"
 

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from experiments import results_io, script
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.grid import Sweep, read
+from fsa2lrnn.training.grid import Sweep, read_sweep
 from fsa2lrnn.training.sweep import SUMMARY, table
 
 SWEEPS = Path(__file__).parent.parent / "sweeps"
@@ -26,7 +26,7 @@ def main(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where it ran")],
 ) -> None:
     """Read the summary of a sweep, write results/sweep_NAME.json, print the table."""
-    values = read(SWEEPS / f"{name}.toml")
+    values = read_sweep(SWEEPS / f"{name}.toml")
     cells = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     sweep = Sweep.from_dict(values)
     wanted = list(dict.fromkeys((trial.task, trial.network, trial.setting) for trial in sweep.trials))

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +23,6 @@ from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.symbols import Word, encode
 
-drawing: Any = None  # the module of that name, which imports this one: the package sets it
 MAX_JOINT_STATES = 200_000
 _MAX_CODE = 2**62
 
@@ -133,7 +131,9 @@ class Cascade(Brief):
             object.__setattr__(self, name, value)
 
     def _repr_svg_(self) -> str:
-        return drawing.to_svg(self)
+        from fsa2lrnn.cascade.description import to_svg
+
+        return to_svg(self)
 
     @property
     def n_layers(self) -> int:

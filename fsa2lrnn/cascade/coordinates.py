@@ -16,9 +16,9 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.cascade import Cascade, Component, tells
+from fsa2lrnn.cascade.rows import distinct_rows
 from fsa2lrnn.deadline import check_current
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
-from fsa2lrnn.rows import distinct_rows
 
 FREE = -1
 _MAX_WORK = 40_000_000  # some seconds

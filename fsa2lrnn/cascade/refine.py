@@ -12,8 +12,8 @@ import numpy as np
 from fsa2lrnn.automata.language import enumerate_states
 from fsa2lrnn.cascade.cascade import MAX_JOINT_STATES, Cascade
 from fsa2lrnn.cascade.coordinates import Cover
+from fsa2lrnn.cascade.rows import distinct_rows
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.rows import distinct_rows
 
 
 def component_maps(cascade: Cascade, i: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,11 +10,11 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cascade import description as drawing
 from fsa2lrnn.cascade.bound import Bound, prime_bound
 from fsa2lrnn.cascade.cascade import Cascade, Component, Cost
 from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
+from fsa2lrnn.cascade.description import to_svg
 from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.cascade.labels import block_size
 from fsa2lrnn.cascade.layering import layering, thin
@@ -89,7 +89,7 @@ class Decomposition(Brief):
     candidates: tuple[CascadeCandidate, ...]
 
     def _repr_svg_(self) -> str:
-        return drawing.to_svg(self.cascade)
+        return to_svg(self.cascade)
 
     @property
     def largest_permuted(self) -> int:

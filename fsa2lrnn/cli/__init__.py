@@ -1,23 +1,26 @@
 """The command line, with one verb per task. Exit codes: 0 success, 1 a negative answer, 2 bad input.
 
-Verbs import torch and the automata only when they run, so that `--help` is fast. The file of a verb is `NAME.py` or
-`verbs/NAME.py`; shared and long code is in the modules of this package.
+Each command is a file, which imports torch and the automata only when it runs, so that `--help` is fast.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
+import inspect
 import re
 import sys
 import warnings
-from typing import Annotated, Any, NoReturn
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 
 import typer
 
 from fsa2lrnn import __version__
+from fsa2lrnn.cli import console
 from fsa2lrnn.cli.certify import certify
 from fsa2lrnn.cli.compare import compare
 from fsa2lrnn.cli.compile import compile_
-from fsa2lrnn.cli.conventions import with_display
 from fsa2lrnn.cli.convert import convert
 from fsa2lrnn.cli.demo import demo
 from fsa2lrnn.cli.draw import draw
@@ -35,7 +38,7 @@ from fsa2lrnn.cli.tasks import tasks
 from fsa2lrnn.cli.train import train
 from fsa2lrnn.cli.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
-from fsa2lrnn.source_kinds import endings
+from fsa2lrnn.files import endings
 
 _COMMANDS = {
     "Automata and exact models": {
@@ -63,6 +66,66 @@ _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ i
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory")  # the messages of torch
 
+_SHOW_THEMSELVES = {"demo", "learn", "run", "sweep", "train"}  # these print while they work
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="print only results, warnings and errors")]
+ShowProgress = Annotated[
+    bool, typer.Option("--progress", help="show progress even if standard error is not a terminal")
+]
+
+
+def _show_help(context: typer.Context, is_set: bool) -> None:
+    if is_set:
+        print(context.get_help())
+        raise typer.Exit
+
+
+# Replaces the option that typer adds, whose text is capitalised unlike all others.
+ShowHelp = Annotated[
+    bool, typer.Option("--help", "-h", callback=_show_help, is_eager=True, help="show this message and exit")
+]
+
+
+def _with_choices(parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return an option whose help breaks a list of choices between the choices, not within a word."""
+    kind, *information = get_args(parameter.annotation) or (None,)
+    choices = [
+        str(choice) for part in (kind, *get_args(kind)) if get_origin(part) is Literal for choice in get_args(part)
+    ]
+    if not choices:
+        return parameter
+    option = copy.copy(information[0])
+    option.metavar = " | ".join(choices)
+    return parameter.replace(annotation=Annotated[kind, option])
+
+
+def _with_display(name: str, verb: Callable[..., None]) -> Callable[..., None]:
+    """Return the function of a command with the options `--quiet`, `--progress` and `--help`."""
+
+    @functools.wraps(verb)
+    def call(
+        *args: object, quiet: bool = False, progress: bool = False, show_help: bool = False, **options: object
+    ) -> None:
+        del show_help  # its callback has run
+        with console.displayed(name, quiet, progress, beats=name not in _SHOW_THEMSELVES):
+            verb(*args, **options)
+
+    signature = inspect.signature(verb, eval_str=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    added = [
+        inspect.Parameter("quiet", keyword, default=False, annotation=Quiet),
+        inspect.Parameter("progress", keyword, default=False, annotation=ShowProgress),
+        inspect.Parameter("show_help", keyword, default=False, annotation=ShowHelp),
+    ]
+    parameters = [*map(_with_choices, signature.parameters.values()), *added]
+    # Typer keeps the line breaks of a docstring, which are for another width.
+    call.__doc__ = "\n\n".join(" ".join(part.split()) for part in (inspect.getdoc(verb) or "").split("\n\n"))
+    call.__signature__ = signature.replace(parameters=parameters)  # pyright: ignore[reportAttributeAccessIssue]
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters} | {"return": None}
+    del call.__wrapped__  # typer would read the verb's own signature
+    return call
+
+
 app = typer.Typer(
     name="fsa2lrnn",
     help="Compile finite automata into exact linear recurrent networks, and prove networks equal to automata.",
@@ -74,7 +137,7 @@ app = typer.Typer(
 )
 for _panel, _verbs in _COMMANDS.items():
     for _name, _verb in _verbs.items():
-        app.command(_name, add_help_option=False, rich_help_panel=_panel)(with_display(_name, _verb))
+        app.command(_name, add_help_option=False, rich_help_panel=_panel)(_with_display(_name, _verb))
 
 
 def _show_version(is_set: bool) -> None:
@@ -108,8 +171,6 @@ def end_with_one_line(
 
     With `as_json`, a negative answer is also printed as an object on standard output.
     """
-    from fsa2lrnn.cli import console
-
     console.tolerate_any_text()
     # Each kind of error that input can cause ends with one line and an exit code; all others are faults of the program.
     try:
@@ -141,6 +202,7 @@ def end_with_one_line(
 
 
 def _with_help(error: Any) -> str:
+    """Return the message of a wrong call, with the command whose help says what is right."""
     text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
     if context is None:
         return text

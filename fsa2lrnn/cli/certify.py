@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -45,7 +45,7 @@ def certify(
         raise UnsupportedFormat(
             "--check checks a certificate that is there: it goes without --memory, --max-seconds and -o"
         )
-    outputs.check(output, "a certificate", ".json")
+    options.check_output(output, "a certificate", ".json")
     if (folder := sources.exported_folder(model)) is not None:
         typed = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet)}"
         raise UnsupportedFormat(
@@ -56,17 +56,18 @@ def certify(
     if check is not None:
         code = _check(network, machine, check, as_json)
     else:
-        typed = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
-        code = _certify(model, typed, network, machine, memory, seconds, output, as_json)
+        arguments = f"{quote(model)} {quote(source)}{sources.repeated(completion, alphabet, layers)}"
+        code = _certify(model, arguments, network, machine, memory, seconds, output, as_json)
     if code:
         raise typer.Exit(code)
 
 
 def _certify(
-    title: str, typed: str, network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
+    title: str, arguments: str, network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
-    from fsa2lrnn.cli import console, evidence, words
+    """Certify a model, print what is proved, and return the exit code; `arguments` is MODEL and SOURCE as given."""
+    from fsa2lrnn.cli import evidence, typed
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
@@ -89,11 +90,11 @@ def _certify(
         limit = [] if cut is None else [("time limit", cut)]
         rows = evidence.certificate_rows(certificate, certificate.scope)
         if failing is not None:
-            word = words.shown(failing.word, machine.alphabet)
+            word = typed.shown(failing.word, machine.alphabet)
             rows.insert(1, ("exact", f"no greater length can be proved: the model is wrong on {word}"))
         console.facts(title, [*rows, *limit, saved])
         if certificate.horizon and failing is None and may_close(network):
-            console.then(f"fsa2lrnn verify {typed}, which may prove all lengths")
+            console.then(f"fsa2lrnn verify {arguments}, which may prove all lengths")
     return options.NO if certificate.horizon == 0 else 0
 
 
@@ -109,8 +110,9 @@ def _failing_next(network: LRNN, machine: MooreMachine, horizon: int | None, sec
 
 
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
+    """Check a certificate of a model and a machine, print whether it is accepted, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
-    from fsa2lrnn.cli import console, evidence, words
+    from fsa2lrnn.cli import evidence, typed
     from fsa2lrnn.verification.certificate import Certificate
     from fsa2lrnn.verification.check import CertificateRefused
     from fsa2lrnn.verification.check import check as check_certificate
@@ -119,7 +121,7 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
     why, scope = None, certificate.scope
     try:
         if (word := equivalent(machine, certificate.machine)) is not None:
-            difference = words.shown(word, machine.alphabet) or "no letters"
+            difference = typed.shown(word, machine.alphabet) or "no letters"
             raise CertificateRefused(f"it is of another machine: they differ after {difference}")
         scope = check_certificate(certificate, network, options.LACKED).scope
     except CertificateRefused as error:

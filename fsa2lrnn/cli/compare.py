@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli import console, sources
 from fsa2lrnn.cli.options import (
     LACKED,
     MODEL_SUFFIX,
-    SAMPLING,
     SOURCE,
     JsonOption,
     LayersOption,
     LengthsOption,
     MaxTokensOption,
-    Sampler,
     SecondsOption,
     WordsOption,
+    check_output,
+    whole_numbers,
 )
 from fsa2lrnn.errors import UnsupportedFormat, counted, shortened
 
@@ -38,15 +38,14 @@ def compare(
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
     max_tokens: MaxTokensOption = 2_000_000,
-    sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
     seconds: SecondsOption = 20.0,
     plot: Annotated[Path | None, typer.Option(help="write a chart of accuracy over length (.svg .png .pdf)")] = None,
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare trained models with the compiled one: accuracy per length, and a counterexample to each."""
-    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
-    outputs.check(plot, "a plot", ".svg", ".png", ".pdf")
+    evaluated = {"lengths": whole_numbers(lengths, "--lengths"), "n_words": words}
+    check_output(plot, "a plot", ".svg", ".png", ".pdf")
     *paths, source = arguments
     if not paths or sources.is_model(source):
         raise UnsupportedFormat(f"{' '.join(arguments)}: give models, and then the SOURCE that they should compute")
@@ -56,7 +55,6 @@ def compare(
     for network in networks.values():
         sources.check_letters(network, machine, source)
 
-    from fsa2lrnn.cli import activity, console
     from fsa2lrnn.draw import comparison
     from fsa2lrnn.verification.falsify import falsify
     from fsa2lrnn.verification.falsify.verdict import Budget
@@ -71,7 +69,7 @@ def compare(
             if not as_json:
                 console.facts(name, [("counterexample", f"none looked for: {reason}")])
             continue
-        activity.note(f"counterexample search, {name}")
+        console.note(f"counterexample search, {name}")
         verdict = falsify(network, machine, Budget(seconds=seconds), LACKED)
         document["verdicts"][name] = verdict.to_json()
         if not as_json:
@@ -87,7 +85,7 @@ def compare(
 
 def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str:
     """Return the result of a counterexample search in one line."""
-    from fsa2lrnn.cli.words import shown
+    from fsa2lrnn.cli.typed import shown
     from fsa2lrnn.verdicts import Refuted
 
     if not isinstance(verdict, Refuted):
@@ -97,7 +95,7 @@ def counterexample_text(verdict: Refuted | Undecided, alphabet: Alphabet) -> str
     return f"{counted(verdict.position, 'letter')}{short}: {word} ({verdict.found_by})"
 
 
-def table(document: dict[str, Any]) -> Table:
+def table(document: console.Document) -> Table:
     """Format the result of `compare` as a table: a row with the name of each model, then one row per length."""
     rows = Table(title=document["source"], title_justify="left", box=None, pad_edge=False)
     rows.add_column("model, length", overflow="fold")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.cli import console, options, sources
 
 
 def compile_(
@@ -33,10 +33,10 @@ def compile_(
     as_json: options.JsonOption = False,
 ) -> None:
     """Compile an automaton into exact weights."""
-    outputs.check_model(output)
+    options.check_model(output)
     machine = sources.read_machine(source, completion, alphabet)
 
-    from fsa2lrnn.cli import console, sizes
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.compile import compile_with_reason
     from fsa2lrnn.compile.lower import lower
     from fsa2lrnn.nn.checkpoint import save
@@ -47,13 +47,13 @@ def compile_(
         save(model, output)
     if as_json:
         saved = str(output) if output else None
-        facts = {"machine": sizes.machine_json(machine), "model": sizes.model_json(model)}
+        facts = {"machine": evidence.machine_json(machine), "model": evidence.model_json(model)}
         console.emit_json({**facts, "why": why, "saved": saved})
         return
-    console.facts("machine", sizes.machine_rows(machine))
+    console.facts("machine", evidence.machine_rows(machine))
     chosen = [("chosen", why)] if why else []
     saved = ("saved", str(output) if output else "no (-o FILE saves it)")
-    console.facts("model", [*chosen, *sizes.model_rows(model), saved])
+    console.facts("model", [*chosen, *evidence.model_rows(model), saved])
     more = sources.repeated(completion, alphabet)
     named, typed = quote(str(output or source)), f"{quote(source)}{more}"
     console.then(

@@ -1,4 +1,4 @@
-"""Console output: rich tables, plain JSON objects for `--json`, and one-line errors."""
+"""Console output: rich tables, JSON objects for `--json`, one-line errors, and the progress line of long work."""
 
 from __future__ import annotations
 
@@ -7,20 +7,88 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fsa2lrnn.cli import activity
 from fsa2lrnn.errors import shortened
+
+_AFTER, _EVERY_ON_TERMINAL, _EVERY = 2.0, 0.5, 10.0  # seconds until the first progress line, and between two
+
+
+class _Activity:
+    """The state of the display of the command that runs; one command runs per process."""
+
+    def __init__(self) -> None:
+        self.quiet, self.progress, self.text = False, False, ""
+        self._lock, self._is_drawn = threading.Lock(), False
+
+    def is_live(self) -> bool:
+        """Return whether progress is displayed: on a terminal or with `--progress`, and not with `--quiet`."""
+        return not self.quiet and (self.progress or sys.stderr.isatty())
+
+    def beat(self, name: str, begun: float, stopped: threading.Event) -> None:
+        """Rewrite the progress line repeatedly until the command has ended."""
+        on_terminal = sys.stderr.isatty()
+        pause = _AFTER
+        while not stopped.wait(pause):
+            pause = _EVERY_ON_TERMINAL if on_terminal else _EVERY
+            line = f"{name}: {time.monotonic() - begun:,.0f} s{self.text and f', {self.text}'}"
+            with self._lock:
+                sys.stderr.write(f"\r\x1b[K{line[:79]}" if on_terminal else f"{line}\n")
+                sys.stderr.flush()
+                self._is_drawn = on_terminal
+
+    def clear(self) -> None:
+        """Remove the progress line from the terminal."""
+        with self._lock:
+            if self._is_drawn:
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+                self._is_drawn = False
+
+
+_activity = _Activity()
+is_live = _activity.is_live
+
+
+def is_quiet() -> bool:
+    """Return whether `--quiet` was given."""
+    return _activity.quiet
+
+
+def note(text: str) -> None:
+    """Set the text that describes the present step in the progress line of long work."""
+    _activity.text = text
+
+
+@contextmanager
+def displayed(name: str, quiet: bool, progress: bool, beats: bool = True) -> Iterator[None]:
+    """Display the progress of a command while it runs; `beats` is False for commands with a display of their own."""
+    _activity.quiet, _activity.progress, _activity.text = quiet, progress, ""
+    stopped = threading.Event()
+    thread = threading.Thread(target=_activity.beat, args=(name, time.monotonic(), stopped), daemon=True)
+    if beats and is_live():
+        thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        if thread.ident is not None:
+            thread.join()
+        _activity.clear()
+        _activity.quiet, _activity.progress, _activity.text = False, False, ""
 
 
 class _Console(Console):
-    def print(self, *objects: Any, **options: Any) -> None:
-        activity.clear()
+    def print(self, *objects: object, **options: Any) -> None:
+        _activity.clear()
         super().print(*objects, **options)
 
 
@@ -28,6 +96,7 @@ class _Console(Console):
 out = _Console(highlight=False, soft_wrap=True, emoji=False)
 err = _Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
+Document = dict[str, Any]  # a JSON object, whose parts may be objects too
 _LONGEST = 2_000  # the most characters of an error message
 # Keywords of Python that messages name, and the options that stand for them; some are those of `convert` alone.
 _KEYWORDS = ("completion", "alphabet", "form", "token_shift", "max_block", "max_states", "method", "mode", "columns")
@@ -55,14 +124,14 @@ def markup(text: str) -> str:
 
 def say(text: str) -> None:
     """Print a progress message on standard error, unless `--quiet` was given."""
-    activity.note(text)
-    if not activity.is_quiet():
+    note(text)
+    if not is_quiet():
         err.print(f"[dim]{markup(text)}[/]")
 
 
 def then(*commands: str) -> None:
     """Print suggested next commands on standard output, unless `--quiet` was given."""
-    if not activity.is_quiet():
+    if not is_quiet():
         out.print(f"[dim]next:[/] {markup('  ·  '.join(commands))}")
 
 
@@ -86,6 +155,7 @@ def in_options(text: str) -> str:
     """
 
     def option(match: re.Match[str]) -> str:
+        """Return one keyword with its value as an option; quoted code stays."""
         name, value = match[1], match[2]
         if name is None:
             return match[0]
@@ -99,11 +169,11 @@ def in_options(text: str) -> str:
     return _KEYWORD.sub(option, text)
 
 
-def emit_json(value: dict[str, Any]) -> None:
+def emit_json(value: Mapping[str, object]) -> None:
     """Print one JSON object on standard output, with unprintable characters escaped, and infinities and NaN as text."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
     text = json.dumps(_finite(value), ensure_ascii=not is_unicode, indent=2, allow_nan=False)
-    activity.clear()
+    _activity.clear()
     print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
@@ -126,8 +196,8 @@ def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
     out.print(table)
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
+def _finite(value: object) -> object:
+    if isinstance(value, Mapping):
         return {name: _finite(x) for name, x in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(x) for x in value]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.cli import console, options, sources
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -32,22 +32,24 @@ def convert(
     as_json: options.JsonOption = False,
 ) -> None:
     """Write an automaton in another format, complete and deterministic, and report what is not preserved."""
-    outputs.check_machine(output)
+    options.check_machine(output)
     how = {"kind": kind, "separator": separator, "whole_labels": whole_labels, "acceptor": acceptor}
     chosen = {name: value for name, value in how.items() if value is not None}
     machine = sources.read_machine(source, completion, alphabet, **chosen)
 
     from fsa2lrnn.automata.formats import write_file
-    from fsa2lrnn.cli import console, sizes
+    from fsa2lrnn.cli import evidence
 
     machine = machine.minimise() if minimise else machine
     write_file(machine, output)
     lost = _lost(machine, sources.read_machine(str(output)))
     if as_json:
-        console.emit_json({"machine": sizes.machine_json(machine), "saved": str(output), "read_back": lost or "equal"})
+        console.emit_json(
+            {"machine": evidence.machine_json(machine), "saved": str(output), "read_back": lost or "equal"}
+        )
         return
     back = f"with {lost}: .json keeps them" if lost else "as the same automaton"
-    console.facts("machine", [*sizes.machine_rows(machine), ("saved", str(output)), ("reads back", back)])
+    console.facts("machine", [*evidence.machine_rows(machine), ("saved", str(output)), ("reads back", back)])
 
 
 def _lost(machine: MooreMachine, back: MooreMachine) -> str:

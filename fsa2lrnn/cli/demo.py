@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import options, outputs
+from fsa2lrnn.cli import console, options
+from fsa2lrnn.files import check_folder, write_atomically
 
 STEPS = 2_000  # enough for Sum(5): right on the training words of 40 letters, wrong on a word of some hundred
 DIGITS = 10_000
@@ -21,14 +22,13 @@ def demo(
 ) -> None:
     """Compile ModArith(5), prove it and use it; then train a model of Sum(5), find a word on which it fails, repair it,
     and prove the repaired model. It takes a minute."""
-    outputs.check_runs(output)
+    check_folder(output)
 
     import numpy as np
 
     from fsa2lrnn import MooreMachine, Proved, Refuted, compile_machine, falsify, prove_equivalent, repair, save
-    from fsa2lrnn.cli import console, evidence, sizes
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.draw.explorer import build, constructed, with_verdict
-    from fsa2lrnn.files import write_atomically
     from fsa2lrnn.training.evaluate import evaluate as accuracies
     from fsa2lrnn.training.settings import preset
     from fsa2lrnn.training.train import Progress, train
@@ -39,7 +39,7 @@ def demo(
     say("[bold]1. Compile.[/] ModArith(5) reads an expression and outputs its value modulo 5 after every digit")
     machine = MooreMachine.from_source("task:mod_arith(5)")
     model = compile_machine(machine)
-    console.facts("", [*sizes.machine_rows(machine), *sizes.model_rows(model)])
+    console.facts("", [*evidence.machine_rows(machine), *evidence.model_rows(model)])
 
     say("\n[bold]2. Prove[/] that the network equals the machine on every word, bit for bit")
     proof = prove_equivalent(model, machine)
@@ -78,7 +78,6 @@ def demo(
     again = prove_equivalent(repaired.model, target, empty_word=False)
     say(evidence.verdict_text(again))
 
-    page = output / "sum5.html"
     if not (is_right and isinstance(proof, Proved) and isinstance(verdict, Refuted) and isinstance(again, Proved)):
         raise typer.Exit(options.NO)
     page = output / "sum5.html"

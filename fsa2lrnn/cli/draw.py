@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fsa2lrnn.cli import sources
+from fsa2lrnn.cli import console, sources
 from fsa2lrnn.cli.options import (
     LACKED,
     MODEL_SUFFIX,
@@ -17,12 +17,10 @@ from fsa2lrnn.cli.options import (
     Form,
     JsonOption,
     LayersOption,
-    MaxBlockOption,
     SecondsOption,
-    TokenShiftOption,
 )
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.files import check_file
+from fsa2lrnn.files import check_file, write_atomically
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -51,8 +49,6 @@ def draw(
         bool, typer.Option("--models-only", help="leave out the network that is compiled from the SOURCE")
     ] = False,
     form: Annotated[Form, typer.Option(help="form of the compiled network")] = "onehot",
-    max_block: MaxBlockOption = None,
-    token_shift: TokenShiftOption = True,
     seconds: SecondsOption = 10.0,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
@@ -80,7 +76,6 @@ def draw(
             sources.check_letters(network, machine, source)
     else:
         machine = _machine_of(*next(iter(networks.items())))
-    from fsa2lrnn.cli import console
 
     if kind != "html":
         _picture(machine, kind, output, as_json)
@@ -88,14 +83,13 @@ def draw(
     assert output is not None  # _drawing_format sees to it
     from fsa2lrnn.compile.lower import compile_machine
     from fsa2lrnn.draw.explorer import build, constructed, searched
-    from fsa2lrnn.files import write_atomically
 
     shown: dict[str, SceneModel] = {}
     for name, network in networks.items():
         console.say(f"{name}: searching for a counterexample")
         shown[name] = searched(network, machine, seconds, LACKED)
     if given and not models_only:
-        compiled = compile_machine(machine, form, max_block, token_shift=token_shift)
+        compiled = compile_machine(machine, form)
         shown["constructed" if form == "onehot" else f"constructed, {form}"] = constructed(compiled, machine)
     page = build(source or next(iter(networks)), machine, shown, LACKED)
     write_atomically(output, page.encode())
@@ -127,13 +121,14 @@ def _drawing_format(path: Path | None, requested: DrawFormat | None) -> DrawForm
     return chosen
 
 
-def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:
+def _written(words: Sequence[Sequence[Hashable]]) -> list[list[object]]:
     from fsa2lrnn import symbols
 
     return [[symbols.to_json(letter) for letter in word] for word in words]
 
 
 def _machine_of(name: str, model: LRNN) -> MooreMachine:
+    """Return the automaton that a model computes: exactly if it has few states, else that of its outputs on words."""
     from fsa2lrnn.errors import BudgetExceeded, NotExact
     from fsa2lrnn.verification.extraction import extract, extract_learned
 
@@ -147,8 +142,7 @@ def _machine_of(name: str, model: LRNN) -> MooreMachine:
 
 
 def _picture(machine: MooreMachine, kind: DrawFormat, output: Path | None, as_json: bool) -> None:
-    from fsa2lrnn.cli import console
-    from fsa2lrnn.files import write_atomically
+    """Write the drawing of an automaton as SVG or DOT, to standard output if there is no file."""
 
     text = machine.to_dot() if kind == "dot" else machine.to_svg()
     if output is None:

@@ -1,23 +1,29 @@
-"""Verdicts, counterexamples, certificates, extractions and repairs as text and as JSON."""
+"""Machines, models, verdicts, certificates, extractions and repairs, as JSON and as rows of text."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from rich.table import Table
 
 from fsa2lrnn import symbols
-from fsa2lrnn.cli import console, words
+from fsa2lrnn.cli import console, typed
 from fsa2lrnn.cli.console import markup
+from fsa2lrnn.display import blocks_text
 from fsa2lrnn.errors import counted
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.nn.model import LRNN
     from fsa2lrnn.symbols import Alphabet
     from fsa2lrnn.verdicts import Scope
     from fsa2lrnn.verification.certificate import Certificate
     from fsa2lrnn.verification.extraction import Extraction
 
 _OUTPUTS = 40  # outputs displayed at the end of a trace
+_SHOWN_STATES, _SHOWN_LETTERS = 40, 16  # the most states and letters of a printed transition table
 
 
 def verdict_text(
@@ -35,7 +41,7 @@ def verdict_text(
             f"other can be reached\n  covered: {markup(str(verdict.covers))}{where}"
         )
     if isinstance(verdict, Refuted):
-        word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
+        word = markup(typed.shown(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
         short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
         short += f" ({verdict.found_by})" if verdict.searches else ""
@@ -81,7 +87,7 @@ def _outputs(name: str, trace: Sequence[Hashable]) -> str:
     return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(text)}"
 
 
-def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
+def certificate_json(certificate: Certificate, scope: Scope | None) -> console.Document:
     """Return a certificate as JSON without its sets, with its coverage and scope."""
     from fsa2lrnn.verification.coverage import of_certificate
 
@@ -104,7 +110,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     return [("proved right", f"{right} ({how})"), ("covered", facts["covered"]), ("where", str(scope))]
 
 
-def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+def repair_rows(facts: console.Document) -> list[tuple[str, str]]:
     """Return the changes of a repair and the guarantees for its model, from its JSON, as names and values."""
     rows = [("change", f"{100 * facts['change']['A']:.1f} % of A, {100 * facts['change']['v']:.1f} % of v")]
     norms = f"{facts['column_norm_before']:.3f} before, {facts['column_norm_after']:.3f} after"
@@ -120,7 +126,7 @@ def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def extraction_json(evidence: Extraction) -> dict[str, Any]:
+def extraction_json(evidence: Extraction) -> console.Document:
     """Return the evidence for an extracted machine as a JSON object."""
     return {
         **{name: value for name, value in vars(evidence).items() if name != "machine"},
@@ -128,7 +134,7 @@ def extraction_json(evidence: Extraction) -> dict[str, Any]:
     }
 
 
-def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
+def extraction_rows(evidence: console.Document) -> list[tuple[str, str]]:
     """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
     unit = "queries" if evidence["method"] == "lstar" else "words"
@@ -137,3 +143,72 @@ def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
         ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {unit}, {evidence['suffixes']:,} suffixes"),
         ("held out", f"agrees on {agreement} of {held_out['length']} letters"),
     ]
+
+
+def machine_json(machine: MooreMachine) -> dict[str, object]:
+    """Return the sizes of a machine as a JSON object."""
+    return {
+        "states": machine.n_states,
+        "minimal_states": machine.minimise().n_states,
+        "letters": [symbols.to_json(letter) for letter in machine.alphabet],
+        "outputs": [symbols.to_json(output) for output in dict.fromkeys(machine.outputs)],
+    }
+
+
+def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
+    """Return the sizes of a machine as names and values."""
+    minimal = machine.minimise().n_states
+    smaller = "" if minimal == machine.n_states else f" ({minimal:,} when minimised)"
+    return [
+        ("states", f"{machine.n_states:,}{smaller}"),
+        ("letters", f"{len(machine.alphabet):,}: {symbols.listed(machine.alphabet)}"),
+        ("outputs", symbols.listed(dict.fromkeys(machine.outputs))),
+    ]
+
+
+def model_json(model: LRNN) -> console.Document:
+    """Return the sizes of a model as a JSON object."""
+    from fsa2lrnn.nn.gate import Gate
+
+    config = model.config
+    return {
+        "layers": [{"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads} for layer in model.recurrences],
+        "layout": "index" if config.reads_letters else "dense",
+        "token_shift": config.token_shift,
+        "hidden_units": sum(module.n_hidden for module in model.modules() if isinstance(module, Gate)),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "normalisation": config.normalisation,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "bytes": sum(t.numel() * t.element_size() for t in model.state_dict().values()),
+    }
+
+
+def model_rows(model: LRNN) -> list[tuple[str, str]]:
+    """Return the sizes of a model as names and values, with one row per layer if it has several."""
+    sizes = model_json(model)
+    layers = [blocks_text(layer["block_sizes"]) for layer in sizes["layers"]]
+    kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
+    weights = ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}")
+    units = [] if model.config.reads_letters else [("hidden units", f"{sizes['hidden_units']:,} of gates and read-out")]
+    if len(layers) == 1:
+        return [("layers", f"1 ({layers[0]}), {kind}"), *units, weights]
+    shift = "yes: gates see the step before too" if sizes["token_shift"] else "no: gates see this step alone"
+    return [
+        ("layers", f"{len(layers)}, {kind}"),
+        *((f"  layer {i}", text) for i, text in enumerate(layers)),
+        ("token shift", shift),
+        *units,
+        weights,
+    ]
+
+
+def transition_table(machine: MooreMachine) -> Table | None:
+    """Return δ and ω as a table, None for a machine that is too large to print."""
+    if machine.n_states > _SHOWN_STATES or len(machine.alphabet) > _SHOWN_LETTERS:
+        return None
+    table = Table("state", *(markup(symbols.show(letter)) for letter in machine.alphabet), "output", box=None)
+    for q in range(machine.n_states):
+        mark = "→ " if q == machine.start else "  "
+        targets = [str(int(target)) for target in machine.delta[:, q]]
+        table.add_row(f"{mark}{q}", *targets, markup(symbols.show(machine.outputs[q])))
+    return table

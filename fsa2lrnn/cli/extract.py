@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.cli import console, options, sources
 
 
 def extract(
@@ -19,36 +19,35 @@ def extract(
     max_states: Annotated[
         int, typer.Option(min=1, help="the most states that are explored, or told apart by suffixes")
     ] = 100_000,
-    dtype: options.DtypeOption = "float32",
     completion: options.CompletionOption = None,
     alphabet: options.AlphabetOption = None,
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
     """Extract the minimal automaton of a model: exactly, or from its outputs on short words."""
-    outputs.check_machine(output)
+    options.check_machine(output)
 
     from fsa2lrnn.automata.formats import write_file
-    from fsa2lrnn.cli import console, evidence, sizes
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.verification.extraction import extract as extract_machine
     from fsa2lrnn.verification.extraction import extract_learned
 
     sources.know_layers(layers)
-    network = sources.model_of(model, dtype, completion, alphabet)
-    evidence_json: dict[str, Any] | None = None
+    network = sources.model_of(model, completion=completion, alphabet=alphabet)
+    found = None
     if method == "closure":
         machine = extract_machine(network, max_states)
     else:
         learned = extract_learned(network, method, max_classes=max_states)
-        machine, evidence_json = learned.machine, evidence.extraction_json(learned)
+        machine, found = learned.machine, evidence.extraction_json(learned)
     if output is not None:
         write_file(machine, output)
     if as_json:
         saved = str(output) if output else None
-        facts = {"machine": sizes.machine_json(machine), "saved": saved}
-        console.emit_json(facts if evidence_json is None else {**facts, "evidence": evidence_json})
+        facts = {"machine": evidence.machine_json(machine), "saved": saved}
+        console.emit_json(facts if found is None else {**facts, "evidence": found})
         return
-    rows = [*sizes.machine_rows(machine), *(evidence.extraction_rows(evidence_json) if evidence_json else [])]
+    rows = [*evidence.machine_rows(machine), *([] if found is None else evidence.extraction_rows(found))]
     console.facts("machine", [*rows, *([("saved", str(output))] if output else [])])
-    if output is None and (table := sizes.transition_table(machine)) is not None:
+    if output is None and (table := evidence.transition_table(machine)) is not None:
         console.out.print(table)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 from rich.table import Table
 
-from fsa2lrnn import symbols
-from fsa2lrnn.cli import console, given
-from fsa2lrnn.cli.options import JsonOption
+from fsa2lrnn.cli import console
+from fsa2lrnn.cli.options import JsonOption, whole_numbers
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.optional import require
 from fsa2lrnn.reading import read_text
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _QUANTITIES = ("decay", "beta", "key", "eigenvalue", "norm")
 _ROWS = 64  # the most heads of which each has a row; of more, the heads of a layer share one
@@ -34,7 +35,6 @@ def gates(
     tokens: Annotated[
         str | None, typer.Option(metavar="NUMBERS", help="tokens to read in place of a text: 0,5,2")
     ] = None,
-    window: Annotated[int, typer.Option(min=1, help="tokens of a text that are read from one start")] = 1_024,
     as_json: JsonOption = False,
 ) -> None:
     """Print the ranges of decays, eigenvalues and norms of a model's layers, per head.
@@ -46,8 +46,8 @@ def gates(
         raise UnsupportedFormat("--text and --tokens: give one of them")
     from fsa2lrnn.export.eigenvalues import eigenvalues
 
-    word = None if tokens is None else given.whole_numbers(tokens, "--tokens")
-    report = eigenvalues(folder, word if text is None else encode(folder, read_text(text)), window)
+    word = None if tokens is None else whole_numbers(tokens, "--tokens")
+    report = eigenvalues(folder, word if text is None else encode(folder, read_text(text)))
     if as_json:
         console.emit_json(asdict(report))
         return
@@ -78,6 +78,9 @@ def encode(folder: Path, text: str) -> np.ndarray:
 
     Raises `CheckpointError` for a folder without a readable tokenizer, `InvalidWord` for a letter outside the alphabet.
     """
+    import numpy as np
+
+    from fsa2lrnn import symbols
     from fsa2lrnn.export.folder import FILE, described
 
     if (folder / FILE).is_file():

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from shlex import quote
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from fsa2lrnn.cli import given, outputs
-from fsa2lrnn.cli.options import NO, SAMPLING, Sampler
+from fsa2lrnn.cli import console
+from fsa2lrnn.cli.options import NO, JsonOption, assignments
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import check_folder
+
+if TYPE_CHECKING:
+    from fsa2lrnn.learning import Learned
+    from fsa2lrnn.learning.run import Record
 
 LearnMethod = Literal["train", "rpni", "merge"]
 _NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none, and contradictory data are refused'
+_EVERY = 25  # evaluations between two progress lines
 
 
 def learn(
@@ -30,21 +39,20 @@ def learn(
     ] = "train",
     label_noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA that is held out")] = 0.1,
-    sampler: Annotated[Sampler, typer.Option(help=SAMPLING)] = "task",
-    seed: Annotated[int, typer.Option(min=0, help="seed of weights and words")] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="the largest number of updates")] = None,
     seconds: Annotated[float | None, typer.Option("--max-seconds", min=0.1, help="time limit for every method")] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="NAME=VALUE", help="a setting of the recipe, such as heads=6 or block=40; repeatable"
+            "--set",
+            metavar="NAME=VALUE",
+            help="a setting of the recipe, such as heads=6, sampler=balanced or seed=1; repeatable",
         ),
     ] = None,
     alphabet: Annotated[
         str | None, typer.Option(metavar="LETTERS", help="the alphabet; DATA with other letters is refused")
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="delete the run in the folder and begin again")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object on standard output")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Train a layer with one-hot columns (an automaton) until it is proved equal to SOURCE, or on the words of DATA.
 
@@ -52,18 +60,16 @@ def learn(
     1 if the budget ended before a proof.
     """
     options = {"noise": _noise(label_noise), "steps": steps, "seconds": seconds}
-    changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
+    changed = assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
     if label_noise is not None:
         changed["noise"] = options["noise"]
-    outputs.check_runs(output)
+    check_folder(output)
 
-    from fsa2lrnn.cli import learned, words
+    from fsa2lrnn.cli import typed
 
-    letters = None if alphabet is None else words.letters(alphabet)
-    if not learned.main(
-        source, output, not fresh, as_json, method=method, held_out=held_out, sampler=sampler,
-        alphabet=letters, seed=seed, **changed,
-    ):  # fmt: skip
+    letters = None if alphabet is None else typed.letters(alphabet)
+    given = {"method": method, "held_out": held_out, "alphabet": letters}
+    if not learn_in(output, source, as_json, **given, **changed):
         raise typer.Exit(NO)
 
 
@@ -79,3 +85,80 @@ def _noise(text: str | None) -> float | None:
         return float(text)
     except ValueError:
         raise UnsupportedFormat(f"--label-noise {text!r}: give a share as 0.1, or unknown") from None
+
+
+def learn_in(out: Path, source: str, as_json: bool, **options: Any) -> bool:
+    """Learn and print the result; return False if there is a target and the result is not proved equal to it."""
+    from fsa2lrnn.learning import Agreement, summary
+    from fsa2lrnn.learning import learn as learn_machine
+    from fsa2lrnn.learning.saving import MACHINE, MODEL
+    from fsa2lrnn.verdicts import Proved
+
+    evaluations = 0
+
+    def show(record: Record) -> None:
+        """Print every so many evaluations one line."""
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations % _EVERY == 0 and not console.is_quiet():
+            console.err.print(console.markup(_line(record)))
+
+    learned = learn_machine(source, folder=out, report=show, **options)
+    for doubt in _doubts(learned, options.get("noise", 0.0)):
+        console.error("warning", doubt)
+    if as_json:
+        console.emit_json(summary(learned) | {"folder": str(out)})
+    else:
+        _print(learned, out)
+        console.then(f"fsa2lrnn draw {quote(str(out / MACHINE))} {quote(str(out / MODEL))} -o page.html")
+    return isinstance(learned.verdict, Proved | Agreement) or learned.verdict is None
+
+
+def _doubts(learned: Learned, noise: float | None) -> Iterator[str]:
+    """Yield a warning if a machine learned from words has more errors than `noise` explains, and one for few words.
+
+    Few are words whose labels hold fewer bits than a description of the machine: other machines then fit as well.
+    """
+    from fsa2lrnn.learning import Agreement
+
+    if not (learned.verdict is None or isinstance(learned.verdict, Agreement)):
+        return
+    machine, labels = learned.machine, learned.labels
+    if noise is not None and learned.faults > (wrong := noise * labels) + 4 * math.sqrt(wrong + 1):
+        yield (
+            f"{learned.faults:,} of {labels:,} outputs are not the machine's, and label noise {noise:g} explains "
+            f"{wrong:,.0f}: give more --steps, or the noise that the labels have by --label-noise"
+        )
+    n, of_output = machine.n_states, math.log2(len(set(machine.outputs)) or 1)
+    if (bits := n * (len(machine.alphabet) * math.log2(n) + of_output)) > labels * of_output:
+        yield (
+            f"{labels:,} outputs do not determine a machine of {n:,} states, which takes {bits:,.0f} bits: other "
+            "machines fit them as well, so learn from more words"
+        )
+
+
+def _print(learned: Learned, folder: Path) -> None:
+    """Print a learning result as text."""
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.learning import Agreement
+
+    verdict = learned.verdict
+    if verdict is None or isinstance(verdict, Agreement):
+        console.out.print(console.markup(f"learned: {learned.explain()}"))
+    else:
+        console.out.print(evidence.verdict_text(verdict, learned.machine.alphabet))
+        console.out.print(console.markup(f"  for {learned.scope}"))
+    heads = ", ".join(map(str, learned.heads))
+    trained = [("heads kept", heads), ("starts", str(learned.starts)), ("steps", f"{learned.steps:,}")]
+    rows = [*evidence.machine_rows(learned.machine), *(trained if learned.network is not None else [])]
+    wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"
+    if learned.trail and learned.trail[-1].get("event") == "end of the budget":
+        rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
+    console.facts("machine", [*rows, ("time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", str(folder))])
+
+
+def _line(record: Record) -> str:
+    return (
+        f"step {record['step']:,}, start {record['start']}, blocks of {record['block']}: words of {record['length']} "
+        f"letters, error {record['error']:.3f}, missed {record['faults']:.3f}"
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 
 if TYPE_CHECKING:
@@ -43,17 +43,17 @@ def repair(
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     if snap and seconds is not None:
         raise UnsupportedFormat("--snap replaces the model at once: it goes without --max-seconds")
-    outputs.check_model(output)
+    options.check_model(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
-    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.nn.checkpoint import save
     from fsa2lrnn.repairing import snap as snapped
     from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
 
     if snap:  # replace the model by the compiled one
         repaired = snapped(network, machine)
-        facts: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
+        facts: console.Document = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
         evaluated = evaluate_repair(network, machine, columns, mode, ignore=options.LACKED, seconds=seconds)

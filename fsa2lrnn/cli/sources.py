@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
@@ -18,20 +18,21 @@ if TYPE_CHECKING:
 
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.nn.model import LRNN
+    from fsa2lrnn.nn.wrapped import Wrapped
     from fsa2lrnn.symbols import Alphabet
 
 
 def read_machine(
-    source: str, completion: Completion | None = None, alphabet: str | None = None, **options: Any
+    source: str, completion: Completion | None = None, alphabet: str | None = None, **options: object
 ) -> MooreMachine:
-    """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if it is not None.
+    """Return the automaton of a source, over the letters of `alphabet` (`typed.letters`) if it is not None.
 
     If the source lacks a letter, its transitions are missing. `completion` defines missing transitions; by default,
     acceptors reject there. `options` are the reader's. Raises `UnsupportedFormat` for a model
     file, and `UnsupportedFormat`, `InvalidMachine` and `BudgetExceeded` as `MooreMachine.from_source` does.
     """
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.cli import words
+    from fsa2lrnn.cli import typed
 
     if source.endswith(MODEL_SUFFIX):
         raise UnsupportedFormat(
@@ -39,7 +40,7 @@ def read_machine(
             "out of a model"
         )
     _check_no_pickle(source)
-    letters = None if alphabet is None else words.letters(alphabet)
+    letters = None if alphabet is None else typed.letters(alphabet)
     return MooreMachine.from_source(source, completion=completion, alphabet=letters, **options)
 
 
@@ -62,9 +63,7 @@ def model_of(
 def learned_model(path: str) -> LRNN:
     """Return the model in a file or in a folder that `export` wrote; raise `CheckpointError` for others."""
     if (folder := exported_folder(path)) is not None:
-        from fsa2lrnn.cli.exported import as_network
-
-        return as_network(folder)
+        return cast("LRNN", _as_network(folder))  # what takes a model takes it by the same methods
     _check_no_pickle(path)
     if not path.endswith(MODEL_SUFFIX):
         raise CheckpointError(
@@ -96,7 +95,25 @@ def run_folder(path: str) -> Path | None:
     return Path(path) if _is_folder(path) and exported_folder(path) is None else None
 
 
+def _as_network(folder: Path) -> Wrapped:
+    """Load the model of a folder as a network that `falsify` and `extract_learned` accept, with one-hot logits."""
+    from fsa2lrnn.export.folder import SteppedModule, load
+    from fsa2lrnn.nn.wrapped import wrap
+
+    model = load(folder)
+    return wrap(SteppedModule(model), model.machine.alphabet, model.outputs)
+
+
+def refuse_for_folder(folder: Path, options: Mapping[str, object]) -> None:
+    """Raise `UnsupportedFormat` if an option is set that has no effect on the model of a folder that `export` wrote."""
+    if given := [name for name, value in options.items() if value]:
+        raise UnsupportedFormat(
+            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
+        )
+
+
 def _check_no_pickle(path: str) -> None:
+    """Raise `UnsupportedFormat`, naming the way by Python, for a pickle file, which is not read."""
     if path.endswith(_PICKLES):
         if not exists(path):
             raise UnsupportedFormat(f"no such file: {shortened(path)}")
@@ -161,17 +178,17 @@ def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
 
 def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
     """Return the options that give model and machine the same letters, as text; "" if letters are not the cause."""
-    from fsa2lrnn.cli import words
+    from fsa2lrnn.cli import typed
 
     if set(map(str, letters)) == set(map(str, machine.alphabet)):
         return ""
     both = tuple(dict.fromkeys((*letters, *machine.alphabet)))
-    typed, remedies = words.shown_letters(both), list[str]()
+    option, remedies = f"--alphabet '{typed.shown_letters(both)}'", list[str]()
     if len(both) > len(machine.alphabet):
         new = "" if machine.is_acceptor else ", where --completion sink or ignore says what new ones do"
-        remedies.append(f"--alphabet '{typed}' reads {shortened(source)} over the letters of both{new}")
+        remedies.append(f"{option} reads {shortened(source)} over the letters of both{new}")
     if len(both) > len(letters):
-        remedies.append(f"a model knows more letters where it is compiled with --alphabet '{typed}'")
+        remedies.append(f"a model knows more letters where it is compiled with {option}")
     return "".join(f"; {remedy}" for remedy in remedies)
 
 

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from fsa2lrnn.cli import given, outputs, sources
-from fsa2lrnn.cli.options import INTERRUPTED, NO, JsonOption, LayersOption, Preset
+from fsa2lrnn.cli import console, sources
+from fsa2lrnn.cli.options import (
+    INTERRUPTED,
+    NO,
+    JsonOption,
+    LayersOption,
+    Preset,
+    setting_value,
+    whole_numbers,
+)
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import check_folder
 
 Engine = Literal["ray", "processes", "serial", "stacked"]  # as in `sweep.Engine`, which is slow to import
 
@@ -46,21 +55,20 @@ def sweep(
     options = {
         "tasks": task or None,
         "networks": network or None,
-        "seeds": None if seeds is None else list(given.whole_numbers(seeds, "--seeds")),
+        "seeds": None if seeds is None else list(whole_numbers(seeds, "--seeds")),
         "preset": preset,
-        "lengths": None if lengths is None else list(given.whole_numbers(lengths, "--lengths")),
+        "lengths": None if lengths is None else list(whole_numbers(lengths, "--lengths")),
         "words": words,
         "letters": max_tokens,
     }
     settings = _named_assignments(changes or [])
-    outputs.check_runs(output)
+    check_folder(output)
     sources.know_layers(layers)
 
-    from fsa2lrnn.cli import console
     from fsa2lrnn.training import sweep as sweeping
-    from fsa2lrnn.training.grid import Sweep, read
+    from fsa2lrnn.training.grid import Sweep, read_sweep
 
-    values = {**(read(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
+    values = {**(read_sweep(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
     if settings:
         values["settings"] = {**values.get("settings", {}), **settings}
     swept = sweeping.sweep_in(output, Sweep.from_dict(values).trials, engine, address, cpus, retries, console.say)
@@ -72,13 +80,13 @@ def sweep(
         raise typer.Exit(INTERRUPTED if swept.interrupted else NO)
 
 
-def _named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
+def _named_assignments(texts: list[str]) -> dict[str, dict[str, object]]:
     """Parse NAME:KEY=VALUE,… texts to a dictionary of dictionaries; raise `UnsupportedFormat` for other texts.
 
     >>> _named_assignments(["fast:learning_rate=0.01,optimiser=adamw"])
     {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
     """
-    settings: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, object]] = {}
     for text in texts:
         name, _, changes = text.partition(":")
         settings[name] = {}
@@ -86,5 +94,5 @@ def _named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
             key, sign, value = change.partition("=")
             if not (name and key.strip() and sign):
                 raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
-            settings[name][key.strip()] = given.setting_value(value)
+            settings[name][key.strip()] = setting_value(value)
     return settings

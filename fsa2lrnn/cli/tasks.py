@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
+from fsa2lrnn.cli import console
 from fsa2lrnn.cli.options import JsonOption
 
 _SECTIONS = ("Args:", "Raises:", "|", ">>>")
@@ -19,7 +20,6 @@ def tasks(
 ) -> None:
     """List the machines that task:… names: parameters, what each computes, and why it is included."""
     from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
-    from fsa2lrnn.cli import console
 
     chosen = None if name is None else task_named(name.removeprefix("task:").partition("(")[0].strip())
     tasks_listed = list(TASKS.values()) if chosen is None else [chosen]
@@ -32,7 +32,7 @@ def tasks(
         _list(described)
 
 
-def _described(task: Callable[..., Any]) -> dict[str, Any]:
+def _described(task: Callable[..., object]) -> console.Document:
     """Return a task as data, from its signature, its docstring and the examples of the zoo."""
     from fsa2lrnn.automata.zoo import ZOO
 
@@ -54,10 +54,9 @@ def _described(task: Callable[..., Any]) -> dict[str, Any]:
     }
 
 
-def _list(described: list[dict[str, Any]]) -> None:
+def _list(described: list[console.Document]) -> None:
+    """Print each task as a source with its defaults, what it computes, and why it is included."""
     from rich.padding import Padding
-
-    from fsa2lrnn.cli import console
 
     for task in described:
         console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]")
@@ -69,8 +68,7 @@ def _list(described: list[dict[str, Any]]) -> None:
     )
 
 
-def _print_task(task: dict[str, Any], text: str) -> None:
-    from fsa2lrnn.cli import console
+def _print_task(task: console.Document, text: str) -> None:
 
     prose = console.markup(text.partition(">>>")[0].strip())
     console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]\n\n{prose}\n")
@@ -78,7 +76,7 @@ def _print_task(task: dict[str, Any], text: str) -> None:
     console.facts("examples", rows)
 
 
-def _call(task: dict[str, Any]) -> str:
+def _call(task: console.Document) -> str:
     """Return a task as a source with its defaults.
 
     >>> _call({"name": "f", "parameters": [{"name": "n", "required": True}, {"name": "by", "default": "a"}]})

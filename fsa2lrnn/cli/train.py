@@ -1,14 +1,29 @@
-"""`fsa2lrnn train`: train networks on an automaton's words. `cli/training.py` displays the runs."""
+"""`fsa2lrnn train`: train networks on an automaton's words: one run per seed, with progress and two accuracies."""
 
 from __future__ import annotations
 
+import json
+import statistics
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.table import Table
 
-from fsa2lrnn.cli import given, options, outputs
+from fsa2lrnn.cli import console, options
+from fsa2lrnn.files import check_folder, write_atomically
 from fsa2lrnn.layers import TRAINED
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan
+    from fsa2lrnn.training.settings import Settings
+    from fsa2lrnn.training.train import Progress
+
+_CONSTANT = 0.95  # share of words above which a constant answer gets a warning
 
 
 def train(
@@ -19,24 +34,21 @@ def train(
     ] = "paper",
     seeds: Annotated[str, typer.Option(help="one run per seed, in parallel on all cores: 0,1,2")] = "0",
     steps: Annotated[int | None, typer.Option(min=1, help="number of updates; by default the preset's")] = None,
-    sampler: Annotated[options.Sampler | None, typer.Option(help=options.SAMPLING)] = None,
-    device: Annotated[str | None, typer.Option(help="device: cpu, cuda or cuda:N")] = None,
     layer: Annotated[
         str | None,
         typer.Option(metavar="NAME", help=f"{', '.join(TRAINED)}, or module:Class for a user-defined layer"),
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="a setting, such as layers=3 or stop_at=None; repeatable"),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="a setting, such as layers=3, sampler=balanced or device=cuda; repeatable",
+        ),
     ] = None,
     lengths: options.LengthsOption = "40,100,500,5000,50000",
     words: options.WordsOption = 10_000,
     max_tokens: options.MaxTokensOption = 20_000_000,
-    then_prove: Annotated[
-        bool,
-        typer.Option("--then-prove", help="extract the automaton of each network (normalisation=onehot) and prove it"),
-    ] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="delete the runs in the folder and begin again")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
     wandb: Annotated[
         bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")
@@ -44,15 +56,141 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and evaluate them on longer words."""
-    named = {"steps": steps, "sampler": sampler, "device": device, "layer": layer}
-    changed = given.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
-    numbers, test_lengths = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
-    outputs.check_runs(output)
+    named = {"steps": steps, "layer": layer}
+    changed = options.assignments(changes or []) | {name: x for name, x in named.items() if x is not None}
+    numbers, test_lengths = options.whole_numbers(seeds, "--seeds"), options.whole_numbers(lengths, "--lengths")
+    check_folder(output)
 
-    from fsa2lrnn.cli import training
     from fsa2lrnn.training.seeds import RunPlan
 
     write_to = tuple(name for name, is_set in (("tensorboard", tensorboard), ("wandb", wandb)) if is_set)
-    plan = RunPlan(not fresh, write_to, test_lengths, words, max_tokens)
-    if code := training.main(source, preset, output, numbers, changed, plan, as_json, then_prove):
+    plan = RunPlan(True, write_to, test_lengths, words, max_tokens)
+    if code := train_seeds(source, preset, output, numbers, changed, plan, as_json):
         raise typer.Exit(code)
+
+
+def train_seeds(
+    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, object], plan: RunPlan, as_json: bool,
+) -> int:  # fmt: skip
+    """Train `task` with the preset `name` and `changes`, and return the exit code.
+
+    It is 0, 1 if a run diverged, and 130 if interrupted.
+    """
+    from fsa2lrnn.training.seeds import run_seeds
+    from fsa2lrnn.training.settings import preset
+
+    settings = preset(name, task, **changes)
+    _warn_of_constant_answers(settings)
+    with _Display(settings, seeds) as display:
+        results = run_seeds(settings, seeds, out, plan, display.show)
+    document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
+    accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
+    document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
+    write_atomically(out / "result.json", (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    if as_json:
+        console.emit_json(document)
+    else:
+        _print(document, out)
+    ends = {result["end"] for result in results}
+    return options.INTERRUPTED if "interrupted" in ends else int("diverged" in ends)
+
+
+def _warn_of_constant_answers(settings: Settings) -> None:
+    """Warn if one constant output is right at the end of more than 95 % of the words that the sampler draws."""
+    from fsa2lrnn.symbols import show
+    from fsa2lrnn.training.data import make_sampler, shares_of, words
+
+    machine = settings.machine()
+    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task))
+    for length in (settings.length, settings.test_length):
+        output, share = max(shares_of(drawn, length).items(), key=lambda pair: pair[1])
+        if share > _CONSTANT:
+            remedy = "--set sampler=balanced draws accepted and rejected words" if settings.sampler != "balanced" else (
+                "no accuracy at this length says that anything was learned")  # fmt: skip
+            warnings.warn(
+                f"the answer {show(output)!r} alone is right on {100 * share:.4g} % of the words of {length} letters "
+                f"that the sampler {settings.sampler!r} draws: {remedy}", stacklevel=2,
+            )  # fmt: skip
+            return
+
+
+class _Display:
+    """Progress on standard error: bars on a terminal, otherwise one line per evaluation."""
+
+    def __init__(self, settings: Settings, seeds: Sequence[int]) -> None:
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self.settings = settings
+        self.bars = Bars(
+            TextColumn("seed {task.fields[seed]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(),
+            console=console.err,
+            disable=not (console.is_live() and console.err.is_terminal),
+        )
+        self.tasks: dict[int, TaskID] = {
+            seed: self.bars.add_task("", total=settings.steps, seed=seed, facts="") for seed in seeds
+        }
+
+    def __enter__(self) -> _Display:
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def show(self, event: Progress | FinalAccuracy) -> None:
+        """Show an evaluation during training, or the accuracy of the last checkpoint at one length."""
+        from fsa2lrnn.training.seeds import FinalAccuracy
+
+        if isinstance(event, FinalAccuracy):
+            accuracy = event.accuracy
+            facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"
+            self.bars.update(self.tasks[event.seed], facts=facts)
+        else:
+            facts = f"{event.steps_per_second:.1f} steps/s, loss {event.loss:.4f}"
+            if event.accuracy is not None:
+                facts += f", {event.accuracy:.3f} at length {self.settings.test_length}"
+            self.bars.update(self.tasks[event.seed], completed=event.step, facts=facts)
+            left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
+            facts = f"step {event.step:,} of {event.steps:,}, {facts}, at most {left:,.0f} s left"
+        if not (console.err.is_terminal or console.is_quiet()) and (isinstance(event, FinalAccuracy) or event.record):
+            console.err.print(f"seed {event.seed}: {facts}")
+
+
+def _print(document: console.Document, out: Path) -> None:
+    """Print how each run ended, and its accuracies by the paper's protocol and on fresh words."""
+    results = document["seeds"]
+    ends, accuracies = (Table(title_justify="left", title_style="bold", box=None, pad_edge=False) for _ in range(2))
+    ends.title, accuracies.title = document["task"], "the last checkpoint on fresh words, with 95 % intervals"
+    for name in ("seed", "end", "best accuracy on the way (the paper's protocol)"):
+        ends.add_column(name, overflow="fold")
+    for name in ("seed", "length", "words", "last output right", "whole word right"):
+        accuracies.add_column(name, no_wrap=True)
+    for result in results:
+        best = result.get("paper_protocol", {})
+        best_text = "" if best.get("accuracy") is None else f"{best['accuracy']:.4f} at step {best['step']:,}"
+        end = f"{result['end']} at {result['step']:,}" if "step" in result else result.get("error", result["end"])
+        ends.add_row(str(result["seed"]), end, best_text)
+        for row in result.get("last_checkpoint", []):
+            shares = share(row["last_position"]), share(row["whole_word"])
+            accuracies.add_row(str(result["seed"]), f"{row['length']:,}", f"{row['words']:,}", *shares)
+    console.out.print(ends)
+    if document["paper_protocol_mean"] is not None:
+        console.out.print(f"mean over {len(results)}: {document['paper_protocol_mean']:.4f}")
+    if accuracies.row_count:
+        console.out.print("", accuracies)
+    console.out.print(f"\nmodels, metrics and results: {out}")
+
+
+def share(result: console.Document) -> str:
+    """Return an accuracy with its interval as text.
+
+    >>> share({"accuracy": 1.0, "interval": (0.99962, 1.0)})
+    '1.0000 [0.9996, 1.0000]'
+    """
+    low, high = result["interval"]
+    return f"{result['accuracy']:.4f} [{low:.4f}, {high:.4f}]"

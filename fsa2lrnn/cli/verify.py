@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import options, outputs, sources
+from fsa2lrnn.cli import console, options, sources
 
 
 def verify(
@@ -30,23 +30,28 @@ def verify(
 
     The exit code is 1 unless equality is proved.
     """
-    outputs.check(certificate, "a proof", options.MODEL_SUFFIX)
+    options.check_output(certificate, "a proof", options.MODEL_SUFFIX)
+    from fsa2lrnn.cli import evidence
+    from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
+
     # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.cli import exported
+        from fsa2lrnn.export.folder import load
+        from fsa2lrnn.export.whole_model import prove
 
-        unsupported = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
-        exported.verify(
-            folder, sources.read_machine(source, completion, alphabet), max_states, seconds, as_json, unsupported
-        )
+        machine = sources.read_machine(source, completion, alphabet)
+        sources.refuse_for_folder(folder, {"--dtype": dtype != "float32", "--certificate": certificate})
+        exported = load(folder, machine)
+        verdict = prove(exported, machine, max_states, seconds)
+        evidence.tell(verdict, exported.machine.alphabet, as_json)
+        if not isinstance(verdict, Proved):
+            raise typer.Exit(options.NO)
         return
 
-    from fsa2lrnn.cli import activity, console, evidence
-    from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
     from fsa2lrnn.verification.exactness import may_close
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    activity.note(f"joint states are enumerated, at most {max_states:,}")
+    console.note(f"joint states are enumerated, at most {max_states:,}")
     verdict = prove_equivalent(network, machine, max_states, empty_word, seconds=seconds, certificate=certificate)
     is_hopeless = isinstance(verdict, Undecided) and not may_close(network)
     evidence.tell(verdict, network.alphabet, as_json, not is_hopeless)

@@ -7,7 +7,7 @@ Each component becomes blocks of its layer:
   v = 0, the constant y is a = 0, v = e_y;
 - all other components: one one-hot block, A e_i = e_f(i), v = 0.
 
-A table gives the map for each letter and combination of states read; `gates.synthesise` turns it into gates.
+A table gives the map for each letter and combination of states read; `relu_gate.synthesise` turns it into gates.
 """
 
 from __future__ import annotations

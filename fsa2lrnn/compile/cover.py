@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.cascade.rows import number_rows
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.rows import number_rows
 
 Box = tuple[tuple[frozenset[int] | None, ...], int]
 

@@ -33,13 +33,12 @@ from fsa2lrnn.export.packages import State
 from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask, write_atomically
 from fsa2lrnn.layers import released_model
-from fsa2lrnn.scope import LETTERS, Coverage
-from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verdicts import LETTERS, Coverage, Proved, Refuted, Undecided
+from fsa2lrnn.verification.coverage import environment
 from fsa2lrnn.verification.equivalence import explore_pairs
 from fsa2lrnn.verification.extraction import NOT_A_NUMBER
 from fsa2lrnn.verification.pairs_table import PairsTable
 from fsa2lrnn.verification.specification import specification_of
-from fsa2lrnn.versions import environment
 
 
 @dataclass(frozen=True, eq=False)

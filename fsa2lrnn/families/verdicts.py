@@ -283,7 +283,7 @@ class AffineTables:
 
 
 class AffineWitness:
-    """A base class of witnesses whose layer is x ↦ A_a x + v_a, from which `lower.witness` builds a network."""
+    """A base class of witnesses whose layer is x ↦ A_a x + v_a, enough to build a network."""
 
     machine: MooreMachine
 
@@ -314,7 +314,7 @@ class HeadTables:
 
 
 class HeadsWitness:
-    """A base class of witnesses with heads of Householder factors, from which `lower.witness` builds a network."""
+    """A base class of witnesses with heads of Householder factors, enough to build a network."""
 
     machine: MooreMachine
 

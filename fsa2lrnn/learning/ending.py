@@ -13,7 +13,7 @@ from fsa2lrnn.learning.result import EVERY_WORD, Learned
 from fsa2lrnn.learning.run import LearningRun, Record
 from fsa2lrnn.learning.saving import RunFolder
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 
 
 def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record], None] | None) -> CandidateMachine:

@@ -18,7 +18,7 @@ from fsa2lrnn.compile.harden import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.files import alone, exists
+from fsa2lrnn.files import alone, endings, exists
 from fsa2lrnn.learning.ending import learned_of, trained
 from fsa2lrnn.learning.examples import FreshWords, UserWords
 from fsa2lrnn.learning.judging import LearningTarget, agreement
@@ -36,10 +36,9 @@ from fsa2lrnn.learning.word_files import ENDINGS, Data, from_pairs, read_words
 from fsa2lrnn.nn.layers import name_of
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import digest
-from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.trainer import use_threads
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.extraction import extract
 

@@ -24,8 +24,9 @@ from fsa2lrnn.nn.wrapped import wrap
 
 __all__ = [
     "LRNN",
-    "BlockLayerConfig",
     "FalseDeclaration",
+    "check_layers",
+    "BlockLayerConfig",
     "Gate",
     "HardChannelsConfig",
     "HardReflectionsConfig",
@@ -33,11 +34,10 @@ __all__ = [
     "IndexLayerConfig",
     "LRNNConfig",
     "Layer",
-    "LayerConfig",
     "Network",
+    "LayerConfig",
     "Readout",
     "SwitchedAffine",
-    "check_layers",
     "layer_named",
     "load",
     "register",

@@ -41,6 +41,7 @@ def reductions(device: torch.device) -> list[str]:
 
 
 def _everywhere() -> Iterator[str]:
+    """Yield the settings of torch that lower precision on any device: autocast, precision of float32 products."""
     for kind in ("cpu", "cuda"):
         if torch.is_autocast_enabled(kind):
             yield f"autocast is on for {kind} and computes in another dtype: leave torch.autocast before verifying"
@@ -53,6 +54,10 @@ def _everywhere() -> Iterator[str]:
 
 
 def _on_cpu() -> Iterator[str]:
+    """Yield the settings of the CPU that lower precision: of oneDNN, of the environment, and of subnormal numbers.
+
+    The last is tested by a sum over one tensor that torch splits among all threads, as each has a setting of its own.
+    """
     products = getattr(torch.backends.mkldnn, "matmul", None)
     settings = {
         "torch.backends.fp32_precision": getattr(torch.backends, "fp32_precision", "none"),

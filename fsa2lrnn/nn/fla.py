@@ -101,6 +101,7 @@ def _setting(module: nn.Module, name: str) -> Any:
 
 @torch.no_grad()
 def _check_names(into: Mapping[str, Tensor], weights: Mapping[str, Tensor], name: str) -> None:
+    """Raise `UnsupportedFormat` with up to four weights that are missing, left over or of another shape."""
     faults = [f"{key} is missing" for key in into if key not in weights]
     faults += [f"{key} is left over" for key in weights if key not in into]
     faults += [

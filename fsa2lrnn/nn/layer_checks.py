@@ -83,6 +83,7 @@ def _name(layer: Layer) -> str:
 
 @contextmanager
 def _undisturbed(test: _LayerTest) -> Iterator[None]:
+    """Restore tensors and random numbers after a test; raise `FalseDeclaration` if reading changed a tensor."""
     model = test.model
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
@@ -201,10 +202,10 @@ class _LayerTest:
                 raise self.fault(f"`{name}` changes its arguments in place: return new tensors")
         return result
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: object) -> Any:
         return self._run(name, self.layer if name == "forward" else getattr(self.layer, name), *arguments)
 
-    def _form(self, what: str, result: Any, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    def _form(self, what: str, result: object, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """Return the result. Raises `FalseDeclaration` unless it is a tensor of this shape and dtype."""
         if not isinstance(result, Tensor):
             raise self.fault(f"{what} is a {type(result).__name__}: return a tensor of shape {shape}")
@@ -213,17 +214,17 @@ class _LayerTest:
             raise self.fault(f"{what} is {form}: return {dtype} of shape {shape}")
         return result
 
-    def _pair(self, name: str, result: Any) -> tuple[Any, Any]:
+    def _pair(self, name: str, result: object) -> tuple[Any, Any]:
         if not isinstance(result, tuple) or len(result) != 2:
             raise self.fault(f"`{name}` returns a {type(result).__name__}: return a tuple of two tensors")
         return result
 
-    def _outputs(self, what: str, y: Any, lead: tuple[int, ...], state: Tensor) -> Tensor:
+    def _outputs(self, what: str, y: object, lead: tuple[int, ...], state: Tensor) -> Tensor:
         if self.width is None:
             return self._form(what, y, lead, state.dtype)
         return self._form(what, y, (*lead, self.width), self.dtype)
 
-    def _both(self, name: str, result: Any, lead: tuple[int, ...], state: Tensor) -> tuple[Tensor, Tensor]:
+    def _both(self, name: str, result: object, lead: tuple[int, ...], state: Tensor) -> tuple[Tensor, Tensor]:
         """Return the outputs and the state that a method returns. Raises `FalseDeclaration` for another form."""
         y, after = self._pair(name, result)
         self._form(f"the state that `{name}` returns", after, tuple(state.shape), state.dtype)
@@ -260,6 +261,10 @@ class _LayerTest:
     # Tests
 
     def _check_start(self) -> None:
+        """Check that `initial_state` and `emit` give each word of a batch the same, alone and together.
+
+        (B, …) -> (B, width); with tables a state is (B, H, b), and `emit` flattens it.
+        """
         alone = self._call("initial_state", 1)
         if not isinstance(alone, Tensor) or not alone.ndim or len(alone) != 1:
             raise self.fault("`initial_state` of 1 word returns no tensor of shape (1, …)")
@@ -328,6 +333,11 @@ class _LayerTest:
             yield "`outputs` are other than those of `forward`", (self._call("outputs", *arguments), None)
 
     def _check_letters(self, letters: Tensor) -> None:
+        """Check tables and words of one letter each, for all letters (|Σ|, d), then longer words that start from x₀.
+
+        If the layer declares that nothing rounds on these inputs (`is_exact`), all ways to read the words agree bit for
+        bit, otherwise up to rounding.
+        """
         size = max(1, min(_LETTERS, _ENTRIES // self.entries))
         for rows in letters.split(size):
             if self.layer.has_tables:
@@ -358,6 +368,7 @@ class _LayerTest:
             self._compare(torch.zeros_like(parts[1]), parts[1], "maps are declared, but v is not 0", 0.0)
 
     def _check_readout(self) -> None:
+        """Check that the read-out, (…, width) -> (…, |Γ|), reads rows separately, and a gate by its formula."""
         readout, x = self.model.readout, self._normal(3, 7, self.model.config.stream_widths[-1])
         logits, shape = self._run("readout", readout, x), (3, 7, len(self.model.outputs))
         self._form("what `readout` returns", logits, shape, self.dtype)

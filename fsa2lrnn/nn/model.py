@@ -240,6 +240,10 @@ class LRNN(nn.Module):
         return [*traced, (read, self.readout(read))]
 
     def _run(self, tokens: Tensor, state: State, method: str, goes_on: bool = True) -> tuple[Tensor, State]:
+        """Return the stream before the read-out, (B, T) -> (B, T, d), and the state of each layer after the words.
+
+        A first layer with few distinct inputs reads them letter by letter of the alphabet instead of token by token.
+        """
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []
         for i in range(len(self.layers)):
@@ -295,6 +299,11 @@ class LRNN(nn.Module):
     def _first_layer_by_letter(
         self, tokens: Tensor, state: LayerState, method: str, goes_on: bool
     ) -> tuple[Tensor, LayerState]:
+        """Return the first layer's outputs and last state, each input computed once: (B, T) -> (B, T, H·b).
+
+        With a token shift the inputs are the |Σ|² pairs of letters, in row now·|Σ| + before, and then one row per word
+        for its first position, whose predecessor is in the state.
+        """
         u, index, last_u = self.first_inputs(), tokens, None  # (|Σ|, d)
         if state.u is not None:
             n, last_u = len(u), u[tokens[:, -1]]
@@ -341,6 +350,7 @@ class LRNN(nn.Module):
         return connect(self.config.connection, stream, x, self.config.embedding_dim, is_last)
 
     def _check_tokens(self, tokens: Tensor) -> None:
+        """Raise `InvalidWord` unless tokens are int64 of shape (B, T) and, on the CPU, indices of letters."""
         if tokens.dtype != torch.int64 or tokens.ndim != 2:
             raise InvalidWord(
                 f"tokens of type {tokens.dtype} and shape {tuple(tokens.shape)}: give int64, shape (B, T)"
@@ -387,6 +397,7 @@ class LRNN(nn.Module):
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
 
     def _repr_html_(self) -> str:
+        """Return the card of the model that notebooks show: letters, outputs, layers and the number of parameters."""
         config, dtype = self.config, str(self.dtype).removeprefix("torch.")
         rows = [
             ("letters", symbols.listed(config.alphabet)),

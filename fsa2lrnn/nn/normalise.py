@@ -199,6 +199,7 @@ def _power(x: float, short: float, rest: float) -> float:
 
 @overload(_power, jit_options={"fastmath": {"contract"}, "error_model": "numpy", "forceinline": True})
 def _power_in_kernels(x, short, rest):  # noqa: ARG001
+    """Return the body of `_power` for numba, which inlines it in kernels; all numbers have the format of x."""
     real, whole = (np.float32, np.int32) if x == types.float32 else (np.float64, np.int64)
     mantissa, bias, log_terms, exp_terms = (23, 127, 5, 9) if x == types.float32 else (52, 1023, 11, 15)
     unit = whole(bias << mantissa)  # the bits of 1

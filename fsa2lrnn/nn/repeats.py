@@ -67,8 +67,10 @@ def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
 
 @njit(cache=True, nogil=True)
 def _number(rows, factors, most):  # type: ignore[no-untyped-def]
-    # Return the first position of each distinct row (N,) and the index of each row (M,), cut off if N exceeds `most`.
-    # Open addressing: the high bits of the sum of words times odd factors are well distributed.
+    """Return the first position of each distinct row (N,) and the index of each row (M,), cut off if N exceeds `most`.
+
+    Open addressing: the high bits of the sum of words times odd factors are well distributed.
+    """
     M, width = rows.shape
     bits = 4
     while 1 << bits < 2 * (most + 1):

@@ -188,6 +188,7 @@ def _shape(path: Path, name: str, header: Any) -> tuple[tuple[int, ...], torch.d
 
 
 def _check_header(path: Path, metadata: Mapping[str, str], form: FileFormat) -> None:
+    """Raise `CheckpointError` unless the metadata name this format and its version."""
     if metadata.get("format") != form.name:
         raise CheckpointError(
             f"{path} is a safetensors file of another program (format {shown(metadata.get('format'))}, not "

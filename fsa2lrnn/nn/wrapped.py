@@ -102,7 +102,7 @@ class Wrapped(nn.Module):
                     f"{(logits - alone).abs().max().item():.2g}), so it is not a function of the word alone: {cause}"
                 )
 
-    def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:
+    def _checked(self, logits: object, shape: tuple[int, ...]) -> Tensor:
         expected = (*shape, len(self.outputs))
         if not isinstance(logits, Tensor) or logits.shape != expected:
             got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
@@ -176,6 +176,10 @@ class Wrapped(nn.Module):
         return torch.cat(rows, 1), tuple(LayerState(part, None) for part in (parts if self._is_tuple else (parts,)))
 
     def _reread(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """Return the logits along tokens, (B, T) -> (B, T, |Γ|), by reading each word again from its start.
+
+        Words of one length are read together, since the module has no mask.
+        """
         ((word, read),) = state
         read = cast("Tensor", read)
         T, most = tokens.shape[1], int(read.max()) if len(read) else 0

@@ -12,12 +12,12 @@ from .audit import Audit, InexactProbe
 from .operators import OPERATORS, Operator, reference
 
 __all__ = [
-    "OPERATORS",
-    "Audit",
-    "InexactKernel",
-    "InexactProbe",
-    "Operator",
-    "ProbeReport",
     "assert_exact",
+    "InexactKernel",
+    "ProbeReport",
+    "OPERATORS",
+    "Operator",
     "reference",
+    "Audit",
+    "InexactProbe",
 ]

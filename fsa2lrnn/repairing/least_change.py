@@ -25,7 +25,7 @@ from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedH
 from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.verification.specification import specification_of
 
-__all__ = ["Change", "Columns", "Mode", "Repaired", "RepairedHead", "repair", "snap"]
+__all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
 
 _ATTEMPTS = (  # tried in this order until the repaired model is right
     RepairAttempt(0.8, 3.0),

@@ -11,13 +11,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.optional import require
+from fsa2lrnn.training.evaluate import Record
 from fsa2lrnn.training.seeds import RunPlan, run_in_a_process, run_seed, run_stacked
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 
 _INTERRUPTED = {"end": "interrupted"}
 _CONNECT_SECONDS = 10.0
@@ -36,7 +37,7 @@ class Job(NamedTuple):
 class JobResult(NamedTuple):
     """The result of a run, or the traceback of the error that ended it."""
 
-    result: dict[str, Any] | None
+    result: Record | None
     traceback: str | None = None
 
 
@@ -76,7 +77,7 @@ def stacked(stop: Stop) -> Iterator[Run]:
     """
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
-        groups: dict[Any, list[Job]] = {}
+        groups: dict[tuple[Settings | None, RunPlan], list[Job]] = {}
         for job in jobs:
             kind = None if job.settings.cuda_graph else job.settings.with_seed(0)
             groups.setdefault((kind, job.plan), []).append(job)
@@ -192,6 +193,7 @@ def _check_resources(resources: dict[str, float], jobs: list[Job]) -> None:
 
 
 def _in_parallel(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, JobResult]]:
+    """Yield jobs with their results as they end on Ray; after `stop` cancel those that run."""
     if stop.asked:
         yield from ((job, JobResult(_INTERRUPTED)) for job in jobs)
         return

@@ -21,6 +21,8 @@ from fsa2lrnn.nn.network import Network
 from fsa2lrnn.reading import shown
 from fsa2lrnn.training.data import Batch, TaskWords
 
+Record = dict[str, Any]  # a JSON object of a result or of an evaluation during training
+
 LENGTHS = (40, 100, 500, 5_000, 50_000)
 WORDS = 10_000
 LETTERS = 20_000_000  # per length, which limits the number of long words
@@ -39,7 +41,7 @@ class Accuracy:
     whole: int
     last: int
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Record:
         """Return the counts, the accuracies and their 95 % intervals as a JSON object."""
         shares = {
             f"{name}_word" if name == "whole" else "last_position": {
@@ -67,7 +69,7 @@ def wilson(right: int, n: int) -> tuple[float, float]:
     return low, high
 
 
-def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> dict[str, Any]:
+def paper_protocol(records: Iterable[Record], stop_at: float | None) -> Record:
     """Return the first best evaluation during training, the number of evaluations, and whether training stopped at it.
 
     `records` are the lines of a run's metrics, each with "step", "accuracy", "length" and "words".
@@ -140,6 +142,10 @@ def count(model: Network, words: TaskWords, length: int, n_words: int, generator
 
 @torch.no_grad()
 def _batch(model: Network, words: TaskWords, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
+    """Return how many of `size` drawn words are right at all counted positions, and how many at the last.
+
+    A causal model reads pieces whose states are carried on, so that memory does not grow with the length.
+    """
     piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token)) if model.is_causal else length
     state = model.initial_state(size)
     right = torch.ones(size, dtype=torch.bool, device=words.device)

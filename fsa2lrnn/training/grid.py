@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -15,7 +15,8 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.nn.layers import layer_in_file
-from fsa2lrnn.reading import parse_json, parse_toml, read_text, shown
+from fsa2lrnn.reading import parse_json, parse_toml, read, read_text, shown
+from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS
 from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import Settings, preset
 
@@ -37,31 +38,20 @@ NETWORKS: dict[str, Changes] = {
     "householder-1": {"block": 8, "heads": 8, "layer": "householder", "factors": 1, "normalisation": "none"},
     "householder-2": {"block": 8, "heads": 8, "layer": "householder", "factors": 2, "normalisation": "none"},
 }
-_PLAN = {"lengths": "lengths", "words": "n_words", "letters": "letters"}  # names in a file -> fields of `RunPlan`
 
 
-def _is_list_of(kind: type) -> Callable[[object], bool]:
-    return lambda value: isinstance(value, list) and all(type(entry) is kind for entry in value)
+@dataclass(frozen=True)
+class _SweepFile:
+    """The content of a sweep file: networks are names in `NETWORKS`, or tables of changes by name."""
 
-
-def _is_table_of_tables(value: object) -> bool:
-    return isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
-
-
-def _is_list_or_tables(value: object) -> bool:
-    return _is_list_of(str)(value) or _is_table_of_tables(value)
-
-
-_FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "tasks": ("a list of sources", _is_list_of(str)),
-    "networks": ("a list of names, or a table of changes by name", _is_list_or_tables),
-    "settings": ("a table of changes by name", _is_table_of_tables),
-    "seeds": ("a list of whole numbers", _is_list_of(int)),
-    "preset": ("the name of a preset", lambda value: isinstance(value, str)),
-    "lengths": ("a list of whole numbers", _is_list_of(int)),
-    "words": ("a whole number", lambda value: type(value) is int),
-    "letters": ("a whole number", lambda value: type(value) is int),
-}
+    tasks: tuple[str, ...]
+    networks: tuple[str, ...] | dict[str, dict[str, Any]] = ("block-8",)
+    settings: dict[str, dict[str, Any]] = field(default_factory=lambda: {"as-preset": {}})
+    seeds: tuple[int, ...] = (0,)
+    preset: str = "paper"
+    lengths: tuple[int, ...] = LENGTHS
+    words: int = WORDS
+    letters: int = LETTERS
 
 
 @dataclass(frozen=True)
@@ -84,8 +74,7 @@ class Trial:
     @property
     def judged(self) -> dict[str, Any]:
         """The evaluation plan as JSON: the lengths, the number of words per length, and the limit on letters."""
-        plan = asdict(self.plan)
-        return {name: list(plan[of]) if name == "lengths" else plan[of] for name, of in _PLAN.items()}
+        return {"lengths": list(self.plan.lengths), "words": self.plan.n_words, "letters": self.plan.letters}
 
 
 @dataclass(frozen=True)
@@ -145,6 +134,7 @@ class Sweep:
         return Trial(task, network, setting, preset(self.preset, task, **changes), self.plan)
 
     def _faults_of_trials(self) -> list[str]:
+        """Return a message per task that is no machine and per network that fits none, at most `_FAULTS_SHOWN`."""
         faults, symbols, entries = [], {}, 0
         for task in self.tasks:
             if entries > MAX_ENTRIES:
@@ -168,41 +158,23 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
-        """Return the sweep that a table of entries describes, as a file holds it.
+        """Return the sweep that a table of entries describes, as a file holds it (`_SweepFile`).
 
-        The entries are tasks, networks (names in `NETWORKS`, or tables of changes by name), settings (tables of changes
-        by name), seeds, preset, lengths, words, letters. Raises `UnsupportedFormat` with every entry that is unknown or
-        of another type, or as `Sweep` does.
+        Raises `UnsupportedFormat` with every entry that is unknown or of another type, or as `Sweep` does.
         """
-        faults = [f"{name!r} is none of {', '.join(_FIELDS)}" for name in values if name not in _FIELDS]
-        faults += [
-            f"{name} = {shown(values[name])}: give {expected}"
-            for name, (expected, fits) in _FIELDS.items()
-            if name in values and not fits(values[name])
-        ]
-        if "tasks" not in values:
-            faults.append("tasks are missing: give at least one")
-        networks = values.get("networks", {})
-        if isinstance(networks, list):
-            faults += [
-                f"network {name!r} is none of {', '.join(NETWORKS)}: choose one, or give a table of changes"
-                for name in networks
-                if isinstance(name, str) and name not in NETWORKS
-            ]
-        if faults:
-            raise UnsupportedFormat("the sweep cannot be read: " + "; ".join(faults))
-        fields = {name: values[name] for name in ("settings", "preset") if name in values}
-        fields |= {name: tuple(values[name]) for name in ("tasks", "seeds") if name in values}
-        if "networks" in values:
-            names = isinstance(networks, list)
-            fields["networks"] = {name: NETWORKS[name] for name in networks} if names else networks
-        plan = {of: values[name] for name, of in _PLAN.items() if name in values}
-        if "lengths" in plan:
-            plan["lengths"] = tuple(plan["lengths"])
-        return cls(plan=RunPlan(**plan), **fields)
+        file = read(_SweepFile, dict(values), "the sweep", {Any: lambda change, _: change})
+        networks = file.networks
+        if isinstance(networks, tuple):
+            if unknown := [name for name in networks if name not in NETWORKS]:
+                raise UnsupportedFormat(
+                    f"network {unknown[0]!r} is none of {', '.join(NETWORKS)}: choose one, or give a table of changes"
+                )
+            networks = {name: NETWORKS[name] for name in networks}
+        plan = RunPlan(lengths=file.lengths, n_words=file.words, letters=file.letters)
+        return cls(file.tasks, networks, file.settings, file.seeds, file.preset, plan)
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_sweep(path: Path) -> dict[str, Any]:
     """Return the table in a .json or .toml file of a sweep, whose layers must be registered already.
 
     Raises `UnsupportedFormat` for another format, a content other than a table, an unknown layer, or a file of more
@@ -218,7 +190,7 @@ def read(path: Path) -> dict[str, Any]:
     except UnsupportedFormat as error:
         raise UnsupportedFormat(f"{path} cannot be read ({error}): give a {path.suffix[1:].upper()} table") from error
     if not isinstance(values, dict):
-        raise UnsupportedFormat(f"{path} holds a {type(values).__name__}: give a table of {', '.join(_FIELDS)}")
+        raise UnsupportedFormat(f"{path} holds a {type(values).__name__}: give a table with tasks")
     for name in ("networks", "settings"):
         tables = values.get(name)
         for changes in tables.values() if isinstance(tables, dict) else ():

@@ -19,12 +19,12 @@ from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.reading import Decoder, parse_json, read
+from fsa2lrnn.training.evaluate import Record
 from fsa2lrnn.training.settings import Settings
 
 FORM = FileFormat("fsa2lrnn-run", 2)
 SETTINGS, CHECKPOINT, MODEL, METRICS = "settings.json", "checkpoint.bin", "model.safetensors", "metrics.jsonl"
 
-Record = dict[str, Any]
 T = TypeVar("T")
 
 

@@ -18,39 +18,38 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import functional_call, vmap
 
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.files import alone, write_atomically
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.nn.config import LRNNConfig
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.tensor_file import on_meta_device
-from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
+from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, Record, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
-    REPORT_SECONDS,
     Diverged,
     Progress,
-    Stop,
     TrainingOutcome,
     TrainingRun,
     autocast,
     mean_loss,
+    prepare_words,
+    side_by_side,
     train,
-    use_threads,
+    train_together,
 )
-from fsa2lrnn.training.writers import check_writers, record_writers
+from fsa2lrnn.training.trainer import Stop, use_threads
 
 Weights = dict[str, Tensor]
 
@@ -77,54 +76,11 @@ def train_stacked(
     replays = all(each.cuda_graph for each, _ in jobs)
     if not replays and (others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]):
         raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
-    check_writers(write_to)
-    diverged: dict[int, Diverged] = {}
-    with ExitStack() as held, use_threads(settings.threads), Stop() as stop:
-        for _, folder in jobs:
-            folder.mkdir(parents=True, exist_ok=True)
-            held.enter_context(alone(folder, "run"))
-        runs = [TrainingRun(*job, resume) for job in jobs]
-        writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
-        step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
-        reported = time.monotonic()
-        while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
-            # Only runs at the earliest step take part, so that resumed runs catch up.
-            last = min(runs[i].step for i in active)
-            active = [i for i in active if runs[i].step == last]
-            errors = step([runs[i] for i in active])
-            is_time = time.monotonic() - reported > REPORT_SECONDS
-            for i, error in zip(active, errors, strict=True):
-                try:
-                    if error is not None:
-                        raise error
-                    record = runs[i].test_and_save() if runs[i].is_test_due else None
-                except Diverged as divergence:
-                    diverged[i] = divergence
-                    continue
-                if record is not None:
-                    writers[i](record)
-                if report is not None and (record or is_time):
-                    report(runs[i].progress(record))
-                    reported = time.monotonic()
-        for i, run in enumerate(runs):
-            try:
-                if i not in diverged:
-                    run.finish()
-            except Diverged as error:
-                diverged[i] = error
-    return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
-
-
-def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
-    """Take one training step of each run separately; return per run None, or the error if it diverged."""
-    errors: list[Diverged | None] = []
-    for run in runs:
-        try:
-            run.update()
-            errors.append(None)
-        except Diverged as error:
-            errors.append(error)
-    return errors
+    if replays:
+        return train_together(jobs, side_by_side, resume, report, write_to)
+    drawn = prepare_words(settings)
+    losses = StackedLosses(settings.network(drawn.alphabet, drawn.outputs), settings)
+    return train_together(jobs, partial(update, losses=losses), resume, report, write_to)
 
 
 def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged | None]:
@@ -211,7 +167,7 @@ class RunPlan:
 
 def run_seeds(
     settings: Settings, seeds: Sequence[int], folder: Path, plan: RunPlan, report: Report | None = None
-) -> list[dict[str, Any]]:
+) -> list[Record]:
     """Train and evaluate one run per seed, in `folder`/seed-N; return their results in the order of `seeds`.
 
     A run that diverges has an "error" in its result. A run that SIGINT or SIGTERM interrupts has "end": "interrupted"
@@ -227,13 +183,13 @@ def run_seeds(
     return (_in_processes if settings.device == "cpu" else run_stacked)(jobs, plan, send)
 
 
-def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+def run_stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[Record]:
     """Train all runs as one batched model in this process, evaluate each, and return their results."""
     outcomes = train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 
-def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) -> dict[str, Any]:
+def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) -> Record:
     """Train and evaluate one run in this process; return the result, which is also written to `folder`/result.json."""
     try:
         outcome = train(settings, folder, plan.resume, report, plan.write_to)
@@ -244,8 +200,9 @@ def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) ->
 
 def _result(
     settings: Settings, folder: Path, outcome: TrainingOutcome | Diverged, plan: RunPlan, report: Report
-) -> dict[str, Any]:
-    result: dict[str, Any] = {"seed": settings.seed, "folder": str(folder)}
+) -> Record:
+    """Evaluate the outcome of a run and write `result.json`; return its content. A run that diverged has an "error"."""
+    result: Record = {"seed": settings.seed, "folder": str(folder)}
     if isinstance(outcome, Diverged):
         result |= {"end": "diverged", "error": str(outcome)}
     else:
@@ -267,7 +224,8 @@ def _result(
     return result
 
 
-def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[Record]:
+    """Run the jobs in processes, as many at once as there are cores for their threads, and report their events here."""
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
     events: queue.SimpleQueue[Progress | FinalAccuracy] = queue.SimpleQueue()
     with Stop() as stop, ThreadPoolExecutor(n_processes) as pool:
@@ -283,12 +241,12 @@ def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Repo
     return answers
 
 
-def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Report, stop: Stop) -> dict[str, Any]:
+def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Report, stop: Stop) -> Record:
     """Train and evaluate one run in another process, forward its events, return its result or {"failed": reason}.
 
     Every run has a pool of its own, because a process that dies breaks its whole pool.
     """
-    interrupted: dict[str, Any] = {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
+    interrupted: Record = {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
     if stop.asked:
         return {**interrupted, "step": 0}
     spawned = get_context("spawn")
@@ -308,7 +266,7 @@ def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Repor
             return {"failed": f"seed {settings.seed}: {error}"}
 
 
-def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: Report, stop: Stop) -> None:
+def _listen(receiver: Connection, sender: Connection, future: Future[Record], put: Report, stop: Stop) -> None:
     """Forward events until the process ends or dies; a requested stop is sent to it once, as SIGINT."""
     process = None
     is_stopping = False
@@ -340,5 +298,5 @@ def _begin(sender: Connection, threads: int) -> None:
     _send = sender.send
 
 
-def _attempt(settings: Settings, folder: Path, plan: RunPlan) -> dict[str, Any]:
+def _attempt(settings: Settings, folder: Path, plan: RunPlan) -> Record:
     return run_seed(settings, folder, plan, _send)

@@ -135,6 +135,7 @@ class Settings:
         return MooreMachine.from_source(self.task)
 
     def _faults_of_layer(self) -> list[str]:
+        """Return the fault of the layer, its options or the sizes of its state, if there is one."""
         try:
             layer_named(self.layer).Config.refuse_unknown(self.options)
             json.dumps(dict(self.options))

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from rich.markup import escape
 from rich.table import Column, Table
@@ -33,8 +33,9 @@ from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, counted
 from fsa2lrnn.files import alone, write_atomically
 from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.engines import Job, JobResult, Run, on_ray, processes, serial, stacked
+from fsa2lrnn.training.evaluate import Record
 from fsa2lrnn.training.grid import Trial
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class KeptModelOrigin(RunResult):
     command: str
 
 
-def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[str, Any]:
+def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> Record:
     """Parse the JSON object in a text, check its fields against a schema, and return it with its unknown fields.
 
     Raises `CheckpointError` with the first field that is missing or of another type.
@@ -114,7 +115,7 @@ def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[
     return value
 
 
-def read_result(path: Path, kind: type[RunResult] = RunResult) -> dict[str, Any]:
+def read_result(path: Path, kind: type[RunResult] = RunResult) -> Record:
     """Read a file such as `result.json` by `parse_result`. Raises `CheckpointError`, and `OSError` if unreadable."""
     return parse_result(kind, path.read_bytes(), str(path))
 
@@ -123,7 +124,6 @@ RESULTS, SUMMARY = "results.jsonl", "summary.json"
 RETRIES = 1
 _MEASURES = ("last_position", "whole_word")
 
-Record = dict[str, Any]
 Report = Callable[[str], None]
 Engine = Literal["ray", "processes", "serial", "stacked"]
 
@@ -131,7 +131,7 @@ Engine = Literal["ray", "processes", "serial", "stacked"]
 class SweepOutcome(NamedTuple):
     """The result of a sweep: the rows of `summary`, whether a run failed after all retries, whether it was stopped."""
 
-    cells: list[dict[str, Any]]
+    cells: list[Record]
     failed: bool
     interrupted: bool
 
@@ -256,7 +256,7 @@ def _line(trial: Trial, answer: JobResult) -> str:
     return f"{name}{answer.result['end']} at step {answer.result['step']:,}, last output right {', '.join(shares)}"
 
 
-def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[dict[str, Any]]:
+def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[Record]:
     """Return one row per task, network and setting: ends of runs; mean, minimum and maximum accuracy over seeds."""
     cells: dict[tuple[str, str, str], list[Record | None]] = {}
     for trial, record in zip(trials, records, strict=True):
@@ -264,10 +264,11 @@ def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[d
     return [_cell(names, of_cell) for names, of_cell in cells.items()]
 
 
-def _cell(names: tuple[str, str, str], records: list[Record | None]) -> dict[str, Any]:
+def _cell(names: tuple[str, str, str], records: list[Record | None]) -> Record:
+    """Return a row of the summary: ends of all runs, and spreads over the evaluated ones, for each length."""
     ends = ["interrupted" if record is None else record["end"] for record in records]
     evaluated = [record for record in records if record is not None and "last_checkpoint" in record]
-    cell: dict[str, Any] = dict(zip(("task", "network", "setting"), names, strict=True))
+    cell: Record = dict(zip(("task", "network", "setting"), names, strict=True))
     cell |= {"seeds": len(evaluated), "ends": {end: ends.count(end) for end in dict.fromkeys(ends)}, "lengths": []}
     if not evaluated:
         return cell
@@ -282,7 +283,7 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
     return {"mean": statistics.mean(values), "min": min(values), "max": max(values)}
 
 
-def table(cells: list[dict[str, Any]]) -> Table:
+def table(cells: list[Record]) -> Table:
     """Format the rows of `summary` as a table of means, minima and maxima, one line per length."""
     names = ("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
     rows = Table(*(Column(name, overflow="fold") for name in names))

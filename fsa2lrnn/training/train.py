@@ -8,17 +8,13 @@ together with a checkpoint.
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
-import numba
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -32,12 +28,15 @@ from fsa2lrnn.nn.layers.base import Hint
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
-from fsa2lrnn.training.evaluate import count
+from fsa2lrnn.training.evaluate import Record, count
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
-from fsa2lrnn.training.trainer import Trainer
+from fsa2lrnn.training.trainer import Stop, Trainer, use_threads
 
 _SAVE_SECONDS, REPORT_SECONDS = 60.0, 0.5
 _READ_STEPS = {"cpu": 1, "cuda": 50}  # steps between readings of the loss, which synchronise with a GPU
+
+
+Step = Callable[[Sequence["TrainingRun"]], "list[Diverged | None]"]  # of runs at one step; None or the error, per run
 
 
 class Diverged(Fsa2LrnnError, ArithmeticError):
@@ -53,7 +52,7 @@ class Progress(NamedTuple):
     loss: float
     accuracy: float | None
     steps_per_second: float
-    record: dict[str, Any] | None
+    record: Record | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class TrainingOutcome:
     step: int
     model: LRNN
     words: TaskWords
-    records: list[dict[str, Any]]
+    records: list[Record]
 
 
 def train(
@@ -87,25 +86,77 @@ def train(
         MissingPackage: if a package that `write_to` names is not installed.
         CheckpointError: if the checkpoint in the folder cannot be read.
     """
-    folder = Path(folder)
+    (outcome,) = train_together([(settings, Path(folder))], side_by_side, resume, report, write_to)
+    if isinstance(outcome, Diverged):
+        raise outcome
+    return outcome
+
+
+def train_together(
+    jobs: Sequence[tuple[Settings, Path]],
+    step: Step,
+    resume: bool,
+    report: Callable[[Progress], None] | None,
+    write_to: Collection[str],
+) -> list[TrainingOutcome | Diverged]:
+    """Train runs in their folders, each `step` some of them by one update, and return an outcome per run.
+
+    The outcome of a run that diverges is the error, and the others continue. Runs that resume at an earlier step catch
+    up first. Raises as `train` does before the first step.
+    """
     from fsa2lrnn.training.writers import check_writers, record_writers
 
     check_writers(write_to)
-    folder.mkdir(parents=True, exist_ok=True)
-    with alone(folder, "run"), use_threads(settings.threads), Stop() as stop:
-        run = TrainingRun(settings, folder, resume)
+    diverged: dict[int, Diverged] = {}
+    with ExitStack() as held, use_threads(jobs[0][0].threads), Stop() as stop:
+        for _, folder in jobs:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(folder, "run"))
+        runs = [TrainingRun(*job, resume) for job in jobs]
+        trackers = [held.enter_context(ExitStack()) for _ in jobs]
+        writers = [
+            own.enter_context(record_writers(write_to, *job, resume)) for own, job in zip(trackers, jobs, strict=True)
+        ]
         reported = time.monotonic()
-        with record_writers(write_to, settings, folder, resume) as write:
-            while not run.is_done and not stop.asked:
-                run.update()
-                record = run.test_and_save() if run.is_test_due else None
+        while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
+            # Only runs at the earliest step take part, so that resumed runs catch up.
+            last = min(runs[i].step for i in active)
+            active = [i for i in active if runs[i].step == last]
+            errors = step([runs[i] for i in active])
+            is_time = time.monotonic() - reported > REPORT_SECONDS
+            for i, error in zip(active, errors, strict=True):
+                try:
+                    if error is not None:
+                        raise error
+                    record = runs[i].test_and_save() if runs[i].is_test_due else None
+                except Diverged as divergence:
+                    diverged[i] = divergence
+                    trackers[i].__exit__(Diverged, divergence, None)  # they mark the run as failed
+                    continue
                 if record is not None:
-                    write(record)
-                if report is not None and (record or time.monotonic() - reported > REPORT_SECONDS):
-                    report(run.progress(record))
+                    writers[i](record)
+                if report is not None and (record or is_time):
+                    report(runs[i].progress(record))
                     reported = time.monotonic()
-        run.finish()
-    return run.outcome()
+        for i, run in enumerate(runs):
+            try:
+                if i not in diverged:
+                    run.finish()
+            except Diverged as error:
+                diverged[i] = error
+    return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
+
+
+def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
+    """Take one training step of each run separately; return per run None, or the error if it diverged."""
+    errors: list[Diverged | None] = []
+    for run in runs:
+        try:
+            run.update()
+            errors.append(None)
+        except Diverged as error:
+            errors.append(error)
+    return errors
 
 
 def prepare_words(settings: Settings) -> TaskWords:
@@ -250,7 +301,7 @@ class TrainingRun:
             since.loss, since.steps = since.loss + step.loss, since.steps + 1
             since.gradient_norm = max(since.gradient_norm, step.gradient_norm)
 
-    def test_and_save(self) -> dict[str, Any]:
+    def test_and_save(self) -> Record:
         """Evaluate the network on fresh words, write a checkpoint and the record, and return the record."""
         self.read_pending()
         tested = count(self.model, self.words, self.test_length, self.settings.test_words, self.testing)
@@ -296,7 +347,7 @@ class TrainingRun:
         if self.saved_step != self.step:
             self.save()
 
-    def progress(self, record: dict[str, Any] | None) -> Progress:
+    def progress(self, record: Record | None) -> Progress:
         """Return the progress of the run, with the record of an evaluation or None."""
         accuracy = self.records[-1]["accuracy"] if self.records else None
         rate = record["steps_per_second"] if record else self.steps_per_second
@@ -317,6 +368,7 @@ class TrainingRun:
         save(self.model, self.folder / run_folder.MODEL)  # in case a full disk left an older one
 
     def _explanation(self, step: _StepRecord, tokens: Tensor | None) -> str:
+        """Return the message of `Diverged`: norms now and before, the sizes of states, and a remedy."""
         norms = {
             "loss": (step.loss, self.last.loss),
             "norm of its gradient": (step.gradient_norm, self.last.gradient_norm),
@@ -343,38 +395,3 @@ def autocast(settings: Settings) -> torch.autocast:
 def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Return the mean cross-entropy over the counted outputs: (B, T, |Γ|), (B, T) -> ()."""
     return cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
-
-
-class Stop:
-    """A signal handler: the first signal sets `asked`, which ends the run after the step; the second interrupts it."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._before: dict[signal.Signals, Any] = {}
-
-    def __enter__(self) -> Stop:
-        if threading.current_thread() is threading.main_thread():  # only there can Python handle signals
-            self._before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for s, handler in self._before.items():
-            signal.signal(s, handler)
-
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
-
-
-@contextmanager
-def use_threads(n: int) -> Iterator[None]:
-    """Let torch and numba use `n` threads within the context."""
-    before = torch.get_num_threads(), numba.get_num_threads()
-    torch.set_num_threads(n)
-    numba.set_num_threads(min(n, before[1]))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before[0])
-        numba.set_num_threads(before[1])

@@ -2,14 +2,21 @@
 
 On a GPU a step of a small network takes as long as Python needs to launch its operations. `GraphReplay` records a step
 as a CUDA graph, which launches all at once, and several runs with their own graphs and streams share the GPU.
+
+`Stop` holds the signals of a run, `use_threads` its threads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
+import numba
 import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_
@@ -116,6 +123,7 @@ class GraphReplay:
         torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
+        """Record a step as a CUDA graph that draws from the run's generator; return the graph."""
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self._generator)
         try:
@@ -128,3 +136,38 @@ class GraphReplay:
             ) from error
         self._graph = graph
         return graph
+
+
+class Stop:
+    """A signal handler: the first signal sets `asked`, which ends the run after the step; the second interrupts it."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():  # only there can Python handle signals
+            self._before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for s, handler in self._before.items():
+            signal.signal(s, handler)
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@contextmanager
+def use_threads(n: int) -> Iterator[None]:
+    """Let torch and numba use `n` threads within the context."""
+    before = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(n)
+    numba.set_num_threads(min(n, before[1]))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        numba.set_num_threads(before[1])

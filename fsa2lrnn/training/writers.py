@@ -8,18 +8,18 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.optional import require
+from fsa2lrnn.training.evaluate import Record
 from fsa2lrnn.training.settings import Settings
 
 WRITERS = ("tensorboard", "wandb")
 _MEASURED = ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second")
 _ID = "wandb-id.txt"  # the file with the tracker's id of the run, under which a resumed run continues
 
-Write = Callable[[dict[str, Any]], None]
+Write = Callable[[Record], None]
 
 
 def check_writers(names: Collection[str]) -> None:
@@ -39,7 +39,7 @@ def record_writers(names: Collection[str], settings: Settings, folder: Path, res
         of_kind = {"tensorboard": _tensorboard, "wandb": _wandb}
         writers = [held.enter_context(of_kind[name](settings, folder, resume)) for name in names]
 
-        def write(record: dict[str, Any]) -> None:
+        def write(record: Record) -> None:
             measured = {name: record[name] for name in _MEASURED}
             for each in writers:
                 each(measured | {"step": record["step"]})
@@ -49,11 +49,12 @@ def record_writers(names: Collection[str], settings: Settings, folder: Path, res
 
 @contextmanager
 def _tensorboard(_settings: Settings, folder: Path, _resume: bool) -> Iterator[Write]:
+    """Open TensorBoard's writer on the folder of a run, and return a function that writes the measured numbers."""
     from torch.utils.tensorboard import SummaryWriter
 
     writer = SummaryWriter(str(folder))
 
-    def write(record: dict[str, Any]) -> None:
+    def write(record: Record) -> None:
         for name in _MEASURED:
             writer.add_scalar(name, record[name], record["step"])
         writer.flush()

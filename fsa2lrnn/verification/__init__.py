@@ -14,13 +14,13 @@ from fsa2lrnn.verification.specification import Specification, specification_of
 __all__ = [
     "Accepted",
     "Counterexample",
+    "Specification",
     "Proved",
     "Refuted",
     "Scope",
-    "Specification",
     "Undecided",
     "Verdict",
+    "specification_of",
     "model_digest",
     "prove_equivalent",
-    "specification_of",
 ]

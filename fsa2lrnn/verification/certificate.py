@@ -28,7 +28,7 @@ from fsa2lrnn.display import OPEN, Brief, card
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
-from fsa2lrnn.scope import Scope, tested
+from fsa2lrnn.verdicts import Scope, tested
 from fsa2lrnn.verification.plain import library_errors
 
 FORMAT = "fsa2lrnn-horizon-certificate"

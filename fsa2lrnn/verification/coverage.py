@@ -10,13 +10,18 @@ No case covers `torch.compile`, whose code rounds in other places and to other f
 from __future__ import annotations
 
 import json
+import os
+import platform
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from importlib.metadata import version
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from fsa2lrnn import __version__
 from fsa2lrnn.compile.recurrence import Recurrence
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.config import LRNNConfig
@@ -24,12 +29,12 @@ from fsa2lrnn.nn.layer_checks import user_layers
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.nn.tensor_file import digest
-from fsa2lrnn.scope import EVERY, LETTERS, Coverage
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage, Proved
 from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.versions import environment
 
 STEPPING = ("sequential", "fused", "letters")  # scans that compute x_k from x_{k-1} by inner products in some order
+_BLAS = re.compile(r"(Math Kernel Library|BLAS_INFO=)(?: Version )?([^\s,]+)")
+_SETTINGS = ("MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_")  # begin the environment variables that these libraries read
 
 
 def of_integers(_: Recurrence) -> Coverage:
@@ -105,3 +110,22 @@ def proof_json(proof: Proved) -> dict[str, Any]:
 def certified_length(certificate: Certificate) -> int | str:
     """Return the certified length, "all lengths" where there is no bound."""
     return "all lengths" if certificate.horizon is None else certificate.horizon
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of fsa2lrnn, Python, torch and numpy by name."""
+    libraries = {name: version(name) for name in ("torch", "numpy")}
+    return {"fsa2lrnn": __version__, "python": platform.python_version(), **libraries}
+
+
+def environment() -> tuple[str, ...]:
+    """Return the versions and settings that fix the order of float sums, one text each: torch, CPU, BLAS, variables."""
+    blas = dict(_BLAS.findall(torch.__config__.show()))
+    mkl = blas.get("Math Kernel Library")
+    return (
+        f"torch {torch.__version__}",
+        f"CPU capability {torch.backends.cpu.get_cpu_capability()}",
+        f"MKL {mkl}" if mkl else f"BLAS {blas.get('BLAS_INFO=', 'unknown')}",
+        *([] if torch.backends.mkldnn.enabled else ["oneDNN off"]),
+        *sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(_SETTINGS)),
+    )

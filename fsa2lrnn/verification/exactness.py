@@ -2,7 +2,7 @@
 
 Each layer decides this for every input that it reads in a run (`Layer.is_exact`). Its gates must sum integers within
 the range that the dtype represents, so that order and batch do not matter, or round too little to change the choice of
-a column. Its tables must be maps among finitely many states (`lrnn.layers.base`), of which a parallel scan forms only
+a column. Its tables must be maps among finitely many states (`nn.layers.base`), of which a parallel scan forms only
 compositions. Then all states, and the inputs of the read-out, are the same in every run; at every such input the
 largest logit must stay the largest under rounding (T53 of docs/theory.md).
 """

@@ -149,7 +149,7 @@ class JointSets:
         return stream.layer_norm(cast("nn.LayerNorm", norms[at])) if at >= 0 else stream
 
     def _connected(self, i: int, stream: Zonotopes, x: Zonotopes) -> Zonotopes:
-        """Return the stream after layer i, as `lrnn.config.connect` does."""
+        """Return the stream after layer i, as `nn.config.connect` does."""
         config = self._model.config
         is_last = i + 1 == len(self._model.layers)
         if config.connection == "concat":

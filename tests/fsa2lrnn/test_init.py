@@ -20,9 +20,9 @@ from fsa2lrnn.automata import formats
 from fsa2lrnn.cli import app, options
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage, OutOfTime, UnsupportedFormat
+from fsa2lrnn.files import FORMATS, endings
 from fsa2lrnn.optional import is_installed, require
-from fsa2lrnn.source_kinds import FORMATS, endings
-from fsa2lrnn.versions import environment
+from fsa2lrnn.verification.coverage import environment
 
 FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent")
 
@@ -254,7 +254,7 @@ for arguments, extra in {refused!r}:
 
 from fsa2lrnn.errors import MissingPackage
 from fsa2lrnn.training.engines import on_ray
-from fsa2lrnn.training.train import Stop
+from fsa2lrnn.training.trainer import Stop
 asks = dict(test=lambda: __import__("fsa2lrnn.testing.strategies"), sweep=lambda: on_ray(Stop()).__enter__())
 for extra, ask in asks.items():
     try:

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any
 
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.versions import versions
+from fsa2lrnn.verification.coverage import versions
 from tests.fuzz.worker import SECONDS
 
 COUNTS = Path(__file__).parent / "counts.json"

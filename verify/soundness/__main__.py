@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.versions import versions
+from fsa2lrnn.verification.coverage import versions
 from verify.soundness import extremes, near_ties
 from verify.soundness.run import examine, run, wrong
 

@@ -20,8 +20,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, LRNNConfig
 from fsa2lrnn.nn.gate import Gate, TableGate
 from fsa2lrnn.nn.layers import Shape, layer_named
-from fsa2lrnn.scope import EVERY, Coverage
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import EVERY, Coverage, Proved
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent

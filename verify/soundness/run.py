@@ -15,8 +15,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.switched import switched
-from fsa2lrnn.scope import EVERY, Coverage
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import EVERY, Coverage, Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import SCANS, check

@@ -28,7 +28,7 @@ class Arm(NamedTuple):
     Args:
         title: what tables call it.
         changes: of the settings; None for what `learn` does.
-        theory: which answer, of `huggingface.named`, a machine gets, and why.
+        theory: which answer, of `export.in_use`, a machine gets, and why.
     """
 
     title: str

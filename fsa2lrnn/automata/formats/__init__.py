@@ -14,9 +14,8 @@ from typing import Any, cast
 from fsa2lrnn.automata.language import Completion, trim, widen
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, SourceWarning, UnsupportedFormat, shortened
-from fsa2lrnn.files import check_file, exists, write_atomically
+from fsa2lrnn.files import FORMATS, SourceFormat, check_file, exists, write_atomically
 from fsa2lrnn.reading import decode
-from fsa2lrnn.source_kinds import FORMATS, SourceFormat
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB per second: half a minute; a table of 10⁷ entries fits in JSON
 

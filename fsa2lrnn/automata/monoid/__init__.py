@@ -5,12 +5,12 @@ from fsa2lrnn.automata.monoid.elements import TransitionMonoid, enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 __all__ = [
-    "MAX_MONOID",
-    "Action",
+    "classify",
     "Classification",
     "Fact",
     "FactWitness",
+    "MAX_MONOID",
+    "Action",
     "TransitionMonoid",
-    "classify",
     "enumerate_monoid",
 ]

@@ -41,7 +41,7 @@ def _published() -> dict[str, type[Layer]]:
     from fsa2lrnn.nn.layers.diagonal import LRULayer, S5Layer
     from fsa2lrnn.nn.layers.gated import MinGRULayer, SLSTMLayer
     from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Layer
-    from fsa2lrnn.nn.layers.mamba import Mamba2Layer, Mamba3Layer
+    from fsa2lrnn.nn.layers.mamba_layers import Mamba2Layer, Mamba3Layer
     from fsa2lrnn.nn.layers.pd_ssm import PDSSMLayer
     from fsa2lrnn.nn.layers.rwkv import RWKV4Layer, RWKV7Layer
     from fsa2lrnn.nn.layers.s4 import S4DLayer, S4Layer
@@ -185,6 +185,7 @@ def name_of(config: LayerConfig) -> str:
 
 
 def _imported(name: str) -> type[Layer]:
+    """Return the class of "module:Class", searched for in the working directory last, or raise `UnsupportedFormat`."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.append(here)

@@ -8,7 +8,7 @@ Declarations are compared with the computations of `forward` (`fsa2lrnn.nn.layer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -82,6 +82,13 @@ def check_positive(config: object, *names: str) -> None:
         value = getattr(config, name)
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise UnsupportedFormat(f"{name} = {value!r}: {type(config).__name__} needs a positive whole number")
+
+
+def check_one_of(config: object, **choices: Iterable[str]) -> None:
+    """Raise `UnsupportedFormat` unless each named field of a configuration is one of its choices."""
+    for name, allowed in choices.items():
+        if (value := getattr(config, name)) not in allowed:
+            raise UnsupportedFormat(f"{name} = {value!r}: one of {', '.join(allowed)}")
 
 
 @dataclass(frozen=True)

@@ -115,7 +115,7 @@ class AffineLayer(Layer):
         self.register_buffer("mask", torch.arange(b) < torch.tensor(block_sizes)[:, None], persistent=False)  # (H, b)
 
     @classmethod
-    def embedding(cls, config: Any, n_letters: int, dim: int) -> nn.Module:
+    def embedding(cls, config: LayerConfig, n_letters: int, dim: int) -> nn.Module:
         is_table = getattr(config, "gate", "relu") == "table"
         return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
 

@@ -28,7 +28,7 @@ from torch.nn.functional import gelu, glu, softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import channel_scans
-from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_one_of, check_positive, check_width
 from fsa2lrnn.nn.layers.channel_scans import System
 from fsa2lrnn.nn.scans import check_method
 
@@ -116,12 +116,6 @@ def check_size(N: int, name: str) -> None:
 MIXINGS = ("none", "gelu", "glu", "half_glu1", "half_glu2")
 
 
-def check_mixing(kind: str) -> None:
-    """Raise `UnsupportedFormat` unless `kind` is one of `MIXINGS`."""
-    if kind not in MIXINGS:
-        raise UnsupportedFormat(f"mixing {kind!r} is not known: choose one of {', '.join(MIXINGS)}")
-
-
 class Mixing(nn.Module):
     """The gates named `kind`, applied at each position, with their linear maps: (…, H) -> (…, H).
 
@@ -182,8 +176,7 @@ class ChannelConfig(LayerConfig):
     beyond: str = "refuse"
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
+        check_positive(self, "width")
         check_even(self.d_state, "d_state")
         check_width(self.width * self.d_state)
         if self.copies < 1 or self.width % self.copies:
@@ -195,13 +188,11 @@ class ChannelConfig(LayerConfig):
             raise UnsupportedFormat(
                 f"dt_min = {self.dt_min}, dt_max = {self.dt_max}: give 0 < dt_min ≤ dt_max, both finite"
             )
-        if self.dt_transform not in DT_TRANSFORMS:
-            raise UnsupportedFormat(f"dt_transform {self.dt_transform!r} is none of {', '.join(DT_TRANSFORMS)}")
-        check_mixing(self.mixing)
+        check_one_of(self, dt_transform=DT_TRANSFORMS)
+        check_one_of(self, mixing=MIXINGS)
         if self.l_max is not None and self.l_max < 1:
             raise UnsupportedFormat(f"l_max = {self.l_max}: give at least 1, or None for words of any length")
-        if self.beyond not in BEYOND:
-            raise UnsupportedFormat(f"beyond {self.beyond!r} is none of {', '.join(BEYOND)}")
+        check_one_of(self, beyond=BEYOND)
 
     @property
     def copies(self) -> int:
@@ -245,7 +236,7 @@ class ChannelLayer(Layer):
         self.mixing = Mixing(H, config.mixing)
 
     @classmethod
-    def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
+    def readout(cls, config: LayerConfig, width: int, hidden: int, n_outputs: int) -> nn.Module:
         """Return a linear map without hidden units, as in the published models."""
         return nn.Linear(width, n_outputs)
 

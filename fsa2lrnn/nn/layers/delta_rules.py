@@ -158,6 +158,11 @@ class DeltaRuleLayer(MatrixLayer):
         return self.o_proj(o * silu(rest[..., -o.shape[-1] :]) if self.config.gate else o)
 
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        """Return bounds of the n steps of a letter: u (…, d) -> decay (…, n, H, 1), k (…, n, H, K), v (…, n, H, V).
+
+        The decay belongs to the first of the n factors; the others have the decay 1. The factor j is decay·I − k eᵀ
+        with e = β·decay·k, and it writes β v along k.
+        """
         config, weight = self.config, self._weight()
         x = rounding.projected(u, weight)
         k, v, b, a = self._parts(rounding.with_silu(x[..., : self.channels]), x[..., self.channels :])
@@ -273,6 +278,11 @@ class KDALayer(MatrixLayer):
         return self.o_proj(o * rest[..., -o.shape[-1] :].sigmoid())
 
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        """Return bounds of the one step of a letter: u (…, d) -> decay and keys (…, 1, H, K), values (…, 1, H, V).
+
+        Each key has its own decay; b erases and w writes, one number β for both in KDA. The low-rank projection of the
+        decay is bounded factor by factor.
+        """
         H, keys = self.config.heads, self.convolved["k"]
         weight = self._weight(self.convolved | self._rates(self.config))
         x = rounding.projected(u, weight)

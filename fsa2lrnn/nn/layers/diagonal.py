@@ -16,8 +16,8 @@ from torch.nn.functional import embedding, linear
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import channel_scans
-from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_width
-from fsa2lrnn.nn.layers.channel_layer import COMPLEX, Mixing, basis, check_even, check_mixing, check_size, check_stream
+from fsa2lrnn.nn.layers.base import Hint, Layer, LayerConfig, check_one_of, check_positive, check_width
+from fsa2lrnn.nn.layers.channel_layer import COMPLEX, MIXINGS, Mixing, basis, check_even, check_size, check_stream
 from fsa2lrnn.nn.layers.transitions import DISCRETISATIONS, growth
 from fsa2lrnn.nn.scans import METHODS, scan
 
@@ -72,7 +72,7 @@ class SpectralLayer(Layer):
         self.mixing = Mixing(config.width, config.mixing, "tanh")
 
     @classmethod
-    def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
+    def readout(cls, config: LayerConfig, width: int, hidden: int, n_outputs: int) -> nn.Module:
         """Return a linear map without hidden units, as in the published models."""
         return nn.Linear(width, n_outputs)
 
@@ -155,8 +155,7 @@ class S5Config(LayerConfig):
     mixing: str = "half_glu1"
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
+        check_positive(self, "width")
         if self.blocks < 1 or self.ssm_size < 1 or self.ssm_size % self.blocks:
             raise UnsupportedFormat(
                 f"blocks = {self.blocks}: {self.ssm_size} states cannot be cut evenly into so many, "
@@ -165,15 +164,12 @@ class S5Config(LayerConfig):
         check_size(self.ssm_size, "ssm_size")
         if self.conj_sym:
             check_even(self.ssm_size // self.blocks, "ssm_size/blocks")
-        if self.c_init not in C_STARTS:
-            raise UnsupportedFormat(f"c_init {self.c_init!r} is not known: choose one of {', '.join(C_STARTS)}")
-        if self.discretisation not in DISCRETISATIONS:
-            raise UnsupportedFormat(f"discretisation {self.discretisation!r} is none of {', '.join(DISCRETISATIONS)}")
+        check_one_of(self, c_init=C_STARTS, discretisation=DISCRETISATIONS)
         if not 0 < self.dt_min <= self.dt_max < math.inf:
             raise UnsupportedFormat(
                 f"dt_min = {self.dt_min}, dt_max = {self.dt_max}: give 0 < dt_min ≤ dt_max, both finite"
             )
-        check_mixing(self.mixing)
+        check_one_of(self, mixing=MIXINGS)
         check_width(max(self.width, self.ssm_size))
 
     @property
@@ -259,14 +255,12 @@ class LRUConfig(LayerConfig):
     mixing: str = "glu"
 
     def __post_init__(self) -> None:
-        for name in ("width", "states"):
-            if getattr(self, name) < 1:
-                raise UnsupportedFormat(f"{name} = {getattr(self, name)}: a layer needs at least one")
+        check_positive(self, "width", "states")
         if not 0 <= self.r_min < self.r_max <= 1:
             raise UnsupportedFormat(f"r_min = {self.r_min}, r_max = {self.r_max}: give 0 ≤ r_min < r_max ≤ 1")
         if not 0 < self.max_phase < math.inf:
             raise UnsupportedFormat(f"max_phase = {self.max_phase}: give a finite angle above 0")
-        check_mixing(self.mixing)
+        check_one_of(self, mixing=MIXINGS)
         check_width(max(self.width, 2 * self.states))
 
     @property

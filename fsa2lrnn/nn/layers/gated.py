@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, layer_norm, logsigmoid, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_positive, check_width
 from fsa2lrnn.nn.layers.block import scan_states
 from fsa2lrnn.nn.layers.matrix_layer import convolve
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
@@ -35,8 +35,7 @@ class MinGRUConfig(LayerConfig):
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
 
     def __post_init__(self) -> None:
-        if type(self.width) is not int or self.width < 1:
-            raise UnsupportedFormat(f"width = {self.width!r}: minGRU needs a positive whole number")
+        check_positive(self, "width")
         check_width(self.width)
 
 
@@ -112,9 +111,7 @@ class SLSTMConfig(LayerConfig):
     conv: int = 4
 
     def __post_init__(self) -> None:
-        for name in ("heads", "block"):
-            if type(value := getattr(self, name)) is not int or value < 1:
-                raise UnsupportedFormat(f"{name} = {value!r}: sLSTM needs a positive whole number")
+        check_positive(self, "heads", "block")
         if type(self.conv) is not int or self.conv < 0:
             raise UnsupportedFormat(f"conv = {self.conv!r}: a number of letters, or 0")
         check_width(self.entries)

@@ -27,6 +27,7 @@ from torch.nn.functional import pad
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn.compiled import DTYPES
 from fsa2lrnn.nn.layers import channel_scans
+from fsa2lrnn.nn.layers.base import check_one_of
 from fsa2lrnn.nn.layers.channel_layer import (
     ChannelConfig,
     Start,
@@ -113,8 +114,7 @@ class LiquidS4Config(ChannelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.kernel not in KERNELS:
-            raise UnsupportedFormat(f"kernel {self.kernel!r} is not known: choose one of {', '.join(KERNELS)}")
+        check_one_of(self, kernel=KERNELS)
         if self.l_max is not None:
             raise UnsupportedFormat(f"l_max = {self.l_max}: Liquid-S4 has no limit to words; leave it None")
         if self.degree < 2:
@@ -206,6 +206,11 @@ class LiquidS4Layer(S4Layer):
         )
 
     def _published(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+        """Return the published code's outputs and a state of ones: u (B, T, H) -> (B, T, H), (B, 1).
+
+        To S4's convolution "polyb" adds, for p = 2 … degree, weight · of_products^(2^(p−1) − 1) times the products of p
+        letters.
+        """
         if channel_scans.may_move(state):
             raise self._has_no_state("cannot read a word in pieces")
         if not u.shape[1]:

@@ -27,7 +27,7 @@ from torch.nn.functional import conv1d, embedding, pad, silu
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import selective_rounding as rounding
-from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_one_of, check_positive, check_width
 from fsa2lrnn.nn.layers.block import scan_states
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import METHODS as STATE_METHODS
@@ -226,13 +226,10 @@ class MatrixConfig(LayerConfig):
     outputs: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("heads", "block"):
-            if type(value := getattr(self, name)) is not int or value < 1:
-                raise UnsupportedFormat(f"{name} = {value!r}: {type(self).__name__} needs a positive whole number")
+        check_positive(self, "heads", "block")
         if self.expand_v <= 0 or self.expand_v * self.block != self.values:
             raise UnsupportedFormat(f"expand_v = {self.expand_v}: {self.block} keys take a whole number of values")
-        if self.reads not in READS:
-            raise UnsupportedFormat(f"reads = {self.reads!r}: one of {', '.join(READS)}")
+        check_one_of(self, reads=READS)
         if type(self.conv) is not int or self.conv < 0 or (self.conv and self.reads == "state"):
             raise UnsupportedFormat(f'conv = {self.conv!r}: a number of letters, 0 with reads="state": set conv=0')
         if type(self.outputs) is not int or self.outputs < 0 or (self.outputs and self.is_state):
@@ -285,7 +282,7 @@ class MatrixLayer(Layer):
 
     @property
     def methods(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride] - depends on the mode
-        """The scans that `forward` takes: those of `lrnn.scans` with reads="state", else those of `matrix_scan`."""
+        """The scans that `forward` takes: those of `nn.scans` with reads="state", else those of `matrix_scan`."""
         return tuple(STATE_METHODS) if self.config.is_state else tuple(METHODS)
 
     @property

@@ -18,7 +18,7 @@ from torch.nn.functional import embedding, gelu, layer_norm, linear
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import selective_rounding as rounding
-from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_one_of, check_positive, check_width
 from fsa2lrnn.nn.layers.block import scan_states
 from fsa2lrnn.nn.layers.matrix_layer import READS
 from fsa2lrnn.nn.normalise import one_hot_rows
@@ -43,11 +43,8 @@ class PDSSMConfig(LayerConfig):
     reads: str = "gated"
 
     def __post_init__(self) -> None:
-        for name in ("heads", "block", "dictionary", "multiple"):
-            if type(value := getattr(self, name)) is not int or value < 1:
-                raise UnsupportedFormat(f"{name} = {value!r}: PD-SSM needs a positive whole number")
-        if self.reads not in READS:
-            raise UnsupportedFormat(f"reads = {self.reads!r}: one of {', '.join(READS)}")
+        check_positive(self, "heads", "block", "dictionary", "multiple")
+        check_one_of(self, reads=READS)
         check_width(2 * self.states)
 
     @property

@@ -31,7 +31,7 @@ from torch.nn.functional import embedding, group_norm, normalize
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn import scans
 from fsa2lrnn.nn.layers import selective_rounding as rounding
-from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_positive, check_width
 from fsa2lrnn.nn.layers.channel_layer import check_stream
 from fsa2lrnn.nn.layers.matrix_layer import MatrixConfig, MatrixLayer, RankOneSteps
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
@@ -119,8 +119,7 @@ class RWKV4Config(LayerConfig):
     depth: int = 1
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
+        check_positive(self, "width")
         check_width(self.entries)
         if not 0 <= self.place < self.depth:
             raise UnsupportedFormat(f"place = {self.place}: blocks are numbered from 0, and there are {self.depth}")
@@ -344,6 +343,12 @@ class RWKV7Layer(MatrixLayer):
         return RankOneSteps(g, a, k, v, None)
 
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        """Return bounds of the two steps of a letter: u (…, d) -> four parts (…, 2, H, b).
+
+        The first step decays by w, removes along κ̂ and adds along a ⊙ κ̂, and writes nothing. The second writes v along
+        k̃; its decay is 1, and e = 0.
+        """
+
         def of_heads(x: RoundedNumbers) -> RoundedNumbers:
             return x.unflatten((self.config.heads, -1))
 

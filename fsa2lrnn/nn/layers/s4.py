@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import channel_scans
+from fsa2lrnn.nn.layers.base import check_one_of
 from fsa2lrnn.nn.layers.channel_layer import (
     ChannelConfig,
     ChannelLayer,
@@ -119,10 +119,7 @@ class S4DConfig(ChannelConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.init not in STARTS:
-            raise UnsupportedFormat(f"init {self.init!r} is not known: choose one of {', '.join(STARTS)}")
-        if self.discretisation not in DISCRETISATIONS:
-            raise UnsupportedFormat(f"discretisation {self.discretisation!r} is none of {', '.join(DISCRETISATIONS)}")
+        check_one_of(self, init=STARTS, discretisation=DISCRETISATIONS)
 
 
 class S4DLayer(ChannelLayer):

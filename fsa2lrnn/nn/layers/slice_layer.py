@@ -20,7 +20,7 @@ from torch.nn.functional import linear, pad
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.layers import selective_rounding as rounding
-from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_one_of, check_positive, check_width
 from fsa2lrnn.nn.layers.block import scan_states
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.scans import METHODS, scan
@@ -50,11 +50,8 @@ class SliceConfig(LayerConfig):
     std: float = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("heads", "block"):
-            if type(value := getattr(self, name)) is not int or value < 1:
-                raise UnsupportedFormat(f"{name} = {value!r}: SLiCE needs a positive whole number")
-        if self.form not in FORMS:
-            raise UnsupportedFormat(f"form = {self.form!r}: one of {', '.join(FORMS)}")
+        check_positive(self, "heads", "block")
+        check_one_of(self, form=FORMS)
         if self.form == "hadamard" and self.states & (self.states - 1):
             raise UnsupportedFormat(f"heads·block = {self.states}: a Walsh–Hadamard matrix needs a power of two")
         if not (0 < self.density <= 1 and 0 < self.dt < math.inf and 0 <= self.std < math.inf):

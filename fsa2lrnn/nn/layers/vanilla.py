@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.nn.layers.base import Layer, LayerConfig, check_one_of, check_positive, check_width
 from fsa2lrnn.nn.scans import METHODS, scan
 
 TRANSITIONS = ("dense", "diagonal")
@@ -28,11 +27,9 @@ class VanillaConfig(LayerConfig):
     transition: str = "dense"
 
     def __post_init__(self) -> None:
-        if self.width < 1:
-            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one state")
+        check_positive(self, "width")
         check_width(self.width)
-        if self.transition not in TRANSITIONS:
-            raise UnsupportedFormat(f"transition {self.transition!r} is none of {', '.join(TRANSITIONS)}")
+        check_one_of(self, transition=TRANSITIONS)
 
 
 class VanillaLayer(Layer):

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import reduce
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -119,7 +118,7 @@ def choose_method(v: Tensor) -> str:
     """Return the method that "auto" denotes for the device, dtype and shape (B, T, H, b) of v.
 
     It is "fused" on the CPU if its kernels support the dtype without conversion and the work is worth compiling them;
-    "triton" on a GPU if Triton is installed and the blocks are not too wide (`extra.gpu`); "chunked" for other long
+    "triton" on a GPU if Triton is installed and the blocks are not too wide (`nn.scans.gpu`); "chunked" for other long
     words on devices other than the CPU, where the number of kernel launches dominates; else "sequential".
 
     >>> choose_method(torch.empty(128, 40, 8, 8)), choose_method(torch.empty(1, 40, 1, 5))
@@ -178,7 +177,7 @@ def _under_autocast(tensor: Tensor) -> bool:
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
-def check_method(method: str, methods: Mapping[str, Any]) -> None:
+def check_method(method: str, methods: Mapping[str, object]) -> None:
     """Raise `UnsupportedFormat` unless `method` is "auto" or a key of `methods`."""
     if method != "auto" and method not in methods:
         raise UnsupportedFormat(f"scan method {method!r} is not known: choose one of auto, {', '.join(methods)}")

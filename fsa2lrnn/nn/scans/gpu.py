@@ -188,6 +188,10 @@ def _forward(tokens: Tensor | None, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 def _backward(
     tokens: Tensor | None, A: Tensor, x0: Tensor, x: Tensor, dx: Tensor, dA: Tensor | None, g: Tensor
 ) -> Tensor:
+    """Write g = dv (B,T,H,b) and, unless it is None, dA (B,T,H,b,b), and return dx0 (B,H,b).
+
+    Chunks count from the word's end; each starts from the gradient that the later ones carry to it (`_carried`).
+    """
     if not x.numel():
         return torch.zeros_like(x0)
     dx0 = torch.empty_like(x0)

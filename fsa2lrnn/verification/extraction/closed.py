@@ -109,7 +109,7 @@ def extract(
         BudgetExceeded: if more than `max_states` states are reached.
         OutOfTime: if the time limit `seconds` passes first; by default no limit.
         NotExact: if a state has NaN logits.
-        UnsupportedFormat: under settings of torch that compute below the dtype's precision (`lrnn.arithmetic`), and for
+        UnsupportedFormat: under settings of torch that compute below the dtype's precision (`nn.arithmetic`), and for
             layers that declare that no exact claim can be made of them (`Layer.unproved`).
 
     >>> from fsa2lrnn import compile_machine

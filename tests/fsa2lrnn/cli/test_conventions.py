@@ -11,7 +11,7 @@ import pytest
 import typer.main
 
 from fsa2lrnn import __version__, cli
-from fsa2lrnn.cli import activity, sources
+from fsa2lrnn.cli import console, sources
 from fsa2lrnn.errors import UnsupportedFormat
 
 COMMANDS = {name: one for name, one in typer.main.get_command(cli.app).commands.items() if not one.hidden}
@@ -35,12 +35,12 @@ def test_quiet_leaves_out_suggestions(call):
 
 
 def test_long_work_is_shown_where_asked(capsys, monkeypatch):
-    monkeypatch.setattr(activity, "_AFTER", 0.01)
-    monkeypatch.setattr(activity, "_EVERY", 0.01)
+    monkeypatch.setattr(console, "_AFTER", 0.01)
+    monkeypatch.setattr(console, "_EVERY", 0.01)
     for quiet, progress, expected in [(False, True, True), (False, False, False), (True, True, False)]:
-        with activity.displayed("verify", quiet, progress):
-            activity.note("joint states")
-            ended = activity.threading.Event()
+        with console.displayed("verify", quiet, progress):
+            console.note("joint states")
+            ended = console.threading.Event()
             ended.wait(0.1)
         assert ("verify: 0 s, joint states\n" in capsys.readouterr().err) == expected
 

@@ -133,7 +133,6 @@ def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
         ((".",), "holds no model of olmo-hybrid, qwen3-next, qwen3.5"),
         ((".", "--tokens", "1,a"), "--tokens '1,a': give whole numbers"),
         ((".", "--tokens", "1", "--text", "a.txt"), "--text and --tokens: give one of them"),
-        ((".", "--window", "0"), "Invalid value for '--window'"),
     ],
 )
 def test_gates_refused(call, arguments, message):

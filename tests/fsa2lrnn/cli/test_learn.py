@@ -1,37 +1,18 @@
 """`learn`."""
 
 import json
-from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, Proved, compile_machine, load, prove_equivalent, save
-from fsa2lrnn.cli.learned import check_provable, main, prove_trained
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.settings import Settings
+from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent
+from fsa2lrnn.cli.learn import learn_in
 
 
 def test_networks_get_their_evidence_and_progress_is_shown(tmp_path, capsys):
-    assert not main("task:sum_mod(11)", tmp_path, resume=True, as_json=False, steps=50, look=1, suffixes=0)
+    assert not learn_in(tmp_path, "task:sum_mod(11)", as_json=False, steps=50, look=1, suffixes=0)
     captured = capsys.readouterr()
     assert "words of 5 letters, error" in captured.err
     assert captured.out.startswith("refuted: they differ on")
-    results, machine = [], MooreMachine.from_source("task:sum_mod(3)")
-    wrong = compile_machine(machine, normalisation="onehot")
-    wrong.recurrences[0].set_map(1, 0, wrong.recurrences[0].get_map(2, 0))
-    for name, model in (("a", compile_machine(machine, normalisation="onehot")), ("b", wrong)):
-        (tmp_path / name).mkdir()
-        save(model, tmp_path / name / "model.safetensors")
-        results.append({"folder": str(tmp_path / name), "model": str(tmp_path / name / "model.safetensors")})
-    assert prove_trained("task:sum_mod(3)", "task", results[:1])
-    assert not prove_trained("task:sum_mod(3)", "task", [*results, {"end": "diverged"}])
-    assert [result["learned"]["verdict"]["verdict"] for result in results] == ["proved", "refuted"]
-    assert Path(tmp_path / "b" / "proved" / "machine.dot").exists()
-    for changes in ({"normalisation": "onehot"}, {"normalisation": "onehot", "layers": 2}, {"layer": "hard_channels"}):
-        check_provable(Settings("task:parity", **changes))
-    for changes in ({"normalisation": "clip"}, {"layer": "householder", "options": {"factors": 1}}):
-        with pytest.raises(UnsupportedFormat, match=f"--then-prove with .*{next(iter(changes))} = "):
-            check_provable(Settings("task:parity", **changes))
 
 
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))

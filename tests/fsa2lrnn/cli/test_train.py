@@ -61,23 +61,3 @@ def test_layers_of_others_go_through_every_verb(call, layer):
         code, _, err = call(*verb, str(model), *([] if verb == ["extract"] else [task]))
         assert code == 2
         assert f"layers.0 is of kind {layer}" in err.replace("\n", " ")
-
-
-HARD = ("--set", "normalisation=onehot", "--preset", "quick")
-
-
-def test_then_prove_reads_the_automaton_out(call, tmp_path):
-    code, out, _ = call(
-        "train", "task:parity", "--output", "runs", "--json", *FEW_STEPS, *HARD, *JUDGED, "--then-prove"
-    )
-    (result,) = json.loads(out)["seeds"]
-    verdict = result["learned"]["verdict"]["verdict"]
-    assert code == (verdict != "proved")
-    assert (tmp_path / "runs" / "seed-0" / "proved" / "machine.dot").exists()
-
-
-def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
-    code, _, err = call("train", "task:parity", "--output", "runs", "--then-prove")
-    assert code == 2
-    assert "--then-prove with layer = 'block', normalisation = 'paper': only layers that are automata" in err
-    assert not (tmp_path / "runs").exists()

@@ -240,19 +240,20 @@ def test_a_learned_model_as_json(call):
     assert found["searches"][0]["name"] == "exhaustive"
 
 
-OPTION = {"words": "max_states", "length": "max_length"}  # of the fields with another name
+OPTION = {"seconds": "max_seconds", "length": "max_length", "seed": "seed"}  # by the field of the budget
 
 
 def test_options_reach_the_search(call, monkeypatch):
     defaults = {name: p.default for name, p in inspect.signature(falsify).parameters.items()}
-    assert {name: defaults[OPTION.get(name, name)] for name in vars(Budget())} == vars(Budget())
+    assert {field: defaults["seconds" if field == "seconds" else name] for field, name in OPTION.items()} == {
+        field: getattr(Budget(), field) for field in OPTION
+    }
     seen, search_model = [], search_package.falsify
     monkeypatch.setattr(search_package, "falsify", lambda *given: seen.append(given[2]) or search_model(*given))
-    wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}
-    names = {**OPTION, "seconds": "max_seconds"}
-    options = [f"--{names.get(name, name).replace('_', '-')}={value}" for name, value in wanted.items()]
+    wanted = {field: 2 + i for i, field in enumerate(OPTION)}
+    options = [f"--{OPTION[field].replace('_', '-')}={value}" for field, value in wanted.items()]
     assert call("falsify", "task:parity", "task:parity", *options)[0] == 0
-    assert [vars(budget) for budget in seen] == [wanted]
+    assert seen == [Budget(**wanted)]
 
 
 def test_an_exported_folder_is_sent_from_certify_to_verify(call, tmp_path):

@@ -15,8 +15,8 @@ from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import SteppedModule, load, run
 from fsa2lrnn.export.huggingface import is_prefix_free, tokenizer
 from fsa2lrnn.export.whole_model import prove
-from fsa2lrnn.scope import LETTERS
-from fsa2lrnn.versions import environment
+from fsa2lrnn.verdicts import LETTERS
+from fsa2lrnn.verification.coverage import environment
 
 pytest.importorskip("transformers")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from experiments.witness_networks import lower_witness
 from fsa2lrnn import Proved, prove_equivalent, zoo
-from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
 from fsa2lrnn.families.block_sizes.answers import BoundImpossibility, RealBlockWitness
 

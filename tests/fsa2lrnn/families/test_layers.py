@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from experiments.witness_networks import lower_witness
 from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
-from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import (
     HouseholderWitness,
     Impossibility,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.witness_networks import lower_witness
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import (
     Family,

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from experiments.witness_networks import lower_witness
 from fsa2lrnn import MooreMachine, Proved, Refuted, prove_equivalent, zoo
-from fsa2lrnn.compile.witness import lower_witness
 from fsa2lrnn.families import RejectedCertificate, represent
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.verdicts import AffineTables, AffineWitness

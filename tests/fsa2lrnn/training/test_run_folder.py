@@ -31,7 +31,8 @@ from fsa2lrnn.training.run_folder import (
     write_state,
 )
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Stop, train
+from fsa2lrnn.training.train import train
+from fsa2lrnn.training.trainer import Stop
 
 from .runs import TINY, equal, weights, without_speed
 

@@ -136,6 +136,13 @@ def test_text_that_is_no_settings(text):
         Settings.from_json(json.dumps({"task": "task:parity", "batch": 0}))
 
 
+def test_settings_that_are_gone_are_read_if_they_changed_nothing():
+    older = {"task": "task:parity", "init": "random", "noise": 0.0}
+    assert Settings.from_json(json.dumps(older)) == Settings("task:parity")
+    with pytest.raises(UnsupportedFormat, match="init: no such setting"):
+        Settings.from_json(json.dumps(older | {"init": "compiled"}))
+
+
 def test_a_file_does_not_import_a_module(tmp_path, monkeypatch):
     (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)

@@ -12,7 +12,8 @@ from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import CHECKPOINT
 from fsa2lrnn.training.settings import Settings, preset
-from fsa2lrnn.training.train import Diverged, Progress, train, use_threads
+from fsa2lrnn.training.train import Diverged, Progress, train
+from fsa2lrnn.training.trainer import use_threads
 
 from .runs import TINY, equal, weights
 

@@ -13,14 +13,12 @@ from fsa2lrnn.cli.evidence import verdict_text
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.lower import lower
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.scope import EVERY, LETTERS
-from fsa2lrnn.verdicts import Proved, Scope
+from fsa2lrnn.verdicts import EVERY, LETTERS, Proved, Scope
 from fsa2lrnn.verification import model_digest
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
 from fsa2lrnn.verification.check import SCANS
-from fsa2lrnn.verification.coverage import STEPPING, of_certificate
+from fsa2lrnn.verification.coverage import STEPPING, environment, of_certificate
 from fsa2lrnn.verification.extraction import ModelSystem
-from fsa2lrnn.versions import environment
 
 RNG = np.random.default_rng(0)
 SETS = Sets(

@@ -20,7 +20,7 @@ from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConf
 from fsa2lrnn.nn.gate import Gate as GateModule
 from fsa2lrnn.nn.rounded_numbers import RoundedNumbers
 from fsa2lrnn.nn.switched import as_tables, switched
-from fsa2lrnn.scope import EVERY
+from fsa2lrnn.verdicts import EVERY
 from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.exactness import RoundingWatch, has_one_largest
 from fsa2lrnn.verification.plain import slack_of

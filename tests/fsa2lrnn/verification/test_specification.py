@@ -20,9 +20,9 @@ from fsa2lrnn.checker.files import SPARE, Unpacking
 from fsa2lrnn.errors import InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn.affine import Readout, SwitchedAffine
 from fsa2lrnn.nn.rounded_numbers import FloatFormat
-from fsa2lrnn.scope import EVERY, LETTERS
 from fsa2lrnn.testing import strategies
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verdicts import EVERY, LETTERS
 from fsa2lrnn.verification import Accepted, Proved, Scope, Undecided, prove_equivalent
 from fsa2lrnn.verification.certificate import pack
 from fsa2lrnn.verification.certify import certify

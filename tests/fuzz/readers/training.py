@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from fsa2lrnn.training import run_folder
-from fsa2lrnn.training.grid import Sweep
-from fsa2lrnn.training.grid import read as read_sweep
+from fsa2lrnn.training.grid import Sweep, read_sweep
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.sweep import RESULTS, KeptModelOrigin, Ledger, RunResult, read_result
 from fsa2lrnn.training.train import TrainingRun, train

@@ -257,7 +257,7 @@ def test_published_layers_declare_no_tables(name):
         ("mamba3", {"conv": 4}, "Mamba-3 has no convolution"),
         ("rwkv7", {"conv": 4}, "RWKV-7 has 0 and 1"),
         ("rwkv7", {"rank": 0}, "needs a positive whole number"),
-        ("pd_ssm", {"dictionary": 0}, "PD-SSM needs a positive whole number"),
+        ("pd_ssm", {"dictionary": 0}, "PDSSMConfig needs a positive whole number"),
         ("slice", {"form": "full"}, "one of block, sparse, hadamard, diagonal"),
         ("slice", {"density": 0}, "out of range"),
     ],

@@ -31,7 +31,8 @@ from fsa2lrnn.training.sweep import (
     summary,
     sweep_in,
 )
-from fsa2lrnn.training.train import Diverged, Stop, train
+from fsa2lrnn.training.train import Diverged, train
+from fsa2lrnn.training.trainer import Stop
 from fsa2lrnn.training.writers import WRITERS, check_writers, record_writers
 from tests.fsa2lrnn.training.runs import TINY
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cascade.bound import Bound, prime_bound
@@ -90,7 +89,7 @@ def rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     ]
 
 
-def to_json(answer: CascadeSearchResult) -> dict[str, Any]:
+def to_json(answer: CascadeSearchResult) -> dict[str, object]:
     """Return the result as a JSON object, with null for what was not found."""
     best, choice = answer.found, answer.choice
     return {
@@ -138,6 +137,7 @@ def _choice_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
 
 
 def _candidate_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
+    """Return a row for each cascade that was considered, with its cost or why there is none."""
     candidates = answer.found.candidates if answer.found else ()
     lines = [
         f"{candidate.how}: {'' if answer.counted else 'at least '}{candidate.cost.total:,}"
@@ -149,7 +149,8 @@ def _candidate_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     return [("considered" if i == 0 else "", line) for i, line in enumerate([*lines[:_SHOWN], *more])]
 
 
-def _components_json(cascade: Cascade) -> list[dict[str, Any]]:
+def _components_json(cascade: Cascade) -> list[dict[str, object]]:
+    """Return the small machines of a cascade as JSON objects, in the order in which they read each other."""
     return [
         {
             "name": title(cascade, i),
@@ -164,7 +165,7 @@ def _components_json(cascade: Cascade) -> list[dict[str, Any]]:
     ]
 
 
-def _candidate_json(candidate: CascadeCandidate, answer: CascadeSearchResult) -> dict[str, Any]:
+def _candidate_json(candidate: CascadeCandidate, answer: CascadeSearchResult) -> dict[str, object]:
     cost = vars(candidate.cost) if candidate.cost else None
     return {"how": candidate.how, "cost": cost, "why_not": candidate.why_not or None, "exact": answer.counted}
 

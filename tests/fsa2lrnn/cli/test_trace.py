@@ -3,9 +3,9 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, compile_machine, zoo
+from fsa2lrnn.cli.run import Step, Tracer, header, line, with_vectors
 from fsa2lrnn.nn import LRNN, LRNNConfig
 from fsa2lrnn.nn.layers.diagonal import LRUConfig
-from fsa2lrnn.tracing import Step, Tracer, header, line, with_vectors
 
 
 def test_letters_and_outputs_meet_whatever_the_pieces_and_the_order_of_letters():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fsa2lrnn.rows import distinct_rows, number_rows
+from fsa2lrnn.cascade.rows import distinct_rows, number_rows
 
 
 @pytest.mark.parametrize("width", [8, 13, 40])

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.cli import evidence, outputs, words
+from fsa2lrnn.cli import evidence, options, typed
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.files import check_folder
 from fsa2lrnn.verdicts import Counterexample, Refuted, Scope, SearchRecord, Undecided
 
 # Letters of every kind that JSON holds, the awkward ones often: with spaces, brackets, quotes, numbers as text.
@@ -24,21 +25,21 @@ ALPHABETS = st.lists(LETTERS, min_size=1, max_size=5, unique=True).map(tuple)
 
 
 def read(text, alphabet):
-    return [alphabet[a] for tokens in words.read([text], alphabet) for a in tokens.tolist()]
+    return [alphabet[a] for tokens in typed.read([text], alphabet) for a in tokens.tolist()]
 
 
 @given(st.data())
 def test_what_is_shown_can_be_typed(data):
     alphabet = data.draw(ALPHABETS)
     word = data.draw(st.lists(st.sampled_from(alphabet), max_size=6))
-    shown = words.shown(word, alphabet)
+    shown = typed.shown(word, alphabet)
     assert read(shown, alphabet) == word
-    assert words.shown(word, alphabet) == shown
+    assert typed.shown(word, alphabet) == shown
 
 
 @given(ALPHABETS)
 def test_alphabets_that_are_shown_can_be_typed(alphabet):
-    found = words.letters(words.shown_letters(alphabet))
+    found = typed.letters(typed.shown_letters(alphabet))
     assert found == alphabet
     assert [type(letter) for letter in found] == [type(letter) for letter in alphabet]
 
@@ -46,10 +47,10 @@ def test_alphabets_that_are_shown_can_be_typed(alphabet):
 @given(st.data())
 def test_pieces_change_nothing(data):
     alphabet = data.draw(ALPHABETS)
-    text = words.shown(data.draw(st.lists(st.sampled_from(alphabet), max_size=6)), alphabet)
+    text = typed.shown(data.draw(st.lists(st.sampled_from(alphabet), max_size=6)), alphabet)
     cut = data.draw(st.integers(1, max(1, len(text))))
-    whole = np.concatenate([np.empty(0, np.int64), *words.read([text], alphabet)])
-    parts = np.concatenate([np.empty(0, np.int64), *words.read([text[:cut], text[cut:]], alphabet)])
+    whole = np.concatenate([np.empty(0, np.int64), *typed.read([text], alphabet)])
+    parts = np.concatenate([np.empty(0, np.int64), *typed.read([text[:cut], text[cut:]], alphabet)])
     assert np.array_equal(whole, parts)
 
 
@@ -71,7 +72,7 @@ def test_pieces_change_nothing(data):
     ],
 )
 def test_how_words_are_shown(word, alphabet, shown):
-    assert words.shown(word, alphabet) == shown
+    assert typed.shown(word, alphabet) == shown
 
 
 @pytest.mark.parametrize(
@@ -118,18 +119,18 @@ def test_words_that_can_not_be_read(text, alphabet, message):
 
 
 def test_bytes_and_control_characters():
-    assert words.checked("aé") == "aé"
+    assert typed.checked("aé") == "aé"
     with pytest.raises(InvalidWord, match=r"the word is not UTF-8 \(byte 0xff at offset 3\): type it in that encoding"):
-        words.checked("aé\udcff")
+        typed.checked("aé\udcff")
     text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
     assert all(c.isprintable() or c == "\n" for c in text)
 
 
 CHECKS = {
-    "model.safetensors": outputs.check_model,
-    "machine.dot": outputs.check_machine,
-    "machine.fst.txt": outputs.check_machine,
-    "plot.pdf": lambda path: outputs.check(path, "a plot", ".svg", ".png", ".pdf"),
+    "model.safetensors": options.check_model,
+    "machine.dot": options.check_machine,
+    "machine.fst.txt": options.check_machine,
+    "plot.pdf": lambda path: options.check_output(path, "a plot", ".svg", ".png", ".pdf"),
 }
 
 
@@ -147,17 +148,17 @@ def test_places_and_endings(tmp_path, name, check):
 
 
 def test_paths_endings_and_folders_of_runs(tmp_path):
-    for check in (*CHECKS.values(), outputs.check_runs):
+    for check in CHECKS.values():
         check(None)
     with pytest.raises(UnsupportedFormat, match=r"output m\.pt: a model is written to a file ending in \.safetensors$"):
-        outputs.check_model(Path("m.pt"))
+        options.check_model(Path("m.pt"))
     with pytest.raises(UnsupportedFormat, match=r"a plot is written to a file ending in \.svg or \.png or \.pdf$"):
         CHECKS["plot.pdf"](Path("m.pt"))
-    outputs.check_runs(tmp_path / "to" / "be" / "made")
+    check_folder(tmp_path / "to" / "be" / "made")
     assert not list(tmp_path.iterdir())
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="this is a file, give a folder"):
-        outputs.check_runs(tmp_path / "file")
+        check_folder(tmp_path / "file")
 
 
 SEARCHED = SearchRecord("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
@@ -188,12 +189,12 @@ def test_failing_words_and_searches_in_vain():
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
 def test_pieces_of_a_stream(size, monkeypatch):
-    monkeypatch.setattr(words, "_PIECE", size)
+    monkeypatch.setattr(typed, "_PIECE", size)
     text = "aé€𝄞\r\nb" * 10
-    pieces = list(words.read_pieces(io.BytesIO(text.encode())))
+    pieces = list(typed.read_pieces(io.BytesIO(text.encode())))
     assert "".join(pieces) == text.replace("\r\n", "\n")
     assert max(map(len, pieces)) <= size
-    assert list(words.read_pieces(io.BytesIO())) == []
+    assert list(typed.read_pieces(io.BytesIO())) == []
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
@@ -201,6 +202,6 @@ def test_pieces_of_a_stream(size, monkeypatch):
     ("content", "byte", "offset"), [(b"ab\xe9c", 0xE9, 2), (b"\xe2\x82\xac\xff", 0xFF, 3), (b"abc\xe2\x82", 0xE2, 3)]
 )
 def test_a_byte_that_is_no_utf8_is_named_with_its_offset(size, content, byte, offset, monkeypatch):
-    monkeypatch.setattr(words, "_PIECE", size)
+    monkeypatch.setattr(typed, "_PIECE", size)
     with pytest.raises(UnsupportedFormat, match=rf"standard input is not UTF-8 \(byte 0x{byte:x} at offset {offset}\)"):
-        list(words.read_pieces(io.BytesIO(content)))
+        list(typed.read_pieces(io.BytesIO(content)))

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.witness_networks import _block_length, lower_witness, safe_length
 from fsa2lrnn import MooreMachine, Proved, prove_equivalent, zoo
-from fsa2lrnn.compile.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
 from fsa2lrnn.families.block_sizes import minimal_block

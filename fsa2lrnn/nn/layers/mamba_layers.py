@@ -86,6 +86,7 @@ class Mamba2Layer(MatrixLayer):
         return RankOneSteps(g.unsqueeze(-3), None, k.unsqueeze(-3), x.unflatten(-1, (H, -1)).unsqueeze(-3), q)
 
     def _rounded_steps(self, u: RoundedNumbers) -> rounding.RoundedSteps:
+        """Return bounds of the step of a letter: u (…, d) -> decay (…, 1, H, 1), k (…, 1, H, N), v (…, 1, H, P)."""
         H, size = self.config.heads, self.config.heads * self.config.values
         z = rounding.projected(u, self.in_proj.weight)
         x, z = rounding.with_silu(z[..., :-H]), z[..., -H:] - RoundedNumbers.exact(-self.dt_bias, u.kind)
@@ -234,6 +235,12 @@ class Mamba3Layer(MatrixLayer):
         return of_rows, rounding.shaped(lambda y: y.flatten(-3, -2), v)
 
     def _read(self, u: Tensor, index: Tensor | None, memory: Tensor) -> tuple[RankOneSteps, Tensor, Tensor]:
+        """Return the steps (B, T, 2, …), two per letter, the gate z (B, T, H·P) and the new memory (B, …).
+
+        The trapezoidal rule writes the last letter's x⁻ B⁻ᵀ with the weight (1 − λ) Δ exp(Δ A), and this letter's x Bᵀ
+        with λ Δ, which the second step adds without decay (g = 0). B and C are rotated by the angles summed so far,
+        modulo 2π, so that the state need not rotate; the memory holds the last angle, B and x of each head.
+        """
         config, H = self.config, self.config.heads
         parts = self.in_proj(u)
         if index is not None:

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import chain
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
@@ -139,8 +139,7 @@ def shown_letters(alphabet: symbols.Alphabet) -> str:
 
 def _letters(text: str) -> list[Hashable]:
     try:
-        value: Any = json.loads(text)
-        return [symbols.from_json(letter) for letter in value]
+        return [symbols.from_json(letter) for letter in json.loads(text)]
     except (ValueError, RecursionError, UnsupportedFormat) as error:
         raise InvalidWord(
             f'the word begins with [ and is not a JSON list of letters ({error}): write \'["a b", "c"]\''
