@@ -125,6 +125,10 @@ def _one_head(minimal: MooreMachine, partition: np.ndarray, has_reflections: boo
 
 
 def _heads_for(minimal: MooreMachine, partitions: list[np.ndarray], has_reflections: bool) -> StagePlan | None:
+    """Return a plan with one head per quotient of the minimal machine, or None if a quotient has no head.
+
+    The result is also None if the states of the heads do not determine the output, or are too many.
+    """
     candidates = [_one_head(minimal, partition, has_reflections) for partition in partitions]
     heads = [pair for pair in candidates if pair is not None]
     if len(heads) < len(candidates):
@@ -273,6 +277,7 @@ def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | Non
 
 
 def _held(n_values: int, value: int) -> Orbit:
+    """Return a head that holds `UNIT` exactly while the register holds `value`; symbol `n_values` keeps it."""
     n = n_values + 1
     keeps, writes = np.arange(n) == n_values, np.arange(n) == value
     head = StageHead(

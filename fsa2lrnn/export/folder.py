@@ -206,6 +206,10 @@ def _differences(value: Any, expected: Any, where: str) -> Iterator[str]:
 
 
 def _changed(folder: Path, weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[str, ...]:
+    """Return the names of the weights whose bits differ from those that `export` writes.
+
+    Refuses the folder if names, shapes or dtypes differ.
+    """
     kinds, right = ({name: (part.shape, part.dtype) for name, part in parts.items()} for parts in (weights, expected))
     _refuse(
         folder,

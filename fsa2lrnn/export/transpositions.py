@@ -252,6 +252,11 @@ class _Search:
         return c if extend() else None
 
     def _fits(self, c: list[Permutation], modulus: int, added: tuple[int, ...]) -> bool:
+        """Return whether the moves c(p + d)·a·c(p)⁻¹ of all letters are transpositions between two sets of points.
+
+        `c` holds the permutations known so far. A move over j steps to a known p must be a product of at most j
+        transpositions, which prunes the search.
+        """
         last, pairs = len(c) - 1, list[tuple[int, int]]()
         for a, d in zip(self._permutations, added, strict=True):
             power = self._steps[0]
@@ -283,6 +288,11 @@ class _Search:
 
 
 def _pairs(rows: list[Permutation], start: int, c: list[Permutation], adds: dict[Permutation, int]) -> Cover:
+    """Return the reachable pairs (p, y) of counter and moved point as a cover, with the counter in bits.
+
+    `rows` are the maps of the letters, c[p] the permutation at counter p, `adds` what a permutation adds to p. Other
+    maps set the counter to 0.
+    """
     queue, numbers, columns = [(0, start)], {(0, start): 0}, list[list[int]]()
     for p, y in queue:  # grows
         x, column = c[p].index(y), list[int]()

@@ -154,6 +154,7 @@ def _of_layers(model: LRNN, machine: MooreMachine, goal: Specification, effort: 
 def _enumerated(
     model: LRNN, machine: MooreMachine, goal: Specification, allows: Callable[[int], bool], deadline: Deadline
 ) -> Certificate:
+    """Return the certificate by enumeration of joint states: of all lengths if they close without an error."""
     enumeration = explore(model, goal, allows, deadline=deadline)
     return Certificate(
         horizon=None if enumeration.is_closed and not enumeration.is_wrong else enumeration.length,

@@ -68,6 +68,10 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
 
 
 def _bounded(model: LRNN, goal: Specification, partition: np.ndarray, effort: WorkBudget) -> Bounded:
+    """Return lower bounds of the margins, one per length, for a partition of the machine states, within `effort`.
+
+    The last field of the result tells whether words of every later length count no more.
+    """
     sets = JointSets(model, goal, partition)
     margins: list[float] = []
     walk = sets.margins()

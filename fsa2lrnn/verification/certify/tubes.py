@@ -217,6 +217,7 @@ class TubeSearch:
         return max(self._walks(memory), key=lambda walk: walk.reach)
 
     def _growing(self) -> TubeWalk:
+        """Return the walk that reaches furthest, trying longer memories while each is worth its cost."""
         walks = list(self._walks(1))
         best = max(walks, key=lambda walk: walk.reach)
         threshold = self._thresholds[walks.index(best)]

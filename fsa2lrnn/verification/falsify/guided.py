@@ -229,6 +229,10 @@ class _Rounds:
         return SearchOutcome(self._best, self._what, self._length, self._words, self._letters, finished)
 
     def _aim(self, target: FailureTarget, points: list[Points], best: Failure | None) -> None:
+        """Alternate backward and forward passes towards a target until a round no longer brings it closer.
+
+        `points` are the states of the last forward pass, one per length; a failure found restarts with its length.
+        """
         ahead = self._pull.ahead(target, points[min(self._length, len(points) - 1)])
         while self._done < self._rounds and self._length >= 1:
             self._done += 1
