@@ -366,7 +366,8 @@ def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarra
 def _channel_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
     """Return the weights of a channel mixer that runs the units of stage `number`, by their names in a checkpoint.
 
-    ReLU² of a unit that fires is (FIRES/2)², by which its writes are divided; the second write keeps the stream's mean at 0.
+    ReLU² of a unit that fires is (FIRES/2)², by which its writes are divided; the second write keeps the stream's mean
+    at 0.
     """
     where, stage, H = layout(plan), plan.stages[number], size.H
     n = max(len(stage.units), 2)
