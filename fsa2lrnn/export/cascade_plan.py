@@ -130,7 +130,7 @@ class _Stages:
     ) -> tuple[list[Unit], list[Maps]]:
         """Return the units that choose the maps of the components `inside`, and the distinct choices.
 
-        A choice depends on the letter and on the states, one letter ago, of the layers that the components read. `joint`
+        A choice depends on the letter and on the states, one letter ago, of the layers that they read. `joint`
         numbers these states by layer, and `before` names the orbit that holds them. Mark 0 there is the first letter.
         """
         cascade = self.cascade
