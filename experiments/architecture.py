@@ -221,7 +221,7 @@ def three_steps(folder: Path) -> Callable[[], object]:
 def export_to_olmo_hybrid(folder: Path) -> Callable[[], object]:
     """Prepare the export of parity into a whole OLMo-Hybrid model, which is loaded and proved."""
     from fsa2lrnn import MooreMachine
-    from fsa2lrnn.export.export import export
+    from fsa2lrnn.export.whole_model import export
 
     machine = MooreMachine.from_source("task:parity")
     return lambda: export(machine, "olmo-hybrid", folder / "model")

@@ -102,7 +102,7 @@ where a verdict covers only some, pass one of them, such as `method="sequential"
   variables that these libraries read. In any other environment prove the model again: under `MKL_CBWR=COMPATIBLE`,
   models that were proved without it gave wrong outputs.
 - **Modules.** The model consists of the modules, parameters and buffers that its configuration makes, of torch's own
-  types, without hooks, parametrizations or other tensors (`verification.modules` refuses others). Products keep all
+  types, without hooks, parametrizations or other tensors (`verification.modelled` refuses others). Products keep all
   bits of their factors and subnormal numbers are not flushed to zero (`nn.arithmetic` refuses settings that do
   otherwise). Code that changes classes, functions or modes of torch or of this library while the process runs is out
   of scope.
@@ -126,11 +126,11 @@ models and those of `as_tables(model)`. It replays a proof by enumeration
 (`fsa2lrnn verify MODEL MACHINE --certificate FILE`) for the scans sequential, fused and letters if no step can round,
 and refuses other proofs. `fsa2lrnn.check` also checks horizon certificates of models whose gates compute their tables.
 Their bounds on rounding (`nn/rounded_numbers.py` and the layer's `rounded_tables`), the check of modules
-(`verification/modules.py`) and torch must then be trusted too. `check` replays joint sets with
+(`verification/modelled.py`) and torch must then be trusted too. `check` replays joint sets with
 `verification/joint_sets.py` and `nn/zonotopes.py`; no separate program does. Horizon certificates by enumeration, and
 a `Proved` that the checker has not replayed, rest on the model's own step in torch. A `Proved` for more than single
 letters also rests on the layers' declarations `starts_exact` and `is_exact` (`verification/exactness.py`), or on
-`verification/stepping.py`.
+`verification/equivalence.py`.
 
 !!! warning "A fault in the checker would be believed"
     `certify` searches with the checker's own steps and margins, so it would propose what a faulty checker accepts. Only
@@ -144,8 +144,7 @@ Two tests look for such faults:
   layers' declarations with their tests, `verification/exactness.py`, `verification/equivalence.py` and the audit of the
   kernel probes. A mutant that survives calls for a test, or for a proof that it is equivalent. The mutation test
   measures the tests: it does not find checks that are missing, nor faults that all tests accept, and draws no lines
-  from `export/recheck.py`, `verification/joint_sets.py`, `verification/stepping.py` or
-  `verification/modules.py`.
+  from `export/recheck.py`, `verification/joint_sets.py` or `verification/modelled.py`.
 - **Independent oracle**, `python -m verify.oracle`: evaluates small models in ball arithmetic, with code of its own
   written from the definitions (`verify/oracle/exact.py`). They have one to three layers of blocks or Householder
   products, blocks of at most three states and at most three letters, each column rule and dtype, LayerNorm, ties, zeros

@@ -250,7 +250,7 @@ class Proved(Verdict):
             out, no output counts.
         covers: the runs covered. If all transitions are one-hot or of one scalar channel, and rounding can change no
             transition and no output (`verification.exactness`): every schedule. If steps do not round and the margins
-            exceed the rounding of the read-out (`verification.stepping`): every call that computes x_k from x_{k−1}.
+            exceed the rounding of the read-out (`verification.equivalence`): every call that computes x_k from x_{k−1}.
             Otherwise: words read letter by letter, one at a time, as each transition was computed.
         scope: the outputs that count.
         digest: SHA-256 of weights and configuration (`verification.model_digest`), or of the files of an export.

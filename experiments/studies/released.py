@@ -28,8 +28,8 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import load, run, save
-from fsa2lrnn.export.proof import prove
 from fsa2lrnn.export.refuse import answer
+from fsa2lrnn.export.whole_model import prove
 from fsa2lrnn.layers import EXPORTED
 from fsa2lrnn.verdicts import Proved, Undecided
 

@@ -22,8 +22,7 @@ from fsa2lrnn.layers import LAYERS, is_family, of_name, released_model
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.automata.monoid.classification import Classification
-    from fsa2lrnn.export.in_use import Decision
-    from fsa2lrnn.export.named import LayerVerdict
+    from fsa2lrnn.export.in_use import Decision, LayerVerdict
     from fsa2lrnn.export.refuse import LayerAnswer
     from fsa2lrnn.families import Verdict
     from fsa2lrnn.families.block_sizes.needs import BlockNeeds
@@ -359,7 +358,7 @@ def _reason(row: Decision) -> str:
 
 def _verdict_on(machine: MooreMachine, layer: str, verdicts: Mapping[str, Verdict | OutOfBudget]) -> LayerVerdict:
     """Return the verdict on a layer by its canonical name, from the verdict on its family if `verdicts` has it."""
-    from fsa2lrnn.export.named import LayerVerdict, say
+    from fsa2lrnn.export.in_use import LayerVerdict, say
 
     verdict = verdicts.get(LAYERS[layer].family)
     if isinstance(verdict, OutOfBudget):

@@ -35,7 +35,7 @@ def export(
     machine = sources.read_machine(source, completion, alphabet)
 
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.export.export import export as export_machine
+    from fsa2lrnn.export.whole_model import export as export_machine
 
     try:
         written = export_machine(machine, layer, output, dtype)

@@ -37,7 +37,7 @@ def verify(
     # An exported folder is verified on its own code, not as an `LRNN`.
     if (folder := sources.exported_folder(model)) is not None:
         from fsa2lrnn.export.folder import load
-        from fsa2lrnn.export.proof import prove
+        from fsa2lrnn.export.whole_model import prove
 
         machine = sources.read_machine(source, completion, alphabet)
         sources.refuse_for_folder(folder, {"--dtype": dtype != "float32", "--certificate": certificate})

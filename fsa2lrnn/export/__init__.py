@@ -1,7 +1,7 @@
 """Write automata into whole models of other packages, and prove these models on the code of their packages.
 
-A released model is a `declared.Target`. `export.export` writes a folder, `folder.load` loads it as any user of its
-package would, and `proof.prove` enumerates the states of the model's one-token step until no new state appears.
+A released model is a `packages.Target`. `whole_model.export` writes a folder, `folder.load` loads it as any user of its
+package would, and `whole_model.prove` enumerates the states of the model's one-token step until no new state appears.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.layers import EXPORTED
 
 if TYPE_CHECKING:
-    from fsa2lrnn.export.declared import Target
+    from fsa2lrnn.export.packages import Target
 
 
 def target(name: str) -> Target:
@@ -23,7 +23,7 @@ def target(name: str) -> Target:
     """
     if name not in EXPORTED:
         raise UnsupportedFormat(f"model {name!r} is not known: choose one of {', '.join(EXPORTED)}")
-    from fsa2lrnn.export import gated_delta, mamba, rwkv7
+    from fsa2lrnn.export import gated_delta, mamba_models, rwkv7
 
     targets = (gated_delta.OLMO_HYBRID, gated_delta.QWEN3_NEXT, gated_delta.QWEN3_5, gated_delta.KIMI_LINEAR)
-    return {one.name: one for one in (*targets, mamba.MAMBA, mamba.MAMBA_2, rwkv7.RWKV_7)}[name]
+    return {one.name: one for one in (*targets, mamba_models.MAMBA, mamba_models.MAMBA_2, rwkv7.RWKV_7)}[name]

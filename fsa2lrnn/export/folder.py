@@ -22,7 +22,7 @@ from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
 from fsa2lrnn.export import target
-from fsa2lrnn.export.declared import Code, State
+from fsa2lrnn.export.packages import Code, State
 from fsa2lrnn.files import UNDER_WAY, write_atomically
 from fsa2lrnn.reading import parse_json, read_text, shown
 
@@ -206,6 +206,10 @@ def _differences(value: Any, expected: Any, where: str) -> Iterator[str]:
 
 
 def _changed(folder: Path, weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[str, ...]:
+    """Return the names of the weights whose bits differ from those that `export` writes.
+
+    Refuses the folder if names, shapes or dtypes differ.
+    """
     kinds, right = ({name: (part.shape, part.dtype) for name, part in parts.items()} for parts in (weights, expected))
     _refuse(
         folder,

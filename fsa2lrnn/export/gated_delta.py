@@ -28,9 +28,9 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.export.construct import construct
-from fsa2lrnn.export.declared import Target
+from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.huggingface import HuggingFace
+from fsa2lrnn.export.packages import Target
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.stream import (
     FIRES,

@@ -136,6 +136,14 @@ def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
     return Orbit(head, tuple(states), np.array(rows).T, marks)
 
 
+def letter_ago(n: int, lag: int) -> Orbit:
+    """Return a head that holds which of n symbols was read `lag` letters ago: mark 1 + a for symbol a, 0 for none."""
+    head = StageHead(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
+    states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
+    table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))
+    return Orbit(head, states, table, np.stack([head.mark(S) for S in states]))
+
+
 @dataclass(frozen=True)
 class Unit:
     """A unit that writes symbol `target` if the letter is `letter` and each orbit i has mark `marks[i]`.

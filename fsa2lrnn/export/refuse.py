@@ -102,6 +102,7 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
 
 
 def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """Yield a shortest word of each map of states, int64 (n,), and the map; letters alone if not `may_be_long`."""
     queue: list[tuple[tuple[int, ...], np.ndarray]] = [((a,), row) for a, row in enumerate(delta)]
     visited = {row.tobytes() for row in delta}
     for word, row in queue:  # grows

@@ -36,8 +36,8 @@ import torch
 from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat, shortened
-from fsa2lrnn.export.construct import construct
-from fsa2lrnn.export.declared import Code, State, Target
+from fsa2lrnn.export.constructions import construct
+from fsa2lrnn.export.packages import Code, State, Target
 from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.stream import FIRES, LETTER, SATURATED, gates, layout, length, stage_parts
 from fsa2lrnn.optional import is_installed, require
@@ -319,6 +319,11 @@ def _sizes(plan: StagePlan) -> _Sizes:
 
 
 def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
+    """Return the weights of a time mixer that runs the heads of stage `number`, by their names in a checkpoint.
+
+    The decay is saturated, so that only `a` forgets: with a of 0 or 1 a symbol keeps a row of the state or replaces it
+    (keys are e_0). A token shift of `v` gives lags of one letter.
+    """
     where, stage, H, N = layout(plan), plan.stages[number], size.H, size.N
     heads, letters = H // N, slice(0, where.n_letters)
     r = length(plan, number) * np.sqrt(H / (2 * where.width))
@@ -359,6 +364,11 @@ def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarra
 
 
 def _channel_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
+    """Return the weights of a channel mixer that runs the units of stage `number`, by their names in a checkpoint.
+
+    ReLU² of a unit that fires is (FIRES/2)², by which its writes are divided; the second write keeps the stream's mean
+    at 0.
+    """
     where, stage, H = layout(plan), plan.stages[number], size.H
     n = max(len(stage.units), 2)
     key, value = np.zeros((n, H)), np.zeros((H, n))

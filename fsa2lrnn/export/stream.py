@@ -16,9 +16,9 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.export.huggingface import PADDING
 from fsa2lrnn.export.packages import modeling, transformers
 from fsa2lrnn.export.plan import Orbit, StagePlan, Unit
-from fsa2lrnn.export.tokens import PADDING
 
 LETTER = 1024.0  # the size of a letter in the stream
 KEY = 64.0  # stands for 1 before a SiLU, which does not change it

@@ -9,8 +9,7 @@ result is one bit pattern, and one wrong bit is a fault of the kernel. The packa
 
 from .assertion import InexactKernel, ProbeReport, assert_exact
 from .audit import Audit, InexactProbe
-from .operators import OPERATORS, Operator
-from .references import reference
+from .operators import OPERATORS, Operator, reference
 
 __all__ = [
     "assert_exact",

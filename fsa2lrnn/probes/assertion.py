@@ -26,12 +26,11 @@ from .cases import (
     with_gradients,
     word,
 )  # fmt: skip
-from .compare import Difference, difference
 from .diagnose import fault
+from .differences import Difference, describe, difference, shortest
 from .operators import Operator, operator
-from .report import describe, shortest
+from .random_words import RESET
 from .shrink import shrink
-from .words import RESET
 
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
 LENGTHS = (1, 63, 64, 65, 4096, 10**6)

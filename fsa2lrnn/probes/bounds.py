@@ -23,7 +23,7 @@ from torch import Tensor
 from .audit import BITS
 from .cases import Case, expected
 from .operators import Operator
-from .words import KEYS, VALUES, add, unit
+from .random_words import KEYS, VALUES, add, unit
 
 # The most roundings to the dtype of a monomial: gated q and k, both factors of a decay, scores, gated state, new
 # values, output; and per copy the entry of K D Kᵀ, that of the inverse, and a partial result.

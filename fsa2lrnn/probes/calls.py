@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from .cases import Case, backward
-from .compare import INTEGERS
+from .differences import INTEGERS
 from .operators import Operator
-from .words import KEYS, VALUES
+from .random_words import KEYS, VALUES
 
 Kernel = Callable[..., Any]
 

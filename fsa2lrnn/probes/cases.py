@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .audit import Audit, InexactProbe
 from .operators import Operator, sequential
-from .words import Magnitudes, draw, draw_state
+from .random_words import Magnitudes, draw, draw_state
 
 PERIOD = 4099  # the length of the word that longer words repeat, a prime; it begins by writing every coordinate
 LONG = 65_536  # longer words run once, with one sequence and one head

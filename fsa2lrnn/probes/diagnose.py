@@ -11,9 +11,9 @@ from torch import Tensor
 from .audit import InexactProbe
 from .calls import Caller, WrongResult
 from .cases import Case, expected
-from .compare import Difference, difference
+from .differences import Difference, difference
 from .operators import Operator
-from .words import RESET
+from .random_words import RESET
 
 ROUNDING = 2.0**-5  # errors up to this part of the largest value are attributed to rounding
 RESIDUE = 2.0**-60  # a wrong value below it, in place of 0, is what a gate should have cleared

@@ -1,17 +1,21 @@
-"""Declare the operators that have probes: their tensors, as in flash-linear-attention, their forms and their words."""
+"""Declare the operators that have probes: their tensors, as in flash-linear-attention, their forms and their words.
+
+`reference` makes kernels of the sequential and the chunked forms, with the operators' signatures.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import forms, words
-from .words import KEYS, VALUES
+from . import forms, random_words
+from .random_words import KEYS, VALUES
 
 Inputs = Mapping[str, Tensor]
 Form = Callable[[Inputs, Tensor, int], tuple[Tensor, Tensor]]  # inputs, state, chunk size -> outputs, final state
@@ -44,7 +48,7 @@ class Operator:
     state: tuple[int, ...]
     step: Callable[[Tensor, Inputs], tuple[Tensor, Tensor]]
     forms: Mapping[str, Form]
-    letters: Callable[[words.Source], Iterator[words.Letter]]
+    letters: Callable[[random_words.Source], Iterator[random_words.Letter]]
     wide: frozenset[str] = frozenset()
     idle: Mapping[str, Tensor] = field(default_factory=dict)
     factors: Mapping[str, int] = field(default_factory=dict)
@@ -133,49 +137,50 @@ OPERATORS: dict[str, Operator] = {
     for op in (
         Operator(
             "gated_delta_rule", {**_QKV, "g": (), "beta": ()}, _K + _V, forms.gated_delta_step,
-            _chunked(_delta), words.gated_delta_letters, _G,
+            _chunked(_delta), random_words.gated_delta_letters, _G,
         ),
         Operator(
-            "delta_rule", {**_QKV, "beta": ()}, _K + _V, forms.delta_step, _chunked(_delta), words.delta_letters,
+            "delta_rule", {**_QKV, "beta": ()}, _K + _V, forms.delta_step, _chunked(_delta), random_words.delta_letters,
         ),
         Operator(
             "delta_product", {**_QKV, "g": (), "beta": ()}, _K + _V, forms.delta_product_step,
-            _chunked(_delta_product), partial(words.delta_product_letters, factors=FACTORS), _G,
+            _chunked(_delta_product), partial(random_words.delta_product_letters, factors=FACTORS), _G,
             factors={"k": FACTORS, "v": FACTORS, "beta": FACTORS}, options={"num_householder": FACTORS},
         ),
         Operator(
-            "kda", {**_QKV, "g": _K, "beta": ()}, _K + _V, forms.kda_step, _chunked(_delta), words.kda_letters, _G,
+            "kda", {**_QKV, "g": _K, "beta": ()}, _K + _V, forms.kda_step, _chunked(_delta),
+            random_words.kda_letters, _G,
         ),
         Operator(
             "simple_gla", {**_QKV, "g": ()}, _K + _V, forms.simple_gla_step, _chunked(_simple_gla),
-            words.simple_gla_letters, _G,
+            random_words.simple_gla_letters, _G,
         ),
         Operator(
             "rwkv7", {"r": _K, "w": _K, "k": _K, "v": _V, "a": _K, "b": _K}, _K + _V, forms.rwkv7_step,
-            _chunked(_rwkv7), words.rwkv7_letters, frozenset("w"),
+            _chunked(_rwkv7), random_words.rwkv7_letters, frozenset("w"),
         ),
         Operator(
             "diagonal", {"a": _K, "v": _K}, _K, forms.diagonal_step,
-            {"prefix": partial(_prefix, dense=lambda x: torch.diag_embed(x["a"]))}, words.diagonal_letters,
+            {"prefix": partial(_prefix, dense=lambda x: torch.diag_embed(x["a"]))}, random_words.diagonal_letters,
             idle={"a": torch.ones(KEYS)}, scaled=False,
         ),
         Operator(
             "block_diagonal", {"A": (BLOCK, BLOCK), "v": (BLOCK,)}, (BLOCK,), forms.block_diagonal_step,
-            {"prefix": partial(_prefix, dense=lambda x: x["A"])}, words.block_diagonal_letters,
+            {"prefix": partial(_prefix, dense=lambda x: x["A"])}, random_words.block_diagonal_letters,
             idle={"A": torch.eye(BLOCK)}, scaled=False,
         ),
         Operator(
             "pd_ssm", {"p": _K, "d": _K, "v": _K}, _K, forms.pd_ssm_step,
-            {"prefix": partial(_prefix, dense=_permuted)}, words.pd_ssm_letters,
+            {"prefix": partial(_prefix, dense=_permuted)}, random_words.pd_ssm_letters,
             idle={"p": torch.arange(KEYS), "d": torch.ones(KEYS)}, scaled=False,
         ),
         Operator(
-            "causal_conv1d", {"x": _K}, (KEYS, 4), forms.conv_step, {}, words.conv_letters,
+            "causal_conv1d", {"x": _K}, (KEYS, 4), forms.conv_step, {}, random_words.conv_letters,
             heads=False, scaled=False, static={"weight": (KEYS, 4), "bias": _K}, options={"activation": None},
         ),
         Operator(
-            "state_passing", {"states": _V, "g": ()}, _V, forms.state_passing_step, {}, words.state_passing_letters,
-            _G, scaled=False,
+            "state_passing", {"states": _V, "g": ()}, _V, forms.state_passing_step, {},
+            random_words.state_passing_letters, _G, scaled=False,
         ),
     )
 }  # fmt: skip
@@ -191,3 +196,43 @@ def operator(name: str) -> Operator:
         return OPERATORS[ALIASES.get(name, name)]
     except KeyError:
         raise ValueError(f"op={name!r} is not an operator with probes: choose from {', '.join(OPERATORS)}") from None
+
+
+def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..., tuple[Tensor, Tensor | None]]:
+    """Return a kernel that computes an operator in float32 and returns outputs in the dtype of its inputs.
+
+    Args:
+        op: the operator, a key of `OPERATORS`. Another name raises `ValueError`.
+        form: "sequential", or a key of the operator's `forms`.
+        chunk: the chunk size of a chunked form.
+    """
+    operation = operator(op)
+
+    def kernel(
+        *tensors: Tensor, scale: float = 1.0, initial_state: Tensor | None = None, output_final_state: bool = False,
+        cu_seqlens: Tensor | None = None, **named: Any,
+    ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+        names = (*operation.tensors, *operation.static)
+        arguments = {**dict(zip(names, tensors, strict=False)), **{n: t for n, t in named.items() if n in names}}
+        dtype = (
+            arguments[names[-1]].dtype if operation.static else arguments["v" if "v" in arguments else names[0]].dtype
+        )
+        inputs = {n: t if n == "p" else t.float() for n, t in arguments.items()}
+        T, B = operation.length(inputs), inputs[names[0]].shape[0]
+        ends = [0, T] if cu_seqlens is None else cu_seqlens.tolist()
+        if initial_state is None:
+            heads = (inputs[names[0]].shape[2],) if operation.heads else ()
+            batch = B if cu_seqlens is None else len(ends) - 1
+            state = (inputs["k"].shape[-1], inputs["v"].shape[-1]) if "k" in inputs else operation.state
+            initial_state = torch.zeros(batch, *heads, *state, device=inputs[names[0]].device)
+        outputs, states = list[Tensor](), list[Tensor]()
+        # Packed sequences run one after the other, each from its own state.
+        for i, (start, stop) in enumerate(pairwise(ends)):
+            S = initial_state.float() if cu_seqlens is None else initial_state[i : i + 1].float()
+            part = operation.cut(inputs, start, stop)
+            o, S = sequential(operation, part, S) if form == "sequential" else operation.forms[form](part, S, chunk)
+            outputs.append(o * scale)
+            states.append(S)
+        return torch.cat(outputs, 1).to(dtype), torch.cat(states) if output_final_state else None
+
+    return kernel

@@ -26,7 +26,7 @@ from fsa2lrnn.verdicts import Accepted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.coverage import of_certificate
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets
-from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.modelled import check_modelled
 from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.walk import MOST_ALONE, MOST_BYTES, explore
@@ -110,6 +110,7 @@ def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
 def _check_sets(
     certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore, work: float | None
 ) -> Specification:
+    """Check a certificate of sets with the checker's own replay, and return the specification it proves."""
     tube, more = certificate.tube, certificate.slack
     if tube is None or not 0 <= more < float("inf"):
         raise CertificateRefused(f"slack = {more}: what tables may differ by is a number of at least 0")
@@ -121,6 +122,7 @@ def _check_sets(
 
 
 def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, work: float) -> Specification:
+    """Recompute the margins of joint sets, refuse any that is claimed larger, and return the specification."""
     goal, claimed, horizon = _goal(certificate, model, ignore), certificate.margins, certificate.horizon
     if uncovered := set(certificate.scans) - set(SCANS):
         raise CertificateRefused(f"{', '.join(sorted(uncovered))}: joint sets are for {', '.join(SCANS)}")
@@ -150,6 +152,7 @@ def _check_joint_sets(certificate: Certificate, model: LRNN, ignore: Ignore, wor
 
 
 def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Specification:
+    """Enumerate the joint states again up to the claimed length, or until they close; return the specification."""
     goal, horizon = _goal(certificate, model, ignore), certificate.horizon
     walk = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
     if uncovered := set(certificate.scans) - set(walk.scans):

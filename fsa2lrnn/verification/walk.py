@@ -16,7 +16,7 @@ from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.verification.exactness import RoundingWatch
 from fsa2lrnn.verification.extraction import ModelSystem
-from fsa2lrnn.verification.extraction.walk import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
+from fsa2lrnn.verification.extraction.breadth_first import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
 from fsa2lrnn.verification.specification import Specification
 
 ROUNDS = ("sequential",)

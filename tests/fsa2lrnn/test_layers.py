@@ -7,7 +7,7 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.export.named import say
+from fsa2lrnn.export.in_use import say
 from fsa2lrnn.families import represent
 from fsa2lrnn.layers import EXPORTED, LAYERS, is_layer, of_name, released_model, trained_name
 from fsa2lrnn.nn.layers import layer_named

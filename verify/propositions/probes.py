@@ -17,9 +17,8 @@ from fsa2lrnn.probes.bounds import gate_case, outside
 from fsa2lrnn.probes.calls import Caller
 from fsa2lrnn.probes.cases import SIZES, Case, backward, with_gradients, word, zero_state
 from fsa2lrnn.probes.forms import invert_by_rows
-from fsa2lrnn.probes.operators import Operator, sequential
-from fsa2lrnn.probes.references import reference
-from fsa2lrnn.probes.words import Magnitudes
+from fsa2lrnn.probes.operators import Operator, reference, sequential
+from fsa2lrnn.probes.random_words import Magnitudes
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Tested, refuted, trial
 
 _SOURCE = "docs/kernel-probes.md"

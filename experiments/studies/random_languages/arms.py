@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.export.named import NO, NOT_EXCLUDED, YES, say
+from fsa2lrnn.export.in_use import NO, NOT_EXCLUDED, YES, say
 from fsa2lrnn.families import represent
 from fsa2lrnn.training.settings import Settings, preset
 
@@ -28,7 +28,7 @@ class Arm(NamedTuple):
     Args:
         title: what tables call it.
         changes: of the settings; None for what `learn` does.
-        theory: which answer, of `export.named`, a machine gets, and why.
+        theory: which answer, of `export.in_use`, a machine gets, and why.
     """
 
     title: str

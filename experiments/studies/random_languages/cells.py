@@ -11,7 +11,7 @@ from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.random_languages.arms import ARMS, settings
 from experiments.studies.random_languages.machines import Drawn
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.export.named import NO
+from fsa2lrnn.export.in_use import NO
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.training.data import make_sampler, shares_of, words
 from fsa2lrnn.training.evaluate import evaluate

@@ -22,10 +22,10 @@ from fsa2lrnn.nn.switched import SwitchedAffine, switched
 from fsa2lrnn.nn.tensor_file import digest
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify.partition import Bounded, best
-from fsa2lrnn.verification.certify.search import TubeSearch
-from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
+from fsa2lrnn.verification.certify.tubes import TubeSearch
+from fsa2lrnn.verification.certify.work_budget import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
-from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.modelled import check_modelled
 from fsa2lrnn.verification.plain import checked, slack_of
 from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.walk import ROUNDS, explore
@@ -75,7 +75,7 @@ def certify(
         InvalidMachine, UnsupportedFormat: if model and machine have different alphabets, if no output counts, if
             weights are NaN or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding
             is not bounded, for joint sets alone if an operation leaves the range of its bound, for modules that are not
-            modelled (`verification.modules`), and for invalid options.
+            modelled (`verification.modelled`), and for invalid options.
         MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
     >>> from fsa2lrnn import compile_machine, zoo
@@ -154,6 +154,7 @@ def _of_layers(model: LRNN, machine: MooreMachine, goal: Specification, effort: 
 def _enumerated(
     model: LRNN, machine: MooreMachine, goal: Specification, allows: Callable[[int], bool], deadline: Deadline
 ) -> Certificate:
+    """Return the certificate by enumeration of joint states: of all lengths if they close without an error."""
     enumeration = explore(model, goal, allows, deadline=deadline)
     return Certificate(
         horizon=None if enumeration.is_closed and not enumeration.is_wrong else enumeration.length,

@@ -12,7 +12,7 @@ import numpy as np
 
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn.model import LRNN
-from fsa2lrnn.verification.certify.work import WorkBudget
+from fsa2lrnn.verification.certify.work_budget import WorkBudget
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.joint_sets import MOST_LENGTHS, JointSets, check_bounded
 from fsa2lrnn.verification.specification import Specification
@@ -68,6 +68,10 @@ def best(model: LRNN, goal: Specification, effort: WorkBudget) -> Bounded | None
 
 
 def _bounded(model: LRNN, goal: Specification, partition: np.ndarray, effort: WorkBudget) -> Bounded:
+    """Return lower bounds of the margins, one per length, for a partition of the machine states, within `effort`.
+
+    The last field of the result tells whether words of every later length count no more.
+    """
     sets = JointSets(model, goal, partition)
     margins: list[float] = []
     walk = sets.margins()

@@ -12,8 +12,8 @@ from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.nn.arithmetic import check_arithmetic, check_provable
 from fsa2lrnn.nn.model import LRNN, LayerState, State
+from fsa2lrnn.verification.extraction.breadth_first import WordFrontier
 from fsa2lrnn.verification.extraction.runner import to_bytes
-from fsa2lrnn.verification.extraction.walk import WordFrontier
 
 NOT_A_NUMBER = -1
 """The output number of logits that contain a NaN."""

@@ -16,8 +16,8 @@ import numpy as np
 from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.verification.extraction.breadth_first import Interner, Tree
 from fsa2lrnn.verification.extraction.runner import MaskedModel, States, join, pick
-from fsa2lrnn.verification.extraction.walk import Interner, Tree
 
 _PROBES = 32  # the most initial probes: all words of the greatest length with at most so many
 _FANNED = 1_024  # the most words of the next level, unless `_EACH` words of each class are more

@@ -17,11 +17,10 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.nn.network import Network
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verdicts import Refuted, SearchRecord, Undecided
-from fsa2lrnn.verification.falsify.beam import beam
-from fsa2lrnn.verification.falsify.comparison import ModelComparison
-from fsa2lrnn.verification.falsify.exhaustive import exhaustive
+from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
 from fsa2lrnn.verification.falsify.long_words import periodic, random, shorten
+from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 __all__ = ["Budget", "falsify"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.verification.extraction.runner import pick
-from fsa2lrnn.verification.falsify.comparison import ModelComparison
+from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _PIECE, _FIRST_PIECE = 64, 8  # letters that are read at once; the shortest failure in them is returned

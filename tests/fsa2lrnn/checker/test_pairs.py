@@ -18,7 +18,7 @@ from fsa2lrnn.checker.pairs import steps_exactly
 from fsa2lrnn.checker.program import main, proved
 from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.verification import prove_equivalent, stepping
+from fsa2lrnn.verification import equivalence, prove_equivalent
 
 MACHINES = {"parity": zoo.parity(), "flip_flop": zoo.flip_flop(), "sum_mod(7)": zoo.sum_mod(7), "S3": zoo.group("S3")}
 
@@ -206,7 +206,7 @@ def test_steps_that_the_library_finds_to_round_are_never_exact_here(kind):
         x = x * 2.0 ** rng.integers(-9, 9, size=(5, 1, 1))
         exact = steps_exactly(A, v, x, fmt)
         counts[exact] += 1
-        assert not exact or stepping.steps_exactly(A, v, x, fmt)
+        assert not exact or equivalence.steps_exactly(A, v, x, fmt)
     assert min(counts.values()) > 5 or kind == "float64"
     assert not steps_exactly(A, v, x * np.nan, fmt)
 

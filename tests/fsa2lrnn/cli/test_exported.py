@@ -7,8 +7,8 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.export.export import export
 from fsa2lrnn.export.recheck import recheck
+from fsa2lrnn.export.whole_model import export
 
 pytest.importorskip("transformers")
 

@@ -113,11 +113,11 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.nn.normalise import RULES
     from fsa2lrnn.nn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
     from fsa2lrnn.training import data, settings
-    from fsa2lrnn.verification.extraction import learned
+    from fsa2lrnn.verification.extraction import from_outputs
 
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-    assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
+    assert get_args(options.ExtractMethod) == ("closure", *from_outputs.METHODS)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert set(TRAINED) == {name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters}
     assert get_args(options.Layout) == get_args(compiler.Layout)

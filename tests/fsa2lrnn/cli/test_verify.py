@@ -15,14 +15,14 @@ from fsa2lrnn.cli.falsify import falsify
 from fsa2lrnn.nn.layers import LAYERS
 from fsa2lrnn.nn.scans import METHODS
 from fsa2lrnn.verification import falsify as search_package
-from fsa2lrnn.verification.certify import search
+from fsa2lrnn.verification.certify import tubes
 from fsa2lrnn.verification.falsify import Budget
 
 
 @pytest.fixture(autouse=True)
 def short_searches(monkeypatch):
     """Sets begin after a thousand words, not twenty thousand."""
-    monkeypatch.setattr(search, "_WORDS", 1_000)
+    monkeypatch.setattr(tubes, "_WORDS", 1_000)
 
 
 def test_proofs_and_their_files(call, tmp_path):

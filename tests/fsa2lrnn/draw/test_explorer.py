@@ -9,9 +9,8 @@ import torch
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import MooreMachine, compile_machine, load, zoo
-from fsa2lrnn.draw.explorer import SceneModel, build, constructed, scene, searched
+from fsa2lrnn.draw.explorer import SceneModel, build, constructed, plane, scene, searched
 from fsa2lrnn.draw.model_program import NUMBERS, programs, size
-from fsa2lrnn.draw.plane import plane
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.layers.diagonal import LRUConfig

@@ -19,7 +19,7 @@ MACHINES = {  # that layers without negative eigenvalues hold
 def exported(tmp_path_factory):
     """Exports a machine, or one of the zoo by a call of it, to a layer: (folder, what was written)."""
     pytest.importorskip("transformers")
-    from fsa2lrnn.export.export import export
+    from fsa2lrnn.export.whole_model import export
 
     @cache
     def write(task, layer="olmo-hybrid", dtype="float32"):

@@ -26,9 +26,8 @@ from rich.table import Table
 from fsa2lrnn import MooreMachine, Proved, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
 from fsa2lrnn.export import target
-from fsa2lrnn.export.export import export
 from fsa2lrnn.export.folder import load, run
-from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.whole_model import export, prove
 from fsa2lrnn.optional import is_installed
 from tests.fsa2lrnn.export.mutations import Mutation, mutations
 

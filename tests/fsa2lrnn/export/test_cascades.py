@@ -5,10 +5,10 @@ import pytest
 
 from fsa2lrnn import MooreMachine, decompose, zoo
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.export import cascades
-from fsa2lrnn.export.cascades import cascaded
-from fsa2lrnn.export.counters import with_transpositions
-from fsa2lrnn.export.dual import ONE, ZERO, dual
+from fsa2lrnn.export import cascade_plan
+from fsa2lrnn.export.cascade_plan import cascaded
+from fsa2lrnn.export.criteria import ONE, ZERO, dual
+from fsa2lrnn.export.transpositions import with_transpositions
 
 
 def followed(plan, word):
@@ -76,7 +76,7 @@ def test_cascades_that_do_not_exist():
 
 
 def test_too_many_units(monkeypatch):
-    monkeypatch.setattr(cascades, "MAX_UNITS", 3)
+    monkeypatch.setattr(cascade_plan, "MAX_UNITS", 3)
     with pytest.raises(BudgetExceeded, match=r"needs .* units, and 3 are written at most"):
         cascaded(zoo.dyck(1, 2).minimise(), has_reflections=False)
 

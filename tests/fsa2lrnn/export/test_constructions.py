@@ -10,11 +10,9 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.constructions import construct, reflections, register
 from fsa2lrnn.export.gated_delta import mixer
 from fsa2lrnn.export.plan import UNIT, StageHead, orbit, side_by_side
-from fsa2lrnn.export.reflections import reflections
-from fsa2lrnn.export.registers import register
 from fsa2lrnn.export.stream import layout
 from fsa2lrnn.export.transpositions import moves_by_transpositions, transposition_heads, two_sides
 
@@ -63,7 +61,7 @@ def numbers(found):
 OTHER_CPU = """
 import sys
 from fsa2lrnn import zoo
-from fsa2lrnn.export.reflections import reflections
+from fsa2lrnn.export.constructions import reflections
 from tests.fsa2lrnn.export.test_constructions import numbers
 sys.stdout.buffer.write(numbers(reflections(zoo.group("S5", "transpositions").delta, 0)).tobytes())
 """

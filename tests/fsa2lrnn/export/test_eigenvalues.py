@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from fsa2lrnn.cli.gates import encode
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, InvalidWord, MissingPackage, UnsupportedFormat
 from fsa2lrnn.export.eigenvalues import ARCHITECTURES, eigenvalues, measure, spectrum
+from fsa2lrnn.export.huggingface import tokenizer
 from fsa2lrnn.export.packages import modeling
 from fsa2lrnn.export.rwkv7 import load_model, quietly, step_gates, zeros
-from fsa2lrnn.export.tokens import tokenizer
 from fsa2lrnn.optional import is_installed
 
 pytest.importorskip("transformers")

@@ -12,10 +12,9 @@ from safetensors.torch import load_file, save_file
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExact
-from fsa2lrnn.export import export as module
-from fsa2lrnn.export.export import export
+from fsa2lrnn.export import whole_model as module
 from fsa2lrnn.export.folder import FILE, load, run
-from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.whole_model import export, prove
 from fsa2lrnn.verdicts import Proved, Scope, Undecided
 from tests.fsa2lrnn.export.mutated_folders import try_all, violations, write_all
 

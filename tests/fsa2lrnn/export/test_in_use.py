@@ -12,8 +12,18 @@ from fsa2lrnn import MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.export import in_use
-from fsa2lrnn.export.in_use import IN_USE, Decision, carried, contradictions, decide
-from fsa2lrnn.export.named import NO, NO_RECURRENCE, NOT_EXCLUDED, YES, say
+from fsa2lrnn.export.in_use import (
+    IN_USE,
+    NO,
+    NO_RECURRENCE,
+    NOT_EXCLUDED,
+    YES,
+    Decision,
+    carried,
+    contradictions,
+    decide,
+    say,
+)
 from fsa2lrnn.export.refuse import decide_stack
 from fsa2lrnn.families import Family
 from fsa2lrnn.layers import LAYERS

@@ -8,12 +8,12 @@ import torch
 
 from fsa2lrnn import Proved, zoo
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.export import mamba, target
-from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export import mamba_models, target
+from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.folder import load, run
 from fsa2lrnn.export.packages import modeling, transformers
 from fsa2lrnn.export.plan import orbit
-from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.whole_model import prove
 from fsa2lrnn.optional import is_installed
 
 from .conftest import MACHINES
@@ -106,7 +106,7 @@ def test_mamba_forgets_between_calls_and_channels_that_keep_all_are_noticed(expo
         model.model.backbone.layers[2].mixer.A_log.fill_(-torch.inf)  # A = 0
     assert not isinstance(prove(model, budget=200), Proved)
     with pytest.raises(NotExpressible, match="one value of 64 at a time"):
-        mamba.build_mamba(_with_values_of_32(), torch.float32)
+        mamba_models.build_mamba(_with_values_of_32(), torch.float32)
 
 
 def _with_values_of_32():

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, NotExpressible, UnsupportedFormat
 from fsa2lrnn.export import packages, target
-from fsa2lrnn.export.construct import construct
+from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.folder import load
 from fsa2lrnn.export.refuse import refuse
 from fsa2lrnn.export.rwkv7 import RwkvPackage

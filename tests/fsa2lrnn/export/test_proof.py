@@ -13,8 +13,8 @@ from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import SteppedModule, load, run
-from fsa2lrnn.export.proof import prove
-from fsa2lrnn.export.tokens import is_prefix_free, tokenizer
+from fsa2lrnn.export.huggingface import is_prefix_free, tokenizer
+from fsa2lrnn.export.whole_model import prove
 from fsa2lrnn.verdicts import LETTERS
 from fsa2lrnn.verification.coverage import environment
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn.export.export import folder_written_whole
+from fsa2lrnn.export.whole_model import folder_written_whole
 
 KILLED_FOLDER = """
 import os, signal, sys
 from pathlib import Path
-from fsa2lrnn.export.export import folder_written_whole
+from fsa2lrnn.export.whole_model import folder_written_whole
 with folder_written_whole(Path(sys.argv[1]), "mark") as place:
     (place / "part").write_bytes(b"half")
     os.kill(os.getpid(), signal.SIGKILL)

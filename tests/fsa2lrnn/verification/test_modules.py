@@ -16,7 +16,7 @@ from fsa2lrnn.nn.gate import Gate, TableGate
 from fsa2lrnn.nn.layers import LAYERS, BlockLayer, register
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.testing import mutants
-from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.modelled import check_modelled
 
 PARITY = zoo.parity()
 

@@ -28,11 +28,11 @@ from fsa2lrnn.verification.certificate import pack
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.coverage import of_certificate
+from fsa2lrnn.verification.equivalence import is_right_in_every_order, lowest_bit, steps_exactly
 from fsa2lrnn.verification.extraction import ModelSystem
 from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.plain import checked, plain
 from fsa2lrnn.verification.specification import Specification, specification_of
-from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
 from fsa2lrnn.verification.walk import JointWalk
 from verify.soundness.models import Drawn, model
 

@@ -18,7 +18,7 @@ from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config
 from fsa2lrnn.nn.scans import pscan, sequential
 from fsa2lrnn.nn.scans.cpu import schedule
 from fsa2lrnn.probes import OPERATORS
-from fsa2lrnn.probes.words import Magnitudes
+from fsa2lrnn.probes.random_words import Magnitudes
 from fsa2lrnn.testing import mutants
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.probes import roots_of_e8

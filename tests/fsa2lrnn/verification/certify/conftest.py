@@ -13,7 +13,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.nn import scan_tokens
 from fsa2lrnn.nn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.certify import search, tails
+from fsa2lrnn.verification.certify import tubes
 from fsa2lrnn.verification.specification import specification_of
 
 
@@ -65,8 +65,8 @@ def perturbed_machines(draw):
 def short_searches():
     """Sets begin after a thousand words, not twenty thousand, and a tail has at most 12 ramps: all else is as ever."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(search, "_WORDS", 1_000)
-        patch.setattr(tails, "_MOST_RAMPS", 12)
+        patch.setattr(tubes, "_WORDS", 1_000)
+        patch.setattr(tubes, "_MOST_RAMPS", 12)
         yield
 
 

@@ -17,11 +17,9 @@ from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.nn import SwitchedAffine
 from fsa2lrnn.nn.gate import look_up
 from fsa2lrnn.verification.certificate import Tube
-from fsa2lrnn.verification.certify.directions import gradients
-from fsa2lrnn.verification.certify.frames import Frames
-from fsa2lrnn.verification.certify.search import TubeSearch
-from fsa2lrnn.verification.certify.tails import rounded
-from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
+from fsa2lrnn.verification.certify.frames import Frames, gradients
+from fsa2lrnn.verification.certify.tubes import TubeSearch, rounded
+from fsa2lrnn.verification.certify.work_budget import SearchCutShort, WorkBudget
 from fsa2lrnn.verification.plain import plain
 from fsa2lrnn.verification.specification import specification_of
 

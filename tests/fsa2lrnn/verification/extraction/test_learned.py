@@ -13,7 +13,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig, Readout
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.extraction import ModelSystem, extract, extract_learned
-from fsa2lrnn.verification.extraction.learned import METHODS
+from fsa2lrnn.verification.extraction.from_outputs import METHODS
 from fsa2lrnn.verification.extraction.lstar import _Teacher, learn
 from fsa2lrnn.verification.extraction.runner import MaskedModel, Runner, join, pick, to_bytes
 from fsa2lrnn.verification.extraction.suffixes import classes_of

@@ -12,8 +12,8 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.falsify.comparison import ModelComparison
-from fsa2lrnn.verification.falsify.exhaustive import exhaustive
+from fsa2lrnn.verification.falsify.frontiers import exhaustive
+from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
 
 
 def search(model, machine, below=100, ignore=(), **budget):

@@ -16,10 +16,8 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.nn import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.falsify.beam import beam
-from fsa2lrnn.verification.falsify.comparison import ModelComparison
-from fsa2lrnn.verification.falsify.exhaustive import exhaustive
-from fsa2lrnn.verification.falsify.guided import guided
+from fsa2lrnn.verification.falsify.frontiers import beam, exhaustive
+from fsa2lrnn.verification.falsify.guided import FailureTarget, FunctionalPullback, guided
 from fsa2lrnn.verification.falsify.long_words import (
     periodic,
     random,
@@ -27,7 +25,7 @@ from fsa2lrnn.verification.falsify.long_words import (
     shorten,
     variants,
 )
-from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback
+from fsa2lrnn.verification.falsify.model_comparison import ModelComparison
 
 MACHINE = zoo.even_pair(2)
 

@@ -24,10 +24,8 @@ from fsa2lrnn.cascade.coordinates import assemble
 from fsa2lrnn.cascade.decomposition import decompose
 from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.export.counters import MAX_POINTS, is_register, with_transpositions
-from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit
-from fsa2lrnn.export.registers import letter_ago
-from fsa2lrnn.export.transpositions import transposition_heads
+from fsa2lrnn.export.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit, letter_ago
+from fsa2lrnn.export.transpositions import MAX_POINTS, is_register, transposition_heads, with_transpositions
 
 
 def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
@@ -52,6 +50,11 @@ def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
 
 
 def _cascades(machine: MooreMachine, has_reflections: bool) -> list[Cascade]:
+    """Return cascades of supported components, those of fewest layers first.
+
+    With reflections, components of at most `MAX_POINTS` states are replaced by covers that move by transpositions;
+    without them every component must be a register (Krohn and Rhodes: exactly for machines without groups).
+    """
     largest = max(2, prime_bound(machine).prime) if has_reflections else 2  # some component has as many states
     if largest > MAX_POINTS:
         return []
@@ -125,6 +128,11 @@ class _Stages:
         before: dict[int, int],
         n_orbits: int,
     ) -> tuple[list[Unit], list[Maps]]:
+        """Return the units that choose the maps of the components `inside`, and the distinct choices.
+
+        A choice depends on the letter and on the states, one letter ago, of the layers that they read. `joint`
+        numbers these states by layer, and `before` names the orbit that holds them. Mark 0 there is the first letter.
+        """
         cascade = self.cascade
         read = {j for i in inside for j in cascade.components[i].reads}
         layers = [layer for layer, inside_layer in enumerate(members) if read & set(inside_layer)]
@@ -153,6 +161,7 @@ class _Stages:
     def _marks(
         self, n_orbits: int, orbits_of: dict[int, range], components: Sequence[int], states: tuple[int, ...]
     ) -> tuple[int | None, ...]:
+        """Return the marks of `n_orbits` orbits at which `components` have `states`, None for other orbits."""
         marks = dict[int, int]()
         for i, q in zip(components, states, strict=True):
             component = self.cascade.components[i]
@@ -164,6 +173,7 @@ class _Stages:
         return _marks(n_orbits, marks)
 
     def _last(self, orbits: list[Orbit], orbits_of: dict[int, range], n_orbits: int) -> Stage:
+        """Return the last stage, whose units write the output for the states of the components that it reads."""
         cascade, machine = self.cascade, self.cascade.machine
         outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
         reads = cascade.output_reads

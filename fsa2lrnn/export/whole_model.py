@@ -1,4 +1,10 @@
-"""Export a machine as a folder that its package, such as transformers, loads, after a proof of the written model."""
+"""Export a machine as a folder that its package, such as transformers, loads, after a proof of the written model.
+
+The proof enumerates, on the package's own code, all states that the model reaches one token at a time. The first letter
+is read by a call without a cache, every other letter by a call of one token from a state. States are compared bit for
+bit. When no new state appears, every computation that is possible in this way has been done, whatever the length of the
+word. The layer's `Code` checks first that a state determines all later outputs.
+"""
 
 from __future__ import annotations
 
@@ -12,19 +18,27 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.display import Brief
-from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat, counted, shortened
+from fsa2lrnn.errors import CheckpointError, NotExact, NotExpressible, UnsupportedFormat, counted, shortened
 from fsa2lrnn.export import target
-from fsa2lrnn.export.folder import DTYPES, FILE, check_files, load, save
-from fsa2lrnn.export.huggingface import HuggingFace
-from fsa2lrnn.export.proof import prove
+from fsa2lrnn.export.folder import DTYPES, FILE, ExportedModel, check_files, load, save
+from fsa2lrnn.export.huggingface import HuggingFace, is_prefix_free
+from fsa2lrnn.export.packages import State
 from fsa2lrnn.export.refuse import answer
-from fsa2lrnn.export.tokens import is_prefix_free
 from fsa2lrnn.files import begin, check_folder, remove_leftovers, umask, write_atomically
 from fsa2lrnn.layers import released_model
-from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verdicts import LETTERS, Coverage, Proved, Refuted, Undecided
+from fsa2lrnn.verification.coverage import environment
+from fsa2lrnn.verification.equivalence import explore_pairs
+from fsa2lrnn.verification.extraction import NOT_A_NUMBER
+from fsa2lrnn.verification.pairs_table import PairsTable
+from fsa2lrnn.verification.specification import specification_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,3 +160,89 @@ def _make_folder(**names: Any) -> tuple[int, str]:
         folder = tempfile.mkdtemp(**names)
         with suppress(FileNotFoundError):  # another process may have removed it as a leftover
             return os.open(folder, os.O_RDONLY), folder
+
+
+BUDGET = 20_000  # joint states of the model and the machine
+
+
+@torch.no_grad()
+def prove(
+    exported: ExportedModel,
+    machine: MooreMachine | None = None,
+    budget: int = BUDGET,
+    seconds: float | Deadline | None = None,
+) -> Proved | Refuted | Undecided:
+    """Prove that a model has the machine's output after every non-empty word, with letters read one at a time.
+
+    Args:
+        exported: the model.
+        machine: the target; None for the machine from which the model was written.
+        budget: the most joint states of the model and the machine; beyond it the result is `Undecided`.
+        seconds: the time limit after which the result is `Undecided`; None for no limit.
+
+    Raises:
+        InvalidMachine: if the machine has other letters.
+        UnsupportedFormat: for a model whose states do not determine all later outputs, or are not finite.
+        CheckpointError: if no counterexample exists, but weights differ from those that `export` writes. The result of
+            reading several letters in one call is then neither proved nor tested.
+    """
+    code, model, system = exported.code, exported.model, _TokenSystem(exported, Deadline.of(seconds))
+    code.check(model)
+    goal = specification_of(system, exported.machine if machine is None else machine)
+    result = explore_pairs(system, goal, budget, system.deadline)
+    if not isinstance(result, PairsTable):
+        return result
+    if exported.changed:
+        raise CheckpointError(
+            "every word is answered rightly that is read one token a call, but calls of several tokens may answer "
+            f"otherwise, as weights differ from those that `export` writes ({shortened(', '.join(exported.changed))}): "
+            "export it again"
+        )
+    covers = Coverage(exported.dtype, (code.describe(model),), LETTERS, torch.get_num_threads(), environment())
+    return Proved(len(result.states), result.letters, covers, goal.scope, exported.digest)
+
+
+class _TokenSystem:
+    """An exported model as a transition system whose states are numbered, int64 (N,) as rows of eight bytes each.
+
+    State 0 is that before the first letter, without a cache. Tokens that stand for no output are `NOT_A_NUMBER`.
+    """
+
+    def __init__(self, exported: ExportedModel, deadline: Deadline) -> None:
+        self.alphabet, self.outputs, self.deadline = exported.machine.alphabet, exported.outputs, deadline
+        self._code, self._model = exported.code, exported.model
+        self._states: list[State | None] = [None]
+        self._number: dict[bytes, int] = {}
+
+    def initial_output(self) -> int:
+        return NOT_A_NUMBER  # no token is put out before the first letter
+
+    def start(self) -> np.ndarray:
+        return np.zeros((1, 8), np.uint8)
+
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        before = np.ascontiguousarray(states).view(np.int64)[:, 0]
+        pairs = [self._step(int(before[i]), a) for i, a in np.argwhere(live).tolist()]
+        outputs, after = np.array(pairs, np.int64).reshape(-1, 2).T
+        return outputs, after[:, None].copy().view(np.uint8)
+
+    def _step(self, number: int, letter: int) -> tuple[int, int]:
+        """Return the numbers of the output and of the state after a letter."""
+        self.deadline.check("stepping the exported model")
+        state = self._states[number]
+        cache = None if state is None else self._code.cache(self._model, state)
+        put_out, cache = self._code.read(self._model, torch.tensor([letter]), cache)
+        after, output = self._code.state(self._model, cache), int(put_out[-1]) - len(self.alphabet)
+        if not all(torch.isfinite(part).all() for part in after):
+            raise UnsupportedFormat(f"the model keeps numbers that are not finite after token {letter}")
+        key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after)
+        if key not in self._number:
+            self._number[key] = len(self._states)
+            self._states.append(after)
+        return output if 0 <= output < len(self.outputs) else NOT_A_NUMBER, self._number[key]
+
+    def pick(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return states[places]
+
+    def rows(self, states: np.ndarray) -> np.ndarray:
+        return states

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.export.construct import construct
-from fsa2lrnn.export.declared import Target
+from fsa2lrnn.export.constructions import construct
 from fsa2lrnn.export.huggingface import HuggingFace
+from fsa2lrnn.export.packages import Target
 from fsa2lrnn.export.plan import UNIT, Orbit, StagePlan
 from fsa2lrnn.export.stream import (
     FIRES,
@@ -67,6 +67,10 @@ def build_mamba(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _completed(plan: StagePlan) -> StagePlan:
+    """Return the plan with one more coordinate in each mark, which is 1 exactly if the others are 0.
+
+    So every mark is one-hot, and its norm does not depend on the state.
+    """
     stages = []
     for stage in plan.stages:
         orbits = []
@@ -87,6 +91,11 @@ def _n_channels(plan: StagePlan, number: int) -> int:
 
 
 def _write_mamba_heads(mixer: Any, plan: StagePlan, number: int) -> None:
+    """Write the heads of stage `number` into a mixer of Mamba: one channel per entry of a head's value.
+
+    The gate Δ of a symbol saturates: exp(ΔA) is 1 for a symbol that keeps the state and 0 for one that replaces it. The
+    last channel is always 1; it supplies B and C.
+    """
     where, stage, (at, first) = layout(plan), plan.stages[number], stage_parts(plan, number)
     n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
     r, letters, always = length(plan, number), slice(0, where.n_letters), n - 1
@@ -123,6 +132,10 @@ def _write_mamba_heads(mixer: Any, plan: StagePlan, number: int) -> None:
 
 
 def _write_mamba_units(mixer: Any, plan: StagePlan, number: int) -> None:
+    """Write the units of stage `number` into a mixer of Mamba: two channels per unit, without a state.
+
+    The difference of two SiLU ramps is a constant above its threshold and 0 below, so a unit writes exactly its symbol.
+    """
     where, stage = layout(plan), plan.stages[number]
     n, H = len(stage.units), where.width
     r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)
@@ -160,6 +173,10 @@ def build_mamba2(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _write_mamba2_heads(mixer: Any, plan: StagePlan, number: int) -> None:
+    """Write the heads of stage `number` into a mixer of Mamba-2, one head each.
+
+    dt saturates as in `_write_mamba_heads`: a symbol keeps the whole state of a head or replaces it.
+    """
     where, stage = layout(plan), plan.stages[number]
     r, letters = length(plan, number), slice(0, where.n_letters)
     n, d, H = mixer.num_heads, mixer.head_dim, where.width

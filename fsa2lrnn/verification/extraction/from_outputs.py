@@ -144,6 +144,7 @@ def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None
 
 
 def _held_out(masked: MaskedModel, machine: MooreMachine, length: int, seed: int) -> HeldOutAgreement:
+    """Return how a machine agrees with the model on `_HELD_OUT` random words of one length, where outputs count."""
     tokens = masked.mask.random_words(np.random.default_rng(seed), _HELD_OUT, length)
     number = {output: j for j, output in enumerate(masked.model.outputs)}
     expected = np.array([number.get(output, UNCOUNTED) for output in machine.outputs])
