@@ -89,7 +89,8 @@ class LayerRow:
             *([f"is a special case of the family {self.family} (`explain --family`)"] if self.family else []),
             *([f"is exported to {' and '.join(self.exported_to)}"] if self.exported_to else []),
         ]
-        return f"{self.name} {' and '.join(able) or 'is only named'}"
+        *first, last = able or ["is only named"]
+        return f"{self.name} {', '.join(first)}{' and ' if first else ''}{last}"
 
 
 _ROWS = (
@@ -275,8 +276,8 @@ def of_name(name: str) -> LayerRow:
     The name of a released model stands for the layer in it.
 
     >>> of_name("qwen3-next").abilities
-    'gated-deltanet trains (`train --layer gated_deltanet`) and is decided (`explain`) and is a special case of the \
-family diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
+    'gated-deltanet trains (`train --layer gated_deltanet`), is decided (`explain`), is a special case of the family \
+diagonal[0,1] (`explain --family`) and is exported to qwen3-next and qwen3.5'
     """
     row = _NAMES.get(_key(name)) if isinstance(name, str) else None
     if row is None:
