@@ -8,7 +8,7 @@ interval.
 
 >>> from fsa2lrnn.automata import zoo
 >>> answer = minimal_block(zoo.sum_mod(5), "R")
->>> answer.value, [block.size for block in answer.blocks], minimal_block(zoo.sum_mod(5), "Q").value
+>>> answer.value, [block.real_size for block in answer.blocks], minimal_block(zoo.sum_mod(5), "Q").value
 (2, [2], 4)
 >>> answer.explain()
 "real blocks of size 2 do, and smaller ones don't (both proved)"
