@@ -103,7 +103,8 @@ THEIRS = {
 
 
 def missing(text):
-    """The names in a text that lead nowhere."""
+    """The names in a text that lead nowhere, but those of files that stand at an earlier commit."""
+    text = re.sub(r"commit [0-9a-f]{8}\b[^)]*\)", "", text)
     for name in ROOTED.findall(text):
         if not list(ROOT.glob(name.rstrip("/"))):
             yield name

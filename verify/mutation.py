@@ -6,6 +6,10 @@ the first failure. Children are forked from a process that has imported torch, s
 known to be equivalent are listed with the reason in mutation_equivalent.json, by file, line of source and change.
 """
 
+# pyright: basic, reportUnusedImport=false, reportAttributeAccessIssue=false, reportOperatorIssue=false
+# pyright: reportOptionalOperand=false, reportOptionalMemberAccess=false
+# Fields of syntax trees have no types.
+
 import argparse
 import ast
 import copy
@@ -22,7 +26,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parent.parent
 EQUIVALENT = Path(__file__).with_name("mutation_equivalent.json")
@@ -42,6 +46,8 @@ SUITES = (
     "checker", "families", "verification", "nn", "compile", "probes", "export/test_refusals.py",
 )  # fmt: skip
 LEFT = ("survived", "uncovered")
+Record = dict[str, Any]  # a mutant and its fate, as JSON has it
+Lines = dict[str, dict[Any, list[str]]]  # the tests of each line of each file
 SECONDS, MEMORY = 60, 8 << 30  # processor time of a mutant's tests, and bytes
 SWAPPED = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.Add,
@@ -234,7 +240,9 @@ class Watch:
     def __init__(self, folder: Path, paths: list[str]) -> None:
         import coverage
 
-        self.folder, self.lines, self.seconds = folder, {}, {}
+        self.folder = folder
+        self.lines: Lines = {}
+        self.seconds: dict[str, float] = {}
         self.coverage = coverage.Coverage(
             data_file=None, config_file=False, include=[str(folder / path) for path in paths]
         )
@@ -305,7 +313,7 @@ def main() -> None:
                 sys.exit("a test fails on the tree as it is (MUTATION_LOG=FILE has the output)")
         seconds, lines = json.loads(place.read_text())
         sys.dont_write_bytecode, os.environ["PYTHONDONTWRITEBYTECODE"] = True, "1"
-        results = {}
+        results: dict[tuple[str, ...], Record] = {}
         if options.out and options.out.exists():
             results = {key(old): old for old in json.loads(options.out.read_text()) if old["fate"] == "killed"}
         for mutant in drawn:
@@ -318,12 +326,14 @@ def main() -> None:
     print(table([results[key(mutant._asdict())] for mutant in drawn]))
 
 
-def key(mutant: dict) -> tuple[str, str, str]:
+def key(mutant: Record) -> tuple[str, str, str]:
     """Return what names a mutant though lines before it change."""
     return mutant["path"], mutant["source"], mutant["change"]
 
 
-def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict) -> dict:
+def judged(
+    mutant: Mutant, folder: Path, seconds: dict[str, float], lines: Lines, known: dict[tuple[str, ...], str]
+) -> Record:
     """Return what became of a mutant: "killed", "survived", "uncovered", or why it is equivalent."""
     reason = known.get(key(mutant._asdict()))
     span = lines.get(mutant.path, {})
@@ -350,7 +360,7 @@ def judged(mutant: Mutant, folder: Path, seconds: dict, lines: dict, known: dict
     return dict(zip(("path", "source", "change"), key(mutant._asdict()), strict=True)) | told
 
 
-def table(results: list[dict]) -> str:
+def table(results: list[Record]) -> str:
     """Return a table of the files, as Markdown: mutants, killed, equivalent, survived."""
     rows = ["|file|mutants|killed|equivalent|survived|", "|---|---|---|---|---|"]
     for path in [*sorted({result["path"] for result in results}), "all"]:

@@ -28,6 +28,7 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import load, run, save
+from fsa2lrnn.export.plan import StagePlan
 from fsa2lrnn.export.refuse import answer
 from fsa2lrnn.export.whole_model import prove
 from fsa2lrnn.layers import EXPORTED
@@ -84,7 +85,7 @@ def cell(machine: MooreMachine, layer: str) -> dict:
     return {**found, **one_layer}
 
 
-def shown(plan: object, layer: str) -> dict:
+def shown(plan: StagePlan, layer: str) -> dict:
     """Return the check of a plan as a whole model loaded from its folder: proved states, or letters run correctly."""
     into = target(layer)
     with tempfile.TemporaryDirectory() as folder:

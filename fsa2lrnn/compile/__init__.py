@@ -32,7 +32,7 @@ def compile_recurrence(
     Args:
         machine: any complete Moore machine; its minimal machine is compiled.
         form: "onehot", one layer with one block that has the states of the minimal machine, or one block per factor if
-            its labels show that it is a direct product; "cascade", layers of small blocks (`cascade.decomposition.decompose`);
+            its labels show that it is a direct product; "cascade", layers of small blocks (`fsa2lrnn.decompose`);
             "auto", the cheaper of the two (`choice.choose`, which also gives the reason).
         max_block: the largest block allowed. If None, the one-hot form uses as large blocks as it needs, and a cascade
             splits its components down to 8 states, which a fibre code may increase.

@@ -63,7 +63,7 @@ def test_plain_layers_are_ours(name):
 @pytest.mark.long
 def test_the_plain_s4_is_ours_with_its_c_as_the_released_code_keeps_it():
     from fsa2lrnn.nn.layers.channel_layer import complex_of
-    from fsa2lrnn.nn.layers.s4 import untruncated
+    from tests.fsa2lrnn.nn.baselines.official_checks.official import untruncated
 
     layer = layers.new_layer("s4")
     u = torch.randn(2, 13, layers.WIDTH, generator=torch.Generator().manual_seed(0))
