@@ -49,15 +49,9 @@ from fsa2lrnn.automata.monoid.classification import Classification
 from fsa2lrnn.deadline import Deadline, limited
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
-from fsa2lrnn.export.criteria import (
-    MAX_COORDINATES,
-    after_a_letter,
-    confused,
-    dual,
-    has_register,
-    is_diagonal,
-    is_walsh_hadamard,
-)
+from fsa2lrnn.export.confused_words import confused
+from fsa2lrnn.export.dual import MAX_COORDINATES, dual
+from fsa2lrnn.export.slice_functions import after_a_letter, has_register, is_diagonal, is_walsh_hadamard
 from fsa2lrnn.families import CertifiedAnswer, HouseholderProducts, Impossibility, Verdict, family_of, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.householder import HouseholderWitness

@@ -135,7 +135,7 @@ class Sweep:
         return Trial(task, network, setting, preset(self.preset, task, **changes), self.plan)
 
     def _faults_of_trials(self) -> list[str]:
-        """Return a message per task that is no machine and per network that fits none, at most `_FAULTS_SHOWN`."""
+        """Return at most `_FAULTS_SHOWN` messages: tasks that are not machines, and networks that fit no task."""
         faults, symbols, entries = [], {}, 0
         for task in self.tasks:
             if entries > MAX_ENTRIES:

@@ -47,7 +47,10 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
         roots = k > 1 and any(modulo([*polynomial], [], [-r, 1]) == [0] for r in range(-largest - 1, largest + 2))
         require(not roots, "a polynomial has a root")
     else:
-        require(kind == "cyclotomic", f"{str(kind)[:80]!r} is no reason for a polynomial to be irreducible")
+        require(
+            kind == "cyclotomic",
+            f"{str(kind)[:80]!r} does not show that a polynomial is irreducible",
+        )
         require(1 <= m <= MAX_ORDER, f"{m} is not the order of a root of unity up to {MAX_ORDER}")
         require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
 

@@ -106,7 +106,7 @@ class Numbers(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        """Load the tables unless an entry is no index of a state: torch raises what is in `error_msgs`."""
+        """Load the tables unless an entry is not the index of a state: torch raises what is in `error_msgs`."""
         if faults := [*self.out_of_range(state_dict, prefix)]:
             error_msgs += faults
             return

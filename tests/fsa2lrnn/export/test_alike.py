@@ -9,8 +9,8 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.export import criteria
-from fsa2lrnn.export.criteria import confused
+from fsa2lrnn.export import confused_words
+from fsa2lrnn.export.confused_words import confused
 from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.testing.strategies import machines
 
@@ -180,7 +180,7 @@ def test_certificates_name_their_words():
 
 
 def test_limits_are_errors(monkeypatch):
-    monkeypatch.setattr(criteria, "MAX_PROFILES", 3)
+    monkeypatch.setattr(confused_words, "MAX_PROFILES", 3)
     with pytest.raises(BudgetExceeded, match="more than 3 profiles"):
         confused(zoo.flip_flop(), "hard-attention")
     with pytest.raises(UnsupportedFormat, match="choose one of"):
