@@ -1,0 +1,431 @@
+"""Run a canary model by every pattern of calls that an inference stack uses, and print what it put out as JSON.
+
+    python driver.py FOLDER [PATTERN …]
+
+This file imports torch and transformers alone, so that it runs in the environment under test. A pattern is a function
+of a `Stack`; it yields runs: the letters that the model should have read, and the tokens that it put out after them.
+One that raises has been refused by the stack with this message.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import io
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+Run = dict[str, Any]
+"""word: letters; outputs: tokens after the letters from number `first` on; events: the positions at which the stack could
+lose state; wrong: letters that were read and taken back there; others: the words of other sequences; padding."""
+
+
+class Refused(Exception):
+    """The stack has no such interface."""
+
+
+class Stack:
+    """A model of transformers with the words of its folder."""
+
+    def __init__(self, model: Any, words: list[list[int]]) -> None:
+        self.model, self.words = model.eval(), words
+        self.arguments = inspect.signature(model.forward).parameters
+        self.cache_name = "cache_params" if "cache_params" in self.arguments else "past_key_values"
+
+    def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:
+        """Read tokens of equally long rows after `before` earlier ones: return the tokens put out, and the cache."""
+        if "cache_position" in self.arguments:
+            more.setdefault("cache_position", torch.arange(before, before + len(rows[0])))
+        if cache is not None:
+            more[self.cache_name] = cache
+        answer = self.model(input_ids=torch.tensor(rows), use_cache=True, **more)
+        return answer.logits.argmax(-1), getattr(answer, self.cache_name)
+
+    def pieces(self, word: list[int], borders: list[int], cache: Any = None, before: int = 0) -> tuple[list[int], Any]:
+        """Read one word in pieces that end at the borders and at its end."""
+        out = list[int]()
+        for start, stop in zip([0, *borders], [*borders, len(word)], strict=True):
+            tokens, cache = self.call([word[start:stop]], cache, before + start)
+            out += tokens[0].tolist()
+        return out, cache
+
+
+def run(name: str, word: list[int], outputs: list[int], events: list[int], first: int = 0, **more: Any) -> Run:
+    return {"name": name, "word": word, "first": first, "outputs": outputs, "events": events, **more}
+
+
+PATTERNS: dict[str, Callable[[Stack], Iterator[Run]]] = {}
+
+
+def pattern(of: Callable[[Stack], Iterator[Run]]) -> Callable[[Stack], Iterator[Run]]:
+    PATTERNS[of.__name__.replace("_", "-")] = of
+    return of
+
+
+@pattern
+def whole(stack: Stack) -> Iterator[Run]:
+    """Whole words, without a cache."""
+    for word in stack.words:
+        answer = stack.model(input_ids=torch.tensor([word]), use_cache=False)
+        yield run("", word, answer.logits[0].argmax(-1).tolist(), [])
+
+
+@pattern
+def token_by_token(stack: Stack) -> Iterator[Run]:
+    """One token a call, with a cache."""
+    word = stack.words[0]
+    borders = list(range(1, len(word)))
+    yield run("", word, stack.pieces(word, borders)[0], borders)
+
+
+@pattern
+def prefill_then_decode(stack: Stack) -> Iterator[Run]:
+    """The first letters in one call, the rest one token a call."""
+    for n in (1, 2, 3, 4, 5, 63, 64, 65):
+        word = stack.words[n % len(stack.words)][: n + 24]
+        yield run(f"prefill of {n}", word, stack.pieces(word, list(range(n, len(word))))[0], list(range(n, len(word))))
+
+
+@pattern
+def chunked_prefill(stack: Stack) -> Iterator[Run]:
+    """Several calls of several tokens, with a cache."""
+    word, rng = stack.words[1], random.Random(0)
+    n = len(word)
+    for borders in (
+        [1], [2], [3], [4], [63], [64], [65], [1, 6, 9], list(range(7, n, 7)), list(range(64, n, 64)),
+        sorted(rng.sample(range(1, n), 9)), [n // 2, n // 2 + 1, n // 2 + 3],
+    ):  # fmt: skip
+        yield run(f"borders {borders[:6]}", word, stack.pieces(word, borders)[0], borders)
+
+
+def _padded(stack: Stack, left: bool) -> tuple[list[list[int]], torch.Tensor, list[int]]:
+    """Return rows of three lengths, filled up with a letter, and their attention mask."""
+    words = [word[:n] for word, n in zip(stack.words, (40, 33, 70), strict=False)]
+    width = max(map(len, words))
+    rows, mask = list[list[int]](), torch.zeros(len(words), width, dtype=torch.long)
+    for i, word in enumerate(words):
+        filled = [0] * (width - len(word))
+        rows.append([*filled, *word] if left else [*word, *filled])
+        mask[i, slice(width - len(word), None) if left else slice(0, len(word))] = 1
+    return rows, mask, [len(word) for word in words]
+
+
+@pattern
+def left_padding(stack: Stack) -> Iterator[Run]:
+    """A batch padded on the left, in one call."""
+    rows, mask, lengths = _padded(stack, left=True)
+    tokens, _ = stack.call(rows, attention_mask=mask)
+    for row, out, n in zip(rows, tokens.tolist(), lengths, strict=True):
+        yield run(f"{len(row) - n} pads", row[-n:], out[-n:], [0], padding=len(row) - n)
+
+
+@pattern
+def left_padding_decode(stack: Stack) -> Iterator[Run]:
+    """A batch padded on the left, then one token a call."""
+    rows, mask, lengths = _padded(stack, left=True)
+    further = [word[n : n + 20] for word, n in zip(stack.words, lengths, strict=False)]
+    tokens, cache = stack.call(rows, attention_mask=mask)
+    out = [t[-n:] for t, n in zip(tokens.tolist(), lengths, strict=True)]
+    for j in range(20):
+        mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
+        tokens, cache = stack.call([[word[j]] for word in further], cache, len(rows[0]) + j, attention_mask=mask)
+        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    for i, (row, n) in enumerate(zip(rows, lengths, strict=True)):
+        word = [*row[-n:], *further[i]]
+        yield run(f"{len(row) - n} pads", word, out[i], [0, *range(n, len(word))], padding=len(row) - n)
+
+
+@pattern
+def right_padding(stack: Stack) -> Iterator[Run]:
+    """A batch padded on the right, in one call."""
+    rows, mask, lengths = _padded(stack, left=False)
+    tokens, _ = stack.call(rows, attention_mask=mask)
+    for row, out, n in zip(rows, tokens.tolist(), lengths, strict=True):
+        yield run(f"{len(row) - n} pads", row[:n], out[:n], [])
+
+
+@pattern
+def right_padding_decode(stack: Stack) -> Iterator[Run]:
+    """A batch padded on the right, then one token a call."""
+    rows, mask, lengths = _padded(stack, left=False)
+    _, cache = stack.call(rows, attention_mask=mask)
+    out = [[] for _ in rows]
+    further = [word[n : n + 20] for word, n in zip(stack.words, lengths, strict=False)]
+    for j in range(20):
+        mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
+        tokens, cache = stack.call([[word[j]] for word in further], cache, len(rows[0]) + j, attention_mask=mask)
+        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    for i, (row, n) in enumerate(zip(rows, lengths, strict=True)):
+        yield run(f"{len(row) - n} pads", [*row[:n], *further[i]], out[i], [n], n, after=len(row) - n)
+
+
+def _batch(stack: Stack, rows: int, n: int) -> tuple[list[list[int]], Any, list[list[int]]]:
+    words = [word[:n] for word in stack.words[:rows]]
+    tokens, cache = stack.call(words)
+    return words, cache, tokens.tolist()
+
+
+@pattern
+def batch(stack: Stack) -> Iterator[Run]:
+    """Different words in one batch: prefill, then one token a call."""
+    words, cache, out = _batch(stack, 4, 30)
+    further = [word[30:60] for word in stack.words[:4]]
+    for j in range(30):
+        tokens, cache = stack.call([[word[j]] for word in further], cache, 30 + j)
+        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    for i, word in enumerate(words):
+        full = [*word, *further[i]]
+        yield run(f"row {i}", full, out[i], list(range(30, 60)), others=_others(stack.words[:4], i))
+
+
+def _others(words: list[list[int]], i: int) -> list[list[int]]:
+    return [word for j, word in enumerate(words) if j != i]
+
+
+def _continued(stack: Stack, cache: Any, of_row: list[int], n: int) -> Iterator[Run]:
+    """Yield a run per row, where row i goes on from the cache of word `of_row[i]` with letters of its own."""
+    further = [stack.words[-1 - i][:20] for i in range(len(of_row))]
+    out = [[] for _ in of_row]
+    for j in range(20):
+        tokens, cache = stack.call([[word[j]] for word in further], cache, n + j)
+        out = [[*before, *after] for before, after in zip(out, tokens.tolist(), strict=True)]
+    for i, number in enumerate(of_row):
+        word = [*stack.words[number][:n], *further[i]]
+        yield run(f"row {i} of {number}", word, out[i], [n], n, others=_others([w[:n] for w in stack.words], number))
+
+
+@pattern
+def beams_reordered(stack: Stack) -> Iterator[Run]:
+    """`reorder_cache` between two calls."""
+    _, cache, _ = _batch(stack, 4, 30)
+    of_row = [2, 2, 0, 3]
+    _method(cache, "reorder_cache")(torch.tensor(of_row))
+    yield from _continued(stack, cache, of_row, 30)
+
+
+@pattern
+def rows_selected(stack: Stack) -> Iterator[Run]:
+    """`batch_select_indices` between two calls."""
+    _, cache, _ = _batch(stack, 4, 30)
+    of_row = [3, 1]
+    _method(cache, "batch_select_indices")(torch.tensor(of_row))
+    yield from _continued(stack, cache, of_row, 30)
+
+
+@pattern
+def rows_repeated(stack: Stack) -> Iterator[Run]:
+    """`batch_repeat_interleave` between two calls."""
+    _, cache, _ = _batch(stack, 2, 30)
+    _method(cache, "batch_repeat_interleave")(2)
+    yield from _continued(stack, cache, [0, 0, 1, 1], 30)
+
+
+def _method(cache: Any, name: str) -> Callable[..., Any]:
+    if not hasattr(cache, name):
+        raise Refused(f"{type(cache).__name__} has no method {name}")
+    return getattr(cache, name)
+
+
+def _cropped(stack: Stack, recording: bool) -> Iterator[Run]:
+    for n, wrong in ((30, 5), (30, 1), (40, 3), (2, 2)):
+        word, other = stack.words[0], stack.words[1][:wrong]
+        cache = None
+        if recording:
+            from transformers import DynamicCache
+
+            cache = DynamicCache(config=stack.model.config)
+            _method(cache, "activate_past_recording")()
+        _, cache = stack.call([word[:n]], cache)
+        if recording:
+            cache.crop(0)
+        _, cache = stack.call([other], cache, n)
+        _method(cache, "crop")(-wrong)
+        out, _ = stack.pieces(word[n : n + 24], list(range(1, 24)), cache, n)
+        yield run(f"{wrong} of {n + wrong} taken back", word[: n + 24], out, [n], n, wrong=other)
+
+
+@pattern
+def roll_back(stack: Stack) -> Iterator[Run]:
+    """Wrong letters are read in one call and taken back by `crop`."""
+    yield from _cropped(stack, recording=False)
+
+
+@pattern
+def roll_back_recorded(stack: Stack) -> Iterator[Run]:
+    """The same after `activate_past_recording`."""
+    yield from _cropped(stack, recording=True)
+
+
+def _packed(stack: Stack, **more: Any) -> Iterator[Run]:
+    words = [word[:n] for word, n in zip(stack.words, (21, 64, 37), strict=False)]
+    joined = [letter for word in words for letter in word]
+    positions = [i for word in words for i in range(len(word))]
+    answer = stack.model(
+        input_ids=torch.tensor([joined]), position_ids=torch.tensor([positions]), use_cache=False, **more
+    )
+    out, at = answer.logits[0].argmax(-1).tolist(), 0
+    for i, word in enumerate(words):
+        before = [letter for other in words[:i] for letter in other]
+        yield run(f"word {i}", word, out[at : at + len(word)], [0], others=[before] if before else [])
+        at += len(word)
+
+
+@pattern
+def packed_by_positions(stack: Stack) -> Iterator[Run]:
+    """Several words in one row, told apart by `position_ids`."""
+    yield from _packed(stack)
+
+
+@pattern
+def packed_by_lengths(stack: Stack) -> Iterator[Run]:
+    """Several words in one row, told apart by `position_ids`, `cu_seq_lens_q` and `seq_idx`."""
+    borders = torch.tensor([0, 21, 85, 122], dtype=torch.int32)
+    index = torch.repeat_interleave(torch.arange(3, dtype=torch.int32), torch.tensor([21, 64, 37]))[None]
+    yield from _packed(
+        stack, cu_seq_lens_q=borders, cu_seq_lens_k=borders, max_length_q=64, max_length_k=64, seq_idx=index
+    )
+
+
+@pattern
+def cache_saved(stack: Stack) -> Iterator[Run]:
+    """A cache is saved by `torch.save`, loaded, and continued."""
+    _, cache, _ = _batch(stack, 2, 30)
+    file = io.BytesIO()
+    torch.save(cache, file)
+    file.seek(0)
+    yield from _continued(stack, torch.load(file, weights_only=False), [0, 1], 30)
+
+
+@pattern
+def prefix_shared(stack: Stack) -> Iterator[Run]:
+    """Two words go on in turn from copies of one cache."""
+    prefix, n = stack.words[0][:30], 30
+    _, cache = stack.call([prefix])
+    caches, further, out = [copy.deepcopy(cache), copy.deepcopy(cache)], stack.words[2:4], [[], []]
+    for j in range(20):
+        for i in (0, 1):
+            tokens, caches[i] = stack.call([[further[i][j]]], caches[i], n + j)
+            out[i] += tokens[0].tolist()
+    for i in (0, 1):
+        word = [*prefix, *further[i][:20]]
+        yield run(f"branch {i}", word, out[i], list(range(n, n + 20)), n, others=[[*prefix, *further[1 - i][:20]]])
+
+
+@pattern
+def cache_used_again(stack: Stack) -> Iterator[Run]:
+    """A cache that was reset reads another word."""
+    _, cache = stack.call([stack.words[0][:30]])
+    _method(cache, "reset")()
+    word = stack.words[1][:40]
+    out, _ = stack.pieces(word, list(range(8, 40)), cache)
+    yield run("", word, out, [0, *range(8, 40)], others=[stack.words[0][:30]])
+
+
+def _generated(stack: Stack, name: str, length: int = 120, **more: Any) -> Iterator[Run]:
+    if not stack.generates:
+        raise Refused("this canary tracks: its outputs are no letters; make one with --kind generate")
+    for n in (1, 5, 64):
+        prompt = stack.words[0][:n]
+        made = stack.model.generate(
+            input_ids=torch.tensor([prompt]), attention_mask=torch.ones(1, n, dtype=torch.long), max_new_tokens=length,
+            min_new_tokens=length, do_sample=False, pad_token_id=stack.padding, **more,
+        )[0].tolist()  # fmt: skip
+        # After the prompt and each letter put out the model put out the next.
+        yield run(f"{name} after {n}", made[:-1], made[n:], list(range(n, len(made) - 1)), n - 1, is_generated=True)
+
+
+@pattern
+def generate(stack: Stack) -> Iterator[Run]:
+    """`generate`, greedy."""
+    yield from _generated(stack, "greedy")
+
+
+@pattern
+def generate_padded(stack: Stack) -> Iterator[Run]:
+    """`generate` for a batch padded on the left."""
+    if not stack.generates:
+        raise Refused("this canary tracks: its outputs are no letters; make one with --kind generate")
+    rows, mask, lengths = _padded(stack, left=True)
+    made = stack.model.generate(
+        input_ids=torch.tensor(rows), attention_mask=mask, max_new_tokens=60, min_new_tokens=60, do_sample=False,
+        pad_token_id=stack.padding,
+    ).tolist()  # fmt: skip
+    for row, n in zip(made, lengths, strict=True):
+        word = row[-60 - n :]
+        events = [0, *range(n, len(word) - 1)]
+        yield run(f"{len(row) - 60 - n} pads", word[:-1], word[n:], events, n - 1, is_generated=True)
+
+
+@pattern
+def generate_beams(stack: Stack) -> Iterator[Run]:
+    """`generate` with two beams."""
+    yield from _generated(stack, "beams", 40, num_beams=2)
+
+
+@pattern
+def generate_lookup(stack: Stack) -> Iterator[Run]:
+    """`generate` with candidates looked up in the text before."""
+    yield from _generated(stack, "look-up", prompt_lookup_num_tokens=4)
+
+
+@pattern
+def generate_assisted(stack: Stack) -> Iterator[Run]:
+    """`generate` with an assistant, the same model with another first embedding, which is wrong at some letters."""
+    helper = copy.deepcopy(stack.model)
+    with torch.no_grad():
+        weight = helper.get_input_embeddings().weight
+        weight[[0, 1]] = weight[[1, 0]].clone()
+    yield from _generated(stack, "assisted", assistant_model=helper)
+
+
+@pattern
+def generate_static(stack: Stack) -> Iterator[Run]:
+    """`generate` with a cache of fixed size."""
+    yield from _generated(stack, "static cache", cache_implementation="static")
+
+
+@pattern
+def generate_chunked(stack: Stack) -> Iterator[Run]:
+    """`generate` that reads the prompt in chunks."""
+    yield from _generated(stack, "chunks of 7", prefill_chunk_size=7)
+
+
+def drive(model: Any, words: list[list[int]], generates: bool, padding: int, names: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield what each pattern did: "status" ran or refused, with runs or a message, and seconds."""
+    stack = Stack(model, words)
+    stack.generates, stack.padding = generates, padding
+    for name in names:
+        began = time.perf_counter()
+        done: dict[str, Any] = {"pattern": name, "status": "ran", "message": "", "runs": []}
+        try:
+            with torch.no_grad():
+                for one in PATTERNS[name](stack):
+                    done["runs"].append(one)
+        except Exception as fault:  # whatever the stack raises: it said so, instead of answering wrongly
+            done |= {"status": "refused", "message": " ".join(f"{type(fault).__name__}: {fault}".split())[:300]}
+        yield done | {"seconds": round(time.perf_counter() - began, 2)}
+
+
+def main() -> None:
+    """Load a folder as its users do, and print a line of JSON per pattern."""
+    folder, *names = sys.argv[1:]
+    known = json.loads((Path(folder) / "canary.json").read_text(encoding="utf-8"))
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+    versions = {"transformers": transformers.__version__, "torch": torch.__version__}
+    print(json.dumps({"versions": versions, "model": type(model).__name__}), flush=True)
+    for done in drive(model, known["words"], known["generates"], known["padding"], names or list(PATTERNS)):
+        print(json.dumps(done), flush=True)
+
+
+if __name__ == "__main__":
+    main()

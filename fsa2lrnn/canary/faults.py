@@ -1,0 +1,186 @@
+"""The faults of an inference stack, as changes of what a canary holds, and the search for the one that explains outputs.
+
+A fault happens between two letters: the state after `t` letters is replaced, in all layers or in one, in the recurrent
+states, in the convolution's windows, or in both. What a stack puts out then is what the canary puts out from the
+altered state, so a fault is found by running each one and comparing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fsa2lrnn.canary.machines import NO_LETTER, WINDOW, Canary, LayerState, State, held
+
+PARTS = {"": (True, True), "recurrent states only": (True, False), "windows of convolutions only": (False, True)}
+_STALE, _AHEAD = range(1, 9), range(1, 6)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where a fault may happen: the states so far (that before the first letter first), and what the run was given.
+
+    Args:
+        canary: the machine.
+        past: the states up to now.
+        word: the letters of the run; len(past) − 1 of them were read.
+        wrong: letters that were read and taken back.
+        others: the words of other sequences.
+        padding: how many padding tokens stood before the word, `after` behind it.
+    """
+
+    canary: Canary
+    past: Sequence[State]
+    word: Sequence[int]
+    wrong: Sequence[int] = ()
+    others: Sequence[Sequence[int]] = ()
+    padding: int = 0
+    after: int = 0
+
+    def read(self, letters: Sequence[int], state: State | None = None) -> State:
+        """Return the state after further letters."""
+        state = self.past[-1] if state is None else state
+        for state in self.canary.run(state, letters):
+            pass
+        return state
+
+
+def _window(state: State, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> State:
+    return tuple(LayerState(layer.values, change(layer.window)) for layer in state)
+
+
+# The changes, the most likely first; each yields (what happened, the altered state).
+def changes(at: Moment) -> Iterator[tuple[str, State]]:
+    """Yield every change of the fault model at a moment, with its description."""
+    now, t = at.past[-1], len(at.past) - 1
+    yield "the state were zero", at.canary.start
+    if at.wrong:
+        for n in range(len(at.wrong), 0, -1):
+            yield f"{n} of the {len(at.wrong)} letters taken back were still read", at.read(at.wrong[:n])
+    if at.padding and t == 0:
+        yield f"the {at.padding} padding tokens were letters", at.read([0] * at.padding)
+    if at.after:
+        yield f"the {at.after} padding tokens were letters", at.read([0] * at.after)
+    for i, other in enumerate(at.others):
+        yield f"the state were that of other sequence {i}", at.read(other[:t] if t else other, at.canary.start)
+    for n in _STALE:
+        if n <= t:
+            yield f"the last {n} letters had not been read", at.past[-1 - n]
+    for n in _AHEAD:
+        if n <= t:
+            yield f"the last {n} letters had been read twice", at.read(at.word[t - n : t])
+    for n in _AHEAD:
+        if t + n <= len(at.word):
+            yield f"the next {n} letters had been read before", at.read(at.word[t : t + n])
+    yield "windows were empty", _window(now, lambda _: (NO_LETTER,) * WINDOW)
+    yield "windows lacked the last letter", _window(now, lambda window: (*window[1:], NO_LETTER))
+    yield "windows were shifted by one", _window(now, lambda window: (NO_LETTER, *window[:-1]))
+    for n in range(1, WINDOW):
+        yield f"windows held {n} letters", _window(now, lambda window, n=n: (*window[:n], *[NO_LETTER] * (WINDOW - n)))
+    shapes = [len(heads) for heads in at.canary.layers]
+    for i in range(len(now)):
+        for j in range(len(now)):
+            if i != j and shapes[i] == shapes[j]:
+                swapped = (*now[:i], now[j], *now[i + 1 :])
+                yield f"layer {i} had read the state of layer {j}", swapped
+
+
+def faults(at: Moment) -> Iterator[tuple[str, State]]:
+    """Yield every fault at a moment: each change in all layers or one, in both parts of a state or one."""
+    now = at.past[-1]
+    seen = {now}
+    n_layers = len(now)
+    for chosen in (None, *range(n_layers)):
+        for part, (of_values, of_windows) in PARTS.items():
+            where = [part] if part else []
+            where += [] if chosen is None else [f"layer {chosen} only"]
+            for what, altered in changes(at):
+                state = tuple(
+                    old
+                    if chosen not in (None, i)
+                    else LayerState(new.values if of_values else old.values, new.window if of_windows else old.window)
+                    for i, (old, new) in enumerate(zip(now, altered, strict=True))
+                )
+                name = f"{what} ({', '.join(where)})" if where else what
+                if state not in seen or len(at.past) == 1:
+                    seen.add(state)
+                    yield name, state
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """The first wrong token of a run, and the fault that explains it and all later ones.
+
+    Args:
+        run: the name of the run.
+        position: the number of letters read before the wrong token.
+        expected, found: the tokens.
+        explanation: what the stack did, in words; "" if no fault of the model explains it.
+        n_wrong: how many of the run's tokens are wrong.
+    """
+
+    run: str
+    position: int
+    expected: int
+    found: int
+    explanation: str
+    n_wrong: int
+
+
+def tokens_of(canary: Canary) -> Callable[[State], int]:
+    """Return the function that maps a state to the token that the model puts out in it."""
+    follows, n = dict(canary.follows), len(canary.letters)
+    if follows:
+        return lambda state: follows.get(held(state), NO_LETTER)
+    return lambda state: n + canary.outputs[held(state)] if held(state) in canary.outputs else NO_LETTER
+
+
+def compare(canary: Canary, run: dict[str, Any]) -> Deviation | None:
+    """Return where the outputs of a run of the driver deviate from the canary's, with an explanation, or None."""
+    token, word, first = tokens_of(canary), run["word"], run["first"]
+    states = [canary.start, *canary.run(canary.start, word)]
+    expected = [token(state) for state in states[first + 1 :]]
+    differs = [i for i, pair in enumerate(zip(expected, run["outputs"], strict=False)) if pair[0] != pair[1]]
+    if not differs:
+        return None
+    at = differs[0]
+    why = explained(canary, run, states, first + at + 1)
+    return Deviation(run["name"], first + at + 1, expected[at], run["outputs"][at], why, len(differs))
+
+
+def explained(canary: Canary, run: dict[str, Any], states: Sequence[State], position: int) -> str:
+    """Return the fault that leads to the outputs of a run whose first wrong token follows letter `position`.
+
+    A fault at one event (the borders of calls and the like) before that letter is tried first, then the same at every
+    event.
+    """
+    events = [event for event in run["events"] if event < position] or [0]
+    given = {name: run.get(name, default) for name, default in (("wrong", ()), ("others", ()), ("padding", 0), ("after", 0))}
+    for event in reversed(events[-4:]):
+        for name, state in faults(Moment(canary, states[: event + 1], run["word"], **given)):
+            if _follows(canary, run, states[: event + 1], state, set(), "", given):
+                return f"as if, after letter {event}, {name}" if event else f"as if {name}, before the first letter"
+    first = Moment(canary, states[: events[0] + 1], run["word"], **given)
+    for name, state in faults(first):
+        if _follows(canary, run, states[: events[0] + 1], state, set(run["events"]), name, given):
+            return f"as if, at every border from letter {events[0]} on, {name}"
+    return ""
+
+
+def _follows(
+    canary: Canary, run: dict[str, Any], past: Sequence[State], state: State, events: set[int], name: str, given: dict[str, Any]
+) -> bool:
+    """Return whether the outputs are those after replacing the state, and at later events by the fault of that name."""
+    token, first, outputs, word = tokens_of(canary), run["first"], run["outputs"], run["word"]
+    past = [*past[:-1], state]
+    for t in range(len(past) - 1, len(word)):
+        if t in events and t > len(past) - 1:
+            pass
+        past.append(canary.step(past[-1], word[t]))
+        if 0 <= t - first < len(outputs) and token(past[-1]) != outputs[t - first]:
+            return False
+        if t + 1 in events and t + 1 < len(word):
+            again = dict(faults(Moment(canary, past, word, **given))).get(name)
+            past[-1] = past[-1] if again is None else again
+    return True
