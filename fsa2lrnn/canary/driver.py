@@ -37,14 +37,20 @@ class Stack:
     def __init__(self, model: Any, words: list[list[int]]) -> None:
         self.model, self.words = model.eval(), words
         self.arguments = inspect.signature(model.forward).parameters
-        self.cache_name = "cache_params" if "cache_params" in self.arguments else "past_key_values"
+        self.is_mamba = "cache_params" in self.arguments
+        self.cache_name = "cache_params" if self.is_mamba else "past_key_values"
+        self.generates, self.padding = False, 0
 
     def call(self, rows: list[list[int]], cache: Any = None, before: int = 0, **more: Any) -> tuple[Any, Any]:
         """Read tokens of equally long rows after `before` earlier ones: return the tokens put out, and the cache."""
         if "cache_position" in self.arguments:
-            more.setdefault("cache_position", torch.arange(before, before + len(rows[0])))
+            # Mamba's early versions take it for a place in the window: `generate` begins with that after the window.
+            start = max(before, self.model.config.conv_kernel) if self.is_mamba and cache is not None else before
+            more.setdefault("cache_position", torch.arange(start, start + len(rows[0])))
         if cache is not None:
             more[self.cache_name] = cache
+            if self.is_mamba:  # whose masks are those of the letters of the call, all of which count
+                more.pop("attention_mask", None)
         answer = self.model(input_ids=torch.tensor(rows), use_cache=True, **more)
         return answer.logits.argmax(-1), getattr(answer, self.cache_name)
 

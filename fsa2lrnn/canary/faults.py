@@ -7,8 +7,11 @@ altered state, so a fault is found by running each one and comparing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
 from typing import Any
 
 from fsa2lrnn.canary.machines import NO_LETTER, WINDOW, Canary, LayerState, State, held
@@ -108,6 +111,11 @@ def faults(at: Moment) -> Iterator[tuple[str, State]]:
                     yield name, state
 
 
+def named(at: Moment, name: str) -> State:
+    """Return the state that the fault of a name leads to, the right one if it does not apply at this moment."""
+    return next((state for found, state in faults(at) if found == name), at.past[-1])
+
+
 @dataclass(frozen=True)
 class Deviation:
     """The first wrong token of a run, and the fault that explains it and all later ones.
@@ -175,12 +183,69 @@ def _follows(
     token, first, outputs, word = tokens_of(canary), run["first"], run["outputs"], run["word"]
     past = [*past[:-1], state]
     for t in range(len(past) - 1, len(word)):
-        if t in events and t > len(past) - 1:
-            pass
         past.append(canary.step(past[-1], word[t]))
         if 0 <= t - first < len(outputs) and token(past[-1]) != outputs[t - first]:
             return False
         if t + 1 in events and t + 1 < len(word):
-            again = dict(faults(Moment(canary, past, word, **given))).get(name)
-            past[-1] = past[-1] if again is None else again
+            past[-1] = named(Moment(canary, past, word, **given), name)
     return True
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What outputs show of a fault, over all histories of uniformly drawn letters and all continuations.
+
+    Args:
+        harmless: the share of histories after which the altered state is the right one.
+        unseen: the share of the others, and of their continuations, in which `tokens` tokens are all right.
+        tokens: the number of tokens.
+        within: the number of tokens within which the fault shows after every other history and in every continuation;
+            None if there is none.
+    """
+
+    harmless: Fraction
+    unseen: Fraction
+    tokens: int
+    within: int | None
+
+
+def detection(canary: Canary, name: str, tokens: int = 8, last: int = 3, length: int = 10) -> Detection:
+    """Return how the fault `name` of `faults` shows, exactly, for histories of `length` letters.
+
+    The pair of the right and the altered state is followed through all continuations (the product automaton). `last`
+    letters before the fault and after it are enumerated, which is as far as the fault may look; before them a history
+    matters by its state alone, weighted by the number of words that lead to it.
+    """
+    weights = Counter([canary.start])
+    for _ in range(length - last):
+        after = Counter[State]()
+        for state, weight in weights.items():
+            for a in range(len(canary.letters)):
+                after[canary.step(state, a)] += weight
+        weights = after
+    pairs, harmless = Counter[tuple[State, State]](), 0
+    for state, weight in weights.items():
+        for word in product(range(len(canary.letters)), repeat=last):
+            past = [state, *canary.run(state, word)]
+            altered = named(Moment(canary, past, word), name)
+            if altered == past[-1]:
+                harmless += weight
+            else:
+                pairs[past[-1], altered] += weight
+    total, met = harmless + pairs.total(), pairs.total()
+    token, merged, within = tokens_of(canary), 0, None
+    for n in range(1, tokens + 1):
+        after, merged = Counter[tuple[State, State]](), merged * len(canary.letters)
+        for (right, altered), weight in pairs.items():
+            for a in range(len(canary.letters)):
+                one, other = canary.step(right, a), canary.step(altered, a)
+                if one == other:
+                    merged += weight
+                elif token(one) == token(other):
+                    after[one, other] += weight
+        pairs = after
+        if not pairs and not merged:
+            within = n
+            break
+    unseen = Fraction(pairs.total() + merged, max(met, 1) * len(canary.letters) ** (within or tokens))
+    return Detection(Fraction(harmless, total), unseen, tokens, within)

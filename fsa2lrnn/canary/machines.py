@@ -70,6 +70,8 @@ class Canary:
 
     def step(self, state: State, letter: int) -> State:
         """Return the state after a letter."""
+        if (known := self._known.get((state, letter))) is not None:
+            return known
         after = list[LayerState]()
         for heads, (values, window) in zip(self.layers, state, strict=True):
             read = (letter, *window)
@@ -82,7 +84,12 @@ class Canary:
                     read[:WINDOW],
                 )
             )
+        self._known[state, letter] = tuple(after)
         return tuple(after)
+
+    @cached_property
+    def _known(self) -> dict[tuple[State, int], State]:
+        return {}
 
     def run(self, state: State, word: Sequence[int]) -> Iterator[State]:
         """Yield the state after each letter of a word."""

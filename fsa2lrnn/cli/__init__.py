@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, NoReturn, get_args, get_origin
 import typer
 
 from fsa2lrnn import __version__
-from fsa2lrnn.cli import console
+from fsa2lrnn.cli import canary, console
 from fsa2lrnn.cli.certify import certify
 from fsa2lrnn.cli.compare import compare
 from fsa2lrnn.cli.compile import compile_
@@ -61,6 +61,13 @@ _COMMANDS = {
     "Released models": {"export": export, "gates": gates},
     "Pictures": {"draw": draw, "compare": compare, "demo": demo},
 }
+# A command with commands of its own: its panel, its help, and these.
+_GROUPS = {
+    "canary": (
+        "Released models", "Test whole inference stacks by models whose every token is known.",
+        {"make": canary.make, "run": canary.run},
+    )
+}  # fmt: skip
 # The exception that typer raises for a wrong call, whichever underlying library defines it.
 _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
@@ -138,6 +145,11 @@ app = typer.Typer(
 for _panel, _verbs in _COMMANDS.items():
     for _name, _verb in _verbs.items():
         app.command(_name, add_help_option=False, rich_help_panel=_panel)(_with_display(_name, _verb))
+for _name, (_panel, _help, _verbs) in _GROUPS.items():
+    _group = typer.Typer(help=_help, no_args_is_help=True, context_settings={"help_option_names": ["-h", "--help"]})
+    for _verb_name, _verb in _verbs.items():
+        _group.command(_verb_name, add_help_option=False)(_with_display(f"{_name} {_verb_name}", _verb))
+    app.add_typer(_group, name=_name, rich_help_panel=_panel)
 
 
 def _show_version(is_set: bool) -> None:

@@ -1,0 +1,207 @@
+"""Hold what the driver saw against the canary, and report it: exact, refused, or the first wrong token with its cause."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as Xml
+
+from fsa2lrnn.canary.faults import Deviation, compare
+from fsa2lrnn.canary.machines import Canary, Head
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.reading import parse_json, read_text
+
+FORMAT, VERSION, FILE = "fsa2lrnn-canary", 1, "canary.json"
+_SECONDS = 600  # of a subprocess
+Done = Mapping[str, Any]  # what the driver says of one pattern
+
+
+@dataclass(frozen=True)
+class CanaryReport:
+    """What a stack did with a canary, pattern by pattern.
+
+    Args:
+        exact: the patterns in which every token was right.
+        refused: those that the stack refused with a message.
+        wrong: those with a wrong token.
+        explanations: for each wrong pattern its cause in words, "" if no fault of the model explains it.
+        messages: for each refused pattern the stack's message.
+        deviations: for each wrong pattern the first wrong token of each run that has one.
+        versions: the packages that ran, by name.
+        seconds: the time of each pattern.
+    """
+
+    exact: tuple[str, ...]
+    refused: tuple[str, ...]
+    wrong: tuple[str, ...]
+    explanations: Mapping[str, str]
+    messages: Mapping[str, str] = field(default_factory=dict)
+    deviations: Mapping[str, tuple[Deviation, ...]] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return not self.wrong
+
+    def rows(self) -> list[tuple[str, str, str]]:
+        """Return (pattern, answer, remark) in the order of the driver."""
+        remark = {**self.messages, **{name: self._remark(name) for name in self.wrong}}
+        answers = {name: "exact" for name in self.exact} | {name: "refused" for name in self.refused}
+        answers |= {name: "wrong" for name in self.wrong}
+        return [(name, answers[name], remark.get(name, "")) for name in self.seconds]
+
+    def _remark(self, name: str) -> str:
+        first = self.deviations[name][0]
+        where = f"{first.run}: " if first.run else ""
+        why = first.explanation or "no fault of the model explains it"
+        return f"{where}token after letter {first.position} is {first.found}, not {first.expected}; {why}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as values that JSON has."""
+        return {
+            "versions": dict(self.versions),
+            "patterns": {
+                name: {
+                    "answer": answer, "remark": remark, "seconds": self.seconds[name],
+                    "wrong": [vars(one) for one in self.deviations.get(name, ())],
+                }
+                for name, answer, remark in self.rows()
+            },
+        }  # fmt: skip
+
+    def to_junit(self) -> str:
+        """Return the report as JUnit XML: a wrong pattern is a failure, a refused one is skipped."""
+        suite = Xml.Element(
+            "testsuite", name="fsa2lrnn canary", tests=str(len(self.seconds)), failures=str(len(self.wrong)),
+            skipped=str(len(self.refused)),
+        )  # fmt: skip
+        for name, answer, remark in self.rows():
+            case = Xml.SubElement(suite, "testcase", classname="canary", name=name, time=f"{self.seconds[name]:.2f}")
+            if answer != "exact":
+                Xml.SubElement(case, "failure" if answer == "wrong" else "skipped", message=remark)
+        return Xml.tostring(suite, encoding="unicode")
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """Return what `canary.json` of a folder holds; raise `CheckpointError` for another folder."""
+    path = folder / FILE
+    try:
+        value = parse_json(read_text(path), str(path))
+        if (value["format"], value["version"]) != (FORMAT, VERSION):
+            raise CheckpointError(f"{path} is of another format or version: make it again by `fsa2lrnn canary make`")
+        canary_of(value)
+    except (OSError, KeyError, TypeError, ValueError, IndexError) as fault:
+        raise CheckpointError(f"{folder} is not a folder of `fsa2lrnn canary make` ({fault!r})") from None
+    return value
+
+
+def canary_of(value: Mapping[str, Any]) -> Canary:
+    """Return the canary that a record describes."""
+    layers = tuple(
+        tuple(Head(tuple(map(tuple, head["table"])), int(head["lag"])) for head in heads) for heads in value["layers"]
+    )
+    follows = tuple((tuple(values), int(letter)) for values, letter in value["follows"])
+    return Canary(str(value["kind"]), tuple(value["letters"]), layers, follows)
+
+
+def report(canary: Canary, done: Iterable[Done], versions: Mapping[str, str]) -> CanaryReport:
+    """Return the report of what the driver saw."""
+    exact, refused, wrong = list[str](), list[str](), list[str]()
+    messages, deviations = dict[str, str](), dict[str, tuple[Deviation, ...]]()
+    seconds = dict[str, float]()
+    for one in done:
+        name = str(one["pattern"])
+        seconds[name] = float(one["seconds"])
+        found = tuple(deviation for run in one["runs"] if (deviation := compare(canary, run)) is not None)
+        if found:  # before a refusal, if there was one
+            wrong.append(name)
+            deviations[name] = found
+        elif one["status"] == "refused":
+            refused.append(name)
+            messages[name] = str(one["message"])
+        else:
+            exact.append(name)
+    why = {name: next((one.explanation for one in found if one.explanation), "") for name, found in deviations.items()}
+    return CanaryReport(tuple(exact), tuple(refused), tuple(wrong), why, messages, deviations, versions, seconds)
+
+
+def chosen(patterns: str | Sequence[str], generates: bool) -> list[str]:
+    """Return the names of patterns: "all" that suit the canary, or those given; raise `UnsupportedFormat` for others."""
+    from fsa2lrnn.canary import driver
+
+    if patterns == "all":
+        return [name for name in driver.PATTERNS if generates or not name.startswith("generate")]
+    names = patterns.split(",") if isinstance(patterns, str) else list(patterns)
+    if odd := [name for name in names if name not in driver.PATTERNS]:
+        raise UnsupportedFormat(f"pattern {odd[0]!r} is not known: choose among {', '.join(driver.PATTERNS)}")
+    return names
+
+
+def check_model(model: Any, patterns: str | Sequence[str] = "all", folder: Path | None = None) -> CanaryReport:
+    """Run a canary by every pattern of calls and return what the stack did.
+
+    Args:
+        model: a folder of `fsa2lrnn canary make`, or a model that was loaded from one.
+        patterns: "all", or names of patterns.
+        folder: the folder of a model that is given as an object; None for where it says that it was loaded from.
+
+    Raises:
+        CheckpointError: if the folder holds no canary.
+        UnsupportedFormat: for an unknown pattern.
+    """
+    import torch
+    import transformers
+
+    from fsa2lrnn.canary import driver
+
+    is_folder = isinstance(model, str | os.PathLike)
+    place = Path(model) if is_folder else folder or Path(model.config.name_or_path)
+    value = read_record(place)
+    if is_folder:
+        model = transformers.AutoModelForCausalLM.from_pretrained(place, local_files_only=True)
+    names = chosen(patterns, value["generates"])
+    done = driver.drive(model, value["words"], value["generates"], value["padding"], names)
+    return report(canary_of(value), done, {"transformers": transformers.__version__, "torch": torch.__version__})
+
+
+def check_elsewhere(folder: Path, site: Path, patterns: str | Sequence[str] = "all") -> CanaryReport:
+    """Run a canary by the transformers in a folder of packages, in a process that imports nothing of this library.
+
+    Raises:
+        CheckpointError: if the folder holds no canary, or the process ends with an error before the first pattern.
+        UnsupportedFormat: for an unknown pattern.
+    """
+    value = read_record(folder)
+    names = chosen(patterns, value["generates"])
+    program = Path(__file__).with_name("driver.py")
+    with tempfile.TemporaryDirectory() as empty:  # the driver is run from where nothing of this library lies
+        copy = Path(empty) / "canary_driver.py"
+        copy.write_bytes(program.read_bytes())
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, site_paths(site)))}
+        try:
+            done = subprocess.run(
+                [sys.executable, str(copy), str(folder.absolute()), *names], capture_output=True, text=True, cwd=empty,
+                env=environment, timeout=_SECONDS, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise CheckpointError(f"the driver took more than {_SECONDS} s with the packages of {site}") from None
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if not lines:
+        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+        raise CheckpointError(f"the canary does not load with the packages of {site}: {last[:300]}")
+    first, *rest = lines
+    return report(canary_of(value), rest, first["versions"])
+
+
+def site_paths(site: Path) -> Iterator[Path]:
+    """Yield a folder of packages, then its folder `dependencies`, if it has one; raise `CheckpointError` for a file."""
+    if not site.is_dir():
+        raise CheckpointError(f"{site} is not a folder of packages: make one by `pip install --target {site} …`")
+    yield from (path for path in (site.absolute(), site.absolute() / "dependencies") if path.is_dir())
