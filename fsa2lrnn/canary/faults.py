@@ -76,7 +76,6 @@ def changes(at: Moment) -> Iterator[tuple[str, State]]:
     for n in _AHEAD:
         if t + n <= len(at.word):
             yield f"the next {n} letters had been read before", at.read(at.word[t : t + n])
-    yield "windows were empty", _window(now, lambda _: (NO_LETTER,) * WINDOW)
     yield "windows lacked the last letter", _window(now, lambda window: (*window[1:], NO_LETTER))
     yield "windows were shifted by one", _window(now, lambda window: (NO_LETTER, *window[:-1]))
     for n in range(1, WINDOW):
@@ -91,24 +90,22 @@ def changes(at: Moment) -> Iterator[tuple[str, State]]:
 
 def faults(at: Moment) -> Iterator[tuple[str, State]]:
     """Yield every fault at a moment: each change in all layers or one, in both parts of a state or one."""
-    now = at.past[-1]
+    now, found = at.past[-1], list(changes(at))
     seen = {now}
-    n_layers = len(now)
-    for chosen in (None, *range(n_layers)):
-        for part, (of_values, of_windows) in PARTS.items():
-            where = [part] if part else []
-            where += [] if chosen is None else [f"layer {chosen} only"]
-            for what, altered in changes(at):
+    for chosen in (None, *range(len(now))):  # a change of all layers, in any part, is likelier than one of one layer
+        for what, altered in found:
+            for part, (of_values, of_windows) in PARTS.items():
+                where = [part] if part else []
+                where += [] if chosen is None else [f"layer {chosen} only"]
                 state = tuple(
                     old
                     if chosen not in (None, i)
                     else LayerState(new.values if of_values else old.values, new.window if of_windows else old.window)
                     for i, (old, new) in enumerate(zip(now, altered, strict=True))
                 )
-                name = f"{what} ({', '.join(where)})" if where else what
                 if state not in seen or len(at.past) == 1:
                     seen.add(state)
-                    yield name, state
+                    yield f"{what} ({', '.join(where)})" if where else what, state
 
 
 def named(at: Moment, name: str) -> State:
@@ -137,11 +134,14 @@ class Deviation:
 
 
 def tokens_of(canary: Canary) -> Callable[[State], int]:
-    """Return the function that maps a state to the token that the model puts out in it."""
+    """Return the function that maps a state to the token that the model puts out in it.
+
+    Where a fault makes up values that no word leads to, no unit fires and all logits are 0: the first token.
+    """
     follows, n = dict(canary.follows), len(canary.letters)
     if follows:
-        return lambda state: follows.get(held(state), NO_LETTER)
-    return lambda state: n + canary.outputs[held(state)] if held(state) in canary.outputs else NO_LETTER
+        return lambda state: follows.get(held(state), 0)
+    return lambda state: n + canary.outputs[held(state)] if held(state) in canary.outputs else 0
 
 
 def compare(canary: Canary, run: dict[str, Any]) -> Deviation | None:
