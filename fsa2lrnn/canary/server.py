@@ -1,0 +1,164 @@
+"""Run a canary on a server with an OpenAI-compatible interface: standard library alone, nothing of torch.
+
+The canary generates: greedy decoding must put out one known sequence of letters after every prompt, whatever other
+requests the server answers at the same time. Prompts are text; the server's model is the folder, loaded by its operator.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.canary.machines import Canary
+from fsa2lrnn.canary.report import CanaryReport, canary_of, read_record, report
+from fsa2lrnn.errors import UnsupportedFormat
+
+_SECONDS = 120  # of a request
+_CLIENTS, _TOKENS = 8, 200
+
+
+class Server:
+    """A server and the name of the model that it serves."""
+
+    def __init__(self, url: str, canary: Canary, words: Sequence[Sequence[int]]) -> None:
+        self.url, self.canary, self.words = url.rstrip("/"), canary, words
+        models = self._send("models", None)["data"]
+        if not models:
+            raise UnsupportedFormat(f"{url} serves no model: load the canary's folder")
+        self.model = str(models[0]["id"])
+
+    def _send(self, path: str, body: Any) -> Any:
+        with self._open(path, body) as answer:
+            return json.loads(answer.read())
+
+    def _open(self, path: str, body: Any) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.url}/{path}", data, {"Content-Type": "application/json"})
+        return urllib.request.urlopen(request, timeout=_SECONDS)
+
+    def _body(self, prompt: Sequence[int], n: int, **more: Any) -> dict[str, Any]:
+        text = "".join(self.canary.letters[a] for a in prompt)
+        return {"model": self.model, "prompt": text, "max_tokens": n, "temperature": 0, **more}
+
+    def complete(self, prompt: Sequence[int], n: int = _TOKENS) -> list[int]:
+        """Return the letters put out after a prompt; −1 for anything else."""
+        return self._letters(self._send("completions", self._body(prompt, n))["choices"][0]["text"])
+
+    def stream(self, prompt: Sequence[int], n: int = _TOKENS, stop_after: int | None = None) -> list[int]:
+        """Return the letters of a streamed answer; leave after some events if asked to."""
+        text, events = "", 0
+        with self._open("completions", self._body(prompt, n, stream=True)) as answer:
+            for line in answer:
+                if not line.startswith(b"data: ") or line.strip() == b"data: [DONE]":
+                    continue
+                text += json.loads(line[6:])["choices"][0].get("text") or ""
+                events += 1
+                if events == stop_after:
+                    break
+        return self._letters(text)
+
+    def _letters(self, text: str) -> list[int]:
+        return [self.canary.letters.index(c) if c in self.canary.letters else -1 for c in text.replace(" ", "")]
+
+    def run(self, name: str, prompt: Sequence[int], out: Sequence[int], others: Sequence[Sequence[int]] = ()) -> Any:
+        """Return a run of the driver's form."""
+        word, n = [*prompt, *out[:-1]], len(prompt)
+        word = [max(letter, 0) for letter in word]
+        return {
+            "name": name, "word": word, "first": n - 1, "outputs": list(out), "events": list(range(n, len(word))),
+            "others": [list(other) for other in others],
+        }  # fmt: skip
+
+
+def _one(server: Server) -> Iterator[Any]:
+    """One request after the other."""
+    for word in server.words[:3]:
+        yield server.run("", word[:20], server.complete(word[:20]))
+
+
+def _together(server: Server, prompts: Sequence[Sequence[int]], n: int = _TOKENS) -> Iterator[Any]:
+    with ThreadPoolExecutor(_CLIENTS) as pool:
+        for i, out in enumerate(pool.map(lambda prompt: server.complete(prompt, n), prompts)):
+            yield server.run(f"client {i}", prompts[i], out, [*prompts[:i], *prompts[i + 1 :]])
+
+
+def _parallel(server: Server) -> Iterator[Any]:
+    """Eight clients at once, with prompts of different lengths."""
+    yield from _together(server, [word[: 3 + 7 * i] for i, word in enumerate(server.words[:_CLIENTS])])
+
+
+def _shared_prefix(server: Server) -> Iterator[Any]:
+    """Prompts that begin alike: a server may keep the state of the prefix."""
+    prefix = list(server.words[0][:100])
+    prompts = [[*prefix, *word[: 1 + 5 * i]] for i, word in enumerate(server.words[1:_CLIENTS])]
+    for prompt in (prefix, *prompts, prefix):
+        yield server.run(f"{len(prompt)} letters", prompt, server.complete(prompt, 60), [prefix])
+    yield from _together(server, prompts, 60)
+
+
+def _streaming(server: Server) -> Iterator[Any]:
+    """Answers in pieces."""
+    yield server.run("", server.words[1][:30], server.stream(server.words[1][:30]))
+
+
+def _cancelled(server: Server) -> Iterator[Any]:
+    """A client leaves in the middle of its answer, and others go on and begin."""
+    leaving, staying = server.words[2][:25], server.words[3][:25]
+    with ThreadPoolExecutor(2) as pool:
+        kept = pool.submit(server.complete, staying)
+        server.stream(leaving, stop_after=5)
+        yield server.run("beside", staying, kept.result(), [leaving])
+    yield server.run("after", staying, server.complete(staying), [leaving])
+
+
+def _long(server: Server) -> Iterator[Any]:
+    """A long prompt and a long answer."""
+    prompt = [letter for word in server.words for letter in word]
+    yield server.run(f"{len(prompt)} letters", prompt, server.complete(prompt, 1_000))
+
+
+PATTERNS: dict[str, Callable[[Server], Iterator[Any]]] = {
+    "one-by-one": _one, "parallel": _parallel, "shared-prefix": _shared_prefix, "streaming": _streaming,
+    "cancelled": _cancelled, "long": _long,
+}  # fmt: skip
+
+
+def check_server(folder: Path, url: str, patterns: str | Sequence[str] = "all") -> CanaryReport:
+    """Run a canary by every pattern of requests on the server at `url`, such as http://localhost:8000/v1.
+
+    Raises:
+        CheckpointError: if the folder holds no canary.
+        UnsupportedFormat: for a canary that only tracks, an unknown pattern, or a server that does not answer.
+    """
+    value = read_record(folder)
+    if not value["generates"]:
+        raise UnsupportedFormat(f"{folder} only tracks: make the canary with --kind generate, and serve that folder")
+    names = list(PATTERNS) if patterns == "all" else patterns.split(",") if isinstance(patterns, str) else patterns
+    if odd := [name for name in names if name not in PATTERNS]:
+        raise UnsupportedFormat(f"pattern {odd[0]!r} is not known: choose among {', '.join(PATTERNS)}")
+    canary = canary_of(value)
+    try:
+        server = Server(url, canary, value["words"])
+    except (OSError, ValueError, KeyError, TypeError) as fault:
+        raise UnsupportedFormat(f"{url} does not answer as a server of models ({fault}): give its …/v1") from None
+
+    def done() -> Iterator[dict[str, Any]]:
+        for name in names:
+            began = time.perf_counter()
+            one: dict[str, Any] = {"pattern": name, "status": "ran", "message": "", "runs": []}
+            try:
+                one["runs"] += PATTERNS[name](server)
+            except urllib.error.HTTPError as fault:
+                said = fault.read(300).decode(errors="replace")
+                one |= {"status": "refused", "message": f"{fault.code}: {said}"}
+            except (OSError, ValueError, KeyError, TypeError) as fault:
+                one |= {"status": "refused", "message": f"{type(fault).__name__}: {fault}"}
+            yield one | {"seconds": round(time.perf_counter() - began, 2)}
+
+    return report(canary, done(), {"server": url, "model": server.model})
