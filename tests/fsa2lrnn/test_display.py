@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn import MooreMachine, compile_machine, compile_recurrence, falsify, prove_equivalent, represent, zoo
-from fsa2lrnn.display import BAD, GOOD, OPEN, PLAIN, Markup, failing, join, tag
+from fsa2lrnn.display import BAD, GOOD, OPEN, PLAIN, failing
 from fsa2lrnn.draw.svg import picture, text
 from fsa2lrnn.verdicts import Accepted, Counterexample, Coverage, Scope
 from fsa2lrnn.verification.certificate import Certificate
@@ -103,22 +103,6 @@ def test_the_first_wrong_output_is_marked_and_little_is_shown_behind_it():
     found = Rows(failing(Counterexample(["a"] * 50, ["0"] * 50, given)))
     assert found.wrong == [(3, 11)]
     assert len(found.rows[0]) == 1 + 14
-
-
-def test_markup_is_escaped_and_named():
-    inner = tag("b", "1 < 2 & 3")
-    assert inner == "<b>1 &lt; 2 &amp; 3</b>"
-    assert tag("p", inner, '"x"', title='"<') == '<p title="&quot;&lt;"><b>1 &lt; 2 &amp; 3</b>"x"</p>'
-    assert join("<", Markup("<"), None, [inner, ("&",)]) == "&lt;<<b>1 &lt; 2 &amp; 3</b>&amp;"
-    assert isinstance(join("a"), Markup)
-    assert tag("rect", x=1.0, y=2.345, font_size=3, class_="c", fill=None) == (
-        '<rect x="1" y="2.35" font-size="3" class="c"></rect>'
-    )
-    assert tag("meta", charset="utf-8") == '<meta charset="utf-8">'
-    drawn = picture(10, 20, "a < b", text(1, 2, "<"))
-    assert drawn.startswith('<svg viewBox="0 0 10 20" role="img" aria-label="a &lt; b"')
-    assert "<title>a &lt; b</title>" in drawn
-    assert '<text x="1" y="2" text-anchor="middle" class="label">&lt;</text>' in drawn
 
 
 @pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\r", "\ud800", "\ufffe", "\u202e", "&", "<", '"', "é", "😀"])

@@ -1,4 +1,4 @@
-"""The grid agrees with T3, and would show it if T3 were wrong."""
+"""The grid agrees with T3, the oracle with the exact network, and regular expressions with those of Python."""
 
 import itertools
 from dataclasses import replace
@@ -20,6 +20,7 @@ from fsa2lrnn import (
     represent,
     zoo,
 )
+from fsa2lrnn.checker.steps import Steps
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.testing import mutants
@@ -32,6 +33,9 @@ from verify.brute_force import (
     is_confirmed,
     on_grid,
 )
+from verify.expressions import compare as compare_expressions
+from verify.oracle.examine import examine, examine_model
+from verify.oracle.models import drawn
 
 # Representable tables with 1, 2, 3 and 4 states over two letters, of 1, 12, 216 and 5,248; on how many the grid finds a
 # layer. It holds no third of a turn, which three states on a cycle need, nor enough dense layers for four.
@@ -207,3 +211,38 @@ def test_two_components_that_changed_places(source, layer, first, second):
     machine = zoo.from_task(source)
     model = compile_machine(machine, "cascade")
     assert isinstance(judged(mutants.swap_heads(model, layer, first, second), machine, 3), Refuted)
+
+
+def wrong(counts):
+    return {what: count for what, count in counts.items() if what.startswith("wrong") and count}
+
+
+def test_claims_on_small_models_are_those_of_the_exact_network():
+    found = examine(42)
+    assert found["certified by sets"] == 1
+    assert found["exact margins compared"] > 1_000
+    assert wrong(found) == {}
+
+
+def test_radii_that_are_too_small_are_seen_though_search_and_check_agree(monkeypatch):
+    after = Steps.after
+
+    def smaller(self, *given):
+        sets = after(self, *given)
+        return replace(sets, radius=0.05 * sets.radius)
+
+    monkeypatch.setattr(Steps, "after", smaller)
+    found = wrong(examine_model(*drawn(42), 42, ("auto",)))
+    assert found.keys() >= {"wrong: outputs", "wrong: exact state outside of a set"}
+
+
+@pytest.mark.slow
+def test_forty_models():
+    assert [seed for seed in range(40) if wrong(examine(seed))] == []
+
+
+def test_no_pattern_is_read_differently_and_most_are_read():
+    counts, refusals, different = compare_expressions(500, seed=1)
+    assert different == []
+    assert counts["plain: read"] > 4 * counts["plain: refused"]
+    assert {"is possessive", "is a back-reference", "is not a class", "is not an escape"} <= set(refusals)

@@ -185,23 +185,6 @@ def test_a_widened_machine_does_the_same_on_the_letters_that_it_knew(m, completi
     assert widen(m, m.alphabet) == m
 
 
-@pytest.mark.parametrize(
-    ("delta", "message"),
-    [
-        ([[0, None], [0]], r"the rows of delta have the lengths \[2, 1\]"),
-        ([0, 1], "delta has 1 dimensions"),
-        ([], "the alphabet is empty"),
-        (None, "delta has 0 dimensions"),
-        ([[0, "1"]], "is not one state"),
-        ([[0, -2]], r"delta\[0, 1\] = -2, but states run 0..1"),
-    ],
-)
-@pytest.mark.parametrize("completion", ["error", "sink", "ignore"])
-def test_complete_refuses_what_the_machine_refuses(delta, message, completion):
-    with pytest.raises(InvalidMachine, match=message.replace("0..1", r"0\.\.[12]")):
-        complete(delta, "xy", completion=completion)
-
-
 @pytest.mark.long
 def test_a_million_transitions():
     n, period = 500_000, 1_000

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.cascade import congruence, partition_kernels
+from fsa2lrnn.cascade import partition_kernels
 from fsa2lrnn.cascade.congruence import Lattice, canonical, closure, is_finer, lattice, meet
 from fsa2lrnn.cascade.labels import index, is_identity_reset, labels
+from fsa2lrnn.cascade.rows import distinct_rows, number_rows
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
@@ -75,18 +76,6 @@ def test_the_lattice_holds_exactly_the_partitions_that_are_respected(machine):
     assert (np.diff(found.partitions.max(axis=1)) >= 0).all()
 
 
-@pytest.mark.long
-@given(machines(9, 2), st.integers(2, 12))
-def test_a_limit_keeps_distinct_congruences_and_says_so(machine, limit):
-    maps = machine.delta
-    found, whole = lattice(maps, limit), lattice(maps, 50_000)
-    assert len(found.partitions) <= limit
-    assert len(as_set(found.partitions)) == len(found.partitions)
-    assert as_set(found.partitions) <= as_set(whole.partitions)
-    assert found.complete == (len(whole.partitions) <= limit)
-    assert found.method.startswith(("all", f"{len(found.partitions):,} congruences of more"))
-
-
 @pytest.mark.parametrize(
     ("maps", "count"),
     [
@@ -118,20 +107,6 @@ def test_of_too_many_those_kept_are_of_use(maps):
     for p in found.partitions[:-1]:
         together = meet(together, p)
     assert together.max() == n - 1
-
-
-def test_a_sample_of_pairs_is_named(monkeypatch):
-    maps = zoo.length_mod(60).delta[:1]
-    monkeypatch.setattr(congruence, "_MAX_EDGES", 100)
-    whole = lattice(maps)
-    assert whole.complete  # words lead the pairs with state 0 to all pairs
-    monkeypatch.setattr(congruence, "_SAMPLE", 200)
-    found = lattice(maps)
-    assert not found.complete
-    assert "some of the 1,770 pairs" in found.method
-    assert as_set(found.partitions) == as_set(whole.partitions)  # the pairs with state 0 would do
-    monkeypatch.setattr(congruence, "_SAMPLE", 3)
-    assert as_set(lattice(maps).partitions) < as_set(whole.partitions)
 
 
 @pytest.mark.parametrize(
@@ -241,3 +216,14 @@ def test_identity_reset_by_trying_all_labels(component):
             possible = True
             break
     assert is_identity_reset(*component) == possible
+
+
+@pytest.mark.parametrize("width", [8, 13, 40])
+def test_rows_of_more_codes_than_fit_an_integer(width):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-(2**10), 2**10, (50, width))
+    rows = rows[rng.integers(50, size=200)]
+    assert (np.sort(rows[np.argsort(number_rows(rows))], axis=0) == np.sort(rows, axis=0)).all()
+    found, number = distinct_rows(rows)
+    assert found.tolist() == np.unique(rows, axis=0).tolist()
+    assert (found[number] == rows).all()

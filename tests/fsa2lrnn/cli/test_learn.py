@@ -1,10 +1,12 @@
-"""`learn`."""
+"""`learn` and `repair`."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent
+from fsa2lrnn import MooreMachine, Proved, load, prove_equivalent, zoo
+from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.cli.learn import learn_in
 
 
@@ -84,13 +86,8 @@ def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
     [
         ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
         ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
-        ('["a", 1]\n["b"]\n', (), "words.jsonl: line 2: "),
-        ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; correct them, or state a"),
-        ('["a", 1]\n["c", 0]\n', ("--alphabet", "ab"), "line 2: letter 'c' is none of 'a', 'b'"),
         ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
-        ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
         ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
-        ('["a", 1]\n["b", 0]\n', ("--held-out", "2"), "held_out = 2.0 must be a share from 0 to below 1"),
     ],
 )
 def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
@@ -99,3 +96,46 @@ def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
     assert (code, out) == (2, "")
     assert message in err.replace("\n", " ")
     assert not (tmp_path / "run").exists()
+
+
+SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+
+
+@pytest.mark.long
+def test_repairs_are_proved(call, tmp_path):
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
+    facts = json.loads(out)
+    assert (code, facts["accuracy"]) == (0, 1.0)
+    assert facts["change"]["A"] < 1
+    assert isinstance(prove_equivalent(load(tmp_path / "r.safetensors"), zoo.sum_mod(2), empty_word=False), Proved)
+    # The checker, without torch, validates the proof of the repaired model.
+    assert call("convert", "task:sum_mod(2)", "-o", "m.json")[0] == 0
+    more = ("--no-empty-word", "--certificate", "c.safetensors")
+    assert call("verify", "r.safetensors", "task:sum_mod(2)", *more)[0] == 0
+    assert checker_program.main(["c.safetensors", "r.safetensors", "m.json"]) == 0
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--snap")
+    assert code == 0
+    assert "1.000000 along 500,000" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--snap", "--mode", "dyadic"), "--snap replaces the model"),
+        (("-o", "x.pt"), "a model is written to a file ending in"),
+        (("-o", "no/x.safetensors"), "no such folder, make it first: 'no'"),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+@pytest.mark.usefixtures("out_of_time")
+@pytest.mark.parametrize("more", [(), ("--columns", "p<=1"), ("--mode", "dyadic")])
+def test_a_time_limit_ends_a_repair_and_is_no_answer(call, more):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *more, "--max-seconds", "3", "-o", "r.safetensors")
+    assert (code, out) == (2, "")
+    assert "error: repair: looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in err
+    assert not Path("r.safetensors").exists()

@@ -4,9 +4,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import torch
 
 from fsa2lrnn import MooreMachine, compile_machine, save, zoo
+from fsa2lrnn.cli.run import with_vectors
+from fsa2lrnn.nn import LRNN, LRNNConfig
+from fsa2lrnn.nn.layers.diagonal import LRUConfig
 
 
 @pytest.fixture
@@ -90,3 +95,25 @@ def test_a_long_pipe_through_the_installed_command():
     assert answer["output"] == (10_000 * (1 + 2 - 12) + 1) % 5
     assert answer["method"] == "auto"
     assert zoo.mod_arith(5).transduce(word)[-1] == answer["output"]
+
+
+def numbers(x):
+    return (torch.view_as_real(x) if x.is_complex() else x).flatten()
+
+
+def state_size(model):
+    return len(numbers(model.initial_state()[0].x))
+
+
+def test_vectors_are_the_states_after_each_letter():
+    torch.manual_seed(0)
+    config = LRNNConfig(("a", "b"), (0, 1), (LRUConfig(4, 3),) * 2, embedding_dim=4, connection="full-residual")
+    model = LRNN(config)
+    tokens = np.array([0, 1, 1])
+    steps = list(with_vectors(model, [tokens]))
+    assert [[len(row) for row in step.vectors] for step in steps] == [[state_size(model)] * 2] * 3
+    with torch.no_grad():
+        _, state = model.advance(torch.from_numpy(tokens)[None], model.initial_state())
+    assert torch.allclose(torch.tensor(steps[-1].vectors[1]), numbers(state[1].x), atol=1e-6)
+    table = compile_machine(zoo.sum_mod(3), layout="index")
+    assert [step.vectors for step in with_vectors(table, [np.array([1, 1])])] == [[[1]], [[2]]]

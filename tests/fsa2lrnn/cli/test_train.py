@@ -1,9 +1,12 @@
-"""`train`."""
+"""`train` and `sweep`: options take the place of entries of a file; what does not fit is said before anything runs."""
 
 import json
 from pathlib import Path
 
 import pytest
+
+from fsa2lrnn.training import sweep
+from fsa2lrnn.training.sweep import SUMMARY, SweepOutcome
 
 PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
 
@@ -62,3 +65,77 @@ def test_layers_of_others_go_through_every_verb(call, layer):
         code, _, err = call(*verb, str(model), *([] if verb == ["extract"] else [task]))
         assert code == 2
         assert f"layers.0 is of kind {layer}" in err.replace("\n", " ")
+
+
+FEW = "few:steps=4,batch=4,length=6,test_length=9,test_words=5,evaluate_every=2,embedding_dim=4,stop_at=None"
+TINY = {"tiny": {"block": 2, "heads": 2}}
+UNLEARNABLE = "regex:(a|b)*"  # has one output, which training finds out
+
+
+@pytest.fixture
+def seen(monkeypatch):
+    """The sweeps that would be run, and how."""
+    calls = []
+
+    def swept(folder, asked, *rest):
+        calls.append((asked, str(folder), rest[:-1]))
+        return SweepOutcome([], False, False)
+
+    monkeypatch.setattr(sweep, "sweep_in", swept)
+    return calls
+
+
+def test_runs_and_what_they_came_to(call, tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps({"preset": "quick", "tasks": [UNLEARNABLE], "networks": TINY}))
+    rest = ("--task", "task:parity", "--set", FEW, "--lengths", "4", "--words", "20", "--engine", "serial")
+    code, out, err = call("sweep", "s.json", *rest, "-o", "out", "--json")
+    facts = json.loads(out)
+    assert (code, facts["folder"]) == (0, "out")
+    assert facts["cells"] == json.loads((tmp_path / "out" / SUMMARY).read_text())
+    assert [cell["ends"] for cell in facts["cells"]] == [{"steps": 1}]
+    assert "[1/1, " in err
+    assert "task:parity, tiny, few, seed 0: steps at step 4" in err
+    code, out, err = call("sweep", "s.json", *rest, "-o", "out")
+    assert code == 0
+    assert "1 run, 1 of them finished before" in err
+    assert "results and summary: out" in out
+    assert call("sweep", "s.json", "--set", FEW, "--engine", "serial", "--retries", "0", "-o", "bad")[0] == 1
+
+
+def test_options_take_the_place_of_entries(call, tmp_path, seen):
+    (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\nseeds = [0, 1]\n[settings.slow]\nlearning_rate = 1e-5\n')
+    fast = ("--set", "fast:learning_rate=0.1,optimiser=adamw")
+    assert call("sweep", "s.toml", "--seeds", "7", "--network", "diagonal", *fast, "-o", "out")[0] == 0
+    more = ["--lengths", "5", "--words", "9", "--max-tokens", "99", "--preset", "quick"]
+    more += ["--cpus", "2", "--retries", "3"]
+    assert call("sweep", "--task", "task:parity", "--task", "task:sum_mod(2)", *more, "-o", "out")[0] == 0
+    (first, folder, how), (second, _, other) = seen
+    assert (folder, how, other) == ("out", ("ray", None, None, 1), ("ray", None, 2, 3))
+    assert [(t.setting, t.settings.seed, t.settings.block) for t in first] == [("slow", 7, 1), ("fast", 7, 1)]
+    assert first[1].settings.optimiser == "adamw"
+    assert [trial.task for trial in second] == ["task:parity", "task:sum_mod(2)"]
+    assert (second[0].plan.lengths, second[0].plan.n_words, second[0].plan.letters) == ((5,), 9, 99)
+    assert second[0].settings.steps == 1_000
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--task", "parity"], "task 'parity': parity: no such file; did you mean task:parity?"),
+        ([], "the sweep.tasks is missing"),
+        (["latin.toml"], "latin.toml is not UTF-8 (byte 0xe9 at offset 11, in line 1): save it in that encoding"),
+        (["--task", "task:parity", "--retries", "-1"], "Invalid value for '--retries'"),
+        (
+            ["--task", "task:parity", "--address", "x:1", "--cpus", "2"],
+            "--cpus 2 is for this machine, and x:1 a cl",
+        ),
+        (["--task", "task:parity", "--set", "fast"], "--set 'fast': write NAME:KEY=VALUE, fast:learning_rate=0.001"),
+    ],
+)
+def test_what_does_not_fit_is_said_before_anything_runs(call, tmp_path, options, message):
+    (tmp_path / "latin.toml").write_bytes(b'tasks = ["a\xe9"]')
+    code, out, err = call("sweep", *options, "--engine", "serial", "-o", "out")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert not (tmp_path / "out").exists()

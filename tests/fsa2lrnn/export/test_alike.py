@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.export import confused_words
 from fsa2lrnn.export.confused_words import confused
@@ -163,20 +163,6 @@ def test_certificates_of_confused_words_are_checked(kind, words, fault):
         recheck({**certificate, "words": [[[a, 1] for a in word] for word in words]})
     with pytest.raises(RejectedCertificate, match="not known"):
         recheck({**certificate, "verdict": "representable"})
-
-
-def test_certificates_name_their_words():
-    explained = [confused(zoo.parity(), kind).explain() for kind in KINDS]
-    assert explained == [
-        'After "", many "0", "1" or as many letters of "0", and many "0", states would be the same.',
-        'The states after "00" and "10" would be the same.',
-        'The states after "10" and "110" would be the same.',
-    ]
-    until_three = MooreMachine([[1, 2, 2]], [0, 1, 2])
-    words = confused(until_three, "lti-diagonalisable-stack")
-    assert words.explain() == 'The states after "0" and "00", each before any number of "0", would be the same.'
-    assert words.check()
-    assert confused(until_three, "lti-stack") is None
 
 
 def test_limits_are_errors(monkeypatch):

@@ -261,35 +261,6 @@ def test_recounting_changed_tables_equals_counting_anew(labelled):
     assert words.recounts(words.run(f), []).shape == (0, 8, 3)
 
 
-def test_kernels_as_python(monkeypatch):
-    _, tokens, labels = words_of(zoo.parity(), 5)
-    f = np.array([[1, 0, 2], [1, 1, 2]])
-    compiled = patch_table(f, 0, tokens[:40], labels[:40], 2)
-    for name in ("_follow", "_recounts", "_gains"):
-        monkeypatch.setattr(patching, name, getattr(patching, name).py_func)
-    plain = patch_table(f, 0, tokens[:40], labels[:40], 2)
-    np.testing.assert_array_equal(plain.next_state, compiled.next_state)
-    assert plain[1:] == compiled[1:]
-
-
-def test_the_gain_of_a_redirection_is_what_it_saves_where_a_column_is_visited_once():
-    f, tokens = np.array([[1, 2, 0], [0, 1, 2]]), np.array([[0, 1, 0, 1]])
-    labels, cost = np.array([[-1, 0, 1, 0, 1]]), np.random.default_rng(0).random((2, 3))
-
-    def total(first):
-        q, sum_of = first, cost[labels[0, 1], first]
-        for k in range(1, 4):
-            q = f[tokens[0, k], q]
-            sum_of += cost[labels[0, k + 1], q]
-        return sum_of
-
-    states, _ = patching._follow(f, 0, tokens, labels, 2)
-    direct, split = patching._gains(f, states, tokens, labels, cost, True)
-    for to in range(3):
-        assert direct[0, 0, to] == pytest.approx(total(to) - total(f[0, 0]))
-    assert not split[:, :, 0].any() or split[0, 0, 1].any()
-
-
 def test_wrong_digits_show_and_only_legal_words_count():
     target = zoo.mod_arith(2).minimise()
     sampler = make_sampler("task", target, "task:mod_arith(2)")

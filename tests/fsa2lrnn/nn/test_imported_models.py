@@ -1,7 +1,5 @@
 """Models from elsewhere: the released code's, against that architecture written out, tables, and users' modules."""
 
-import inspect
-
 import pytest
 import torch
 from hypothesis import given
@@ -194,7 +192,3 @@ class Around(nn.Module):
             return self.o(self.layer[0](x))
         x = self.layer(x)
         return self.o(x[0] if isinstance(x, tuple) else x)
-
-
-def test_an_extraction_has_a_time_limit_by_default():
-    assert inspect.signature(extract_learned).parameters["seconds"].default == 600

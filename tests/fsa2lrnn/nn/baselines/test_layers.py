@@ -17,7 +17,7 @@ from fsa2lrnn.nn.layers.diagonal import C_STARTS, LRUConfig, LRULayer, S5Config,
 from fsa2lrnn.nn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer, _subsets
 from fsa2lrnn.nn.layers.rwkv import RWKV4Config, RWKV4Layer
 from fsa2lrnn.nn.layers.s4 import S4Config, S4DConfig, S4DLayer, S4Layer
-from fsa2lrnn.nn.layers.vanilla import TRANSITIONS, VanillaConfig, VanillaLayer
+from fsa2lrnn.nn.layers.vanilla import TRANSITIONS, VanillaConfig
 
 from .official_checks.channels import check_liquid_exact, check_liquid_released, check_s4_block
 from .official_checks.models import check_backbone, check_hippo, check_vanilla
@@ -159,13 +159,6 @@ def test_longer_words_than_l_max_are_refused_or_cut():
         cutting(u, after)
 
 
-def test_a_single_block_starts_like_the_first_of_many():
-    one, first = RWKV4Layer(8, RWKV4Config(8)), RWKV4Layer(8, RWKV4Config(8, 0, 5))
-    assert torch.equal(one.att.time_decay, first.att.time_decay)
-    assert one.att.time_decay.isfinite().all()
-    assert RWKV4Config(8).at(2, 3) == RWKV4Config(8, 2, 3)
-
-
 NARROW = S4DConfig(width=4, d_state=8)
 SHORT = (1, 2, 39, 40)
 
@@ -201,11 +194,6 @@ def test_all_ways_agree(sequences, config):
 )
 def test_models(model_of, config, options):
     model_of(config, **options)
-
-
-def test_families_of_vanilla_layers():
-    families = [VanillaLayer(5, VanillaConfig(8, transition)).family for transition in ("dense", "diagonal")]
-    assert families == ["lti", "lti-diagonalisable"]
 
 
 @pytest.mark.parametrize(

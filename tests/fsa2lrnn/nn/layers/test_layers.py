@@ -27,7 +27,7 @@ from fsa2lrnn.nn import (
 )
 from fsa2lrnn.nn.layers import LAYERS, BlockLayer, Columns, HouseholderLayer, Shape, name_of
 from fsa2lrnn.nn.layers.base import is_one_hot, maps_closed, starts_closed
-from fsa2lrnn.nn.layers.index import METHODS, choose_method
+from fsa2lrnn.nn.layers.index import METHODS
 from fsa2lrnn.testing.strategies import machines
 
 
@@ -298,11 +298,6 @@ def test_every_method_is_as_sequential_on_odd_shapes(shape, n_states, n_maps):
     expected = METHODS["sequential"](table, cells, starts)
     for method in METHODS:
         assert torch.equal(METHODS[method](table, cells, starts), expected)
-
-
-def test_what_auto_chooses():
-    cells = torch.empty(8, 10)
-    assert (choose_method(cells), choose_method(cells.to("meta"))) == ("walk", "sequential")
 
 
 def compile_machine_of_two_states(dtype=torch.float32):
