@@ -109,13 +109,11 @@ def _repeats():
     equal = [([[0]], [15, 18]), ([[1], [15]], []), ([[2], [18]], [])]
     layers = [
         (
-            _ands(6, block[0], [([[0]], [], block[1])]),
-            _ands(6, [0] * 9, letters),
-            np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0]]),
-            (1, 1, 3),
+            _ands(6, block[0], [([[0]], [], block[1])]), _ands(6, [0] * 9, letters),
+            np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0]]), (1, 1, 3),
         ),
         (*(_ands(24, [c], [(*unit, [d]) for unit in equal]) for c, d in [(1, -2), (0, 1)]), np.array([[0]]), (1,)),
-    ]
+    ]  # fmt: skip
     votes = [([[6 + i]], [9], (i, False)) for i in range(3)] + [([[6 + i], [9]], [], (i, True)) for i in range(3)]
     return _stacked(machine, layers, True, votes), machine
 

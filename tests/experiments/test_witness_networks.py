@@ -84,13 +84,10 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
 @pytest.mark.parametrize(
     ("task", "family", "sizes"),
     [
-        ("group(S4)", "block(3)", {3}),
-        ("group(A5)", "block(4)", {4}),
-        ("even_pair(5)", "block(3)", {3}),
-        ("shift_register(5)", "block(5)", None),
-        ("sum_mod(7)", "block(6)", {6}),
+        ("group(S4)", "block(3)", {3}), ("group(A5)", "block(4)", {4}), ("even_pair(5)", "block(3)", {3}),
+        ("shift_register(5)", "block(5)", None), ("sum_mod(7)", "block(6)", {6}),
     ],
-)
+)  # fmt: skip
 def test_blocks_of_integers_are_proved(task, family, sizes):
     machine = zoo.from_task(task)
     witness = represent(machine, family)

@@ -261,12 +261,8 @@ def test_a_verifier_loads_no_layer_that_it_does_not_verify():
     count, layers = done.stdout.splitlines()
     assert int(count) <= 110
     assert {name.rpartition(".")[2] for name in layers.split()} <= {
-        "base",
-        "block",
-        "hard",
-        "householder_layer",
-        "index",
-    }
+        "base", "block", "hard", "householder_layer", "index",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("row", LAYERS.values(), ids=LAYERS)

@@ -143,22 +143,14 @@ def results():
     other = MooreMachine(machine.delta, machine.outputs[::-1], machine.start, machine.alphabet)
     certificate = certify(model, machine)
     return {
-        "proved": prove_equivalent(model, machine),
-        "refuted": prove_equivalent(model, other),
-        "undecided": falsify(model, machine),
-        "certificate": certificate,
-        "accepted": check(certificate, model),
-        "classification": classify(machine),
-        "repaired": repair(compile_machine(parity), parity),
-        "witness": represent(parity, "diagonal[-1,1]"),
-        "impossibility": represent(machine, "diagonal[-1,1]"),
-        "extraction": extract_learned(compile_machine(parity)),
-        "machine": extract(model),
-        "recurrence": compile_recurrence(machine),
-        "choice": choose(machine),
-        "decomposition": decompose(machine),
+        "proved": prove_equivalent(model, machine), "refuted": prove_equivalent(model, other),
+        "undecided": falsify(model, machine), "certificate": certificate, "accepted": check(certificate, model),
+        "classification": classify(machine), "repaired": repair(compile_machine(parity), parity),
+        "witness": represent(parity, "diagonal[-1,1]"), "impossibility": represent(machine, "diagonal[-1,1]"),
+        "extraction": extract_learned(compile_machine(parity)), "machine": extract(model),
+        "recurrence": compile_recurrence(machine), "choice": choose(machine), "decomposition": decompose(machine),
         "cascade": decompose(machine).cascade,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.long

@@ -67,8 +67,3 @@ def of_json(valid: Valid, own: Callable[[], list[Any]] = list) -> Hostile:
         return encoded(json_text(in_json(json.loads(content), rng, own()), rng))
 
     return hostile
-
-
-def either(first: Hostile, second: Hostile, share: float) -> Hostile:
-    """Files of the second kind, as a share of all, and else of the first."""
-    return lambda rng: second(rng) if rng.random() < share else first(rng)

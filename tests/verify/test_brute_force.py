@@ -40,12 +40,10 @@ from verify.oracle.models import drawn
 # Representable tables with 1, 2, 3 and 4 states over two letters, of 1, 12, 216 and 5,248; on how many the grid finds a
 # layer. It holds no third of a turn, which three states on a cycle need, nor enough dense layers for four.
 REPRESENTABLE = {
-    "lti": ((1, 4, 4, 12), (1, 4, 4, 11)),
-    "lti-diagonalisable": ((1, 4, 3, 4), (1, 4, 2, 3)),
-    "diagonal[0,1]": ((1, 5, 5, 3), (1, 5, 5, 3)),
-    "diagonal[-1,1]": ((1, 12, 29, 62), (1, 12, 29, 62)),
+    "lti": ((1, 4, 4, 12), (1, 4, 4, 11)), "lti-diagonalisable": ((1, 4, 3, 4), (1, 4, 2, 3)),
+    "diagonal[0,1]": ((1, 5, 5, 3), (1, 5, 5, 3)), "diagonal[-1,1]": ((1, 12, 29, 62), (1, 12, 29, 62)),
     "diagonal-complex": ((1, 12, 39, 110), (1, 12, 29, 76)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 3, pytest.param(4, marks=pytest.mark.slow)])
@@ -180,12 +178,10 @@ def test_every_gate_weight_of_the_first_layer_of_mod_arith(modulus):
 @pytest.mark.parametrize(
     ("source", "max_block"),
     [
-        ("dyck(1, 2)", 2),
-        ("even_pair(2)", None),
-        ("group(Q8)", None),
+        ("dyck(1, 2)", 2), ("even_pair(2)", None), ("group(Q8)", None),
         pytest.param("tomita(7)", 3, marks=pytest.mark.slow),
     ],
-)
+)  # fmt: skip
 def test_every_gate_weight_of_the_last_layer(source, max_block):
     machine = zoo.from_task(source)
     model = compile_machine(machine, "cascade", max_block)

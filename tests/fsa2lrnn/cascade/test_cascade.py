@@ -133,15 +133,11 @@ def test_unknown_letters_too_many_states_and_covers_that_do_not_follow_are_refus
 @pytest.mark.parametrize(
     ("maps", "kind", "blocks"),
     [
-        ([[0]], "trivial", (1,)),
-        ([[0, 1], [1, 1]], "reset", (1,)),
-        ([[1, 0]], "permutation", (1,)),
-        ([[0, 1, 2], [2, 2, 2]], "reset", (1, 1)),
-        ([[1, 2, 0], [0, 0, 0]], "permutation-reset", (3,)),
-        ([[1, 2, 0]], "permutation", (3,)),
-        ([[0, 0, 1]], "general", (3,)),
+        ([[0]], "trivial", (1,)), ([[0, 1], [1, 1]], "reset", (1,)), ([[1, 0]], "permutation", (1,)),
+        ([[0, 1, 2], [2, 2, 2]], "reset", (1, 1)), ([[1, 2, 0], [0, 0, 0]], "permutation-reset", (3,)),
+        ([[1, 2, 0]], "permutation", (3,)), ([[0, 0, 1]], "general", (3,)),
     ],
-)
+)  # fmt: skip
 def test_kinds_and_their_blocks(maps, kind, blocks):
     maps = np.array(maps)
     component = Component(maps.shape[1], 0, (), 0, np.arange(len(maps))[:, None], maps)

@@ -69,13 +69,10 @@ def test_the_demo_tells_the_story(call, tmp_path):
     code, out, _ = call("demo", "-o", "runs")
     assert code == 0
     pieces = (
-        "51 joint states and 408 transitions explored",
-        "1+2-3*4 = 1 (mod 5); integers: 1",
-        "1,000 of 1,000 new words of 40 letters",
-        "refuted: they differ on",
-        "26 joint states and 130 transitions explored",
-        "Open runs/sum5.html",
-    )
+        "51 joint states and 408 transitions explored", "1+2-3*4 = 1 (mod 5); integers: 1",
+        "1,000 of 1,000 new words of 40 letters", "refuted: they differ on",
+        "26 joint states and 130 transitions explored", "Open runs/sum5.html",
+    )  # fmt: skip
     assert all(piece in out for piece in pieces)
     data = (tmp_path / "runs" / "sum5.html").read_text().partition('type="application/json">')[2].partition("</script>")
     data = json.loads(data[0])

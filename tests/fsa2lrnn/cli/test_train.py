@@ -29,17 +29,8 @@ def test_wrong_labels_and_settings_by_name(call, tmp_path):
 
 
 FEW_STEPS = (
-    "--set",
-    "embedding_dim=4",
-    "--set",
-    "block=2",
-    "--set",
-    "heads=2",
-    "--set",
-    "batch=4",
-    "--set",
-    "length=6",
-)
+    "--set", "embedding_dim=4", "--set", "block=2", "--set", "heads=2", "--set", "batch=4", "--set", "length=6",
+)  # fmt: skip
 FEW_STEPS += ("--set", "test_length=9", "--set", "test_words=5", "--set", "evaluate_every=2", "--steps", "4")
 JUDGED = ("--lengths", "3", "--words", "20")
 

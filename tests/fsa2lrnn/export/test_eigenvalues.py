@@ -239,14 +239,11 @@ def test_text_by_letters_or_by_a_tokenizer(exported, tmp_path):
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [
-        ([60], "token 60, and the model knows 0 to 59"),
-        ([-1], "token -1"),
-        ([], "give a list of whole numbers"),
-        (np.zeros(0, np.int64), "give a list of whole numbers"),
-        ([0.5], "type float64"),
+        ([60], "token 60, and the model knows 0 to 59"), ([-1], "token -1"), ([], "give a list of whole numbers"),
+        (np.zeros(0, np.int64), "give a list of whole numbers"), ([0.5], "type float64"),
         ([[1]], "give a list of whole numbers"),
     ],
-)
+)  # fmt: skip
 def test_tokens_that_are_refused(random_model, tokens, message):
     with pytest.raises(InvalidWord, match=message):
         eigenvalues(random_model("mamba2"), tokens)

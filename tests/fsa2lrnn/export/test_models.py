@@ -154,12 +154,9 @@ def in_turn(table):
 
 
 @pytest.mark.long_cases(
-    "kimi-linear-shift_register-float32",
-    "mamba-2-shift_register-float32",
-    "mamba-register-bfloat16",
-    "olmo-hybrid-group(S4)-float32",
-    "qwen3-next-register-float32",
-)
+    "kimi-linear-shift_register-float32", "mamba-2-shift_register-float32", "mamba-register-bfloat16",
+    "olmo-hybrid-group(S4)-float32", "qwen3-next-register-float32",
+)  # fmt: skip
 @pytest.mark.parametrize(("layer", "machine", "dtype"), [*in_turn(TASKS)])
 def test_whole_words_pieces_and_single_letters_agree_with_the_machine(exported, agrees, layer, machine, dtype):
     folder, written = exported(machine, layer, dtype)

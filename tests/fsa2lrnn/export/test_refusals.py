@@ -22,12 +22,10 @@ from fsa2lrnn.layers import EXPORTED
 @pytest.mark.parametrize(
     ("task", "layer", "kind"),
     [
-        ("parity", "olmo-hybrid", "yes"),
-        ("parity", "qwen3-next", "no"),
-        ("length_mod(29)", "olmo-hybrid", "unknown"),
+        ("parity", "olmo-hybrid", "yes"), ("parity", "qwen3-next", "no"), ("length_mod(29)", "olmo-hybrid", "unknown"),
         ("mod_arith(2)", "rwkv-7", "unknown"),
     ],
-)
+)  # fmt: skip
 def test_kinds(task, layer, kind):
     found = answer(zoo.from_task(task), layer)
     assert found.kind == kind
@@ -151,11 +149,9 @@ def test_what_is_refused_is_not_found(task, layer):
 @pytest.mark.parametrize(
     ("task", "layer"),
     [
-        ("parity", "olmo-hybrid"),
-        *(("flip_flop", layer) for layer in ARGUED),
-        ("length_mod(2)", "olmo-hybrid"),
+        ("parity", "olmo-hybrid"), *(("flip_flop", layer) for layer in ARGUED), ("length_mod(2)", "olmo-hybrid"),
     ],
-)
+)  # fmt: skip
 def test_the_search_finds_what_is_there(task, layer):
     machine, rng = zoo.from_task(task).minimise(), np.random.default_rng(0)
     starts = product((0, 1, -1, 0.3), repeat=2) if len(machine.alphabet) == 1 else [(0, 0)]

@@ -92,13 +92,11 @@ def _conjugate(found, mask, g):
 @pytest.mark.parametrize(
     ("permutations", "factors"),
     [
-        ([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], {"A5": 1, "Z2": 1}),
-        (projective_line(7), {"PSL(2,7)": 1}),
-        (zoo.group("Z60").delta, {"Z2": 2, "Z3": 1, "Z5": 1}),
-        ([[1, 2, 3, 4, 0, 5], [0, 1, 2, 4, 5, 3]], {"A6": 1}),
+        ([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], {"A5": 1, "Z2": 1}), (projective_line(7), {"PSL(2,7)": 1}),
+        (zoo.group("Z60").delta, {"Z2": 2, "Z3": 1, "Z5": 1}), ([[1, 2, 3, 4, 0, 5], [0, 1, 2, 4, 5, 3]], {"A6": 1}),
         (projective_line(11), {"simple of order 660": 1}),
     ],
-)
+)  # fmt: skip
 def test_composition_factors(permutations, factors):
     found, elements = group_of(np.array(permutations))
     assert found.order == len(elements)

@@ -89,11 +89,8 @@ def test_files_of_words_are_json_lines_and_csv(tmp_path):
     assert (data.alphabet, data.outputs, data.lines.tolist()) == (("a", "b"), (0, 1), [1, 3, 4, 5])
     assert data.tokens.tolist() == [[0, 1], [1, 0], [1, 0], [0, 0]]
     assert data.labels.tolist() == [
-        [UNCOUNTED, 0, 1],
-        [UNCOUNTED, UNCOUNTED, 1],
-        [UNCOUNTED, 0, UNCOUNTED],
-        [1, 0, UNCOUNTED],
-    ]
+        [UNCOUNTED, 0, 1], [UNCOUNTED, UNCOUNTED, 1], [UNCOUNTED, 0, UNCOUNTED], [1, 0, UNCOUNTED],
+    ]  # fmt: skip
     data = read_words(written(tmp_path, "word,output\nab,yes\nba,no\n", "words.csv"))
     assert (data.alphabet, data.outputs) == (("a", "b"), ("yes", "no"))
     data = read_words(written(tmp_path, "word,output\nstop,yes\ngo stop,no\n", "words.csv"))

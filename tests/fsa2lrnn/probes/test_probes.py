@@ -137,13 +137,9 @@ FAULTS = [
 
 
 @pytest.mark.long_cases(
-    "accumulation dtype",
-    "as if beta were clamped",
-    "chunk boundary: the first wrong token, 64,",
-    "variable lengths",
-    "wrong decay: as if g acted one token late",
-    "wrong decay: as if g were 0",
-)
+    "accumulation dtype", "as if beta were clamped", "chunk boundary: the first wrong token, 64,", "variable lengths",
+    "wrong decay: as if g acted one token late", "wrong decay: as if g were 0",
+)  # fmt: skip
 @pytest.mark.parametrize(("kernel", "fault"), FAULTS, ids=[fault for _, fault in FAULTS])
 def test_faults_are_refused_with_their_class(kernel, fault):
     gradients = fault.startswith("backward")

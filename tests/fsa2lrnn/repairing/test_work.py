@@ -3,27 +3,20 @@
 import numpy as np
 import pytest
 import torch
+
 from fsa2lrnn import MooreMachine, Proved, compile_machine, prove_equivalent, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.nn.switched import Readout, switched
 from fsa2lrnn.repairing import repair, snap
+from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
-import torch
-from fsa2lrnn import MooreMachine, compile_machine, zoo
-from fsa2lrnn.nn import LRNN
-from fsa2lrnn.nn.switched import switched
-from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 
 MACHINES = {
-    "sum": zoo.sum_mod(5),
-    "pair": zoo.even_pair(3),
-    "tomita": zoo.tomita(4),
-    "group": zoo.group("S3"),
-    "flip-flop": zoo.flip_flop(),
-    "dyck": zoo.dyck(1, 3),
-}
+    "sum": zoo.sum_mod(5), "pair": zoo.even_pair(3), "tomita": zoo.tomita(4), "group": zoo.group("S3"),
+    "flip-flop": zoo.flip_flop(), "dyck": zoo.dyck(1, 3),
+}  # fmt: skip
 
 
 def long_words(model, machine):
@@ -132,6 +125,7 @@ def test_a_model_that_carries_nothing_is_refused():
     model = LRNN.from_tables(A.double(), v.double(), x0.double(), readout, outputs=(False, True))
     with pytest.raises(NotExpressible, match="no block carries"):
         repair(model, MooreMachine([[0, 1], [1, 0]], [False, True]))
+
 
 def test_accuracy_counts_outputs_that_the_model_has():
     parity = zoo.parity()

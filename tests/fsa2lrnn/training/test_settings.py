@@ -13,17 +13,12 @@ from fsa2lrnn.training.settings import PRESETS, Settings, preset
 
 @given(
     st.builds(
-        Settings,
-        task=st.text(),
-        sampler=st.sampled_from(["uniform", "live", "task"]),
-        learning_rate=st.floats(1e-9, 1),
-        gradient_clip=st.none() | st.floats(0.1, 10),
-        stop_at=st.none() | st.floats(0.1, 1),
-        layers=st.integers(1, 5),
-        layer_norm=st.booleans(),
+        Settings, task=st.text(), sampler=st.sampled_from(["uniform", "live", "task"]),
+        learning_rate=st.floats(1e-9, 1), gradient_clip=st.none() | st.floats(0.1, 10),
+        stop_at=st.none() | st.floats(0.1, 1), layers=st.integers(1, 5), layer_norm=st.booleans(),
         seed=st.integers(0, 2**32 - 1),
     )
-)
+)  # fmt: skip
 def test_json_round_trip(settings):
     assert Settings.from_json(settings.to_json()) == settings
 

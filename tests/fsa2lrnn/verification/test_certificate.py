@@ -37,17 +37,10 @@ TUBE = Tube(
     tail=(Tail(SETS, SETS.radius, SETS.ball, 7), Tail(SETS, SETS.radius, SETS.ball, None)),
 )
 CERTIFICATE = Certificate(
-    horizon=11,
-    margins=np.array([0.5, np.inf, 1e-300, 1e300, -0.0]),
-    method="sets",
-    dtype="float32",
-    scans=("sequential", "fused"),
-    slack=1e-6,
-    sha256="ab" * 32,
-    machine=MooreMachine([[1, 0]], ["odd", 2], 0, [("a", 1)]),
-    tube=TUBE,
-    ignore=("odd",),
-)
+    horizon=11, margins=np.array([0.5, np.inf, 1e-300, 1e300, -0.0]), method="sets", dtype="float32",
+    scans=("sequential", "fused"), slack=1e-6, sha256="ab" * 32,
+    machine=MooreMachine([[1, 0]], ["odd", 2], 0, [("a", 1)]), tube=TUBE, ignore=("odd",),
+)  # fmt: skip
 ENUMERATION = replace(CERTIFICATE, method="enumeration", tube=None, margins=np.zeros(0), slack=0.0)
 
 
@@ -230,10 +223,8 @@ def test_a_model_that_rounds_is_walked_one_word_alone(monkeypatch):
     assert "words read letter by letter, one at a time (batch 1), with" in verdict_text(verdict)
     written = verdict.to_json()
     assert (written["shapes"], written["scans"], written["threads"]) == (
-        LETTERS,
-        ["sequential"],
-        torch.get_num_threads(),
-    )
+        LETTERS, ["sequential"], torch.get_num_threads(),
+    )  # fmt: skip
 
 
 def test_a_proof_carries_the_digest_of_weights_and_configuration(tmp_path):

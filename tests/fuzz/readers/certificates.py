@@ -1,10 +1,9 @@
-"""Readers of certificates: of horizons, of families and of refusals; small files that ask for much are among them."""
+"""Readers of certificates: of horizons, of families and of refusals."""
 
 from __future__ import annotations
 
 import base64
 import json
-import random
 import sys
 import tempfile
 import zlib
@@ -14,18 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from safetensors import safe_open
 
-from fsa2lrnn import MooreMachine, certify, check, compile_machine, prove_equivalent, represent, save, zoo
+from fsa2lrnn import certify, check, compile_machine, prove_equivalent, represent, save, zoo
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.program import proved
 from fsa2lrnn.export import recheck as refusals
 from fsa2lrnn.export.refuse import refuse
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.nn.switched import Readout, SwitchedAffine
-from fsa2lrnn.verification.certificate import Certificate, Tube, pack
-from tests.fuzz.base import Reader, either, of_json
+from fsa2lrnn.verification.certificate import Certificate, pack
+from tests.fuzz.base import Reader, of_json
 from tests.fuzz.readers.models import Parts, hostile_tensors, model_file, networks
 
 recheck = sys.modules["fsa2lrnn.families.recheck"]  # in the package the name is the function's
@@ -65,46 +62,7 @@ def check_certificate(path: Path) -> object:
     for other, model in certificates():
         if certificate.sha256 == other.sha256:
             check(certificate, model)
-    for sizes in WIDE:
-        if certificate.sha256 == (tables := wide_tables(*sizes)).sha256:
-            check(certificate, tables)
     return certificate
-
-
-@cache
-def wide_tables(letters: int, heads: int, b: int) -> SwitchedAffine:
-    """Tables of a model with many heads that is always right."""
-    readout = Readout.linear(torch.zeros(2, heads * b), torch.tensor([1.0, 0.0]))
-    A, v = torch.full((letters, heads, b, b), 0.5 / b), torch.zeros(letters, heads, b)
-    return SwitchedAffine.of(A, v, torch.zeros(heads, b), readout)
-
-
-WIDE = ((1, 1, 1), (1, 512, 1), (2, 512, 1), (2, 16, 8), (5, 64, 4), (8, 1, 1))
-
-
-def large_certificate(rng: random.Random) -> bytes:
-    """A few kilobytes that ask for many words, sets, directions or lengths of a model that may be wide."""
-    letters, H, b = rng.choice(WIDE)
-    tables = wide_tables(letters, H, b)
-    memory = rng.choice((1, 1, 2, 5))
-    frame_memory = rng.randint(1, memory)
-    start = rng.choice((memory, memory + 1, 10, 14, 17, 64))
-    states = rng.choice((1, 1, 2, 300, 20_000 if letters == 1 else 2))
-    machine = MooreMachine([[min(q + 1, states - 1) for q in range(states)]] * letters, [0] * states)
-    F, D = min(letters**frame_memory * states, 1 << 15), rng.choice((0, 0, 2, 64))
-    while F * H * b * (b + D) > 1 << 21:
-        F, D = F // 2, D // 2
-    fan = np.zeros((1, D, H, b))
-    fan[:, :, 0, :1] = 1
-    tube = Tube(
-        memory, frame_memory, start, np.broadcast_to(np.eye(b), (F, H, b, b)).copy(), np.ones((F, H, b), bool),
-        np.zeros(states, np.int64), fan,
-    )  # fmt: skip
-    lengths = rng.choice((start, start + 5, 300, 16_000))
-    certificate = Certificate(
-        lengths, np.full(lengths, 1e-9), "sets", "float32", ("sequential",), 0.0, tables.sha256, machine, tube
-    )  # fmt: skip
-    return json.dumps(certificate.to_json()).encode()
 
 
 @cache
@@ -188,7 +146,7 @@ READERS: dict[str, Reader] = {
         (InvalidCertificate, UnsupportedInput, OSError), 500 << 20,
     ),
     "certificate": Reader(
-        certificate_files, either(of_json(certificate_files, arrays), large_certificate, 0.1), check_certificate,
+        certificate_files, of_json(certificate_files, arrays), check_certificate,
         ".json", spare=500 << 20,
     ),
     "family certificate": Reader(

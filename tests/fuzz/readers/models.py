@@ -21,6 +21,7 @@ from fsa2lrnn.export.eigenvalues import eigenvalues
 from fsa2lrnn.nn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load
 from fsa2lrnn.nn import checkpoint as models
 from fsa2lrnn.nn.tensor_file import _in_order, digest
+from tests.fsa2lrnn.export.test_eigenvalues import SIZES
 from tests.fuzz.base import Hostile, Reader, of_json
 from tests.fuzz.mutate import HOSTILE, encoded, in_bytes, in_json, json_text
 from tests.fuzz.readers.machines import machines
@@ -116,17 +117,6 @@ def whole_models() -> list[bytes]:
     return [model_file(*parts) for parts in model_files()]
 
 
-SIZES: dict[str, tuple[str, dict[str, Any]]] = {
-    "olmo_hybrid": ("OlmoHybrid", {
-        "hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 1,
-        "layer_types": ["linear_attention", "full_attention"], "linear_num_key_heads": 1, "linear_num_value_heads": 1,
-        "linear_key_head_dim": 4, "linear_value_head_dim": 8, "pad_token_id": None, "eos_token_id": None,
-    }),
-    "mamba2": ("Mamba2", {
-        "hidden_size": 8, "num_heads": 2, "head_dim": 8, "state_size": 4, "n_groups": 1, "num_hidden_layers": 1,
-        "chunk_size": 8,
-    }),
-}  # fmt: skip
 NAMES = ("config.json", "model.safetensors")
 
 
@@ -136,11 +126,12 @@ def folders() -> dict[str, tuple[bytes, bytes]]:
     from fsa2lrnn.export.packages import modeling, transformers
 
     found = {}
-    for kind, (prefix, settings) in SIZES.items():
+    for kind in ("olmo_hybrid", "mamba2"):
         torch.manual_seed(0)
         with transformers(), tempfile.TemporaryDirectory() as place:
-            code = modeling(kind)
-            config = getattr(code, f"{prefix}Config")(vocab_size=5, **settings)
+            code, settings = modeling(kind), {**SIZES[kind], "vocab_size": 5, "num_hidden_layers": 2}
+            prefix = settings.pop("prefix")
+            config = getattr(code, f"{prefix}Config")(**settings)
             getattr(code, f"{prefix}Model")(config).save_pretrained(place)
             found[kind] = tuple((Path(place) / name).read_bytes() for name in NAMES)
     return found

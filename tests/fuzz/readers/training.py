@@ -1,4 +1,4 @@
-"""Readers of what training and `learn` read and leave: settings, sweeps, runs, results, words."""
+"""Readers of what training and `learn` read and leave: settings, sweeps, checkpoints, words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import random
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,13 +23,11 @@ from fsa2lrnn.nn.tensor_file import open_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.grid import Sweep, read_sweep
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.sweep import RESULTS, KeptModelOrigin, Ledger, RunResult, read_result
 from fsa2lrnn.training.train import TrainingRun, train
 from tests.fuzz.base import Reader, given, of_json, of_text
 from tests.fuzz.mutate import encoded, in_json, json_text
 from tests.fuzz.readers.models import Parts, hostile_tensors, model_file
 
-MODELS = Path(__file__).parents[3] / "experiments" / "models"
 TINY = Settings(
     "task:parity", embedding_dim=2, block=1, heads=2, normalisation="clip", connection="chain", batch=2, length=3,
     steps=2, test_length=3, test_words=2, evaluate_every=1, stop_at=None, sampler="uniform",
@@ -48,18 +46,8 @@ TOMLS = given(
     'preset = "quick"\ntasks = ["task:parity"]\nseeds = [0, 1]\n[networks.mine]\nblock = 2\nheads = 3\n'
     "[settings.slow]\nlearning_rate = 1e-4\n"
 )
-SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
-LENGTH = {"length": 40, "words": 4, "whole": 2, "last": 2, "whole_word": SHARE, "last_position": SHARE}
-LEDGER = given(json.dumps({
-    "seed": 3, "end": "steps", "step": 20, "paper_protocol": {"accuracy": None, "looks": 0},
-    "last_checkpoint": [LENGTH], "folder": "x", "judged": {"lengths": [40], "words": 4, "letters": 9},
-    "task": "task:parity", "command": "",
-}))  # fmt: skip
-RESULTS_KEPT = given(*LEDGER(), *(path.read_bytes() for path in sorted(MODELS.rglob("*.json"))[:1]))
-METRICS = given(json.dumps(asdict(run_folder.Evaluation(1, 0.5, 0.25, 0.125, 40, 8, 1.5, 3.0, 1e-4, 100.0))))
 LEARNED = Recipe(heads=2, block=3, steps=2, letters=60, hidden=3)
 ASKED = RunRequest("task:parity", "0", "train", "task", 0.1, LEARNED)
-REQUEST = given(json.dumps(asdict(ASKED)))
 LINES = given(
     '{"word": ["a", "b"], "outputs": [0, 1]}\n\n{"word": "ba", "output": 1}\n[["b"], 0]\n',
     '[[{"tuple": ["x", 1]}, null], {"tuple": [true]}]\n["", false]\n[[0, 2.5], true]\n',
@@ -69,11 +57,6 @@ TABLES = given("word,output\nab,yes\ngo stop,no\n,no\n", 'word,outputs\nab,x y\n
 
 def own() -> list[Any]:
     return ["householder", "index", "my:Layer", {"factors": 10**9}, "cuda:99999", "mixed", "float64", 99_999_999_999]
-
-
-def moved(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
-    """Read the folder in which the file has this name."""
-    return lambda path: read(path.replace(path.parent / name))
 
 
 def checkpoint(path: Path, form: Any) -> list[Parts]:
@@ -134,18 +117,7 @@ READERS: dict[str, Reader] = {
     "sweep JSON": Reader(SWEEPS, of_json(SWEEPS, own), lambda path: Sweep.from_dict(read_sweep(path)), ".json"),
     "sweep TOML": Reader(TOMLS, of_text(TOMLS), lambda path: Sweep.from_dict(read_sweep(path)), ".toml"),
     "run": Reader(whole(run_files), hostile_tensors(run_files, "standing"), resume),
-    "result": Reader(
-        RESULTS_KEPT, of_json(RESULTS_KEPT),
-        lambda path: (read_result(path, RunResult), read_result(path, KeptModelOrigin)), ".json",
-    ),
-    "ledger": Reader(LEDGER, of_json(LEDGER), moved(RESULTS, Ledger)),
-    "metrics": Reader(
-        METRICS, of_json(METRICS), moved(run_folder.METRICS, lambda path: run_folder.read_records(path.parent))
-    ),
     "word lines": Reader(LINES, hostile_lines, read_words, ".jsonl"),
     "word table": Reader(TABLES, of_text(TABLES), read_words, ".csv"),
     "learning": Reader(whole(learning_files), hostile_tensors(learning_files, "standing"), resume_learning),
-    "what was asked": Reader(
-        REQUEST, of_json(REQUEST), moved(saving.ASKED, lambda path: RunFolder(path.parent, ASKED, resume=True))
-    ),
-}  # fmt: skip
+}

@@ -26,11 +26,8 @@ def test_every_column_is_a_network_of_the_right_depth_and_protocol(name):
         assert len(trials) == 2 * len(rates_of(name))
         settings = trials[0].settings
         assert (settings.steps, settings.batch, settings.evaluate_every, settings.test_words) == (
-            40_000,
-            128,
-            1_000,
-            128,
-        )
+            40_000, 128, 1_000, 128,
+        )  # fmt: skip
         assert (settings.length, settings.test_length, settings.stop_at) == (40, 500, 1.0)
         words = prepare_words(settings)
         model = LRNN(settings.network(words.alphabet, words.outputs))

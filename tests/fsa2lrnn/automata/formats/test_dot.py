@@ -53,13 +53,11 @@ def test_an_edited_drawing_of_ours_is_checked():
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("aalpy_dfa", from_regex("b*(ab*ab*)*")),
-        ("learnlib_nfa", from_regex("(a|b)*ab|b")),
-        ("automata_lib_dfa", from_regex("ab|ba|aab")),
-        ("automata_lib_nfa", from_regex("(ab)*|a+b?")),
+        ("aalpy_dfa", from_regex("b*(ab*ab*)*")), ("learnlib_nfa", from_regex("(a|b)*ab|b")),
+        ("automata_lib_dfa", from_regex("ab|ba|aab")), ("automata_lib_nfa", from_regex("(ab)*|a+b?")),
         ("drawn", from_regex("(0|1(01*0)*1)*")),
     ],
-)
+)  # fmt: skip
 def test_acceptors_of_other_tools(name, expected):
     assert equivalent(read_source(DATA / f"{name}.dot"), expected) is None
 
@@ -182,11 +180,8 @@ def test_nodes_and_edges_agree_with_pydot():
 def test_defaults_subgraphs_ports_strings_and_html_labels():
     graph = parse("digraph { a; node [shape=box]; b; { node [color=red, shape=circle]; c a b } d; edge[label=x] a->b }")
     assert {name: node.attributes for name, node in graph.nodes.items()} == {
-        "a": {},
-        "b": {"shape": "box"},
-        "c": {"shape": "circle", "color": "red"},
-        "d": {"shape": "box"},
-    }
+        "a": {}, "b": {"shape": "box"}, "c": {"shape": "circle", "color": "red"}, "d": {"shape": "box"},
+    }  # fmt: skip
     assert graph.edges[0].attributes == {"label": "x"}
     graph = parse('digraph {\n{a b} -> subgraph x {c; d}\n"a" + "b":n -> c:s:e [k="1\\\n2" "flag"]\nk=v }')
     pairs = [(edge.tail, edge.head, edge.line) for edge in graph.edges]

@@ -125,11 +125,9 @@ def test_a_mealy_machine_answers_as_its_moore_machine(data):
 
 
 PARTIAL = LabelledGraph(
-    "acceptor",
-    (State("p", "p"), State("q", "q", accepting=True)),
-    (("p", None),),
+    "acceptor", (State("p", "p"), State("q", "q", accepting=True)), (("p", None),),
     (Edge("p", "a", "q"), Edge("q", "b", "p")),
-)
+)  # fmt: skip
 PARTIAL_NFA = LabelledGraph(PARTIAL.kind, PARTIAL.states, PARTIAL.starts, (*PARTIAL.edges, Edge("p", "a", "p")))
 
 

@@ -30,19 +30,13 @@ def test_records_are_outputs_even_where_one_is_drawn_as_accepting():
 @pytest.mark.parametrize(
     ("labels", "construct"),
     [
-        ("a 0.5", "'0.5' is a probability"),
-        ("a(1.0) b", "is a probability"),
-        ("7 [/push([)", "an operation on a stack"),
-        ("7 ]/pop([)", "an operation on a stack"),
-        ("x Σ-{x}", "a set of letters"),
-        ("x Σ", "a set of letters"),
-        ("[^a] a", "a set of letters"),
-        ("a ~a", "'~a' is a formula"),
-        ("a∧b", "is a formula"),
-        ("a true", "'true' is a formula"),
+        ("a 0.5", "'0.5' is a probability"), ("a(1.0) b", "is a probability"),
+        ("7 [/push([)", "an operation on a stack"), ("7 ]/pop([)", "an operation on a stack"),
+        ("x Σ-{x}", "a set of letters"), ("x Σ", "a set of letters"), ("[^a] a", "a set of letters"),
+        ("a ~a", "'~a' is a formula"), ("a∧b", "is a formula"), ("a true", "'true' is a formula"),
         ("01X 110", "'01X' is a value that does not matter"),
     ],
-)
+)  # fmt: skip
 def test_labels_that_are_no_letters_are_refused_by_name(labels, construct):
     edges = "".join(f'p -> p [label="{label}"]; ' for label in labels.split())
     with pytest.raises(Fsa2LrnnError, match="line 1: .*" + re.escape(construct)):
@@ -70,12 +64,10 @@ def test_labels_that_repeat_are_outputs():
 @pytest.mark.parametrize(
     ("label", "outputs"),
     [
-        ("a / 200 OK, token", {"a": "200 OK, token"}),
-        ("a / x, b / y, z", {"a": "x", "b": "y, z"}),
-        ("a / 200, text/html", {"a": "200, text/html"}),
-        ("a/0,b/1", {"a": "0", "b": "1"}),
+        ("a / 200 OK, token", {"a": "200 OK, token"}), ("a / x, b / y, z", {"a": "x", "b": "y, z"}),
+        ("a / 200, text/html", {"a": "200, text/html"}), ("a/0,b/1", {"a": "0", "b": "1"}),
     ],
-)
+)  # fmt: skip
 def test_an_output_extends_over_commas(label, outputs):
     machine = from_dot(f'digraph {{ {START} p -> p [label="{label}"] }}')
     assert {letter: machine.transduce([letter])[0] for letter in machine.alphabet} == outputs
@@ -157,11 +149,8 @@ def test_labels_of_jflap_are_words():
     machine = from_jflap(text)
     assert machine.alphabet == ("a", "b", "c")
     assert [w for w in ("c", "abc", "aa", "abaa", "ab", "a", "ac", "bc", "aaa") if machine.accepts(w)] == [
-        "c",
-        "abc",
-        "aa",
-        "abaa",
-    ]
+        "c", "abc", "aa", "abaa",
+    ]  # fmt: skip
     assert from_jflap(text, whole_labels=True).alphabet == ("aa", "ab", "c")
     ours = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=("up", "ε"))
     assert from_jflap(to_jflap(ours)) == ours

@@ -218,13 +218,9 @@ def test_mod_arith_has_the_sizes_stated(M):
     sizes = {c: zoo.mod_arith(M, c).minimise().n_states for c in COMPLETIONS}
     square = M * M
     assert sizes == {
-        "sink": 2 * square + 1,
-        "ignore": 2 * square,
-        "running": 2 * square + 2 * M + 1 if M > 2 else 11,
-        "operator": 3 * square if M > 2 else 8,
-        "eager": 3 * square if M > 2 else 8,
-        "register": square,
-    }
+        "sink": 2 * square + 1, "ignore": 2 * square, "running": 2 * square + 2 * M + 1 if M > 2 else 11,
+        "operator": 3 * square if M > 2 else 8, "eager": 3 * square if M > 2 else 8, "register": square,
+    }  # fmt: skip
 
 
 def test_subtraction_and_mod_arith_beyond_legal_expressions():

@@ -45,12 +45,9 @@ def test_parts_and_readouts_fit_together():
 
 def tables(**change):
     parts = {
-        "A": np.array([[[[0, 1], [1, 0]]]]),
-        "v": np.zeros((1, 1, 2), int),
-        "x0": np.array([[1, 0]]),
-        "cell": np.array([0]),
-        "block_sizes": (2,),
-    }
+        "A": np.array([[[[0, 1], [1, 0]]]]), "v": np.zeros((1, 1, 2), int), "x0": np.array([[1, 0]]),
+        "cell": np.array([0]), "block_sizes": (2,),
+    }  # fmt: skip
     return DenseTables(**{**parts, **change})
 
 
@@ -69,10 +66,8 @@ def test_a_reset_is_allowed_beside_maps():
         ({"A": np.zeros((1, 1, 2, 2), int)}, r"head 0 of cell 0 is neither a map .* sum to \[0, 0\] and v to 0"),
         (
             {
-                "A": np.eye(2)[None, None].repeat(2, 1),
-                "v": np.zeros((1, 2, 2), int),
-                "x0": np.array([[1, 0], [1, 0]]),
-                "block_sizes": (2, 1),
+                "A": np.eye(2)[None, None].repeat(2, 1), "v": np.zeros((1, 2, 2), int),
+                "x0": np.array([[1, 0], [1, 0]]), "block_sizes": (2, 1),
             },
             "head 1 has entries outside its block of size 1: padding is zero",
         ),
@@ -83,7 +78,7 @@ def test_a_reset_is_allowed_beside_maps():
         ({"cell": np.array([1])}, r"cell = \[1\].*: give each letter one of the cells 0\.\.0"),
         ({"cell": np.array([], int)}, "give each letter one of the cells"),
     ],
-)
+)  # fmt: skip
 def test_a_broken_invariant_is_named(change, message):
     with pytest.raises(InvalidMachine, match=message):
         tables(**change)
@@ -197,11 +192,9 @@ def test_sizes_of_a_stack_and_states_that_grow_beyond_float64():
 )
 def test_a_layer_checks_itself(change, message):
     parts = {
-        "transition": constant(2, [1, 0, 0, 1, 1, 0, 0, 0]),
-        "value": constant(2, [0, 0, 1, 0]),
-        "x0": np.array([[1, 0], [1, 0]]),
-        "block_sizes": (2, 1),
-    }
+        "transition": constant(2, [1, 0, 0, 1, 1, 0, 0, 0]), "value": constant(2, [0, 0, 1, 0]),
+        "x0": np.array([[1, 0], [1, 0]]), "block_sizes": (2, 1),
+    }  # fmt: skip
     GatedLayer(**parts)
     with pytest.raises(InvalidMachine, match=message):
         GatedLayer(**{**parts, **change})

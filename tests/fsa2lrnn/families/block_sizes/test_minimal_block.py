@@ -284,16 +284,10 @@ def test_certificates_survive_json_and_forgeries_are_refused_or_true(name):
 @pytest.mark.parametrize(
     ("task", "sizes"),
     [
-        ("dyck(2,3)", (1, 1, 1)),
-        ("even_pair(5)", (1, 1, 1)),
-        ("group(Q8)", (1, 1, 1)),
-        ("sum_mod(7)", (1, 2, 6)),
-        ("mod_arith(3)", (1, 2, 2)),
-        ("group(S4)", (1, 2, 2)),
-        ("group(A5)", (2, 3, 4)),
-        ("cerny(5)", (1, 2, 4)),
+        ("dyck(2,3)", (1, 1, 1)), ("even_pair(5)", (1, 1, 1)), ("group(Q8)", (1, 1, 1)), ("sum_mod(7)", (1, 2, 6)),
+        ("mod_arith(3)", (1, 2, 2)), ("group(S4)", (1, 2, 2)), ("group(A5)", (2, 3, 4)), ("cerny(5)", (1, 2, 4)),
     ],
-)
+)  # fmt: skip
 def test_blocks_of_named_machines(task, sizes):
     machine = zoo.from_task(task)
     found = tuple(any_depth(machine, field) for field in "CRQ")

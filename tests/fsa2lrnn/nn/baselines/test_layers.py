@@ -252,16 +252,10 @@ BESIDE = Path(os.environ.get("FSA2LRNN_FIXTURES", Path(__file__).parents[5] / "s
 
 
 CHECKS = {
-    "S4Block": check_s4_block,
-    "Liquid-S4, exact recurrence": check_liquid_exact,
-    "Liquid-S4": check_liquid_released,
-    "S5 SequenceLayer": check_s5,
-    "LRU SequenceLayer": check_lru,
-    "RWKV-4": check_rwkv4,
-    "vanilla LRNN": check_vanilla,
-    "state-spaces SequenceModel": check_backbone,
-    "HiPPO-LegS": check_hippo,
-}
+    "S4Block": check_s4_block, "Liquid-S4, exact recurrence": check_liquid_exact, "Liquid-S4": check_liquid_released,
+    "S5 SequenceLayer": check_s5, "LRU SequenceLayer": check_lru, "RWKV-4": check_rwkv4, "vanilla LRNN": check_vanilla,
+    "state-spaces SequenceModel": check_backbone, "HiPPO-LegS": check_hippo,
+}  # fmt: skip
 
 
 def listed(folder):

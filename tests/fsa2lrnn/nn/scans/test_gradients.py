@@ -83,10 +83,8 @@ def test_it_is_the_recurrence_word_by_word_and_head_by_head(batch, length, heads
 
 def test_the_schedule_and_the_example_of_the_papers_appendix():
     assert schedule(7) == [
-        [["A1"], ["A3"], ["A5"], ["A7"]],
-        [["A2", "A3A2"], ["A6", "A7A6"]],
-        [["A4", "A5A4", "A6A5A4", "A7A6A5A4"]],
-    ]
+        [["A1"], ["A3"], ["A5"], ["A7"]], [["A2", "A3A2"], ["A6", "A7A6"]], [["A4", "A5A4", "A6A5A4", "A7A6A5A4"]],
+    ]  # fmt: skip
     torch.manual_seed(1)
     A, u, x0 = torch.randn(1, 7, 2, 2), torch.randn(1, 7, 2), torch.randn(1, 2)
     printed = [

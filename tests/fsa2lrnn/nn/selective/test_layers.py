@@ -273,11 +273,9 @@ def test_misfits_are_refused(name, options, message):
 
 
 CONFIGS = [
-    HardPDSSMConfig(3, "table", size=4),
-    HardPDSSMConfig(3, "table", size=4, signs=True),
-    HardDeltaProductConfig(3, "table", size=4),
-    HardSliceConfig(3, "table", size=4),
-]
+    HardPDSSMConfig(3, "table", size=4), HardPDSSMConfig(3, "table", size=4, signs=True),
+    HardDeltaProductConfig(3, "table", size=4), HardSliceConfig(3, "table", size=4),
+]  # fmt: skip
 
 
 def layer_of(config):

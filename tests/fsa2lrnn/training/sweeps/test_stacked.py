@@ -205,12 +205,8 @@ def stood_in(monkeypatch):
         return SimpleNamespace(device=device, wait_stream=bool)
 
     cuda = {
-        "Stream": stream,
-        "current_stream": stream,
-        "stream": nullcontext,
-        "graph": record,
-        "CUDAGraph": Graph,
-    }
+        "Stream": stream, "current_stream": stream, "stream": nullcontext, "graph": record, "CUDAGraph": Graph,
+    }  # fmt: skip
     monkeypatch.setattr(trainer.torch, "cuda", SimpleNamespace(**cuda))
     return SimpleNamespace(record=record, recorded=recorded)
 

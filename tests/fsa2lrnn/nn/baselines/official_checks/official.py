@@ -30,14 +30,10 @@ def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: s
     """
     kernel = part(weights, "layer.kernel.")
     own = {
-        "inv_dt": kernel["inv_dt"].squeeze(-1),
-        "A_real": kernel["A_real"],
-        "A_imag": kernel["A_imag"],
-        "B": kernel["B"].squeeze(0),
-        "C": kernel["C"].squeeze(0),
-        "D": weights["layer.D"].squeeze(0),
+        "inv_dt": kernel["inv_dt"].squeeze(-1), "A_real": kernel["A_real"], "A_imag": kernel["A_imag"],
+        "B": kernel["B"].squeeze(0), "C": kernel["C"].squeeze(0), "D": weights["layer.D"].squeeze(0),
         **_linear(weights, "output_linear.0.", "mixing.linear."),
-    }
+    }  # fmt: skip
     if "P" in kernel:
         own["P"] = kernel["P"].squeeze(0)
     if kernel_length is not None:
@@ -53,15 +49,10 @@ def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str
     """
     kernel = part(weights, "kernel.kernel.")
     own = {
-        "inv_dt": kernel["log_dt"],
-        "A_real": kernel["inv_w_real"],
-        "A_imag": -kernel["w_imag"],
-        "B": kernel["B"].squeeze(0),
-        "P": kernel["P"].squeeze(0),
-        "C": kernel["C"].squeeze(0),
-        "D": weights["D"].squeeze(0),
-        **_linear(weights, "output_linear.0.", "mixing.linear."),
-    }
+        "inv_dt": kernel["log_dt"], "A_real": kernel["inv_w_real"], "A_imag": -kernel["w_imag"],
+        "B": kernel["B"].squeeze(0), "P": kernel["P"].squeeze(0), "C": kernel["C"].squeeze(0),
+        "D": weights["D"].squeeze(0), **_linear(weights, "output_linear.0.", "mixing.linear."),
+    }  # fmt: skip
     if kernel_length is not None:
         own["C"] = _untruncated(own, kernel_length, "exp")
     if "frozen.kernel.B" in weights:
