@@ -81,13 +81,10 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
 
 
 @pytest.mark.long_cases("group(A5)-block(4)-sizes1")
-@pytest.mark.parametrize(
-    ("task", "family", "sizes"),
-    [
-        ("group(S4)", "block(3)", {3}), ("group(A5)", "block(4)", {4}), ("even_pair(5)", "block(3)", {3}),
-        ("shift_register(5)", "block(5)", None), ("sum_mod(7)", "block(6)", {6}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("task", "family", "sizes"), [
+    ("group(S4)", "block(3)", {3}), ("group(A5)", "block(4)", {4}), ("even_pair(5)", "block(3)", {3}),
+    ("shift_register(5)", "block(5)", None), ("sum_mod(7)", "block(6)", {6}),
+])  # fmt: skip
 def test_blocks_of_integers_are_proved(task, family, sizes):
     machine = zoo.from_task(task)
     witness = represent(machine, family)
@@ -101,15 +98,12 @@ def test_blocks_of_integers_are_proved(task, family, sizes):
 
 
 @pytest.mark.long_cases("sum_mod(5)-diagonal-complex")
-@pytest.mark.parametrize(
-    ("task", "family"),
-    [
-        *((task, "diagonal-complex") for task in ("sum_mod(5)", "sum_mod(12)", "cycle_navigation(8)")),
-        ("resettable_counter(5)", "diagonal-complex"),
-        *((task, None) for task in ("group(A5)", "sum_mod(7)", "group(D5)")),
-        pytest.param("mod_arith(5, completion=register)", None, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("task", "family"), [
+    *((task, "diagonal-complex") for task in ("sum_mod(5)", "sum_mod(12)", "cycle_navigation(8)")),
+    ("resettable_counter(5)", "diagonal-complex"),
+    *((task, None) for task in ("group(A5)", "sum_mod(7)", "group(D5)")),
+    pytest.param("mod_arith(5, completion=register)", None, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_rotations_and_real_blocks_are_right_within_the_length_that_is_stated(task, family):
     machine = zoo.from_task(task)
     witness = represent(machine, family or f"block({minimal_block(machine, 'R').upper})")

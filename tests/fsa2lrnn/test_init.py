@@ -301,17 +301,14 @@ def test_every_spelling_is_taken_everywhere_or_told_what_can_be_done(row, tmp_pa
             represent(zoo.parity(), other)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("train", "--layer", "olmo-hybrid"), "--set neg_eigval=true"),
-        (("train", "--layer", "mamba"), "mamba is decided (`explain --layer`)"),
-        (("train", "--layer", "lstm"), "lstm"),
-        (("export", "--layer", "mamba-3"), "mamba-3 trains (`train --layer mamba3`), is decided"),
-        (("explain", "--layer", "deltanet"), "stacks of deltanet are not decided: deltanet is a special case"),
-        (("explain", "--family", "rwkv7"), "rwkv7 is described by no family: rwkv-7 trains"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), [
+    (("train", "--layer", "olmo-hybrid"), "--set neg_eigval=true"),
+    (("train", "--layer", "mamba"), "mamba is decided (`explain --layer`)"),
+    (("train", "--layer", "lstm"), "lstm"),
+    (("export", "--layer", "mamba-3"), "mamba-3 trains (`train --layer mamba3`), is decided"),
+    (("explain", "--layer", "deltanet"), "stacks of deltanet are not decided: deltanet is a special case"),
+    (("explain", "--family", "rwkv7"), "rwkv7 is described by no family: rwkv-7 trains"),
+])  # fmt: skip
 def test_what_cannot_be_done_says_what_can(call, arguments, said):
     command, *options = arguments
     output = [] if command == "explain" else ["-o", "out"]

@@ -106,17 +106,14 @@ def test_the_position_is_that_of_the_first_wrong_output_that_counts_whatever_the
         Counterexample.from_json({**written, "length": 3})
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"extra": 1}, "failure.extra is not known: remove it"),
-        ({"wanted": [0]}, "failure: 2 letters, but 1 and 2 outputs"),
-        ({"counts": [True]}, "failure: 2 letters"),
-        ({"word": None}, "failure.word = None must be a list"),
-        ({"given": [[1], [2]]}, "is not a symbol"),
-        ({"margin": "0"}, "failure.margin = '0' must be a finite number or null"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), [
+    ({"extra": 1}, "failure.extra is not known: remove it"),
+    ({"wanted": [0]}, "failure: 2 letters, but 1 and 2 outputs"),
+    ({"counts": [True]}, "failure: 2 letters"),
+    ({"word": None}, "failure.word = None must be a list"),
+    ({"given": [[1], [2]]}, "is not a symbol"),
+    ({"margin": "0"}, "failure.margin = '0' must be a finite number or null"),
+])  # fmt: skip
 def test_what_is_no_failing_word_is_refused(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
         Counterexample.from_json({**WORD.to_json(), **changes})

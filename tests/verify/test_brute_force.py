@@ -175,13 +175,10 @@ def test_every_gate_weight_of_the_first_layer_of_mod_arith(modulus):
 
 
 @pytest.mark.long_cases("dyck(1, 2)-2", "group(Q8)-None")
-@pytest.mark.parametrize(
-    ("source", "max_block"),
-    [
-        ("dyck(1, 2)", 2), ("even_pair(2)", None), ("group(Q8)", None),
-        pytest.param("tomita(7)", 3, marks=pytest.mark.slow),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "max_block"), [
+    ("dyck(1, 2)", 2), ("even_pair(2)", None), ("group(Q8)", None),
+    pytest.param("tomita(7)", 3, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_every_gate_weight_of_the_last_layer(source, max_block):
     machine = zoo.from_task(source)
     model = compile_machine(machine, "cascade", max_block)

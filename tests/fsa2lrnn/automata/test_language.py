@@ -135,15 +135,12 @@ def test_product_runs_both(data):
     assert both.labels[both.run(word)] == (a.run(word), b.run(word))
 
 
-@pytest.mark.parametrize(
-    ("delta", "options", "message"),
-    [
-        (PARTIAL, {"alphabet": "ab"}, r"no transition for state 1 on 'a', state 0 on 'b': add them, or choose"),
-        (PARTIAL, {"alphabet": "ab", "labels": ["even", "odd"]}, "state 'odd' on 'a', state 'even' on 'b'"),
-        ([[0, None], [0, None]], {"alphabet": "a"}, "no transition for state 1 on 'a', state 1 on 1"),
-        (np.full((1, 10), -1), {"outputs": range(10)}, r"state 4 on 0 and 5 more: add them"),
-    ],
-)
+@pytest.mark.parametrize(("delta", "options", "message"), [
+    (PARTIAL, {"alphabet": "ab"}, r"no transition for state 1 on 'a', state 0 on 'b': add them, or choose"),
+    (PARTIAL, {"alphabet": "ab", "labels": ["even", "odd"]}, "state 'odd' on 'a', state 'even' on 'b'"),
+    ([[0, None], [0, None]], {"alphabet": "a"}, "no transition for state 1 on 'a', state 1 on 1"),
+    (np.full((1, 10), -1), {"outputs": range(10)}, r"state 4 on 0 and 5 more: add them"),
+])  # fmt: skip
 def test_complete_with_an_error_names_what_is_missing(delta, options, message):
     with pytest.raises(InvalidMachine, match=message):
         complete(delta, **{"outputs": "xy", **options})

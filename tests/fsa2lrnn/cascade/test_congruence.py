@@ -76,16 +76,13 @@ def test_the_lattice_holds_exactly_the_partitions_that_are_respected(machine):
     assert (np.diff(found.partitions.max(axis=1)) >= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("maps", "count"),
-    [
-        (zoo.length_mod(200).delta[:1], 12),  # the divisors of 200
-        (bits(4), 67),  # the subspaces of Z₂⁴
-        (bell_machine(7), 877),  # Bell(7)
-        (zoo.group("S5").delta, 156),  # the subgroups of S₅
-        (zoo.random_dfa(256, 4, 0).delta, 2),
-    ],
-)
+@pytest.mark.parametrize(("maps", "count"), [
+    (zoo.length_mod(200).delta[:1], 12),  # the divisors of 200
+    (bits(4), 67),  # the subspaces of Z₂⁴
+    (bell_machine(7), 877),  # Bell(7)
+    (zoo.group("S5").delta, 156),  # the subgroups of S₅
+    (zoo.random_dfa(256, 4, 0).delta, 2),
+])  # fmt: skip
 def test_known_numbers_of_congruences(maps, count):
     found = lattice(maps)
     assert found.complete
@@ -109,15 +106,12 @@ def test_of_too_many_those_kept_are_of_use(maps):
     assert together.max() == n - 1
 
 
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        ([[0, 0, 0], [1, 0, 2], [0, 1, 2]], "first appearance"),
-        ([[0, 0, 0], [0, 2, 1], [0, 1, 2]], "first appearance"),
-        ([[0, 0, 1], [0, 1, 2]], "its first row has 2 blocks and its last 3 of 3"),
-        ([[0, 0, 0], [0, 0, 1]], "its first row has 1 blocks and its last 2 of 3"),
-    ],
-)
+@pytest.mark.parametrize(("rows", "message"), [
+    ([[0, 0, 0], [1, 0, 2], [0, 1, 2]], "first appearance"),
+    ([[0, 0, 0], [0, 2, 1], [0, 1, 2]], "first appearance"),
+    ([[0, 0, 1], [0, 1, 2]], "its first row has 2 blocks and its last 3 of 3"),
+    ([[0, 0, 0], [0, 0, 1]], "its first row has 1 blocks and its last 2 of 3"),
+])  # fmt: skip
 def test_a_lattice_checks_its_rows(rows, message):
     with pytest.raises(InvalidMachine, match=message):
         Lattice(np.array(rows), True, "by hand")

@@ -116,18 +116,15 @@ def test_the_version_and_the_help(call):
     assert "Prove a learned model correct" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("compile",), "Missing argument 'SOURCE'. (`fsa2lrnn compile --help` tells what there is)"),
-        (
-            ("compile", "task:parity", "--dtype", "int8"),
-            "'int8' is not one of 'float64', 'float32', 'bfloat16',",
-        ),
-        (("compile", "task:parity", "--max-block", "few"), "Invalid value for '--max-block': "),
-        (("compile", "task:parity", "task:parity"), "Got unexpected extra argument"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("compile",), "Missing argument 'SOURCE'. (`fsa2lrnn compile --help` tells what there is)"),
+    (
+        ("compile", "task:parity", "--dtype", "int8"),
+        "'int8' is not one of 'float64', 'float32', 'bfloat16',",
+    ),
+    (("compile", "task:parity", "--max-block", "few"), "Invalid value for '--max-block': "),
+    (("compile", "task:parity", "task:parity"), "Got unexpected extra argument"),
+])  # fmt: skip
 def test_a_wrong_call_is_one_line_and_says_where_help_is(call, arguments, message):
     code, out, err = call(*arguments)
     assert (code, out) == (2, "")
@@ -215,21 +212,18 @@ def test_places_are_tried_before_torch_is_loaded(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize(
-    ("fault", "code", "line"),
-    [
-        (MemoryError(), 2, "error: not enough memory: give smaller sizes\n"),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "error: not enough memory: give"),
-        (
-            OSError(28, "No space left on device", "m.safetensors"),
-            2,
-            "error: No space left on device: 'm.safetensors'\n",
-        ),
-        (ConnectionError("nothing answers"), 2, "error: nothing answers\n"),
-        ("é".encode("latin-1"), 2, "error: 'utf-8' codec can't decode byte 0xe9"),
-        (KeyboardInterrupt(), 130, ""),
-    ],
-)
+@pytest.mark.parametrize(("fault", "code", "line"), [
+    (MemoryError(), 2, "error: not enough memory: give smaller sizes\n"),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "error: not enough memory: give"),
+    (
+        OSError(28, "No space left on device", "m.safetensors"),
+        2,
+        "error: No space left on device: 'm.safetensors'\n",
+    ),
+    (ConnectionError("nothing answers"), 2, "error: nothing answers\n"),
+    ("é".encode("latin-1"), 2, "error: 'utf-8' codec can't decode byte 0xe9"),
+    (KeyboardInterrupt(), 130, ""),
+])  # fmt: skip
 def test_what_can_happen_to_any_verb_is_one_line(call, monkeypatch, fault, code, line):
     def fail(*_):
         if isinstance(fault, bytes):

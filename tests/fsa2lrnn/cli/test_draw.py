@@ -40,23 +40,20 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
         assert answer["failure"]["length"] == len(answer["failure"]["word"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
-        (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
-        (
-            ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
-            "99999999999999 words or letters are too many to be meant",
-        ),
-        (("draw", "task:parity", "--format", "svg", "--json"), "--json says what was written: name a file with -o"),
-        (("draw", "regex:a"), "give -o page.html for the page; --format svg and --format dot print without a file"),
-        (("draw", "regex:a", "-o", "m.pdf"), "output m.pdf: write a file ending in .html, .svg, .dot, .gv"),
-        (("draw", "regex:a", "-o", "m.svg", "--format", "dot"), "output m.svg and --format dot are two formats"),
-        (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
-        (("draw", "regex:a", "--models-only", "-o", "p.html"), "--models-only leaves out the compiled network: name"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("compare", SUM2, SUM2, "task:sum_mod(2)"), "one is given twice"),
+    (("compare", SUM2, "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
+    (
+        ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
+        "99999999999999 words or letters are too many to be meant",
+    ),
+    (("draw", "task:parity", "--format", "svg", "--json"), "--json says what was written: name a file with -o"),
+    (("draw", "regex:a"), "give -o page.html for the page; --format svg and --format dot print without a file"),
+    (("draw", "regex:a", "-o", "m.pdf"), "output m.pdf: write a file ending in .html, .svg, .dot, .gv"),
+    (("draw", "regex:a", "-o", "m.svg", "--format", "dot"), "output m.svg and --format dot are two formats"),
+    (("draw", "regex:a", "regex:b", "-o", "p.html"), "regex:a, regex:b: give one automaton, with which all"),
+    (("draw", "regex:a", "--models-only", "-o", "p.html"), "--models-only leaves out the compiled network: name"),
+])  # fmt: skip
 def test_bad_input_is_one_line(call, tmp_path, arguments, message):
     (tmp_path / "file").write_text("")
     code, out, err = call(*arguments)

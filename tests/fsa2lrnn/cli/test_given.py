@@ -17,13 +17,10 @@ from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("None", None), ("null", None), (" None ", None), ("True", True), ("true", True), ("False", False),
-        ("1e-3", 1e-3), ("none", "none"), ("nothing", "nothing"), ("[" * 100_000, "[" * 100_000), ("", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("text", "value"), [
+    ("None", None), ("null", None), (" None ", None), ("True", True), ("true", True), ("False", False),
+    ("1e-3", 1e-3), ("none", "none"), ("nothing", "nothing"), ("[" * 100_000, "[" * 100_000), ("", ""),
+])  # fmt: skip
 def test_values_as_json_and_as_python_writes_them(text, value):
     assert assignments([f"x={text}"]) == {"x": value}
 

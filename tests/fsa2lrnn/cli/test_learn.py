@@ -35,17 +35,14 @@ def test_a_machine_is_learned_and_proved(call, tmp_path):
 
 
 @pytest.mark.usefixtures("out_of_time")
-@pytest.mark.parametrize(
-    ("source", "method", "message"),
-    [
-        (
-            "words.jsonl",
-            "merge",
-            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
-        ),
-        ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
-    ],
-)
+@pytest.mark.parametrize(("source", "method", "message"), [
+    (
+        "words.jsonl",
+        "merge",
+        "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds (--max-seconds); 0",
+    ),
+    ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
+])  # fmt: skip
 def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source, method, message):
     (tmp_path / "words.jsonl").write_text(PARITY)
     code, out, err = call("learn", source, "-o", "run", "--method", method, "--max-seconds", "5")
@@ -81,15 +78,12 @@ def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
     assert "outputs are not the machine's, and label noise 0.01 explains 1: give more --steps, or the noise" in err
 
 
-@pytest.mark.parametrize(
-    ("content", "arguments", "message"),
-    [
-        ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
-        ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
-        ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
-        ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
-    ],
-)
+@pytest.mark.parametrize(("content", "arguments", "message"), [
+    ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
+    ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
+    ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
+    ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
+])  # fmt: skip
 def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
     (tmp_path / "words.jsonl").write_text(content)
     code, out, err = call("learn", "words.jsonl", "-o", "run", *arguments)
@@ -118,14 +112,11 @@ def test_repairs_are_proved(call, tmp_path):
     assert "1.000000 along 500,000" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--snap", "--mode", "dyadic"), "--snap replaces the model"),
-        (("-o", "x.pt"), "a model is written to a file ending in"),
-        (("-o", "no/x.safetensors"), "no such folder, make it first: 'no'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--snap", "--mode", "dyadic"), "--snap replaces the model"),
+    (("-o", "x.pt"), "a model is written to a file ending in"),
+    (("-o", "no/x.safetensors"), "no such folder, make it first: 'no'"),
+])  # fmt: skip
 def test_bad_input_is_one_line(call, arguments, message):
     code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
     assert (code, out) == (2, "")

@@ -54,65 +54,56 @@ def test_pieces_change_nothing(data):
     assert np.array_equal(whole, parts)
 
 
-@pytest.mark.parametrize(
-    ("word", "alphabet", "shown"),
-    [
-        ("ab", None, "ab"),
-        (("up", "down"), None, "up down"),
-        ((1, 0), None, "10"),
-        ((), None, ""),
-        (("a", "b"), ("a", "b", "up"), "a b"),
-        (("a b",), None, '["a b"]'),
-        (("a",), ("a", "b c"), '["a"]'),
-        (("-",), ("-", "a"), '["-"]'),
-        (("-",), ("-", "["), "-"),  # text serves for every word: piped, it is read so
-        (("-", "-"), ("-", "a"), "--"),
-        ((0, "0"), None, '[0, "0"]'),
-        (("ü",), ("ü", ""), '["ü"]'),
-    ],
-)
+@pytest.mark.parametrize(("word", "alphabet", "shown"), [
+    ("ab", None, "ab"),
+    (("up", "down"), None, "up down"),
+    ((1, 0), None, "10"),
+    ((), None, ""),
+    (("a", "b"), ("a", "b", "up"), "a b"),
+    (("a b",), None, '["a b"]'),
+    (("a",), ("a", "b c"), '["a"]'),
+    (("-",), ("-", "a"), '["-"]'),
+    (("-",), ("-", "["), "-"),  # text serves for every word: piped, it is read so
+    (("-", "-"), ("-", "a"), "--"),
+    ((0, "0"), None, '[0, "0"]'),
+    (("ü",), ("ü", ""), '["ü"]'),
+])  # fmt: skip
 def test_how_words_are_shown(word, alphabet, shown):
     assert typed.shown(word, alphabet) == shown
 
 
-@pytest.mark.parametrize(
-    ("text", "alphabet", "word"),
-    [
-        ("[]", ("[", "]"), ["[", "]"]),  # Dyck words are no lists
-        ("[]", ("a", "b"), []),
-        (' ["a", "b"]', ("a", "b"), ["a", "b"]),
-        ('["[", "a b"]', ("[", "a b"), ["[", "a b"]),
-        ("a  b", ("a", "b"), ["a", "b"]),
-    ],
-)
+@pytest.mark.parametrize(("text", "alphabet", "word"), [
+    ("[]", ("[", "]"), ["[", "]"]),  # Dyck words are no lists
+    ("[]", ("a", "b"), []),
+    (' ["a", "b"]', ("a", "b"), ["a", "b"]),
+    ('["[", "a b"]', ("[", "a b"), ["[", "a b"]),
+    ("a  b", ("a", "b"), ["a", "b"]),
+])  # fmt: skip
 def test_lists_and_texts(text, alphabet, word):
     assert read(text, alphabet) == word
 
 
-@pytest.mark.parametrize(
-    ("text", "alphabet", "message"),
-    [
-        (
-            "one",
-            ("one up", "two"),
-            r"letter 'one' at position 1 .*; with letters such as these .*: '\[\"one up\", \"two\"\]'",
-        ),
-        ("0", (0, "0"), r"letters 0 and '0' are both written '0'.*typed as a JSON list: '\[0, \"0\"\]'"),
-        (
-            "c",
-            ("a", "b"),
-            r"letter 'c' at position 1 is not in the alphabet \('a', 'b'\): use letters of the alphabet$",
-        ),
-        (
-            "[1, 2",
-            ("1", "2"),
-            r"the word begins with \[ and is not a JSON list of letters \(.*\): write '\[\"a b\", \"c\"\]'",
-        ),
-        ("[[1]]", ("1", "2"), r"a JSON list of letters \(\[1\] is not a symbol"),
-        ("[1]", ("1", "2"), r"write '1' \(str\), not 1 \(int\)"),
-        ("[" * 100_000, ("1", "2"), r"the word begins with \[ and is not a JSON list"),
-    ],
-)
+@pytest.mark.parametrize(("text", "alphabet", "message"), [
+    (
+        "one",
+        ("one up", "two"),
+        r"letter 'one' at position 1 .*; with letters such as these .*: '\[\"one up\", \"two\"\]'",
+    ),
+    ("0", (0, "0"), r"letters 0 and '0' are both written '0'.*typed as a JSON list: '\[0, \"0\"\]'"),
+    (
+        "c",
+        ("a", "b"),
+        r"letter 'c' at position 1 is not in the alphabet \('a', 'b'\): use letters of the alphabet$",
+    ),
+    (
+        "[1, 2",
+        ("1", "2"),
+        r"the word begins with \[ and is not a JSON list of letters \(.*\): write '\[\"a b\", \"c\"\]'",
+    ),
+    ("[[1]]", ("1", "2"), r"a JSON list of letters \(\[1\] is not a symbol"),
+    ("[1]", ("1", "2"), r"write '1' \(str\), not 1 \(int\)"),
+    ("[" * 100_000, ("1", "2"), r"the word begins with \[ and is not a JSON list"),
+])  # fmt: skip
 def test_words_that_can_not_be_read(text, alphabet, message):
     with pytest.raises(InvalidWord, match=message):
         read(text, alphabet)

@@ -137,24 +137,21 @@ def test_one_layer_of_attention_is_decided_as_running_heads_decide(machine):
             assert (u[-1], attended(u, scores, side)) == (w[-1], attended(w, scores, side))
 
 
-@pytest.mark.parametrize(
-    ("kind", "words", "fault"),
-    [
-        ("lti-stack", ([], [], [1]), "not a multiple"),
-        ("lti-stack", ([], [0, 0], [1]), "not a multiple"),
-        ("lti-stack", ([], [1], [1]), "moves a state"),
-        ("lti-stack", ([], [0], [0]), "does not tell"),
-        ("lti-diagonalisable-stack", ([0, 1], [1], []), "not congruent"),
-        ("lti-diagonalisable-stack", ([0], [0, 1, 0], [0, 0, 0]), "not congruent"),
-        ("lti-diagonalisable-stack", ([0, 1], [0, 0], []), "last letters differ"),
-        ("lti-diagonalisable-stack", ([0], [1, 0], [1]), "last letters differ"),
-        ("lti-diagonalisable-stack", ([], [], []), "empty"),
-        ("lti-diagonalisable-stack", ([0], [1, 1, 0], [1, 0]), "moves a state"),
-        ("hard-attention", ([1, 1], [1]), "different profiles"),
-        ("hard-attention", ([0, 1, 1], [1, 0, 1]), "different profiles"),
-        ("hard-attention", ([1, 1, 1], [1, 1, 1, 1, 1]), "does not tell"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "words", "fault"), [
+    ("lti-stack", ([], [], [1]), "not a multiple"),
+    ("lti-stack", ([], [0, 0], [1]), "not a multiple"),
+    ("lti-stack", ([], [1], [1]), "moves a state"),
+    ("lti-stack", ([], [0], [0]), "does not tell"),
+    ("lti-diagonalisable-stack", ([0, 1], [1], []), "not congruent"),
+    ("lti-diagonalisable-stack", ([0], [0, 1, 0], [0, 0, 0]), "not congruent"),
+    ("lti-diagonalisable-stack", ([0, 1], [0, 0], []), "last letters differ"),
+    ("lti-diagonalisable-stack", ([0], [1, 0], [1]), "last letters differ"),
+    ("lti-diagonalisable-stack", ([], [], []), "empty"),
+    ("lti-diagonalisable-stack", ([0], [1, 1, 0], [1, 0]), "moves a state"),
+    ("hard-attention", ([1, 1], [1]), "different profiles"),
+    ("hard-attention", ([0, 1, 1], [1, 0, 1]), "different profiles"),
+    ("hard-attention", ([1, 1, 1], [1, 1, 1, 1, 1]), "does not tell"),
+])  # fmt: skip
 def test_certificates_of_confused_words_are_checked(kind, words, fault):
     """The right ones are of parity, whose letter 1 exchanges the two states."""
     certificate = confused(zoo.parity(), kind).to_json()

@@ -42,14 +42,11 @@ def test_what_is_loaded_is_what_was_written_and_what_the_auto_class_loads(export
     assert not model.training
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{}", "is not a folder that `fsa2lrnn export` wrote"),
-        ('{"format": "x", "version": 1}', "'x', version 1, where"),
-        (None, "is not a folder"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), [
+    ("{}", "is not a folder that `fsa2lrnn export` wrote"),
+    ('{"format": "x", "version": 1}', "'x', version 1, where"),
+    (None, "is not a folder"),
+])  # fmt: skip
 def test_another_folder_is_refused(tmp_path, text, message):
     if text is not None:
         (tmp_path / FILE).write_text(text)
@@ -102,51 +99,48 @@ def swapped(value):
 ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lacks("lm_head.weight"), "the weight lm_head.weight is missing"),  # drawn at random where they are asked for
-        (lacks("model.layers.1.self_attn.q_proj.weight"), r"the weight model\.layers\.1\.self_attn\.q_proj\.weight is"),
-        (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 5"),
-        (configured(hidden_size="many"), "hidden_size is 'many', where `export` writes 64"),
-        (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
-        (configured(architectures=["MambaForCausalLM"]), r"architectures is \['MambaForCausalLM'\], where"),
-        (configured(rope_parameters=ROPE), "rope_type is 'linear', .* factor is a field that `export` does not write"),
-        (
-            configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}),
-            "auto_map is a field that `export` does not write",
-        ),
-        (configured(dtype="bfloat16"), "dtype is 'bfloat16', where `export` writes 'float32'"),
-        (
-            in_json("config.json", lambda value: value.pop("hidden_size") and None),
-            r"configuration hidden_size becomes \d+, where `export` leads to 64",
-        ),
-        (in_json("tokenizer.json", swapped), "0 is 1, where `export` writes 0"),
-        (
-            in_json("tokenizer.json", lambda value: {**value, "post_processor": None}),
-            "post_processor is None, where `export` writes",
-        ),
-        (
-            in_json("tokenizer_config.json", lambda value: {**value, "add_bos_token": True, "bos_token": "0"}),
-            "add_bos_token is a field that `export` does not write",
-        ),
-        (
-            in_json("generation_config.json", lambda value: {**value, "suppress_tokens": [2]}),
-            "suppress_tokens is a field that `export` does not write",
-        ),
-        (described_with(outputs=[True, False]), "=reject is 2, where `export` writes 3"),
-        (described_with(outputs=[7, 7]), "where `export`"),
-        (described_with(alphabet=["1", "0"]), "0 is 0, where `export` writes 1"),
-        (
-            in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}),
-            "`export` writes no qwen3-next for that machine",
-        ),
-        (with_file("chat_template.jinja", "x"), "'chat_template.jinja' is not a file that `export` writes"),
-        (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
-        (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json cannot be read"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b"no such file"), "no safetensors file"),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    (lacks("lm_head.weight"), "the weight lm_head.weight is missing"),  # drawn at random where they are asked for
+    (lacks("model.layers.1.self_attn.q_proj.weight"), r"the weight model\.layers\.1\.self_attn\.q_proj\.weight is"),
+    (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 5"),
+    (configured(hidden_size="many"), "hidden_size is 'many', where `export` writes 64"),
+    (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
+    (configured(architectures=["MambaForCausalLM"]), r"architectures is \['MambaForCausalLM'\], where"),
+    (configured(rope_parameters=ROPE), "rope_type is 'linear', .* factor is a field that `export` does not write"),
+    (
+        configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}),
+        "auto_map is a field that `export` does not write",
+    ),
+    (configured(dtype="bfloat16"), "dtype is 'bfloat16', where `export` writes 'float32'"),
+    (
+        in_json("config.json", lambda value: value.pop("hidden_size") and None),
+        r"configuration hidden_size becomes \d+, where `export` leads to 64",
+    ),
+    (in_json("tokenizer.json", swapped), "0 is 1, where `export` writes 0"),
+    (
+        in_json("tokenizer.json", lambda value: {**value, "post_processor": None}),
+        "post_processor is None, where `export` writes",
+    ),
+    (
+        in_json("tokenizer_config.json", lambda value: {**value, "add_bos_token": True, "bos_token": "0"}),
+        "add_bos_token is a field that `export` does not write",
+    ),
+    (
+        in_json("generation_config.json", lambda value: {**value, "suppress_tokens": [2]}),
+        "suppress_tokens is a field that `export` does not write",
+    ),
+    (described_with(outputs=[True, False]), "=reject is 2, where `export` writes 3"),
+    (described_with(outputs=[7, 7]), "where `export`"),
+    (described_with(alphabet=["1", "0"]), "0 is 0, where `export` writes 1"),
+    (
+        in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}),
+        "`export` writes no qwen3-next for that machine",
+    ),
+    (with_file("chat_template.jinja", "x"), "'chat_template.jinja' is not a file that `export` writes"),
+    (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
+    (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json cannot be read"),
+    (lambda folder: (folder / "model.safetensors").write_bytes(b"no such file"), "no safetensors file"),
+])  # fmt: skip
 def test_a_folder_that_is_not_as_export_writes_it_is_refused(exported, tmp_path, change, message):
     folder = tmp_path / "changed"
     shutil.copytree(exported("parity")[0], folder)

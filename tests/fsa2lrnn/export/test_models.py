@@ -214,13 +214,10 @@ def test_a_cache_from_a_state_goes_on_as_the_cache_does(exported, layer, machine
         assert all(torch.equal(x, y) for x, y in states)
 
 
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ("kimi-linear", "β = 2 is asked for, and this layer reaches 1"),
-        *((layer, "keep all that they hold or forget it") for layer in ("mamba", "mamba-2", "rwkv-7")),
-    ],
-)
+@pytest.mark.parametrize(("layer", "message"), [
+    ("kimi-linear", "β = 2 is asked for, and this layer reaches 1"),
+    *((layer, "keep all that they hold or forget it") for layer in ("mamba", "mamba-2", "rwkv-7")),
+])  # fmt: skip
 def test_layers_without_reflections_refuse_a_plan_of_them(layer, message):
     plan = construct(zoo.group("S3", "transpositions"), has_reflections=True)
     with pytest.raises(NotExpressible, match=message):

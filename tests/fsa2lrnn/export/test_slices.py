@@ -63,19 +63,16 @@ def test_a_register_is_found_by_words(machine):
     )
 
 
-@pytest.mark.parametrize(
-    ("delta", "answer"),
-    [
-        (REGISTER, False),
-        (np.array([[1, 0], [0, 0]]), False),  # an exchange and a reset
-        (np.array([[0, 0], [0, 1]]), True),  # one letter acts
-        (zoo.group("Z60").delta, True),
-        (zoo.group("D5").delta, True),
-        (zoo.group("Q8").delta, False),
-        (minimise(zoo.from_task("sum_mod(5)")).delta, False),
-        (minimise(zoo.from_task("sum_mod(2)")).delta, True),
-    ],
-)
+@pytest.mark.parametrize(("delta", "answer"), [
+    (REGISTER, False),
+    (np.array([[1, 0], [0, 0]]), False),  # an exchange and a reset
+    (np.array([[0, 0], [0, 1]]), True),  # one letter acts
+    (zoo.group("Z60").delta, True),
+    (zoo.group("D5").delta, True),
+    (zoo.group("Q8").delta, False),
+    (minimise(zoo.from_task("sum_mod(5)")).delta, False),
+    (minimise(zoo.from_task("sum_mod(2)")).delta, True),
+])  # fmt: skip
 def test_known_answers_of_walsh_hadamard(delta, answer):
     assert is_walsh_hadamard(delta) is answer
 

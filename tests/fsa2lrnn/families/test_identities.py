@@ -89,14 +89,11 @@ def _conjugate(found, mask, g):
     return bool(mask[found.table[found.table[found.inverse[g], members], g]].all())
 
 
-@pytest.mark.parametrize(
-    ("permutations", "factors"),
-    [
-        ([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], {"A5": 1, "Z2": 1}), (projective_line(7), {"PSL(2,7)": 1}),
-        (zoo.group("Z60").delta, {"Z2": 2, "Z3": 1, "Z5": 1}), ([[1, 2, 3, 4, 0, 5], [0, 1, 2, 4, 5, 3]], {"A6": 1}),
-        (projective_line(11), {"simple of order 660": 1}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("permutations", "factors"), [
+    ([[1, 2, 3, 4, 0], [1, 0, 2, 3, 4]], {"A5": 1, "Z2": 1}), (projective_line(7), {"PSL(2,7)": 1}),
+    (zoo.group("Z60").delta, {"Z2": 2, "Z3": 1, "Z5": 1}), ([[1, 2, 3, 4, 0, 5], [0, 1, 2, 4, 5, 3]], {"A6": 1}),
+    (projective_line(11), {"simple of order 660": 1}),
+])  # fmt: skip
 def test_composition_factors(permutations, factors):
     found, elements = group_of(np.array(permutations))
     assert found.order == len(elements)
@@ -188,23 +185,20 @@ def test_a_machine_with_a_witness_has_no_such_words(machine, family):
         assert shortest_four_words(FORCED[family], minimal.delta, minimal.start) is None
 
 
-@pytest.mark.parametrize(
-    ("source", "family", "words"),
-    [
-        ("subtraction(5)", "lti", ("0", "0", "1")),
-        ("subtraction(5)", "diagonal[0,1]", ("-", "-0", "0-")),
-        ("mod_arith(5)", "diagonal-complex", ("+", "0+", "+0")),
-        ("even_pair(5)", "lti-diagonalisable", ("0", "1", "2")),
-        ("ab_star", "diagonal[-1,1]", ("b", "ab", "ba")),
-        ("flip_flop", "lti", ("s", "s", ".")),
-        # No such words need exist where no layer represents a machine.
-        ("parity", "lti", None),
-        ("parity", "diagonal[0,1]", None),
-        ("group(S3)", "lti", None),
-        ("group(S3)", "diagonal-complex", None),
-        ("shift_register(3)", "diagonal-complex", None),
-    ],
-)
+@pytest.mark.parametrize(("source", "family", "words"), [
+    ("subtraction(5)", "lti", ("0", "0", "1")),
+    ("subtraction(5)", "diagonal[0,1]", ("-", "-0", "0-")),
+    ("mod_arith(5)", "diagonal-complex", ("+", "0+", "+0")),
+    ("even_pair(5)", "lti-diagonalisable", ("0", "1", "2")),
+    ("ab_star", "diagonal[-1,1]", ("b", "ab", "ba")),
+    ("flip_flop", "lti", ("s", "s", ".")),
+    # No such words need exist where no layer represents a machine.
+    ("parity", "lti", None),
+    ("parity", "diagonal[0,1]", None),
+    ("group(S3)", "lti", None),
+    ("group(S3)", "diagonal-complex", None),
+    ("shift_register(3)", "diagonal-complex", None),
+])  # fmt: skip
 def test_the_words_of_the_zoo(source, family, words):
     verdict = represent(zoo.from_task(source), family)
     if words is None:

@@ -28,13 +28,10 @@ def test_impossibilities_in_words_and_which_weights_are_exact():
     assert {case: represent(zoo.from_task(case[0]), case[1]).is_exact for case in cases} == cases
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        FourWords((0,), (2, 2), (0, 2), True), FourWords((), (2, 0), (0, 2), True),
-        FourWords((2,), (2, 0), (2, 0), True), FourWords((2,), (2, 0), (0, 2), False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("words", [
+    FourWords((0,), (2, 2), (0, 2), True), FourWords((), (2, 0), (0, 2), True),
+    FourWords((2,), (2, 0), (2, 0), True), FourWords((2,), (2, 0), (0, 2), False),
+])  # fmt: skip
 def test_four_words_that_show_nothing_fail_the_check(words):
     verdict = represent(zoo.subtraction(2), "diagonal[0,1]")
     assert verdict.check()

@@ -97,18 +97,15 @@ def test_then_prove_judges_models_made_otherwise():
     assert wrong.machine != zoo.parity()
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni, merge"),
-        ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
-        ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
-        ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
-        ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
-        ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
-        ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
-    ],
-)
+@pytest.mark.parametrize(("given", "message"), [
+    ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni, merge"),
+    ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
+    ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
+    ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
+    ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
+    ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
+    ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
+])  # fmt: skip
 def test_what_does_not_fit_is_refused(given, message):
     with pytest.raises(UnsupportedFormat, match=message):
         learn("task:parity", **given)
@@ -132,15 +129,12 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
 
 
 @pytest.mark.long_cases("hard_reflections-task:sum_mod(2)")
-@pytest.mark.parametrize(
-    ("layer", "source"),
-    [
-        ("hard_channels", "task:parity"),
-        ("hard_channels", "task:flip_flop"),
-        ("hard_reflections", "task:sum_mod(2)"),
-        pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("layer", "source"), [
+    ("hard_channels", "task:parity"),
+    ("hard_channels", "task:flip_flop"),
+    ("hard_reflections", "task:sum_mod(2)"),
+    pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
     found = learn(source, layer=layer, folder=tmp_path)
     assert found.is_proved

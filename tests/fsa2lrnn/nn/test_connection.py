@@ -109,31 +109,28 @@ LAYER = BlockLayerConfig((8, 8), 16, 16)
 GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "embedding_dim": 16}
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"alphabet": ()}, "must each have at least one entry"),
-        ({"layers": ()}, "must each have at least one entry"),
-        ({"outputs": (1, 1)}, r"outputs = \(1, 1\): the entries must be distinct"),
-        ({"embedding_dim": 0}, "embedding_dim = 0"),
-        ({"normalisation": "batch"}, "normalisation 'batch' is not known: one of clip, paper, none"),
-        ({"p": 0.5}, r"p = 0.5: a column norm needs a finite p of at least 1"),
-        ({"p": float("inf")}, "p = inf"),
-        ({"p": float("nan")}, "p = nan"),
-        ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
-        (
-            {"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)},
-            "3 wide and the residual stream 16",
-        ),
-        ({"layers": (IndexLayerConfig(3, 2), LAYER)}, "must be the only layer"),
-        ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
-        ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
-        (
-            {"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
-            "paper rule takes blocks of one",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("change", "message"), [
+    ({"alphabet": ()}, "must each have at least one entry"),
+    ({"layers": ()}, "must each have at least one entry"),
+    ({"outputs": (1, 1)}, r"outputs = \(1, 1\): the entries must be distinct"),
+    ({"embedding_dim": 0}, "embedding_dim = 0"),
+    ({"normalisation": "batch"}, "normalisation 'batch' is not known: one of clip, paper, none"),
+    ({"p": 0.5}, r"p = 0.5: a column norm needs a finite p of at least 1"),
+    ({"p": float("inf")}, "p = inf"),
+    ({"p": float("nan")}, "p = nan"),
+    ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
+    (
+        {"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)},
+        "3 wide and the residual stream 16",
+    ),
+    ({"layers": (IndexLayerConfig(3, 2), LAYER)}, "must be the only layer"),
+    ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
+    ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
+    (
+        {"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
+        "paper rule takes blocks of one",
+    ),
+])  # fmt: skip
 def test_a_bad_value_is_named(change, message):
     with pytest.raises(UnsupportedFormat, match=message):
         LRNNConfig(**{**GOOD, **change})

@@ -123,15 +123,12 @@ def test_chunks_empty_words_and_unknown_letters(monkeypatch):
     assert not isinstance(nn.Linear(2, 2), Network)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "message"),
-    [
-        (torch.zeros(1, 2), r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"),
-        (torch.zeros(2, dtype=torch.int64), r"shape \(2,\)"),
-        (torch.tensor([[0, 3]]), r"token 3 is not in the alphabet: tokens run 0\.\.2"),
-        (torch.tensor([[0, -1]]), "token -1 is not in the alphabet"),
-    ],
-)
+@pytest.mark.parametrize(("tokens", "message"), [
+    (torch.zeros(1, 2), r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"),
+    (torch.zeros(2, dtype=torch.int64), r"shape \(2,\)"),
+    (torch.tensor([[0, 3]]), r"token 3 is not in the alphabet: tokens run 0\.\.2"),
+    (torch.tensor([[0, -1]]), "token -1 is not in the alphabet"),
+])  # fmt: skip
 def test_bad_tokens_are_named(tokens, message):
     with pytest.raises(InvalidWord, match=message):
         random_model()(tokens)

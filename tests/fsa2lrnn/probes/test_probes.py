@@ -287,17 +287,14 @@ def test_the_oracle_is_rational_and_gradients_are_finite_differences():
     assert expected(operator, case)["dv"][0, 3, 1, 2] == loss(inputs["v"] + step) - loss(inputs["v"])
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"op": "attention"}, "choose from"),
-        ({"dtypes": (torch.float64,)}, "float64"),
-        ({"lengths": (0,)}, "at least one"),
-        ({"gates": (-80, 1)}, r"\(low, 0\)"),
-        ({"head_dim": 8}, "at least 16"),
-        ({"head_dim": 32, "op": "causal_conv1d"}, "keys and values alone"),
-    ],
-)
+@pytest.mark.parametrize(("options", "message"), [
+    ({"op": "attention"}, "choose from"),
+    ({"dtypes": (torch.float64,)}, "float64"),
+    ({"lengths": (0,)}, "at least one"),
+    ({"gates": (-80, 1)}, r"\(low, 0\)"),
+    ({"head_dim": 8}, "at least 16"),
+    ({"head_dim": 32, "op": "causal_conv1d"}, "keys and values alone"),
+])  # fmt: skip
 def test_bad_arguments_are_refused_by_name(options, message):
     with pytest.raises(ValueError, match=message):
         assert_exact(**{"kernel": chunked, "op": "delta_rule", **options})

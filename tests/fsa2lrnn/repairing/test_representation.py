@@ -70,14 +70,11 @@ def test_what_blocks_hold_alone_and_in_registers():
     assert found.phi[-1, 1] == 1
 
 
-@pytest.mark.parametrize(
-    ("machine", "functions", "rank", "classes"),
-    [
-        (zoo.sum_mod(5), fourier(5, 1), 2, 5),
-        (zoo.sum_mod(6), fourier(6, 3)[:, :1], 1, 2),
-        (zoo.sum_mod(6), np.hstack([fourier(6, 1), fourier(6, 3)[:, :1]]), 3, 6),
-    ],
-)
+@pytest.mark.parametrize(("machine", "functions", "rank", "classes"), [
+    (zoo.sum_mod(5), fourier(5, 1), 2, 5),
+    (zoo.sum_mod(6), fourier(6, 3)[:, :1], 1, 2),
+    (zoo.sum_mod(6), np.hstack([fourier(6, 1), fourier(6, 3)[:, :1]]), 3, 6),
+])  # fmt: skip
 def test_images_of_cycles(machine, functions, rank, classes):
     states = states_of(machine)
     order = np.argsort([machine.outputs.index(output) for output in machine.outputs])

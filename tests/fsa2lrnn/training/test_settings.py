@@ -83,37 +83,31 @@ def test_all_faults_are_named_at_once():
         assert piece in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"learning_rate": 0.0}, "learning_rate = 0.0 must be a number above 0"),
-        ({"learning_rate": float("nan")}, "learning_rate = nan must be a number above 0"),
-        ({"learning_rate": 10**400}, "learning_rate = 1000.* must be a number above 0"),
-        ({"gradient_clip": float("inf")}, "gradient_clip = inf must be a number above 0, or None for no limit"),
-        ({"p": 0.5}, "p = 0.5 must be a number of at least 1"),
-        ({"steps": 10**10}, "steps = 10000000000 must be a whole number from 1 to 1,000,000,000"),
-        ({"embedding_dim": 4 * 10**8}, "embedding_dim = 400000000 must be a whole number from 1 to 65,536"),
-        ({"heads": 300, "block": 300}, "make a state of 90,000 numbers: at most 65,536 make a layer"),
-        ({"options": {"when": object()}}, "no such option of BlockLayerConfig"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"learning_rate": 0.0}, "learning_rate = 0.0 must be a number above 0"),
+    ({"learning_rate": float("nan")}, "learning_rate = nan must be a number above 0"),
+    ({"learning_rate": 10**400}, "learning_rate = 1000.* must be a number above 0"),
+    ({"gradient_clip": float("inf")}, "gradient_clip = inf must be a number above 0, or None for no limit"),
+    ({"p": 0.5}, "p = 0.5 must be a number of at least 1"),
+    ({"steps": 10**10}, "steps = 10000000000 must be a whole number from 1 to 1,000,000,000"),
+    ({"embedding_dim": 4 * 10**8}, "embedding_dim = 400000000 must be a whole number from 1 to 65,536"),
+    ({"heads": 300, "block": 300}, "make a state of 90,000 numbers: at most 65,536 make a layer"),
+    ({"options": {"when": object()}}, "no such option of BlockLayerConfig"),
+])  # fmt: skip
 def test_numbers_out_of_range(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         Settings(**{"task": "task:parity", **changes})
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"precision": "half"}, "precision = 'half' must be one of full, mixed"),
-        (
-            {"precision": "mixed"},
-            "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'",
-        ),
-        ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
-        ({"compile": 1}, "compile = 1 must be true or false"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"precision": "half"}, "precision = 'half' must be one of full, mixed"),
+    (
+        {"precision": "mixed"},
+        "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'",
+    ),
+    ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
+    ({"compile": 1}, "compile = 1 must be true or false"),
+])  # fmt: skip
 def test_speed_that_is_not_to_be_had(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         Settings("task:parity", **changes)

@@ -109,13 +109,10 @@ def a_map_that_adds(weights):
     weights["layers.0.value.2.weight"][0, 0] = 1
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        fractions, a_read_out_that_rounds_by_what_it_leads, long_sums, long_sums_in_a_gate, columns_that_the_rule_cuts,
-        a_start_of_one_half, a_start_of_two, a_start_at_zero, a_map_that_loses_a_state, a_map_that_adds,
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("fault", [
+    fractions, a_read_out_that_rounds_by_what_it_leads, long_sums, long_sums_in_a_gate, columns_that_the_rule_cuts,
+    a_start_of_one_half, a_start_of_two, a_start_at_zero, a_map_that_loses_a_state, a_map_that_adds,
+])  # fmt: skip
 def test_each_hypothesis_counts(fault):
     model = compile_machine(zoo.parity(), dtype=torch.bfloat16)
     assert is_exact_along(model, every_letter(model))

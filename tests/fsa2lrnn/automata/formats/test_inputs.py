@@ -27,16 +27,13 @@ def test_records_are_outputs_even_where_one_is_drawn_as_accepting():
     assert from_dot(f"digraph {{ {START} {text} }}", kind="acceptor").outputs == (False, True)
 
 
-@pytest.mark.parametrize(
-    ("labels", "construct"),
-    [
-        ("a 0.5", "'0.5' is a probability"), ("a(1.0) b", "is a probability"),
-        ("7 [/push([)", "an operation on a stack"), ("7 ]/pop([)", "an operation on a stack"),
-        ("x Σ-{x}", "a set of letters"), ("x Σ", "a set of letters"), ("[^a] a", "a set of letters"),
-        ("a ~a", "'~a' is a formula"), ("a∧b", "is a formula"), ("a true", "'true' is a formula"),
-        ("01X 110", "'01X' is a value that does not matter"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("labels", "construct"), [
+    ("a 0.5", "'0.5' is a probability"), ("a(1.0) b", "is a probability"),
+    ("7 [/push([)", "an operation on a stack"), ("7 ]/pop([)", "an operation on a stack"),
+    ("x Σ-{x}", "a set of letters"), ("x Σ", "a set of letters"), ("[^a] a", "a set of letters"),
+    ("a ~a", "'~a' is a formula"), ("a∧b", "is a formula"), ("a true", "'true' is a formula"),
+    ("01X 110", "'01X' is a value that does not matter"),
+])  # fmt: skip
 def test_labels_that_are_no_letters_are_refused_by_name(labels, construct):
     edges = "".join(f'p -> p [label="{label}"]; ' for label in labels.split())
     with pytest.raises(Fsa2LrnnError, match="line 1: .*" + re.escape(construct)):
@@ -61,13 +58,10 @@ def test_labels_that_repeat_are_outputs():
     assert from_dot(text, kind="moore").outputs == ("OK", "BAD", "OFF")
 
 
-@pytest.mark.parametrize(
-    ("label", "outputs"),
-    [
-        ("a / 200 OK, token", {"a": "200 OK, token"}), ("a / x, b / y, z", {"a": "x", "b": "y, z"}),
-        ("a / 200, text/html", {"a": "200, text/html"}), ("a/0,b/1", {"a": "0", "b": "1"}),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("label", "outputs"), [
+    ("a / 200 OK, token", {"a": "200 OK, token"}), ("a / x, b / y, z", {"a": "x", "b": "y, z"}),
+    ("a / 200, text/html", {"a": "200, text/html"}), ("a/0,b/1", {"a": "0", "b": "1"}),
+])  # fmt: skip
 def test_an_output_extends_over_commas(label, outputs):
     machine = from_dot(f'digraph {{ {START} p -> p [label="{label}"] }}')
     assert {letter: machine.transduce([letter])[0] for letter in machine.alphabet} == outputs
@@ -83,16 +77,13 @@ def test_every_spelling_of_epsilon_is_no_letter(spelling):
     assert (machine.alphabet, machine.accepts("a")) == (("a",), True)
 
 
-@pytest.mark.parametrize(
-    ("edge", "fault"),
-    [
-        ("label=a dir=back", "line 1: an edge with dir=back is not drawn as an arrow from 'p' to 'q'"),
-        ("label=a dir=none", "an edge with dir=none"),
-        ("label=a style=invis", "an edge with a letter is drawn invisibly"),
-        ('label="a|b"', "'a|b' is a list of other letters"),
-        ('label="a + b"', "'a + b' is a list of other letters"),
-    ],
-)
+@pytest.mark.parametrize(("edge", "fault"), [
+    ("label=a dir=back", "line 1: an edge with dir=back is not drawn as an arrow from 'p' to 'q'"),
+    ("label=a dir=none", "an edge with dir=none"),
+    ("label=a style=invis", "an edge with a letter is drawn invisibly"),
+    ('label="a|b"', "'a|b' is a list of other letters"),
+    ('label="a + b"', "'a + b' is a list of other letters"),
+])  # fmt: skip
 def test_edges_that_are_drawn_otherwise_are_refused(edge, fault):
     with pytest.raises(UnsupportedFormat, match=re.escape(fault)):
         from_dot(f'digraph {{ {START} p [shape=doublecircle]; q -> p [label="a,b"]; p -> q [{edge}] }}')

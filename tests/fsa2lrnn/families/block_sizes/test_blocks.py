@@ -112,17 +112,14 @@ def kinds_of(machine):
     return constituents(functions_module(machine.minimise().delta), lambda: None)
 
 
-@pytest.mark.parametrize(
-    ("machine", "expected"),
-    [
-        (zoo.group("S4"), [(1, 1, 1, 1), (2, 2, 2, 1), (3, 3, 3, 1), (3, 3, 3, 1)]),
-        (zoo.group("A5"), [(3, 3, 6, 2), (4, 4, 4, 1), (5, 5, 5, 1)]),
-        (zoo.sum_mod(12), [(1, 1, 1, 1), (1, 2, 2, 2), (1, 2, 2, 2), (1, 2, 2, 2), (1, 2, 4, 4)]),
-        (metacyclic(7, 3, 2), [(1, 2, 2, 2), (3, 6, 6, 2)]),
-        (zoo.cerny(6), [(5, 5, 5, 1)]),
-        (zoo.shift_register(3), [(1, 1, 1, 1)]),
-    ],
-)
+@pytest.mark.parametrize(("machine", "expected"), [
+    (zoo.group("S4"), [(1, 1, 1, 1), (2, 2, 2, 1), (3, 3, 3, 1), (3, 3, 3, 1)]),
+    (zoo.group("A5"), [(3, 3, 6, 2), (4, 4, 4, 1), (5, 5, 5, 1)]),
+    (zoo.sum_mod(12), [(1, 1, 1, 1), (1, 2, 2, 2), (1, 2, 2, 2), (1, 2, 2, 2), (1, 2, 4, 4)]),
+    (metacyclic(7, 3, 2), [(1, 2, 2, 2), (3, 6, 6, 2)]),
+    (zoo.cerny(6), [(5, 5, 5, 1)]),
+    (zoo.shift_register(3), [(1, 1, 1, 1)]),
+])  # fmt: skip
 def test_weights_over_the_three_fields_and_what_commutes(machine, expected):
     found = [(*(kind.weight(field) for field in "CRQ"), kind.degree) for kind in kinds_of(machine)]
     assert sorted(found) == sorted(expected)

@@ -237,22 +237,19 @@ def test_triton_is_loaded_by_the_first_scan_that_needs_it():
     subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, **interpreted})
 
 
-@pytest.mark.parametrize(
-    ("shape", "dtype", "has_triton", "method"),
-    [
-        ((128, 40, 8, 8), torch.float32, True, "triton"),
-        ((128, 40, 8, 8), torch.bfloat16, True, "triton"),
-        ((1, 65_536, 8, 8), torch.float64, True, "triton"),
-        ((128, 40, 1, 64), torch.float32, True, "triton"),
-        ((128, 40, 1, 65), torch.float32, True, "sequential"),
-        ((128, 500, 1, 65), torch.float32, True, "chunked"),
-        ((1, 4096, 1, 17), torch.float32, True, "chunked"),  # too wide for products, too few to fill a chip
-        ((1, 40, 1, 17), torch.float32, True, "triton"),
-        ((128, 40, 8, 8), torch.int64, True, "sequential"),
-        ((128, 40, 8, 8), torch.float32, False, "sequential"),
-        ((128, 64, 8, 8), torch.float32, False, "chunked"),
-    ],
-)
+@pytest.mark.parametrize(("shape", "dtype", "has_triton", "method"), [
+    ((128, 40, 8, 8), torch.float32, True, "triton"),
+    ((128, 40, 8, 8), torch.bfloat16, True, "triton"),
+    ((1, 65_536, 8, 8), torch.float64, True, "triton"),
+    ((128, 40, 1, 64), torch.float32, True, "triton"),
+    ((128, 40, 1, 65), torch.float32, True, "sequential"),
+    ((128, 500, 1, 65), torch.float32, True, "chunked"),
+    ((1, 4096, 1, 17), torch.float32, True, "chunked"),  # too wide for products, too few to fill a chip
+    ((1, 40, 1, 17), torch.float32, True, "triton"),
+    ((128, 40, 8, 8), torch.int64, True, "sequential"),
+    ((128, 40, 8, 8), torch.float32, False, "sequential"),
+    ((128, 64, 8, 8), torch.float32, False, "chunked"),
+])  # fmt: skip
 def test_what_auto_stands_for_on_a_gpu(shape, dtype, has_triton, method):
     assert method_on("cuda", dtype, shape, has_triton) == method
     wanted = "triton" if method == "triton" else "letters"

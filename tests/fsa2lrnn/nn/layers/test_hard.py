@@ -70,15 +70,12 @@ def test_what_a_training_run_says_of_its_shape():
         HardReflectionsConfig.of_shape(shape, {"size": 2})
 
 
-@pytest.mark.parametrize(
-    ("changes", "fault"),
-    [
-        ({"heads": 0}, "heads = 0: HardReflectionsConfig needs a positive whole number"),
-        ({"factors": 1.5}, "factors = 1.5: HardReflectionsConfig needs"),
-        ({"gate": "mlp"}, "gate 'mlp' is not known: one of relu, table"),
-        ({"temperature": 0}, "temperature = 0: a softmax needs a finite one above 0"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "fault"), [
+    ({"heads": 0}, "heads = 0: HardReflectionsConfig needs a positive whole number"),
+    ({"factors": 1.5}, "factors = 1.5: HardReflectionsConfig needs"),
+    ({"gate": "mlp"}, "gate 'mlp' is not known: one of relu, table"),
+    ({"temperature": 0}, "temperature = 0: a softmax needs a finite one above 0"),
+])  # fmt: skip
 def test_what_does_not_fit_is_named(changes, fault):
     with pytest.raises(UnsupportedFormat, match=fault):
         HardReflectionsConfig(**{"heads": 2, **changes})

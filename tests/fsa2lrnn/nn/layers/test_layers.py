@@ -186,19 +186,16 @@ def test_maps_resets_and_the_four_maps_of_a_channel(block, reset, a, c):
     assert maps_closed(*transition(block, reset, a, c), MASK)
 
 
-@pytest.mark.parametrize(
-    "broken",
-    [
-        transition(EYE, (0.0, 1.0), 1.0, 0.0),  # a map that writes too
-        transition(ZERO, (0.0, 0.0), 1.0, 0.0),  # forgets, and writes nothing
-        transition(0.5 * EYE, (0.0, 0.0), 1.0, 0.0),
-        transition(torch.ones(2, 2), (0.0, 0.0), 1.0, 0.0),
-        transition(-SWAP, (0.0, 0.0), 1.0, 0.0),
-        transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a channel that leaves {0, 1}
-        transition(EYE, (0.0, 0.0), 1.0, 1.0),
-        transition(EYE, (0.0, 0.0), 0.0, 0.5),
-    ],
-)
+@pytest.mark.parametrize("broken", [
+    transition(EYE, (0.0, 1.0), 1.0, 0.0),  # a map that writes too
+    transition(ZERO, (0.0, 0.0), 1.0, 0.0),  # forgets, and writes nothing
+    transition(0.5 * EYE, (0.0, 0.0), 1.0, 0.0),
+    transition(torch.ones(2, 2), (0.0, 0.0), 1.0, 0.0),
+    transition(-SWAP, (0.0, 0.0), 1.0, 0.0),
+    transition(EYE, (0.0, 0.0), -1.0, 0.0),  # a channel that leaves {0, 1}
+    transition(EYE, (0.0, 0.0), 1.0, 1.0),
+    transition(EYE, (0.0, 0.0), 0.0, 0.5),
+])  # fmt: skip
 def test_whatever_else_is_none(broken):
     assert not maps_closed(*broken, MASK)
 

@@ -136,15 +136,12 @@ def test_weights_there_and_back(name):
     assert all(torch.equal(weight, before[key]) for key, weight in module.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"num_v_heads": 4}, "GatedDeltaNet with num_v_heads = 4: our layer gated_deltanet has 2"),
-        ({"conv_bias": True}, "with conv_bias = True"),
-        ({"use_gate": False}, "g_proj.weight is left over"),
-        ({"hidden_size": 16}, r"q_proj.weight has shape \(8, 8\), not \(8, 16\)"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"num_v_heads": 4}, "GatedDeltaNet with num_v_heads = 4: our layer gated_deltanet has 2"),
+    ({"conv_bias": True}, "with conv_bias = True"),
+    ({"use_gate": False}, "g_proj.weight is left over"),
+    ({"hidden_size": 16}, r"q_proj.weight has shape \(8, 8\), not \(8, 16\)"),
+])  # fmt: skip
 def test_what_ours_lacks_is_refused(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         fsa2lrnn.wrap_fla(stand_in("gated_deltanet", changes))

@@ -188,15 +188,12 @@ def test_kept_models_say_where_they_come_from(path):
     assert read_result(path, KeptModelOrigin)["task"].startswith("task:")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "reason"),
-    [
-        (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
-        (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
-        (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
-        (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "value", "reason"), [
+    (RunResult, [], r"r is not a result of a run .the result = \[\] must be an object.: remove it"),
+    (RunResult, ONE_RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
+    (SweepLine, ONE_RESULT, "the result.folder is missing; the result.judged is missing"),
+    (KeptModelOrigin, ONE_RESULT, "the result.task is missing"),
+])  # fmt: skip
 def test_what_is_no_result_is_named(kind, value, reason):
     with pytest.raises(CheckpointError, match=reason):
         parse_result(kind, json.dumps(value), "r")
