@@ -118,10 +118,7 @@ def test_the_version_and_the_help(call):
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("compile",), "Missing argument 'SOURCE'. (`fsa2lrnn compile --help` tells what there is)"),
-    (
-        ("compile", "task:parity", "--dtype", "int8"),
-        "'int8' is not one of 'float64', 'float32', 'bfloat16',",
-    ),
+    (("compile", "task:parity", "--dtype", "int8"), "'int8' is not one of 'float64', 'float32', 'bfloat16',"),
     (("compile", "task:parity", "--max-block", "few"), "Invalid value for '--max-block': "),
     (("compile", "task:parity", "task:parity"), "Got unexpected extra argument"),
 ])  # fmt: skip
@@ -215,11 +212,7 @@ def test_places_are_tried_before_torch_is_loaded(tmp_path):
 @pytest.mark.parametrize(("fault", "code", "line"), [
     (MemoryError(), 2, "error: not enough memory: give smaller sizes\n"),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried"), 2, "error: not enough memory: give"),
-    (
-        OSError(28, "No space left on device", "m.safetensors"),
-        2,
-        "error: No space left on device: 'm.safetensors'\n",
-    ),
+    (OSError(28, "No space left on device", "m.safetensors"), 2, "error: No space left on device: 'm.safetensors'\n"),
     (ConnectionError("nothing answers"), 2, "error: nothing answers\n"),
     ("é".encode("latin-1"), 2, "error: 'utf-8' codec can't decode byte 0xe9"),
     (KeyboardInterrupt(), 130, ""),

@@ -155,22 +155,16 @@ def test_the_choice_of_cascades_and_reasons_for_none():
         assert answer.found.cost == best_cascade(machine).cost
     rows, facts = answered(zoo.random_dfa(12, 3, seed=2, minimal=True))
     assert rows["cost"].startswith("at least ")
-    assert rows["cost"].endswith("gate units not counted")
-    assert rows["considered"].startswith("holonomy: at least ")
     assert rows["  met"].startswith("no: the largest component that does more than reset has 8 states, and a smaller")
-    assert not facts["gate_units_counted"]
-    assert facts["auto"]["form"] == "onehot"
+    assert (facts["gate_units_counted"], facts["auto"]["form"]) == (False, "onehot")
     rows, facts = answered(zoo.dyck(2, 3))
-    assert rows["  met"] == "yes: all components only reset"
-    assert facts["largest_permuted"] == 1
+    assert (rows["  met"], facts["largest_permuted"]) == ("yes: all components only reset", 1)
     rows, facts = answered(zoo.random_dfa(35, 4, seed=0))
     assert rows["none"].startswith("no cascade with blocks of at most 8 states was found (holonomy: words lead the set")
-    assert rows["auto takes"].startswith("one layer")
     assert "in a group whose order 7 divides" in rows["lower bound"]
     assert (facts["found"], facts["components"], facts["candidates"]) == (False, None, [])
     rows, facts = answered(zoo.mod_arith(5, "register"), 8, False)
     assert rows["layers"].endswith("; without token shift")
-    assert facts["reads"] == "after the letter"
     rows, facts = answered(zoo.length_mod(210))
     why = "not looked for in a machine of 210 states, more than 200: --max-block 8 asks for it"
     assert rows == {"none": why}

@@ -114,10 +114,7 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
     ([], "the sweep.tasks is missing"),
     (["latin.toml"], "latin.toml is not UTF-8 (byte 0xe9 at offset 11, in line 1): save it in that encoding"),
     (["--task", "task:parity", "--retries", "-1"], "Invalid value for '--retries'"),
-    (
-        ["--task", "task:parity", "--address", "x:1", "--cpus", "2"],
-        "--cpus 2 is for this machine, and x:1 a cl",
-    ),
+    (["--task", "task:parity", "--address", "x:1", "--cpus", "2"], "--cpus 2 is for this machine, and x:1 a cl"),
     (["--task", "task:parity", "--set", "fast"], "--set 'fast': write NAME:KEY=VALUE, fast:learning_rate=0.001"),
 ])  # fmt: skip
 def test_what_does_not_fit_is_said_before_anything_runs(call, tmp_path, options, message):

@@ -90,11 +90,7 @@ def test_lists_and_texts(text, alphabet, word):
         r"letter 'one' at position 1 .*; with letters such as these .*: '\[\"one up\", \"two\"\]'",
     ),
     ("0", (0, "0"), r"letters 0 and '0' are both written '0'.*typed as a JSON list: '\[0, \"0\"\]'"),
-    (
-        "c",
-        ("a", "b"),
-        r"letter 'c' at position 1 is not in the alphabet \('a', 'b'\): use letters of the alphabet$",
-    ),
+    ("c", ("a", "b"), r"letter 'c' at position 1 is not in the alphabet \('a', 'b'\): use letters of the alphabet$"),
     (
         "[1, 2",
         ("1", "2"),

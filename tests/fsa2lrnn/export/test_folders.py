@@ -107,10 +107,7 @@ ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
     (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
     (configured(architectures=["MambaForCausalLM"]), r"architectures is \['MambaForCausalLM'\], where"),
     (configured(rope_parameters=ROPE), "rope_type is 'linear', .* factor is a field that `export` does not write"),
-    (
-        configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}),
-        "auto_map is a field that `export` does not write",
-    ),
+    (configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}), "auto_map is a field that `export` does not write"),
     (configured(dtype="bfloat16"), "dtype is 'bfloat16', where `export` writes 'float32'"),
     (
         in_json("config.json", lambda value: value.pop("hidden_size") and None),
@@ -132,10 +129,7 @@ ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
     (described_with(outputs=[True, False]), "=reject is 2, where `export` writes 3"),
     (described_with(outputs=[7, 7]), "where `export`"),
     (described_with(alphabet=["1", "0"]), "0 is 0, where `export` writes 1"),
-    (
-        in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}),
-        "`export` writes no qwen3-next for that machine",
-    ),
+    (in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}), "`export` writes no qwen3-next for that machine"),
     (with_file("chat_template.jinja", "x"), "'chat_template.jinja' is not a file that `export` writes"),
     (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
     (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json cannot be read"),

@@ -16,7 +16,7 @@ from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, closure, linear, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.four_words import shortest_four_words
-from fsa2lrnn.families.function_modules import classes, functions_module, quotient, restricted, spin, words_of
+from fsa2lrnn.families.function_modules import functions_module, quotient, restricted, spin, words_of
 from fsa2lrnn.families.householder import fewest_points, transpositions
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.families.permutation_groups import composition_factors, group_of, subgroups
@@ -53,13 +53,6 @@ def test_what_a_function_generates_and_the_quotient_by_it(machine, data):
     assert below.lift * below.down == linear.identity(below.module.dimension)
     for a, b in zip(module.letters, below.module.letters, strict=True):
         assert a * below.down == below.down * b
-
-
-def test_rows_that_are_no_submodule_are_found_out_and_states_are_alike_where_functions_agree():
-    module = functions_module(zoo.cerny(4).delta)
-    assert restricted(module, fmpq_mat(1, 3, [1, 0, 0])) is None
-    assert classes(fmpq_mat(2, 3, [1, 0, 1, 0, 0, 0])) == [0, 1, 0, 1]
-    assert classes(fmpq_mat(0, 2)) == [0, 0, 0]
 
 
 def group(name):
@@ -116,17 +109,6 @@ def test_vectors_move_as_states_do(machine):
     if points is not None:
         assert_moved(points, machine.delta)
         assert points.factors.tolist() == [len(transpositions(moves)) for moves in points.moves]
-
-
-def test_resets_ask_for_few_points():
-    """All states at numbers on a single point, where nothing but resets moves them; large groups are not tried."""
-    one, cycle = fewest_points(np.arange(5)[None], True), fewest_points(zoo.sum_mod(7).delta, True)
-    assert one is not None
-    assert cycle is not None
-    assert one.moves.tolist() == [[0]]
-    assert len(np.unique(one.vectors)) == 5
-    assert cycle.moves.shape[1] == 7
-    assert fewest_points(zoo.sum_mod(211).delta, False) is None
 
 
 LONGEST = 4  # of the words that brute force tries

@@ -119,17 +119,11 @@ GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "e
     ({"p": float("inf")}, "p = inf"),
     ({"p": float("nan")}, "p = nan"),
     ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
-    (
-        {"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)},
-        "3 wide and the residual stream 16",
-    ),
+    ({"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)}, "3 wide and the residual stream 16"),
     ({"layers": (IndexLayerConfig(3, 2), LAYER)}, "must be the only layer"),
     ({"layers": (IndexLayerConfig(3, 2),), "token_shift": True}, "an index layer takes no token_shift"),
     ({"layers": (IndexLayerConfig(3, 2),), "connection": "concat"}, "and no connection but chain"),
-    (
-        {"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)},
-        "paper rule takes blocks of one",
-    ),
+    ({"normalisation": "paper", "layers": (BlockLayerConfig((2, 3), 4, 4),)}, "paper rule takes blocks of one"),
 ])  # fmt: skip
 def test_a_bad_value_is_named(change, message):
     with pytest.raises(UnsupportedFormat, match=message):

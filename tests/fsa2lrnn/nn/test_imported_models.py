@@ -162,10 +162,7 @@ def test_who_asks_for_its_states_is_told_who_does_not(tmp_path):
 @pytest.mark.parametrize(("layer", "message"), [
     (lambda: nn.GRU(4, 8), r"beside other words .*batch_first=True"),
     (lambda: nn.Sequential(nn.Linear(4, 8), Always()), r"given twice .*a dropout that eval\(\) does not"),
-    (
-        lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(6, track_running_stats=False)),
-        r"statistics of the batch",
-    ),
+    (lambda: nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(6, track_running_stats=False)), r"statistics of the batch"),
 ])  # fmt: skip
 def test_a_module_that_is_no_function_of_its_word_is_refused(layer, message):
     torch.manual_seed(0)

@@ -10,7 +10,7 @@ import pytest
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import RejectedCertificate, linear, recheck
 from fsa2lrnn.families.block_sizes import minimal_block
-from fsa2lrnn.families.block_sizes.constituents import constituents, homs, image
+from fsa2lrnn.families.block_sizes.constituents import constituents
 from fsa2lrnn.families.block_sizes.factor_bounds import factor_bounds
 from fsa2lrnn.families.block_sizes.state_blocks import field_block, rational_block, whole_block
 from fsa2lrnn.families.function_modules import functions_module
@@ -95,17 +95,6 @@ def test_answers_are_rechecked_and_name_both_bounds():
         f"real blocks of size {answer.upper} do, of less than 1 don't; between: {answer.machine.n_states} states are "
         "more than the 200 for which submodules are looked for"
     )
-
-
-def test_homomorphisms_and_what_commutes():
-    module = functions_module(zoo.group("S3").delta)
-    kind = next(k for k in constituents(module, lambda: None) if k.dimension == 2)
-    assert homs(kind.standard, module).nrows() == 2  # of the regular module modulo constants
-    five = functions_module(zoo.sum_mod(5).delta)
-    field = constituents(five, lambda: None)[0]
-    turn = image(field.standard, field.standard.module, field.generator)
-    assert all(turn * a == a * turn for a in field.standard.module.letters)
-    assert turn**5 == linear.identity(4)
 
 
 def kinds_of(machine):

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import nn
 
 from fsa2lrnn.compile.lower import compile_machine
@@ -28,7 +26,6 @@ from fsa2lrnn.nn import (
 from fsa2lrnn.nn.layers import LAYERS, BlockLayer, Columns, HouseholderLayer, Shape, name_of
 from fsa2lrnn.nn.layers.base import is_one_hot, maps_closed, starts_closed
 from fsa2lrnn.nn.layers.index import METHODS
-from fsa2lrnn.testing.strategies import machines
 
 
 @dataclass(frozen=True)
@@ -269,19 +266,6 @@ def test_householder_factors_multiply_first_first_and_unit_keys_never_lengthen()
     assert eigenvalues[..., 0].min() < -0.5
     several = HouseholderLayer(5, HouseholderLayerConfig(4, 3, 6, 6, unit_keys=True)).double()
     assert torch.linalg.matrix_norm(several.tables(u)[0], ord=2).max() <= 1 + 1e-12
-
-
-@pytest.mark.long
-@given(machines(max_states=9, max_letters=4), st.data())
-def test_every_method_computes_what_the_dense_layer_computes(machine, data):
-    length, batch = data.draw(st.integers(0, 20)), data.draw(st.integers(0, 3))
-    letter = st.integers(0, len(machine.alphabet) - 1)
-    words = [data.draw(st.lists(letter, min_size=length, max_size=length)) for _ in range(batch)]
-    tokens = torch.tensor(words, dtype=torch.int64).reshape(batch, length)
-    dense = compile_machine(machine, layout="dense")(tokens)
-    index = compile_machine(machine, layout="index")
-    for method in METHODS:
-        assert torch.equal(index(tokens, method), dense)
 
 
 @pytest.mark.long_cases("1-1-(1, 0)")

@@ -256,10 +256,7 @@ def test_what_a_file_holds_is_checked_at_once():
 @pytest.mark.parametrize(("changes", "message"), [
     ({"tasks": []}, "tasks is empty: give at least one"),
     ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: each may occur once"),
-    (
-        {"settings": {"wide": {"heads": 2}}},
-        "setting 'wide' changes heads, which network 'block-8' decides: name ano",
-    ),
+    ({"settings": {"wide": {"heads": 2}}}, "setting 'wide' changes heads, which network 'block-8' decides: name ano"),
     ({"settings": {"lucky": {"seed": 7}}}, "'block-8' with 'lucky' changes seed: those are axes of their own"),
     ({"settings": {"x": {"batch": 0}}}, "with setting 'x': settings do not fit: batch = 0 must be a whole number"),
     ({"lengths": [0]}, "all must be at least 1"),

@@ -53,13 +53,6 @@ def test_reading_in_parts_picking_and_joining(i, monkeypatch):
         assert len(to_bytes(final)) == 7
 
 
-def test_bits_tell_states_apart():
-    rows = to_bytes((torch.tensor([[0.0], [-0.0], [0.0]]), torch.tensor([1, 1, 1])))
-    assert rows.shape == (3, 12)
-    assert (rows[0] == rows[2]).all()
-    assert (rows[0] != rows[1]).any()
-
-
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 AFTER_ONES = MooreMachine([[0, 0], [1, 1]], [False, True])  # counts after the letter 1 alone
 
