@@ -140,8 +140,10 @@ def test_product_runs_both(data):
     (PARTIAL, {"alphabet": "ab", "labels": ["even", "odd"]}, "state 'odd' on 'a', state 'even' on 'b'"),
     ([[0, None], [0, None]], {"alphabet": "a"}, "no transition for state 1 on 'a', state 1 on 1"),
     (np.full((1, 10), -1), {"outputs": range(10)}, r"state 4 on 0 and 5 more: add them"),
+    ([[0, None], [0]], {}, r"the rows of delta have the lengths \[2, 1\]"), ([[0, "1"]], {}, "is not one state"),
+    ([[0, -2]], {"completion": "sink"}, r"delta\[0, 1\] = -2, but states run"), ([], {}, "the alphabet is empty"),
 ])  # fmt: skip
-def test_complete_with_an_error_names_what_is_missing(delta, options, message):
+def test_complete_names_what_is_missing_or_no_state(delta, options, message):
     with pytest.raises(InvalidMachine, match=message):
         complete(delta, **{"outputs": "xy", **options})
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.cascade import partition_kernels
+from fsa2lrnn.cascade import congruence, partition_kernels
 from fsa2lrnn.cascade.congruence import Lattice, canonical, closure, is_finer, lattice, meet
 from fsa2lrnn.cascade.labels import index, is_identity_reset, labels
 from fsa2lrnn.cascade.rows import distinct_rows, number_rows
@@ -104,6 +104,19 @@ def test_of_too_many_those_kept_are_of_use(maps):
     for p in found.partitions[:-1]:
         together = meet(together, p)
     assert together.max() == n - 1
+
+
+def test_a_sample_of_pairs_is_named(monkeypatch):
+    maps = zoo.length_mod(60).delta[:1]
+    monkeypatch.setattr(congruence, "_MAX_EDGES", 100)
+    whole = lattice(maps)
+    assert whole.complete  # words lead the pairs with state 0 to all pairs
+    monkeypatch.setattr(congruence, "_SAMPLE", 200)
+    found = lattice(maps)
+    assert (found.complete, "some of the 1,770 pairs" in found.method) == (False, True)
+    assert as_set(found.partitions) == as_set(whole.partitions)  # the pairs with state 0 would do
+    monkeypatch.setattr(congruence, "_SAMPLE", 3)
+    assert as_set(lattice(maps).partitions) < as_set(whole.partitions)
 
 
 @pytest.mark.parametrize(("rows", "message"), [

@@ -139,6 +139,7 @@ BAD = [
     (("convert", "task:parity"), "Missing option '--output' / '-o'"),
     (("convert", "task:sum_mod(3)", "-o", "m.fst.txt"), "OpenFst"),
     (("run", "task:parity", "[bold]"), "the word begins with [ and is not a JSON list of letters"),
+    (("run", "task:parity", "1" * 300 + "x"), "letter 'x' at position 301 is not in the alphabet"),
     (("run", "task:parity", "01\udcff"), "the word is not UTF-8 (byte 0xff at offset 2): type it in that encoding"),
     (("train", "task:parity", "-o", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),
     (("train", "task:parity", "-o", "runs", "--set", "stop_at=no"), "stop_at = 'no' must be an accuracy above 0, or"),

@@ -47,6 +47,7 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
         ("compare", SUM2, "task:sum_mod(2)", "--lengths", "10,99999999999999", "--max-tokens", "9999"),
         "99999999999999 words or letters are too many to be meant",
     ),
+    (("demo", "--output", "file"), "this is a file, give a folder: 'file'"),
     (("draw", "task:parity", "--format", "svg", "--json"), "--json says what was written: name a file with -o"),
     (("draw", "regex:a"), "give -o page.html for the page; --format svg and --format dot print without a file"),
     (("draw", "regex:a", "-o", "m.pdf"), "output m.pdf: write a file ending in .html, .svg, .dot, .gv"),

@@ -82,6 +82,7 @@ def test_few_words_and_unexplained_errors_are_warned_of(call, tmp_path):
     ("", (), "words.jsonl has no words: add lines, each with a word of one or more letters"),
     ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
     ('["a", 1]\n["b", 0]\n', ("--label-noise", "some"), "--label-noise 'some': give a share as 0.1, or unknown"),
+    ('["a", 1]\n["b", 0]\n', ("--label-noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
     ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
 ])  # fmt: skip
 def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):

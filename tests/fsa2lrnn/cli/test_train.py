@@ -111,7 +111,8 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
 
 @pytest.mark.parametrize(("options", "message"), [
     (["--task", "parity"], "task 'parity': parity: no such file; did you mean task:parity?"),
-    ([], "the sweep.tasks is missing"),
+    ([], "the sweep.tasks is missing"), (["nowhere.json"], "No such file or directory: 'nowhere.json'"),
+    (["--task", "task:parity", "--import", "nowhere:Layer"], "nowhere"),
     (["latin.toml"], "latin.toml is not UTF-8 (byte 0xe9 at offset 11, in line 1): save it in that encoding"),
     (["--task", "task:parity", "--retries", "-1"], "Invalid value for '--retries'"),
     (["--task", "task:parity", "--address", "x:1", "--cpus", "2"], "--cpus 2 is for this machine, and x:1 a cl"),

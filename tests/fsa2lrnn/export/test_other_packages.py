@@ -2,6 +2,7 @@
 
 import math
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -105,3 +106,10 @@ def test_the_nearest_to_a_reflection_fades(exported):
     ratios = np.array(sizes[1:20]) / np.array(sizes[:19])
     assert np.allclose(ratios, math.exp(-0.606531) - 1, rtol=1e-6)
     assert next(n for n, size in enumerate(sizes) if not size) == 144
+
+
+def test_the_package_needs_its_switch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rwkv", SimpleNamespace(model=SimpleNamespace()))
+    monkeypatch.setitem(sys.modules, "rwkv.model", SimpleNamespace())
+    with pytest.raises(UnsupportedFormat, match="set RWKV_V7_ON=1 before it is imported"):
+        RwkvPackage().versions()

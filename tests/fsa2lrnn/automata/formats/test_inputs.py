@@ -31,7 +31,7 @@ def test_records_are_outputs_even_where_one_is_drawn_as_accepting():
     ("a 0.5", "'0.5' is a probability"), ("a(1.0) b", "is a probability"),
     ("7 [/push([)", "an operation on a stack"), ("7 ]/pop([)", "an operation on a stack"),
     ("x Σ-{x}", "a set of letters"), ("x Σ", "a set of letters"), ("[^a] a", "a set of letters"),
-    ("a ~a", "'~a' is a formula"), ("a∧b", "is a formula"), ("a true", "'true' is a formula"),
+    ("a ~a", "'~a' is a formula"), ("a∧b", "is a formula"), ("a true", "'true' is a formula"), ("a !a", "is a formula"),
     ("01X 110", "'01X' is a value that does not matter"),
 ])  # fmt: skip
 def test_labels_that_are_no_letters_are_refused_by_name(labels, construct):
