@@ -76,6 +76,16 @@ def test_the_lattice_holds_exactly_the_partitions_that_are_respected(machine):
     assert (np.diff(found.partitions.max(axis=1)) >= 0).all()
 
 
+@pytest.mark.long
+@given(machines(9, 2), st.integers(2, 12))
+def test_a_limit_keeps_distinct_congruences_and_says_so(machine, limit):
+    found, whole = lattice(machine.delta, limit), lattice(machine.delta, 50_000)
+    assert len(as_set(found.partitions)) == len(found.partitions) <= limit
+    assert as_set(found.partitions) <= as_set(whole.partitions)
+    assert found.complete == (len(whole.partitions) <= limit)
+    assert found.method.startswith(("all", f"{len(found.partitions):,} congruences of more"))
+
+
 @pytest.mark.parametrize(("maps", "count"), [
     (zoo.length_mod(200).delta[:1], 12),  # the divisors of 200
     (bits(4), 67),  # the subspaces of Z₂⁴
