@@ -94,9 +94,8 @@ def _registers():
 
 
 def _repeats():
-    """Whether an odd number of letters were equal to the one before, and the number of a's modulo 3: unequal blocks
-    in a layer. Two channels hold the last letter ("b", "c", or neither for "a"; "b" at the start); a block of 3
-    counts."""
+    """Whether an odd number of letters were equal to the one before, and the number of a's modulo 3: unequal blocks in
+    a layer. Two channels hold the last letter ("b", "c", or neither for "a"; "b" at the start); a block of 3 counts."""
 
     def step(state, letter):
         last, count, odd = state

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.studies.mlregtest import board, leaderboard
+from experiments.studies.mlregtest import board, factors, leaderboard
 from experiments.studies.mlregtest.languages import names
 from experiments.studies.mlregtest.subregular import subregular_facts
 from fsa2lrnn import MooreMachine, zoo
@@ -186,3 +186,21 @@ def test_rows_of_the_stored_results_compare_the_same_languages():
 def test_a_folder_without_languages_is_refused(tmp_path):
     with pytest.raises(UnsupportedFormat, match=r"has no \.att file"):
         names(tmp_path)
+
+
+def test_limits_leave_undecided_what_words_of_two_letters_do_not_refute(monkeypatch):
+    def facts_of(machine):
+        return subregular_facts(machine, 1_000)[0]
+
+    machine = zoo.contains("aab")
+    assert facts_of(machine)["locally_testable"].value is True
+    monkeypatch.setattr(factors, "MAX_STEPS", 4**4 * 2 - 1)
+    fact = facts_of(machine)["locally_testable"]
+    assert (fact.value, fact.method) == (None, "undecided: 64 triples of states with 2 letters are too many to search")
+    monkeypatch.setattr(factors, "MAX_NODES", 50)
+    once = MooreMachine.from_source("regex:[^a]*a[^a]*", alphabet="abc")
+    assert "27 triples of 3 states with 2 letters are too many" in facts_of(once)["threshold_testable"].method
+    a_before_b = MooreMachine.from_source("regex:[^a]*a[^b]*b.*", alphabet="abc")
+    fact = facts_of(a_before_b)["threshold_testable"]
+    assert (fact.value, fact.method) == (False, "by words of at most two letters")
+    check_witness(minimise(a_before_b), fact.witness)

@@ -190,10 +190,8 @@ def merge(keys, maps):
 
 
 def orders(m):
-    """The orders of the maximal subgroups of the minimal machine's monoid, with the sizes of their images.
-
-    A map is in the group of an idempotent if it has its image and identifies the same states.
-    """
+    """The orders of the maximal subgroups of the minimal machine's monoid, with the sizes of their images. A map is in
+    the group of an idempotent if it has its image and identifies the same states."""
     m = m.minimise()
     monoid = {tuple(range(m.n_states))}
     while more := {tuple(a[q] for q in f) for f in monoid for a in m.delta.tolist()} - monoid:

@@ -43,10 +43,8 @@ def sampled(pairs, most=1_000):
 
 
 def represented(pairs, starts=((0, 0), (1, 0))):
-    """The tables δ of at most 3 states that layers of two letters run from a start: all v of a grid, each table once.
-
-    A layer in two dimensions with one vector per state represents its table, states numbered breadth first.
-    """
+    """The tables δ of at most 3 states that layers of two letters run from a start: all v of a grid, each table once. A
+    layer in two dimensions with one vector per state represents its table, states numbered breadth first."""
     pairs, starts = np.array(pairs), np.array(starts, float)
     i, j, k, m = (part.ravel() for part in np.indices((len(pairs), len(V), len(V), len(starts))))
     A, v, x0 = pairs[i], np.stack([V[j], V[k]], 1), starts[m]

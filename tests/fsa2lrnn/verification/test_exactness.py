@@ -139,10 +139,8 @@ def test_layer_norm_and_divided_keys_round(stacks):
 @pytest.mark.parametrize("key", [11, 12])
 @pytest.mark.parametrize("heads", [1, 2])
 def test_the_products_of_each_head_of_a_householder_layer_count(key, heads):
-    """(1 − 1·1)(1 − key²) = 0, a reset: the table is exact, its making in bfloat16 as long as 2 (key² − 1) ≤ 256.
-
-    A first head that is 0 hides nothing of the second.
-    """
+    """(1 − 1·1)(1 − key²) = 0, a reset: the table is exact, its making in bfloat16 as long as 2 (key² − 1) ≤ 256. A
+    first head that is 0 hides nothing of the second."""
     config = HouseholderLayerConfig(1, 2, 1, 1, n_heads=heads)
     model = LRNN(LRNNConfig((0,), (0, 1), (config,), 1, 1)).to(torch.bfloat16)
     with torch.no_grad():

@@ -181,10 +181,8 @@ def test_optimisation_finds_blocks_of_the_size_and_none_below():
 
 
 def residual(machine, b, p, q, starts):
-    """The least residual found of: b functions beside the constant are closed under letters, and tell p from q.
-
-    Gauss and Newton's method, damped, on orthonormal functions; what keeps p and q apart is part of the residual.
-    """
+    """The least residual found of: b functions beside the constant are closed under letters, and tell p from q. Gauss
+    and Newton's method, damped, on orthonormal functions; what keeps p and q apart is part of the residual."""
     delta, n = machine.delta, machine.n_states
     rng, best = np.random.default_rng(b), np.inf
 

@@ -24,10 +24,8 @@ Weights = Mapping[str, Tensor]
 
 
 def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: str = "softplus") -> dict[str, Tensor]:
-    """Convert the weights of an `S4Block` to those of `S4Layer`, or of `S4DLayer` if it has no P.
-
-    `kernel_length` is the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet.
-    """
+    """Convert the weights of an `S4Block` to those of `S4Layer`, or of `S4DLayer` if it has no P. `kernel_length` is
+    the value of its buffer l_kernel; None for S4D, and for an S4Block that has not read a word yet."""
     kernel = part(weights, "layer.kernel.")
     own = {
         "inv_dt": kernel["inv_dt"].squeeze(-1), "A_real": kernel["A_real"], "A_imag": kernel["A_imag"],
@@ -42,11 +40,9 @@ def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: s
 
 
 def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str, Tensor]:
-    """Convert the weights of the S4 module of raminmh/liquid-s4 to those of `LiquidS4Layer`.
-
-    Constants of the published correction are converted if `weights` has them under "frozen.kernel.". `kernel_length`
-    has the same meaning as in `s4_block`.
-    """
+    """Convert the weights of the S4 module of raminmh/liquid-s4 to those of `LiquidS4Layer`. Constants of the published
+    correction are converted if `weights` has them under "frozen.kernel.". `kernel_length` has the same meaning as in
+    `s4_block`."""
     kernel = part(weights, "kernel.kernel.")
     own = {
         "inv_dt": kernel["log_dt"], "A_real": kernel["inv_w_real"], "A_imag": -kernel["w_imag"],
