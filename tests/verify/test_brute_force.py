@@ -192,8 +192,7 @@ def test_every_gate_weight_of_the_last_layer(source, max_block):
 def test_a_shift_that_starts_with_zeros():
     machine = zoo.from_task("mod_arith(5, completion=register)")
     model = mutants.shift_by_zeros(compile_machine(machine, "cascade"))
-    assert first_difference(model, machine, 3) == 1
-    assert len(falsify(model, machine, Budget(length=4)).word) == 1
+    assert (first_difference(model, machine, 3), len(falsify(model, machine, Budget(length=4)).word)) == (1, 1)
 
 
 @pytest.mark.parametrize(

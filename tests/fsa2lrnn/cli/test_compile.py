@@ -19,8 +19,7 @@ def test_models_are_written_read_and_described_in_json(call, tmp_path):
     assert load(tmp_path / "ab.safetensors").transduce("abab") == [False, True, False, True]
     facts = json.loads(call("compile", "task:mod_arith(5)", "--json", "--dtype", "bfloat16")[1])
     assert facts["machine"]["minimal_states"] == 51
-    assert facts["model"]["layers"] == [{"block_sizes": [51], "n_heads": 1}]
-    assert facts["model"]["dtype"] == "bfloat16"
+    assert (facts["model"]["layers"], facts["model"]["dtype"]) == ([{"block_sizes": [51], "n_heads": 1}], "bfloat16")
 
 
 @pytest.mark.long
@@ -136,8 +135,7 @@ def test_tasks_with_their_reasons(call):
 
 def test_one_family_and_a_drawing(call, tmp_path):
     code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
-    assert code == 0
-    assert json.loads(out)["families"]["diagonal[-1,1]"]["answer"] == "yes"
+    assert (code, json.loads(out)["families"]["diagonal[-1,1]"]["answer"]) == (0, "yes")
     assert "a signed channel" in (tmp_path / "parity.dot").read_text()
     code, out, _ = call(
         "explain", "task:parity", "--family", "lti", "--draw", "again.svg", "--certificates", "new/folder"

@@ -31,11 +31,8 @@ def test_the_families_of_ab_star(capsys):
     answers = {name: family["answer"] for name, family in facts["families"].items()}
     assert set(answers) == set(FAMILIES)
     assert answers["diagonal-complex"] == answers["lti"] == "no"
-    assert answers["block(8)"] == "yes"
-    assert answers["liquid-s4"] == "unknown"
-    assert facts["monoid"]["kind"] == "aperiodic"
-    assert facts["costs"]["block_sizes"] == [3]
-    assert facts["blocks"]["real"] == {"lower": 2, "upper": 2, "note": ""}
+    assert (answers["block(8)"], answers["liquid-s4"], facts["monoid"]["kind"]) == ("yes", "unknown", "aperiodic")
+    assert (facts["costs"]["block_sizes"], facts["blocks"]["real"]) == ([3], {"lower": 2, "upper": 2, "note": ""})
     assert facts["blocks"]["any_depth"]["upper"] == 1
 
 
@@ -132,8 +129,7 @@ def test_cascades_in_facts_and_pictures(capsys, tmp_path):
     drawing = tmp_path / "rooms.dot"
     facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], None, 8, drawing)
     assert facts["cascade"]["block_sizes"] == [[1, 1], [1, 4], [5]]
-    assert facts["cascade"]["reads"] == "before the letter"
-    assert facts["costs"]["block_sizes"] == [75]
+    assert (facts["cascade"]["reads"], facts["costs"]["block_sizes"]) == ("before the letter", [75])
     assert drawing.read_text().startswith("digraph {")
     answer = cascades.look(zoo.sum_mod(7), 3)
     with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):

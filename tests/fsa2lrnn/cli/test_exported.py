@@ -35,8 +35,7 @@ def test_run_and_verify(s3):
         "trace": ["(1,2)"],
     }  # fmt: skip
     code, out, _ = s3("verify", "s3", "task:group(S3, transpositions)", "--json")
-    assert code == 0
-    assert json.loads(out)["verdict"] == "proved"
+    assert (code, json.loads(out)["verdict"]) == (0, "proved")
 
 
 @pytest.mark.long_cases("arguments0-puts out nothing before the first letter")

@@ -23,8 +23,7 @@ PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" fo
 
 def test_a_machine_is_learned_and_proved(call, tmp_path):
     code, out, err = call("learn", "task:parity", "-o", "run")
-    assert code == 0
-    assert err == ""
+    assert (code, err) == (0, "")
     assert out.startswith("proved: equal on every word of every length")
     assert "for every word" in out
     names = {path.name for path in (tmp_path / "run").iterdir()}

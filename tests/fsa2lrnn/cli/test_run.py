@@ -27,29 +27,25 @@ def test_the_last_output_and_traces(call):
     assert call("run", "task:mod_arith(5)", "1+2×3", "--scan", "pscan")[1].startswith("2  (5 letters, float32, pscan)")
     code, out, _ = call("run", "task:sum_mod(3)", "-", "--trace", stdin=b"1 2 2\n1\n")
     rows = [line.split("\t") for line in out.splitlines()]
-    assert code == 0
-    assert rows[0] == ["after", "letter", "state", "output"]
+    assert (code, rows[0]) == (0, ["after", "letter", "state", "output"])
     assert [(row[0], row[1], row[3]) for row in rows[1:]] == [
         ("1", "1", "1"), ("2", "2", "0"), ("3", "2", "2"), ("4", "1", "0"),
     ]  # fmt: skip
     assert len({row[2] for row in rows[1:]}) == 3
     assert rows[2][2] == rows[4][2]
     code, out, _ = call("run", "task:parity", "10", "--vectors")
-    assert code == 0
-    assert [line.split("\t")[-1] for line in out.splitlines()[1:]] == ["accept", "0 1", "accept", "0 1"]
+    assert (code, [line.split("\t")[-1] for line in out.splitlines()[1:]]) == (0, ["accept", "0 1", "accept", "0 1"])
 
 
 def test_a_trace_as_json_has_lists_of_equal_length(call, tmp_path):
     result = json.loads(call("run", "task:mod_arith(5)", "1+2-3*4", "--json", "--trace")[1])
-    assert result["output"] == 1
-    assert result["trace"] == [1, None, 3, None, 0, None, 1]
+    assert (result["output"], result["trace"]) == (1, [1, None, 3, None, 0, None, 1])
     assert result["letters"] == [*"1+2-3*4"]
     assert len(result["states"]) == 7
     assert "vectors" not in result
     save(compile_machine(zoo.parity()), tmp_path / "m.safetensors")
     result = json.loads(call("run", "m.safetensors", "110", "--json", "--vectors")[1])
-    assert result["trace"] == [True, False, False]
-    assert result["vectors"] == [[[0, 1]], [[1, 0]], [[1, 0]]]
+    assert (result["trace"], result["vectors"]) == ([True, False, False], [[[0, 1]], [[1, 0]], [[1, 0]]])
     assert "states" not in result
     assert json.loads(call("run", "m.safetensors", "", "--json", "--vectors")[1])["letters"] == []
 

@@ -91,8 +91,7 @@ def test_results_stand_until_the_new_ones_are_whole(tmp_path, monkeypatch):
         name: text for name, text in before.items() if name != RESULT
     }
     RunFolder(tmp_path, asked(), resume=False)
-    assert contents(tmp_path) == {}
-    assert {path.name for path in tmp_path.iterdir()} == {"learn.json", ".lock"}
+    assert (contents(tmp_path), {path.name for path in tmp_path.iterdir()}) == ({}, {"learn.json", ".lock"})
 
 
 def full(*_):

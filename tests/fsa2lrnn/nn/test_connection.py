@@ -139,8 +139,7 @@ def test_the_widest_step_counts_gates_and_streams_too():
     """Memory is planned by it: channels have few entries in A and may yet have wide gates."""
     channels = BlockLayerConfig((1, 1), 3, 3)
     config = LRNNConfig("ab", (0, 1), (channels, channels), embedding_dim=5, readout_hidden=2, connection="concat")
-    assert config.stream_widths == [5, 7, 4]
-    assert config.entries_per_token == 7
+    assert (config.stream_widths, config.entries_per_token) == ([5, 7, 4], 7)
     assert replace(config, token_shift=True).entries_per_token == 14
     assert replace(config, layers=(BlockLayerConfig((1, 1), 3, 30), channels)).entries_per_token == 30
     assert replace(config, layers=(BlockLayerConfig((4, 1), 3, 3), channels)).entries_per_token == 32

@@ -183,8 +183,7 @@ def test_live_words_and_repairs_in_json():
     machine = zoo.sum_mod(3)
     found = repair(compile_machine(machine), machine, mode="dyadic")
     written = json.loads(json.dumps(found.to_json()))
-    assert written["mode"] == "dyadic"
-    assert set(written["places"]) == {"U", "W", "phi"}
+    assert (written["mode"], set(written["places"])) == ("dyadic", {"U", "W", "phi"})
     assert [head["rank"] for head in written["heads"]] == [2]
     assert len(written["heads"][0]["phi"]) == len(written["states"]) == 4
     assert set(written["change"]) == {"A", "v", "x0"}

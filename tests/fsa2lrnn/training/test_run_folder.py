@@ -216,8 +216,7 @@ def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, numbe
     assert (outcome.end, outcome.step) == ("interrupted", 7)
     assert signal.getsignal(number) is handler
     steps = []
-    assert train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end == "steps"
-    assert steps[0] == 8
+    assert (train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end, steps[0]) == ("steps", 8)
     assert equal(weights(tmp_path), weights(straight[1]))
     assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 

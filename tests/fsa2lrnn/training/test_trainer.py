@@ -104,8 +104,7 @@ def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tm
     why, died = str(caught.value).split("; seed 1: ")
     assert why.startswith("seed 0: ")
     assert "batch = 7 there and 4 here" in why
-    assert died == "its process died and left no result: call again"
-    assert {event.seed for event in events} == {2}
+    assert (died, {event.seed for event in events}) == ("its process died and left no result: call again", {2})
     assert json.loads((tmp_path / "2" / "result.json").read_text())["end"] == "steps"
 
 

@@ -177,8 +177,7 @@ def test_defaults_subgraphs_ports_strings_and_html_labels():
     graph = parse('digraph {\n{a b} -> subgraph x {c; d}\n"a" + "b":n -> c:s:e [k="1\\\n2" "flag"]\nk=v }')
     pairs = [(edge.tail, edge.head, edge.line) for edge in graph.edges]
     assert pairs == [("a", "c", 2), ("a", "d", 2), ("b", "c", 2), ("b", "d", 2), ("ab", "c", 3)]
-    assert graph.edges[-1].attributes == {"k": "12", "flag": "true"}
-    assert graph.attributes == {"k": "v"}
+    assert (graph.edges[-1].attributes, graph.attributes) == ({"k": "12", "flag": "true"}, {"k": "v"})
     assert "k" not in graph.nodes
     graph = parse("digraph { a [label=<<b>x</b><br/>&lt;y&gt;>] }")
     assert graph.nodes["a"].attributes["label"] == r"x\n&lt;y&gt;"

@@ -19,8 +19,7 @@ def test_every_task_is_in_the_zoo_and_described():
     names = [source.partition("(")[0] for source in zoo.ZOO]
     assert set(names) == set(zoo.TASKS)
     machines = [zoo.from_task(source) for source in zoo.ZOO]
-    assert min(m.n_states for m in machines) == 1
-    assert max(m.n_states for m in machines) == 120
+    assert (min(m.n_states for m in machines), max(m.n_states for m in machines)) == (1, 120)
     assert min(len(m.alphabet) for m in machines) == 1
     assert len(machines) >= 68
     assert all(hasattr(zoo, name) for name in zoo.__all__)
@@ -131,8 +130,7 @@ def test_permutations_and_exchanged_neighbours_multiply():
     assert m.alphabet == ("(1,2)", "(2,3)", "(3,4)")
     assert m.n_states == 24
     assert m.transduce(["(1,2)", "(2,3)"]) == zoo.group("S4", generators="all").transduce(["(1,2)", "(2,3)"])
-    assert zoo.group("S2xS3", generators="transpositions").n_states == 12
-    assert zoo.group("S7").n_states == 5_040
+    assert (zoo.group("S2xS3", generators="transpositions").n_states, zoo.group("S7").n_states) == (12, 5_040)
 
 
 def images(cycles: str, n: int = 4) -> list[int]:

@@ -99,8 +99,7 @@ def test_a_model_that_drifts_is_still_a_machine_on_short_words(method):
     model = drifting(machine, 0.02)
     found = extract_learned(model, method, horizon=12)
     assert equivalent(found.machine, machine, empty_word=False) is None
-    assert found.machine.n_states == 7
-    assert found.held_out.agreement == 1
+    assert (found.machine.n_states, found.held_out.agreement) == (7, 1)
     later = extract_learned(model, horizon=2_000).held_out
     assert later.agreement < 1
     assert 12 < later.first_disagreement <= 2_000
@@ -199,8 +198,7 @@ def test_long_suffixes_are_found_or_named():
     found = classes_of(asked(model), 100, 32, 10_000, 0)
     assert found.machine.minimise() == MooreMachine([*late(9).delta, range(11)], late(9).outputs)
     assert found.conflicts > 0
-    assert found.suffix_length == 9
-    assert found.classes == 11
+    assert (found.suffix_length, found.classes) == (9, 11)
     model = compile_machine(MooreMachine([*late(12).delta, range(14)], late(12).outputs))
     with pytest.raises(NotExact, match=r"\(.*\) and \(.*\) cannot be told apart by suffixes of up to 8 letters, but"):
         classes_of(asked(model), 100, 8, 10_000, 0)
@@ -221,9 +219,7 @@ def unbounded():
 
 def test_a_teacher_answers_once_and_hypotheses_are_bounded():
     teacher = _Teacher(asked(compile_machine(zoo.sum_mod(3))))
-    assert teacher.query((1, 1, 2)) == [1, 2, 1]
-    assert teacher.query((1, 1)) == [1, 2]
-    assert teacher.query(()) == [0]
+    assert (teacher.query((1, 1, 2)), teacher.query((1, 1)), teacher.query(())) == ([1, 2, 1], [1, 2], [0])
     assert (teacher.num_queries, teacher.longest) == (1, 3)
     teacher.pre()
     assert [teacher.step(letter) for letter in (None, 2, 2)] == [0, 2, 1]
