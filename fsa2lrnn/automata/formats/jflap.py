@@ -55,6 +55,7 @@ class _JflapReader(ContentHandler):
         self.transitions: list[_Item] = []
         self._item: _Item | None = None
         self._path: list[str] = []
+        self._seen = set[str]()
         self._text: list[str] = []
 
     @property
@@ -72,6 +73,12 @@ class _JflapReader(ContentHandler):
                 f"{self.origin}: line {self.line}: elements are nested deeper than {MAX_NESTING}, JFLAP nests four: "
                 "is this a JFLAP file?"
             )
+        if self._path[-2:-1] and self._path[-2] in _READ:
+            self.problems.add(f"<{name[:40]}> stands within <{self._path[-2]}>: remove it", self.line)
+        if name in ("type", "automaton"):
+            if name in self._seen:
+                self.problems.add(f"a second <{name}>: keep one automaton in a file", self.line)
+            self._seen.add(name)
         self._text.clear()
         if name in ("state", "transition"):
             self._item = _Item(dict(attrs.items()), self.line)
@@ -95,8 +102,6 @@ class _JflapReader(ContentHandler):
                 self.problems.add(f"<{name}> marks the state whatever it holds: remove {text[:40]!r}, or it", self.line)
             self._item.texts[name] = text
         elif name == "type":
-            if self.kind is not None:
-                self.problems.add("a second <type>: keep one automaton in a file", self.line)
             self.kind = text
 
 

@@ -5,7 +5,8 @@
     0- st0 st1 1                    a row: input, state, next state, output
 
 Letters are strings of `.i` bits, in the order of the numbers that they denote. A row whose input has `-` stands for all
-letters that match it, a row of state `*` for every state. The transition is missing if the next state is `*` or `-`.
+letters that match it, a row of state `*` or `ANY` for every state. The transition is missing if the next state is one
+of these or `-`.
 Outputs are strings of 0 and 1; `-` (any value) is refused, because a machine has one output. `.p` and `.s` must agree
 with the rows, so that a truncated file is not read as a small machine.
 """
@@ -26,7 +27,7 @@ MAX_INPUT_BITS = 16  # 65,536 letters
 MAX_TRANSITIONS = 250_000  # after don't-cares are written out: a second, and 100 MB
 _COUNTS = (".i", ".o", ".p", ".s")
 _IGNORED = {".ilb", ".ob", ".code", ".latch_order", ".latch", ".type", ".start_kiss", ".end_kiss"}
-_ANY = ("*", "-")
+_ANY = ("*", "-", "ANY")  # ANY in files of SIS
 
 
 def from_kiss2(text: str, completion: Completion | None = None, origin: str = "the KISS2 text") -> MooreMachine:
@@ -98,7 +99,7 @@ def from_kiss2(text: str, completion: Completion | None = None, origin: str = "t
         elif target not in _ANY:
             if "-" in output:
                 problems.add(f"output {shortened(output, 40)!r} has '-', any value: write 0 or 1 there", number)
-            sources = names if source == "*" else [source]  # a row stands for all states and all matching letters
+            sources = names if source in ("*", "ANY") else [source]  # a row stands for all matching letters too
             if len(edges) + len(sources) * 2 ** bits.count("-") > MAX_TRANSITIONS:
                 raise BudgetExceeded(
                     f"{origin}: more than {MAX_TRANSITIONS:,} transitions, each '-' being two: build the MooreMachine "
