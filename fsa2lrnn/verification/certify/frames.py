@@ -67,8 +67,8 @@ class Frames:
     @cached_property
     def keep_exactly(self) -> bool:
         """Whether some head has a functional that every letter leaves invariant, up to rounding."""
-        heads = range(self._A.shape[1])
-        return any(_slow_functionals(self._A[:, h], self._target, self._label, None, self._deadline)[1].any() for h in heads)
+        parts = self._target, self._label, None, self._deadline
+        return any(_slow_functionals(self._A[:, h], *parts)[1].any() for h in range(self._A.shape[1]))
 
     def of(self, of_nodes: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
         """Return a basis per node and head, slow vectors first, and the mask of these: (F, H, b, b), bool (F, H, b).
