@@ -54,7 +54,7 @@ DTYPES = (*[torch.float32] * 5, torch.float64, torch.float16, torch.bfloat16)
 WAYS = ((1, 1), (2, 1), (3, 2), (64, 2))  # words at once, and threads
 _NOISE = 24  # hidden units that cancel
 _STATES, _DEPTH, _LONGEST = 300, 4, 12
-_SEARCHES = (("auto", 3e5), ("joint sets", 3e7))  # methods of `certify`, and their work
+_SEARCHES = (("auto", 1e5), ("joint sets", 3e7))  # methods of `certify`, and their work
 
 
 def drawn(seed: int) -> LRNN:
