@@ -181,7 +181,7 @@ BAD = [
     (("verify", "task:parity", "m.safetensors"), "m.safetensors is a model, where"),
     (("falsify", "task:parity", "task:sum_mod(3)"), KNOWS_MORE),
     (("falsify", "task:parity", "task:shift_register(1, output=content)"), "the model puts out (False, True), none of"),
-    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory, --max-secon"),
+    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory and -o"),
     (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "No such file or directory: 'c.json'"),
     (("certify", SUM2, "task:sum_mod(3)"), KNOWS_MORE),
     (("certify", "task:parity", "task:parity"), "task:parity is not a model: give a file ending in .safetensors"),

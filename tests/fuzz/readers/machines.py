@@ -91,7 +91,7 @@ def json_machines() -> list[bytes]:
 
 @cache
 def kiss2s() -> list[bytes]:
-    return [b".i 2\n.o 1\n.p 4\n.s 2\n.r b\n0- a b 1\n1- a a 0\n-0 b b 1\n-1 b a -\n.e\n", b".i 1\n.o 2\n- * a 01\n"]
+    return [b".i 2\n.o 1\n.p 4\n.s 2\n.r b\n0- a b 1\n1- a a 0\n-0 b b 1\n-1 b a 0\n.e\n", b".i 1\n.o 2\n- * a 01\n"]
 
 
 @cache

@@ -1,5 +1,7 @@
 """Inputs of the kinds that public issues and files show are read as meant, or refused by name (`public_inputs`)."""
 
+from pathlib import Path
+
 import pytest
 
 from fsa2lrnn.automata.formats import read_source
@@ -10,12 +12,14 @@ from tests.fsa2lrnn.automata.formats.public_inputs import INPUTS
 @pytest.mark.parametrize(("ending", "text", "right"), [i[1:] for i in INPUTS], ids=[i[0] for i in INPUTS])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_public_inputs(ending, text, right, tmp_path):
-    (tmp_path / f"m{ending}").write_text(text)
+    source = f"regex:{text}" if ending == "regex" else tmp_path / f"m{ending}"
+    if isinstance(source, Path):
+        source.write_text(text)
     if isinstance(right, str):
         with pytest.raises(Fsa2LrnnError) as refused:
-            read_source(tmp_path / f"m{ending}")
+            read_source(source)
         assert right in str(refused.value)
         return
-    machine = read_source(tmp_path / f"m{ending}")
+    machine = read_source(source)
     for word, output in right:
         assert (machine.transduce(word) or [machine.outputs[machine.start]])[-1] == output, word
