@@ -38,7 +38,10 @@ def repair(
     layers: options.LayersOption = None,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too."""
+    """Repair a model so that it implements the automaton exactly over the reals; with --mode dyadic in floats too.
+
+    --max-seconds limits the repair and its certificate, not the run on random letters that then measures it.
+    """
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     if snap and seconds is not None:

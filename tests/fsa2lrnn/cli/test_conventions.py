@@ -147,7 +147,7 @@ BAD = [
     (("train", "task:parity", "-o", "runs", "--layer", "nowhere:Layer"), "nowhere"),
     (("verify", "task:parity"), "Missing argument 'SOURCE'"),
     (("falsify", "task:parity", "task:sum_mod(3)"), KNOWS_MORE),
-    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory, --max-secon"),
+    (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes without --memory and -o"),
     (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "No such file or directory: 'c.json'"),
     (("certify", SUM2, "task:sum_mod(3)"), KNOWS_MORE),
     (("certify", "task:parity", "task:parity"), "task:parity is not a model: give a file ending in .safetensors"),

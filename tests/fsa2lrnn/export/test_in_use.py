@@ -10,6 +10,7 @@ from hypothesis import given, settings
 
 from fsa2lrnn import MooreMachine, classify, represent, zoo
 from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.export import in_use
 from fsa2lrnn.export.in_use import (
@@ -127,6 +128,16 @@ def test_answers_are_carried_along_containment_and_a_contradiction_is_an_error(m
     assert contradictions(rows) == [
         "diagonal SLiCE represents the machine as one layer, and Walsh–Hadamard SLiCE does not"
     ]
+
+
+def test_no_layer_is_decided_after_the_time_limit():
+    def stacks(*_):
+        raise AssertionError
+
+    rows = decide(zoo.parity(), classify(zoo.parity()), stacks, max_seconds=Deadline(0.0))
+    assert {(row.one, row.stack, row.why) for row in rows.values()} == {
+        ("unknown", "unknown", "the time limit passed first")
+    }
 
 
 @settings(max_examples=60, deadline=None)

@@ -13,7 +13,7 @@ from fsa2lrnn import MooreMachine, Proved, Refuted, Undecided, symbols, zoo
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.export import target
 from fsa2lrnn.export.folder import SteppedModule, load, run
-from fsa2lrnn.export.huggingface import is_prefix_free, tokenizer
+from fsa2lrnn.export.huggingface import is_prefix_free, tokenizer, vocabulary
 from fsa2lrnn.export.whole_model import prove
 from fsa2lrnn.verdicts import LETTERS
 from fsa2lrnn.verification.coverage import environment
@@ -222,3 +222,8 @@ def test_a_tokenizer_that_reads_other_numbers_is_refused(monkeypatch):
     monkeypatch.setattr(symbols, "is_character_alphabet", lambda _: True)
     with pytest.raises(UnsupportedFormat, match=r"letters \['ab', 'a', 'b'\] are read as \[1, 2, 1, 2\]"):
         tokenizer(("ab", "a", "b"), (False, True))
+
+
+def test_half_a_character_is_no_letter():
+    with pytest.raises(UnsupportedFormat, match="half a character"):
+        vocabulary(["\ud800", "a"], [True])

@@ -122,6 +122,7 @@ def test_labels_of_a_table_are_booleans_if_all_are(tmp_path):
     assert read("word,output\na,true\nb,false\nab,maybe\n").outputs == ("true", "false", "maybe")
     dense = read("word,outputs\nab,false True\n")
     assert (dense.outputs, dense.labels.tolist()) == ((False, True), [[UNCOUNTED, 0, 1]])
+    assert read('word,output\n[ ( ) ],1\n"(())",0\n').alphabet == ("[", "(", ")", "]", "(())")
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -130,6 +131,11 @@ def test_labels_of_a_table_are_booleans_if_all_are(tmp_path):
     ("word,output\n", "words.csv has no words: add lines"),
     ("word,output\nab,1,2\n", "line 2: 3 columns, not 2"),
     ("word,outputs\nab,1\n", "line 2: 1 output for 2 letters"),
+    # pandas#10813, PhaseNet#9: lists as Python and numpy print them
+    ("word,output\n\"['a', 'b']\",1\nb,0\n", "line 2: .* is a list as Python prints it"),
+    ("word,output\n[   1 6620 8114],1\n[ ( ) ],0\n", "line 2: .* is a list as Python prints it"),
+    ("word,output\nε,1\na,0\n", "line 2: ε is a name of the empty word: leave the cell empty"),
+    ("word,output\na,NaN\nb,0\n", "line 2: NaN is a name of no output: leave the cell empty"),
 ])  # fmt: skip
 def test_bad_csv(tmp_path, text, message):
     with pytest.raises(UnsupportedFormat, match=message):

@@ -24,7 +24,7 @@ REGEXES = given(
     "(ab)*", "a|b&c^d", "(a|b)*a(a|b){3}", "[a-c]+x?\\d{2,3}", "abc", "(a?){9}", "[^a]b.", "a" * 500, "()|a"
 )
 TASKS_THERE = given(*zoo.ZOO)
-KISS2S = given(".i 2\n.o 1\n.p 4\n.s 2\n.r b\n0- a b 1\n1- a a 0\n-0 b b 1\n-1 b a -\n.e\n", ".i 1\n.o 2\n- * a 01\n")
+KISS2S = given(".i 2\n.o 1\n.p 4\n.s 2\n.r b\n0- a b 1\n1- a a 0\n-0 b b 1\n-1 b a 0\n.e\n", ".i 1\n.o 2\n- * a 01\n")
 SYMBOLS = given("<eps>\t0\na\t1\nb\t2\n", "-\t0\nb 7\na 3\nc 12\n")
 WORDS = given("0 1 +", "10 one 10")
 

@@ -246,6 +246,8 @@ def test_acceptors_of_networkx_mealy_machines_and_faults():
     assert from_networkx(graph).transduce("aa") == [True, True]
     with pytest.raises(InvalidMachine, match=r"the networkx graph: 2 problems\n.*no letter: give it the attribute"):
         from_networkx(drawn(("p", "q", {}), ("p", "q", {"letter": 0})))
+    with pytest.raises(InvalidMachine, match="letter '\"a\"' is in quotes, which networkx leaves"):  # networkx#2832
+        from_networkx(drawn(("p", "p", {"label": '"a"'}), p={"start": True}))
     with pytest.raises(InvalidMachine, match="no state is marked as start: give one node the attribute start=True, or"):
         from_networkx(drawn(("p", "q", {"letter": 0})))
     with pytest.raises(InvalidMachine, match="the start 'r' is not a state"):

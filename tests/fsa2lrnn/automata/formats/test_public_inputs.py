@@ -7,6 +7,8 @@ mean.
 
 # ruff: noqa: E501
 
+from pathlib import Path
+
 import pytest
 
 from fsa2lrnn.automata.formats import read_source
@@ -72,7 +74,42 @@ INPUTS = [
     ("libalf, start by an arrow from a blank node", ".dot", "digraph { node [shape=circle]; 0 [shape=doublecircle]; iq0 [style=invis]; iq0 -> 0; 0 -> 0 [label=1] }", [("1", True)]),
     ("mCRL2#589: default labels", ".dot", 'digraph { edge [label=t]; i [shape=point]; i -> p [label=""]; p -> q; q [peripheries=2] }', [("t", True)]),
     ("stateless#44: HTML labels with markup", ".dot", S + ACCEPT + "p -> q [label=<<b>a</b>>] }", [("a", True)]),
+    ("mata#392: any letter in angle brackets", ".dot", S + ACCEPT + 'p -> q [label="<dcare>"] }', "a symbol for other letters"),
+    ("libphorward#5: ranges of code points", ".dot", S + ACCEPT + 'p -> q [label="0x61 - 0x7a"] }', "a range of letters"),
+    ("libphorward#5: ranges of characters", ".dot", S + ACCEPT + 'p -> q [label="&#x61; - &#x7a;"] }', "a range of letters"),
+    ("graal#4569: sets of code points", ".dot", S + ACCEPT + 'p -> q [label="[x00-x60b-x7f]"] }', "a set of letters"),
+    ("hoaf#38: marks of acceptance", ".dot", S + ACCEPT + 'p -> q [label="a\n{0}"] }', "an acceptance mark"),
+    ("Spot, marks of acceptance in circles", ".dot", S + ACCEPT + 'p -> q [label="a\n⓿"] }', "an acceptance mark"),
+    ("Spot, automata over infinite words", ".dot", 'digraph { label="Inf(0)\n[Büchi]"; I [style=invis]; I -> 0; 0 [peripheries=2]; 0 -> 0 [label=a] }', "an acceptance condition"),
+    ("stateless#33: guards", ".dot", S + ACCEPT + 'p -> q [label="X [Function]"] }', "a guard or assignment"),
+    ("umple#577: guards", ".dot", S + ACCEPT + 'p -> q [label="event [!getNoTransition()]"] }', "a guard or assignment"),
+    ("PySimpleAutomata#7: a start named by root", ".dot", 'digraph { fake [style=invisible]; fake -> "p:1" [style=bold]; "p:1" [root=true]; "p:1" -> b [label=x]; b [shape=doublecircle] }', [("x", True), ("", False)]),
+    ("textbook, unions of letters", ".dot", S + ACCEPT + 'p -> q [label="a ∪ b"] }', "is a formula"),
+    # KISS2
+    ("SIS, jedi/read.c: rows of any state", ".kiss2", ".i 1\n.o 1\n.r a\n0 ANY a 0\n1 a b 1\n1 b b 0\n", [("11", "0"), ("110", "0")]),
+    ("MCNC benchmarks: outputs that do not matter", ".kiss2", ".i 1\n.o 2\n- a a -1\n", "any value"),
+    ("MCNC benchmarks: rows after the end", ".kiss2", ".i 1\n.o 1\n- a a 1\n.e\n- b a 1\n", "stands after the end"),
+    ("abc#123: tables within BLIF", ".kiss2", ".model\n.start_kiss\n.i 1\n.o 1\n- a a 1\n.end_kiss\n.end\n", "'.model' is not known"),
+    # expressions
+    ("noam#6: λ for the empty word", "regex", "0|(λ|1)*0", "'λ' at position 4"),
+    ("brics#52: an empty class", "regex", "[]", "opens no class"),
+    ("brics#52: an empty alternative", "regex", "(|a)", [("", True), ("a", True)]),
+    ("brics#52: a class of one bracket", "regex", "[]]", [("]", True)]),
+    ("IPED#2939: a class that is not closed", "regex", "foo[^ {3}b", "opens no class"),
+    ("automata#128: the empty string", "regex", "()|ab", [("", True), ("ab", True), ("a", False)]),
+    ("mata#48: classes of both cases", "regex", "[qQrR]*", [("qQ", True), ("R", True)]),
+    ("mata#37: nested repetitions", "regex", "((aa)*)*(b)*", [("aab", True), ("ab", False), ("", True)]),
+    ("Automa.jl#41: a backslash in a class", "regex", r"[x\\]", [("x", True), ("\\", True)]),
     # JFLAP
+    ("automata-meow#19: states that are missing", ".jff", jff((0, 7, read("a"))), "which is not a state"),
+    ("automata-meow#19: two states of one id", ".jff", jff((0, 1, read("a")), states='<state id="0"><initial/></state><state id="0"><final/></state>'), "is defined twice"),
+    ("automata-meow#19: one transition twice", ".jff", jff((0, 1, read("a")), (0, 1, read("a"))), [("a", True), ("aa", False)]),
+    ("JFLAP, two letters at one transition", ".jff", jff((0, 1, read("a") + read("b"))), "a second <read>"),
+    ("JFLAP, marks within a label", ".jff", jff((0, 1, "<read>a<b/>c</read>")), "stands within <read>"),
+    ("JFLAP, a final state marked by text", ".jff", jff((0, 1, read("a")), states='<state id="0"><initial/></state><state id="1"><final>false</final></state>'), "<final> marks the state"),
+    ("JFLAP, outputs in an acceptor", ".jff", jff((0, 1, read("a") + "<transout>x</transout>")), "an edge of an acceptor has the output"),
+    ("JFLAP, Moore machines with other outputs", ".jff", jff((0, 0, read("a") + "<transout>y</transout>"), kind="moore", states='<state id="0"><initial/><output>x</output></state>'), "has the output 'y'"),
+    ("JFLAP, building blocks", ".jff", jff((0, 1, read("a"))).replace("</structure>", "<automaton/></structure>"), "a second <automaton>"),
     ("automata-meow#17: labels of several characters", ".jff", jff((0, 1, read("ab"))), [("ab", True), ("a", False), ("b", False)]),
     ("automata-meow#17: the same for Mealy machines", ".jff", jff((0, 0, read("ab") + "<transout>x</transout>"), kind="mealy"), "reads the label 'ab' as a word"),
     ("Turing-Lab#414: epsilon written out", ".jff", jff((0, 1, read("ε")), (1, 1, read("a"))), [("", True), ("a", True)]),
@@ -93,6 +130,9 @@ INPUTS = [
     ("pynini#72: weights for outputs", ".fst.txt", "0 1 a 0.5\n1 1 b 1.25\n1\n", "can be weights or outputs"),
     ("pynini#21: epsilon in other brackets", ".fst.txt", "0 1 <ε> <ε>\n1 2 a a\n2\n", [("a", True), ("", False)]),
     ("openfst#2: too many columns", ".fst.txt", "0 1 a b c d e\n", "7 fields"),
+    ("lttoolbox#68: a tab at the end of lines", ".att", "0\t1\tc\tc\t0.000000\t\n1\t0.000000\t\n", [("c", True), ("cc", False)]),
+    ("lttoolbox#60: negative states", ".att", "-1\t0\ta\ta\n0\n", [("a", True)]),
+    ("hfst#426: identity beside letters", ".att", "0\t0\tk\tk\n0\t1\t@_IDENTITY_SYMBOL_@\t@_IDENTITY_SYMBOL_@\n1\n", "a symbol for other letters"),
     ("OpenFst, symbols of matchers", ".fst.txt", "0 1 <rho> <rho>\n1\n", "a symbol for other letters"),
 ]  # fmt: skip
 
@@ -100,12 +140,14 @@ INPUTS = [
 @pytest.mark.parametrize(("ending", "text", "right"), [i[1:] for i in INPUTS], ids=[i[0] for i in INPUTS])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_public_inputs(ending, text, right, tmp_path):
-    (tmp_path / f"m{ending}").write_text(text)
+    source = f"regex:{text}" if ending == "regex" else tmp_path / f"m{ending}"
+    if isinstance(source, Path):
+        source.write_text(text)
     if isinstance(right, str):
         with pytest.raises(Fsa2LrnnError) as refused:
-            read_source(tmp_path / f"m{ending}")
+            read_source(source)
         assert right in str(refused.value)
         return
-    machine = read_source(tmp_path / f"m{ending}")
+    machine = read_source(source)
     for word, output in right:
         assert (machine.transduce(word) or [machine.outputs[machine.start]])[-1] == output, word

@@ -87,7 +87,7 @@ def test_faults_of_openfst_are_named_with_their_line(text, options, message):
 
 
 BITS = ".i 2\n.o 1\n"
-CIRCUIT = BITS + ".p 5\n.s 3\n.r b # reset\n0- a b 1\n11 a c -\n10 a a 0\n-- b a 1\n-- * a 1\n.e\nnot read"
+CIRCUIT = BITS + ".p 5\n.s 3\n.r b # reset\n0- a b 1\n11 a c 1\n10 a a 0\n-- b a 1\n-- * a 1\n.e\n# end"
 
 
 def test_the_machine_does_what_the_rows_say():
@@ -132,6 +132,10 @@ def test_kiss2_rows_any_state_and_bounded_sizes(tmp_path):
     (".i x\n0 a a 1\n", r"line 1: \.i takes one whole number"),
     ("0 a a 1\n", r"add '\.i N' and '\.o N'"),
     (BITS + "-- * * 1\n", "there are no states"),
+    (BITS + "-- a a -\n", "line 3: output '-' has '-', any value: write 0 or 1 there"),
+    (BITS + "-- a a 1\n.e\n-- b a 1\n", "line 5: stands after the end of the rows in line 4"),
+    (BITS + ".o 1\n-- a a 1\n", r"line 3: a second \.o: keep one"),
+    (BITS + ".r a\n.r b\n-- a b 1\n-- b b 1\n", r"line 4: a second \.r: keep one"),
 ])  # fmt: skip
 def test_faults_of_kiss2_are_named_with_their_line(text, message):
     with pytest.raises(InvalidMachine, match=message):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import operator
 import signal
 import time
 from collections import Counter
@@ -160,6 +161,19 @@ def test_steps_of_others_are_interrupted():
         forever()
     assert signal.getsignal(signal.SIGVTALRM) == signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0.0, 0.0)
+
+
+def test_a_tick_within_numpy_is_not_replaced_by_another_error():
+    """Comparing structured arrays calls Python code from C, which makes a `TypeError` of what that code raises."""
+    rows = np.zeros(2, [("x", int), ("y", int)])
+
+    def forever():
+        while True:
+            operator.ne(rows, rows[:])
+
+    for _ in range(3):
+        with pytest.raises(OutOfTime), limited(Deadline(0.01)):
+            forever()
 
 
 def test_no_tick_ends_a_compiler_half_way():
