@@ -50,3 +50,11 @@ def test_functions_of_the_state_have_a_value_at_every_state():
     block["functions"][1] = [*block["functions"][1], block["functions"][1][0]]
     with pytest.raises(RejectedCertificate, match="a function has values at other states"):
         recheck(certificate)
+
+
+@pytest.mark.parametrize("sink", [-1, 3, True])
+def test_the_state_at_zero_is_one_of_the_states(sink):
+    certificate = represent(zoo.ab_star(), "householder").to_json()
+    assert recheck(certificate).startswith("representable")
+    with pytest.raises(RejectedCertificate, match="the sink is not a state"):
+        recheck({**certificate, "sink": sink})
