@@ -168,3 +168,13 @@ def test_limits_are_errors(monkeypatch):
         confused(zoo.flip_flop(), "hard-attention")
     with pytest.raises(UnsupportedFormat, match="choose one of"):
         confused(zoo.flip_flop(), "attention")
+
+
+@pytest.mark.parametrize("fixed", [0, 1])
+def test_a_loop_leaves_both_states_where_they_are(fixed):
+    """The letter 1 leads from state 0 to state 1; the loop 0 moves one of the two."""
+    loop = [0, 2, 1] if fixed == 0 else [2, 1, 0]
+    machine = {"alphabet": ["0", "1"], "delta": [loop, [1, 1, 1]], "outputs": [0, 1, 2], "start": 0}
+    certificate = confused(zoo.parity(), "lti-stack").to_json() | {"machine": machine, "separator": []}
+    with pytest.raises(RejectedCertificate, match="the loop moves a state"):
+        recheck({**certificate, "words": [[], [[0, 1]], [[1, 1]]]})

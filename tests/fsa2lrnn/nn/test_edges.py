@@ -64,7 +64,7 @@ def test_the_least_divisor_is_twice_the_smallest_normal_number():
 
 
 def test_positive_parts_of_what_is_around_zero_keep_their_bound():
-    x = RoundedNumbers(torch.tensor([0.0, -1.0]), torch.tensor([1.0, 0.5]), F32)
+    x = RoundedNumbers(torch.tensor([0.0, -1.0]).double(), torch.tensor([1.0, 0.5]).double(), F32)
     assert x.relu().off.tolist() == [1.0, 0.0]
 
 
