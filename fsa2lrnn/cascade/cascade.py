@@ -131,9 +131,25 @@ class Cascade(Brief):
             object.__setattr__(self, name, value)
 
     def _repr_svg_(self) -> str:
-        from fsa2lrnn.cascade.description import to_svg
+        """Return a drawing of the cascade: a box per component, a row per layer, an arrow per state read."""
+        from fsa2lrnn.draw.boxes import boxes
 
-        return to_svg(self)
+        rows = [component.layer for component in self.components]
+        below = [sum(row < component.layer for row in rows) for component in self.components]
+        # A text replaces the arrows to a component that reads all those below it.
+        reads_all = [3 < len(part.reads) == n for part, n in zip(self.components, below, strict=True)]
+        lines = [
+            [
+                part.name or f"component {i}",
+                f"{part.n_states} state{'s' * (part.n_states > 1)}, {part.kind}",
+                f"a one-hot block of {part.n_states}" if not part.is_diagonal else f"channels: {len(part.block_sizes)}",
+                *([f"reads all {below[i]} below"] if reads_all[i] else []),
+            ]
+            for i, part in enumerate(self.components)
+        ]
+        arrows = [(j, i) for i, part in enumerate(self.components) if not reads_all[i] for j in part.reads]
+        caption = f"A cascade of {len(lines)} components in {self.n_layers} layers"
+        return boxes(caption, lines, rows, arrows, self.output_reads)
 
     @property
     def n_layers(self) -> int:

@@ -113,8 +113,6 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
 def repair_rows(facts: console.Document) -> list[tuple[str, str]]:
     """Return the changes of a repair and the guarantees for its model, from its JSON, as names and values."""
     rows = [("change", f"{100 * facts['change']['A']:.1f} % of A, {100 * facts['change']['v']:.1f} % of v")]
-    norms = f"{facts['column_norm_before']:.3f} before, {facts['column_norm_after']:.3f} after"
-    rows.append((f"largest column {facts['p']:g}-norm", norms))
     if "proved" in facts:
         proved = facts["proved"]
         how = f"{counted(proved['joint_states'], 'joint state')} closed, bit for bit, {proved['covered']}"
@@ -137,10 +135,9 @@ def extraction_json(evidence: Extraction) -> console.Document:
 def extraction_rows(evidence: console.Document) -> list[tuple[str, str]]:
     """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
-    unit = "queries" if evidence["method"] == "lstar" else "words"
     agreement = f"{100 * held_out['agreement']:.2f} % of {held_out['words']} random words"
     return [
-        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {unit}, {evidence['suffixes']:,} suffixes"),
+        ("found by", f"{evidence['prefixes']:,} words, {evidence['suffixes']:,} suffixes"),
         ("held out", f"agrees on {agreement} of {held_out['length']} letters"),
     ]
 

@@ -19,7 +19,7 @@ _PYTHON = {"None": None, "True": True, "False": False}  # the spellings in print
 # Copies of types elsewhere, because importing these would import torch. A test compares them.
 Completion = Literal["error", "sink", "ignore"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
-ExtractMethod = Literal["closure", "suffixes", "lstar"]
+ExtractMethod = Literal["closure", "suffixes"]
 Form = Literal["onehot", "cascade", "auto"]
 MachineKind = Literal["acceptor", "moore", "mealy"]
 Layout = Literal["auto", "dense", "index"]

@@ -13,8 +13,6 @@ from fsa2lrnn.repairing.dyadic import Places
 from fsa2lrnn.repairing.representation import Representation
 from fsa2lrnn.verdicts import Scope
 
-Columns = Literal["keep", "p<=1"]
-"""The constraint on columns: "keep" for none, "p<=1" for p-norms of at most 1."""
 Mode = Literal["least", "deadbeat", "dyadic"]
 """The aim of a repair: the least change, dead-beat blocks, or dead-beat blocks with exact arithmetic."""
 
@@ -54,35 +52,27 @@ class Repaired(Brief):
 
     Args:
         model: the repaired model, whose tables implement an exact image of the machine.
-        mode, columns: the options of `repair`.
+        mode: the option of `repair`.
         heads: the blocks with an image; the others are unchanged or, in a dead-beat model, forget everything.
         states: int64 (n + 1,), states of the minimal machine by number; the last is the initial one.
         scope: the outputs of the machine that counted.
         change: the relative change (Frobenius) of A, v and x₀, over all letters and blocks.
-        p, column_norm_before, column_norm_after: p, and the largest p-norm of a column of A.
         places: the binary places of a dyadic model, else None.
     """
 
     model: LRNN
     mode: Mode
-    columns: Columns
     heads: tuple[RepairedHead, ...]
     states: np.ndarray
     scope: Scope
     change: Change
-    p: float
-    column_norm_before: float
-    column_norm_after: float
     places: Places | None
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields but the model as a JSON object."""
-        numbers = ("p", "column_norm_before", "column_norm_after")
         return {
             "mode": self.mode,
-            "columns": self.columns,
             "change": self.change._asdict(),
-            **{name: getattr(self, name) for name in numbers},
             "places": None if self.places is None else vars(self.places),
             "states": self.states.tolist(),
             "scope": self.scope.to_json(),

@@ -1,8 +1,7 @@
 """Extraction of the machine that a trained model has learned, without knowledge of the target (docs/theory.md §8).
 
 A trained model's states drift and are not finitely many, but on short words the model behaves like a machine. The
-extraction reconstructs that machine by suffixes (`suffixes`) or by L* (`lstar`). `certify` proves the length up to
-which the model agrees with it on every word.
+extraction reconstructs that machine by suffixes. `certify` proves the length up to which the model agrees with it on every word.
 """
 
 from __future__ import annotations
@@ -20,11 +19,9 @@ from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.nn.model import decode
 from fsa2lrnn.nn.network import Network
-from fsa2lrnn.optional import require
 from fsa2lrnn.verification.extraction.runner import MaskedModel
 from fsa2lrnn.verification.extraction.suffixes import classes_of
 
-METHODS = ("suffixes", "lstar")
 SECONDS = 600  # a model that is far from every small machine ends at no other limit for hours
 _HELD_OUT = 256  # random words
 
@@ -51,10 +48,9 @@ class Extraction(Brief):
 
     Args:
         machine: the minimal machine over the model's alphabet.
-        method: "suffixes" or "lstar".
-        depth: the length of the longest word that was classified, or queried by L*.
-        exhaustive_depth: all words of at most this length were classified; None for L*, which queries few words.
-        prefixes: the number of words classified; for L*, of membership queries.
+        depth: the length of the longest word that was classified.
+        exhaustive_depth: all words of at most this length were classified.
+        prefixes: the number of words classified.
         suffixes, suffix_length: the number of distinguishing suffixes, and the length of the longest.
         classes: the number of states before minimisation, with a separate start state.
         conflicts: pairs of words in one class that a letter separated, each resolved by an additional suffix.
@@ -63,9 +59,8 @@ class Extraction(Brief):
     """
 
     machine: MooreMachine
-    method: str
     depth: int
-    exhaustive_depth: int | None
+    exhaustive_depth: int
     prefixes: int
     suffixes: int
     suffix_length: int
@@ -77,7 +72,6 @@ class Extraction(Brief):
 
 def extract_learned(
     model: Network,
-    method: str = "suffixes",
     counts: MooreMachine | None = None,
     empty_word: bool = False,
     horizon: int = 30,
@@ -87,17 +81,16 @@ def extract_learned(
     seed: int = 0,
     seconds: float | Deadline | None = SECONDS,
 ) -> Extraction:
-    """Return the minimal machine that a model behaves like on short words, with the evidence.
+    """Return the minimal machine that a model behaves like on short words, classified by their suffixes, with evidence.
 
     Args:
         model: any LRNN, trained or compiled, or a module in `wrap`.
-        method: "suffixes" classifies short words by the outputs after suffixes; "lstar" runs AALpy's L*.
         counts: an acceptor of the words after which the output counts; elsewhere the machine gives None. By default
             every output counts, since a model does not record which outputs were trained.
         empty_word: whether the output on the empty word counts, which training rarely covers. If not, the start merges
             with a state that behaves like it on all longer words; without such a state, it has the output that the
             model's x₀ gives.
-        horizon: the length of the random words of `held_out`, and of those in which L* searches for counterexamples.
+        horizon: the length of the random words of `held_out`.
         max_classes, max_suffix, max_words: the limits beyond which the extraction gives up.
         seed: the random seed.
         seconds: the time limit; None for no limit.
@@ -108,8 +101,7 @@ def extract_learned(
         NotExact: if two words agree on all suffixes of up to `max_suffix` letters, but not on a longer one; if logits
             that count are NaN.
         InvalidMachine: if `counts` is over other letters.
-        UnsupportedFormat: for an unknown method, or if None is an output of the model and `counts` is given.
-        MissingPackage: for "lstar" without AALpy.
+        UnsupportedFormat: if None is an output of the model and `counts` is given.
 
     >>> from fsa2lrnn import compile_machine
     >>> from fsa2lrnn.automata import zoo
@@ -117,21 +109,13 @@ def extract_learned(
     >>> result.machine == zoo.sum_mod(3).minimise(), result.conflicts, result.held_out.agreement
     (True, 0, 1.0)
     """
-    if method not in METHODS:
-        raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
     if counts is not None and BLANK in model.outputs:
         raise UnsupportedFormat("None is an output of the model and would stand for none that counts: rename it")
     masked = MaskedModel(model, positions_of(model.alphabet, counts, empty_word), Deadline.of(seconds))
-    if method == "suffixes":
-        classes = classes_of(masked, max_classes, max_suffix, max_words, seed)
-    else:
-        require("aalpy", "learn", 'method="lstar"', 'method="suffixes"')
-        from fsa2lrnn.verification.extraction.lstar import learn
-
-        classes = learn(masked, horizon, max_classes, seed)
+    classes = classes_of(masked, max_classes, max_suffix, max_words, seed)
     machine = _finished(model, classes.machine, counts, empty_word)
     held_out = _held_out(masked, machine, horizon, seed + 1)
-    return Extraction(machine, method, *classes[1:], masked.letters, held_out)
+    return Extraction(machine, *classes[1:], masked.letters, held_out)
 
 
 def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None, empty_word: bool) -> MooreMachine:

@@ -31,7 +31,7 @@ class Classes(NamedTuple):
 
     machine: MooreMachine
     depth: int
-    exhaustive_depth: int | None
+    exhaustive_depth: int
     prefixes: int
     suffixes: int
     suffix_length: int

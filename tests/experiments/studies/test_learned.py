@@ -12,7 +12,7 @@ from experiments.studies.learn_and_prove import random_tasks, run_one
 from experiments.studies.learn_and_prove import table as table_of_learn_and_prove
 from experiments.studies.learned import summary, table
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.testing import mutants
+from verify import mutants
 
 COMMITTED = results_io.read("learned")["results"]
 

@@ -67,7 +67,6 @@ def test_files_stand_alone_and_cascades_have_boxes():
     assert all(box[0] > 0 and box[1] > 0 and box[2] < size[2] and box[3] < size[3] for box in found)
     found = decompose(zoo.mod_arith(5))
     svg = found.cascade._repr_svg_()
-    assert svg == found._repr_svg_()
     assert len(rects(svg)) == len(found.cascade.components)
     assert svg.count('class="edge"') == sum(len(component.reads) for component in found.cascade.components)
 

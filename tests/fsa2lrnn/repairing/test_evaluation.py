@@ -25,7 +25,7 @@ def test_a_model_that_cannot_be_repaired_says_why():
     machine = zoo.parity()
     tables = switched(compile_machine(zoo.tomita(1)))
     still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
-    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
+    repair = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "least")
     assert repair.repaired is None
     assert "train it first" in repair.refused
-    assert repair.to_json() == {"columns": "keep", "mode": "least", "refused": repair.refused}
+    assert repair.to_json() == {"mode": "least", "refused": repair.refused}
