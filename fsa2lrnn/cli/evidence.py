@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 
 from fsa2lrnn import symbols
-from fsa2lrnn.cli import console, typed
+from fsa2lrnn.cli import console
 from fsa2lrnn.cli.console import markup
 from fsa2lrnn.display import blocks_text
 from fsa2lrnn.errors import counted
@@ -41,7 +41,7 @@ def verdict_text(
             f"other can be reached\n  covered: {markup(str(verdict.covers))}{where}"
         )
     if isinstance(verdict, Refuted):
-        word = markup(typed.shown(verdict.word, alphabet)) or "the empty word"
+        word = markup(symbols.word_text(verdict.word, alphabet)) or "the empty word"
         checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
         short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
         short += f" ({verdict.found_by})" if verdict.searches else ""

@@ -7,15 +7,13 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, cast
 
-from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
+from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion
 from fsa2lrnn.errors import CheckpointError, InvalidMachine, UnsupportedFormat, shortened
 from fsa2lrnn.files import exists
 
 _PICKLES = (".pt", ".pth", ".bin")
 
 if TYPE_CHECKING:
-    import torch
-
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.nn.model import LRNN
     from fsa2lrnn.nn.wrapped import Wrapped
@@ -44,9 +42,7 @@ def read_machine(
     return MooreMachine.from_source(source, completion=completion, alphabet=letters, **options)
 
 
-def model_of(
-    source: str, dtype: Dtype = "float32", completion: Completion | None = None, alphabet: str | None = None
-) -> LRNN:
+def model_of(source: str, completion: Completion | None = None, alphabet: str | None = None) -> LRNN:
     """Return the model of a file or exported folder, or compile a source; raise `CheckpointError` for other ones."""
     if is_model(source):
         return learned_model(source)
@@ -57,7 +53,7 @@ def model_of(
         )
     from fsa2lrnn.compile.lower import compile_machine
 
-    return compile_machine(read_machine(source, completion, alphabet), dtype=torch_dtype(dtype))
+    return compile_machine(read_machine(source, completion, alphabet))
 
 
 def learned_model(path: str) -> LRNN:
@@ -144,12 +140,12 @@ def model_and_machine(
     completion: Completion | None,
     alphabet: str | None,
     layers: list[str] | None,
-    dtype: Dtype | None = None,
+    may_compile: bool = False,
 ) -> tuple[LRNN, MooreMachine]:
-    """Return a model and its target automaton over the same letters; without `dtype` the model must be a file."""
+    """Return a model and its target automaton over the same letters; if `may_compile`, the model may be a source."""
     machine = read_machine(source, completion, alphabet)
     know_layers(layers)
-    network = learned_model(model) if dtype is None else model_of(model, dtype, completion, alphabet)
+    network = model_of(model, completion, alphabet) if may_compile else learned_model(model)
     check_letters(network, machine, source)
     return network, machine
 
@@ -177,13 +173,13 @@ def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
 
 
 def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
-    """Return the options that give model and machine the same letters, as text; "" if letters are not the cause."""
-    from fsa2lrnn.cli import typed
-
-    if set(map(str, letters)) == set(map(str, machine.alphabet)):
-        return ""
+    """Return the options that give model and machine the same letters, or "" if letters are not the cause or cannot be typed."""
     both = tuple(dict.fromkeys((*letters, *machine.alphabet)))
-    option, remedies = f"--alphabet '{typed.shown_letters(both)}'", list[str]()
+    texts = [letter for letter in both if isinstance(letter, str) and letter.split() == [letter]]
+    if set(map(str, letters)) == set(map(str, machine.alphabet)) or len(texts) < len(both):
+        return ""
+    typed = ("" if len(max(texts, key=len)) == 1 else " ").join(texts)
+    option, remedies = f"--alphabet '{typed}'", list[str]()
     if len(both) > len(machine.alphabet):
         new = "" if machine.is_acceptor else ", where --completion sink or ignore says what new ones do"
         remedies.append(f"{option} reads {shortened(source)} over the letters of both{new}")
@@ -200,13 +196,6 @@ def repeated(completion: Completion | None, alphabet: str | None, layers: list[s
     """
     values = [("--completion", completion), ("--alphabet", alphabet), *(("--import", name) for name in layers or ())]
     return "".join(f" {option} {quote(value)}" for option, value in values if value is not None)
-
-
-def torch_dtype(name: Dtype) -> torch.dtype:
-    """Return the torch dtype of this name."""
-    import torch
-
-    return getattr(torch, name)
 
 
 def know_layers(names: list[str] | None) -> None:

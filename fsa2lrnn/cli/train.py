@@ -48,7 +48,9 @@ def train(
     ] = None,
     lengths: options.LengthsOption = "40,100,500,5000,50000",
     words: options.WordsOption = 10_000,
-    max_tokens: options.MaxTokensOption = 20_000_000,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="the most letters per length; long words are evaluated in smaller numbers")
+    ] = 20_000_000,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
     wandb: Annotated[
         bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")

@@ -1,50 +1,18 @@
-"""Words on the command line: letters without separator, letters separated by spaces, or a JSON list of letters.
-
-A list is needed for letters that contain spaces, letters with the same text (0 and "0"), and the word "-", which as
-text denotes standard input. A word that begins with [ is a list, unless a letter begins with [ and every word can be
-written as text.
-"""
+"""Words and alphabets as they are typed on the command line or piped: UTF-8 text, with or without spaces."""
 
 from __future__ import annotations
 
 import codecs
 import io
-import json
 import sys
 import time
-from collections.abc import Hashable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from typing import IO
 
-import numpy as np
-
-from fsa2lrnn import symbols
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 
 _PIECE = 1 << 20  # bytes per read
 _REPORT_SECONDS = 2.0
-
-
-def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarray]:
-    """Yield the letter numbers of a word that arrives as pieces of text: int64 arrays (T,).
-
-    Raises `InvalidWord`, naming the text that is not a letter, and how to type letters that text cannot distinguish.
-
-    >>> [tokens.tolist() for tokens in read(['["a b", "-"]'], ("a b", "-"))]
-    [[0, 1]]
-    """
-    pieces = iter(pieces)
-    first = next(pieces, "")
-    if first.lstrip().startswith("[") and _takes_lists(alphabet):
-        yield symbols.encode(_letters(first + "".join(pieces)), alphabet)
-        return
-    try:
-        yield from symbols.encode_text(chain([first], pieces), alphabet)
-    except InvalidWord as error:
-        if symbols.is_textual(alphabet):
-            raise
-        example = json.dumps([symbols.to_json(letter) for letter in alphabet[:2]], ensure_ascii=False)
-        raise InvalidWord(f"{error}; with letters such as these a word is typed as a JSON list: '{example}'") from None
 
 
 def checked(text: str) -> str:
@@ -90,61 +58,15 @@ def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str
             print(f"\r{read:,} bytes read", end="", file=sys.stderr, flush=True)
 
 
-def shown(word: Iterable[Hashable], alphabet: symbols.Alphabet | None = None) -> str:
-    """Return a word as typed for `read`; the default alphabet consists of its letters.
-
-    >>> shown("ab"), shown(["a", "b"], ("a", "b", "up")), shown(["a b", "-"]), shown("-")
-    ('ab', 'a b', '["a b", "-"]', '["-"]')
-    """
-    word = tuple(word)
-    alphabet = tuple(dict.fromkeys(word)) if alphabet is None else alphabet
-    text = symbols.word_text(word, alphabet)
-    if text == "-" and _takes_lists(alphabet):
-        return json.dumps([symbols.to_json(letter) for letter in word], ensure_ascii=False)
-    return text
-
-
-def letters(text: str) -> tuple[Hashable, ...]:
-    """Return an alphabet typed as characters, as words separated by spaces, or as a JSON list.
+def letters(text: str) -> tuple[str, ...]:
+    """Return an alphabet typed as characters, or as words separated by spaces.
 
     Raises `UnsupportedFormat` if it is empty.
 
-    >>> letters("ab"), letters("up down"), letters('["a b", 0]')
-    (('a', 'b'), ('up', 'down'), ('a b', 0))
+    >>> letters("ab"), letters("up down")
+    (('a', 'b'), ('up', 'down'))
     """
-    if text.lstrip().startswith("["):
-        try:
-            if listed := tuple(_letters(text)):
-                return listed
-        except InvalidWord:  # then [ is a letter
-            pass
     typed = tuple(text.split()) if any(c.isspace() for c in text.strip()) else tuple(text.strip())
     if not typed:
-        raise UnsupportedFormat(f"--alphabet {text!r}: give at least one letter, ab or 'up down' or '[\"a b\"]'")
+        raise UnsupportedFormat(f"--alphabet {text!r}: give at least one letter, ab or 'up down'")
     return typed
-
-
-def shown_letters(alphabet: symbols.Alphabet) -> str:
-    """Return an alphabet as typed for `letters`.
-
-    >>> shown_letters(("a", "b")), shown_letters(("up", "down")), shown_letters((0, 1))
-    ('ab', 'up down', '[0, 1]')
-    """
-    texts = [str(letter) for letter in alphabet]
-    for text in ("".join(texts), " ".join(texts)):
-        if text.strip() and letters(text) == alphabet:
-            return text
-    return json.dumps([symbols.to_json(letter) for letter in alphabet], ensure_ascii=False)
-
-
-def _letters(text: str) -> list[Hashable]:
-    try:
-        return [symbols.from_json(letter) for letter in json.loads(text)]
-    except (ValueError, RecursionError, UnsupportedFormat) as error:
-        raise InvalidWord(
-            f'the word begins with [ and is not a JSON list of letters ({error}): write \'["a b", "c"]\''
-        ) from None
-
-
-def _takes_lists(alphabet: symbols.Alphabet) -> bool:
-    return not symbols.is_textual(alphabet) or not any(str(letter).startswith("[") for letter in alphabet)

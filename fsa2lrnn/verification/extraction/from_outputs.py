@@ -1,7 +1,7 @@
 """Extraction of the machine that a trained model has learned, without knowledge of the target (docs/theory.md §8).
 
 A trained model's states drift and are not finitely many, but on short words the model behaves like a machine. The
-extraction reconstructs that machine by suffixes. `certify` proves the length up to which the model agrees with it on every word.
+extraction reconstructs that machine by suffixes. `certify` proves the length up to which the model agrees with it.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed
 ALL_SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
     "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
-    "compare": (SUM2,), "sweep": ("-o", "out", "--task"),
+    "compare": (SUM2,), "sweep": ("-o", "out"),
     "draw": ("-o", "p.html"), "tasks": (), "export": ("--layer", "olmo-hybrid", "-o", "out"),
 }  # fmt: skip
 ALL_SOURCES = {name: call for name, call in ALL_SOURCES.items() if name in COMMANDS}
@@ -77,7 +77,6 @@ MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
 PLACES = [
     ("compile", "task:mod_arith(100)", "-o", "no/m.safetensors"),
     ("compile", "task:mod_arith(100)", "-o", "m.pt"),
-    ("explain", "task:mod_arith(100)", "--draw", "no/m.dot"),
     ("explain", "task:mod_arith(100)", "--certificates", "file/below"),
     ("draw", "task:mod_arith(100)", "-o", "no/p.html"),
     ("draw", "task:mod_arith(100)", "-o", "m.xyz"),
@@ -87,7 +86,6 @@ PLACES = [
     ("export", "task:mod_arith(100)", "--layer", "olmo-hybrid", "-o", "file"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
-    ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
     ("compare", SUM2, "task:mod_arith(100)", "--plot", "no/c.svg"),
     ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--import", "nowhere:Layer"),
     ("repair", SUM2, "task:mod_arith(100)", "-o", "file/m.safetensors"),

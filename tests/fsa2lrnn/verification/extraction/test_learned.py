@@ -78,7 +78,7 @@ ZOO = [zoo.sum_mod(5), zoo.even_pair(3), zoo.even_pairs(), zoo.tomita(3), zoo.gr
 
 
 @pytest.mark.parametrize("machine", ZOO, ids=lambda machine: f"{machine.n_states} states")
-def test_compiled_machines_come_back(machine, method):
+def test_compiled_machines_come_back(machine):
     model = compile_machine(machine)
     assert extract_learned(model, empty_word=True).machine == machine.minimise()
     found = extract_learned(model)
