@@ -12,7 +12,6 @@ import typer
 from fsa2lrnn.cli import console, options, sources
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.symbols import word_text
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -69,6 +68,7 @@ def _certify(
 ) -> int:  # fmt: skip
     """Certify a model, print what is proved, and return the exit code; `arguments` is MODEL and SOURCE as given."""
     from fsa2lrnn.cli import evidence
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
@@ -114,6 +114,7 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
     """Check a certificate of a model and a machine, print whether it is accepted, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.cli import evidence
+    from fsa2lrnn.symbols import word_text
     from fsa2lrnn.verification.certificate import Certificate
     from fsa2lrnn.verification.check import CertificateRefused
     from fsa2lrnn.verification.check import check as check_certificate

@@ -173,7 +173,7 @@ def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
 
 
 def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
-    """Return the options that give model and machine the same letters, or "" if letters are not the cause or cannot be typed."""
+    """Return the options that give both the same letters; "" if letters are not the cause, or cannot be typed."""
     both = tuple(dict.fromkeys((*letters, *machine.alphabet)))
     texts = [letter for letter in both if isinstance(letter, str) and letter.split() == [letter]]
     if set(map(str, letters)) == set(map(str, machine.alphabet)) or len(texts) < len(both):

@@ -29,7 +29,7 @@ def test_cascades_and_the_choice_of_a_form(call):
     code, out, _ = call(*arguments, "-o", "rooms.safetensors")
     assert code == 0
     assert "1 block of 4 and 1 channel" in out
-    assert "no: gates see this step alone" in out
+    assert "yes: gates see the step before too" in out
     assert "chosen" not in out
     assert call("verify", "rooms.safetensors", source)[0] == 0
     out = call("compile", "task:even_pair(5)", "--form", "auto")[1]

@@ -7,7 +7,8 @@ import pytest
 from fsa2lrnn.training import sweep
 from fsa2lrnn.training.sweep import SUMMARY, SweepOutcome
 
-FEW = dict(steps=4, batch=4, length=6, test_length=9, test_words=5, evaluate_every=2, embedding_dim=4, stop_at=None)
+FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2}
+FEW |= {"embedding_dim": 4, "stop_at": None}
 TINY = {"tiny": {"block": 2, "heads": 2}}
 UNLEARNABLE = "regex:(a|b)*"  # has one output, which training finds out
 
@@ -17,8 +18,9 @@ def seen(monkeypatch):
     """The sweeps that would be run, and how."""
     calls = []
 
-    def swept(folder, asked, engine, address, report, **more):
-        calls.append((asked, str(folder), (engine, address, more)))
+    def swept(folder, asked, *how, report, **more):
+        assert callable(report)
+        calls.append((asked, str(folder), (*how, more)))
         return SweepOutcome([], False, False)
 
     monkeypatch.setattr(sweep, "sweep_in", swept)
