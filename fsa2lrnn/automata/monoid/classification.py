@@ -18,12 +18,11 @@ from fsa2lrnn.automata.monoid.order import (
     is_commutative,
     is_group,
     is_j_trivial,
-    is_l_trivial,
     is_r_trivial,
 )
 from fsa2lrnn.automata.monoid.subgroups import has_two_groups, is_aperiodic, is_solvable
 from fsa2lrnn.deadline import Deadline, limited
-from fsa2lrnn.display import Brief, card
+from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 
 MAX_MONOID = 100_000
@@ -37,7 +36,6 @@ _TITLES = {
     "two_groups": "every group in it a 2-group",
     "solvable": "every group in it solvable",
     "r_trivial": "R-trivial",
-    "l_trivial": "L-trivial",
     "j_trivial": "J-trivial (piecewise testable)",
 }
 
@@ -53,7 +51,7 @@ class Classification(Brief):
         commutative: whether the order of letters does not matter.
         aperiodic: whether no word permutes states in a cycle; for an acceptor, whether the language is star-free.
         two_groups, solvable: whether every group in the monoid is a 2-group, or solvable.
-        r_trivial, l_trivial, j_trivial: whether Green's relation is equality; J-trivial: piecewise testable.
+        r_trivial, j_trivial: whether Green's relation is equality; J-trivial: piecewise testable.
     """
 
     machine: MooreMachine
@@ -64,7 +62,6 @@ class Classification(Brief):
     two_groups: Fact
     solvable: Fact
     r_trivial: Fact
-    l_trivial: Fact
     j_trivial: Fact
 
     @property
@@ -88,9 +85,6 @@ class Classification(Brief):
 
     def __str__(self) -> str:
         return f"{self.kind or 'undecided'}: {self.machine!r}"
-
-    def _repr_html_(self) -> str:
-        return card(f"Classification: {self.kind or 'undecided'}", self.explain())
 
     def to_json(self) -> dict[str, Any]:
         """Return a JSON object; raise `UnsupportedFormat` for letters that JSON cannot represent."""
@@ -135,7 +129,6 @@ def classify(
         two_groups=ask.fact(has_two_groups, monoid, aperiodic),
         solvable=ask.fact(is_solvable, monoid, images, commutative, aperiodic),
         r_trivial=r_trivial,
-        l_trivial=ask.fact(is_l_trivial, monoid, aperiodic, r_trivial, j_trivial),
         j_trivial=j_trivial,
     )
 

@@ -1,6 +1,6 @@
 """Decide order properties of the transition monoid from the letters and the graph of states.
 
-All tests are polynomial in the size of the automaton, except that of L-triviality, which may need the monoid.
+All tests are polynomial in the size of the automaton.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.automata.monoid.elements import TransitionMonoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact, refuted
 
 
@@ -116,39 +115,3 @@ def _power(f: np.ndarray, n: int) -> np.ndarray:
     while n > 1:
         f, n = f[f], (n + 1) // 2
     return f
-
-
-def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
-    """Decide whether the monoid is L-trivial: elements u, v with v = xu and u = yv for some x, y are equal.
-
-    A finite monoid is J-trivial if and only if it is R-trivial and L-trivial, and an L-trivial one is aperiodic, so
-    often another fact decides. Otherwise the L-classes of the whole monoid do.
-
-    Witness: that of the deciding fact; or words (u, v, x, y) with v = xu and u = yv, states (q, r, s): u leads q to r,
-    v leads q to s ≠ r.
-    """
-    if j_trivial.value:
-        return Fact(True, "polynomial: since the monoid is J-trivial")
-    if r_trivial.value and j_trivial.value is False:
-        return Fact(False, "polynomial: the monoid is R-trivial but not J-trivial", j_trivial.witness)
-    if aperiodic.value is False:
-        return Fact(False, "since the monoid is not aperiodic", aperiodic.witness)
-    if not monoid.whole:
-        return Fact(None, monoid.method)
-    if (two := _two_alike(monoid.l_classes)) is None:
-        return Fact(True, monoid.method)
-    i, j = two
-    q = int(np.flatnonzero(monoid.elements[i] != monoid.elements[j])[0])
-    r, s = int(monoid.elements[i, q]), int(monoid.elements[j, q])
-    u, v, x, y = monoid.word(i), monoid.word(j), _put_before(monoid, i, j), _put_before(monoid, j, i)
-    spelt = [monoid.action.spell(word) for word in (u, v, x + u, y + v)]
-    says = (
-        f"{spelt[0]} and {spelt[1]} act unlike on state {q}, though {spelt[2]} acts as the latter and {spelt[3]} as "
-        "the former"
-    )
-    return refuted(monoid.method, says, (u, v, x, y), (q, r, s))
-
-
-def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:
-    """Return a word x with x·i = j: a path in the left Cayley graph, read backwards."""
-    return monoid.action.word(reversed(map_kernels.path(monoid.left, i, j).tolist()))
