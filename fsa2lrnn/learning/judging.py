@@ -10,7 +10,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.harden import Heads
+from fsa2lrnn.compile.heads import Heads
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.learning.legal import free_output, is_restricted, legal_part

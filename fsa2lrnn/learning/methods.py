@@ -16,7 +16,7 @@ import torch
 
 from fsa2lrnn.automata.language import minimise, output_classes, share_cells
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.compile.harden import heads_of
+from fsa2lrnn.compile.heads import heads_of
 from fsa2lrnn.compile.lower import compile_machine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat

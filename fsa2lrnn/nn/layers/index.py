@@ -151,17 +151,6 @@ class IndexLayer(Numbers, Layer):
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
         self.next_state[cell] = rows
 
-    def get_map(self, cell: int, head: int) -> Tensor:
-        return self.next_state[cell].clone()
-
-    def transpose_map(self, cell: int, head: int) -> None:
-        """Raise `UnsupportedFormat`: an index table cannot be transposed."""
-        raise UnsupportedFormat("an index table holds columns only, nothing to transpose: use a dense model")
-
-    def swap_heads(self, first: int, second: int) -> None:
-        """Raise `UnsupportedFormat`: an index table has no heads."""
-        raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
-
     def initial_state(self, batch: int) -> Tensor:
         return self.start.expand(batch)
 
