@@ -282,7 +282,6 @@ def test_a_verifier_loads_no_layer_that_it_does_not_verify():
     assert {name.rpartition(".")[2] for name in layers.split()} <= {
         "base",
         "block",
-        "hard",
         "householder_layer",
         "index",
     }

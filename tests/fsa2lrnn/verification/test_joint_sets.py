@@ -11,7 +11,6 @@ from fsa2lrnn import MooreMachine, certify, check, compile_machine, falsify, zoo
 from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.nn import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.nn.layers.block import BlockLayer
-from fsa2lrnn.nn.layers.hard import HardChannelsConfig
 from fsa2lrnn.nn.model import LRNN
 from fsa2lrnn.nn.switched import switched
 from fsa2lrnn.verdicts import Refuted
@@ -95,7 +94,7 @@ def test_every_connection_norm_and_shift_is_enclosed(connection, layer_norm, tok
 @pytest.mark.parametrize(
     "layers",
     [
-        (HardChannelsConfig(4, hidden=6), BlockLayerConfig((3, 1), 6, 5)),
+        (BlockLayerConfig((1, 1, 1, 1), 6, 5), BlockLayerConfig((3, 1), 6, 5)),
         (HouseholderLayerConfig(2, 2, 6, 5, 2, True), HouseholderLayerConfig(2, 2, 6, 5, 2)),
     ],
 )
