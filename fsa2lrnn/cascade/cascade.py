@@ -38,7 +38,6 @@ class Component(Brief):
         layer: its layer, from 0; it reads lower layers only.
         keys: the number of the letter and the states read that select each map, int (R, 1 + |reads|).
         maps: the maps, each with the next state of every state, int (R, m).
-        name: the meaning of its states, from the machine's labels.
 
     Raises `InvalidMachine` naming the first broken invariant.
     """
@@ -49,7 +48,6 @@ class Component(Brief):
     layer: int
     keys: np.ndarray
     maps: np.ndarray
-    name: str = ""
 
     def __post_init__(self) -> None:
         if self.keys.shape != (len(self.maps), 1 + len(self.reads)) or self.maps.shape[1:] != (self.n_states,):
@@ -129,27 +127,6 @@ class Cascade(Brief):
         for name, value in zip(("states", "delta", "image"), self._explore(), strict=True):
             value.flags.writeable = False
             object.__setattr__(self, name, value)
-
-    def _repr_svg_(self) -> str:
-        """Return a drawing of the cascade: a box per component, a row per layer, an arrow per state read."""
-        from fsa2lrnn.draw.boxes import boxes
-
-        rows = [component.layer for component in self.components]
-        below = [sum(row < component.layer for row in rows) for component in self.components]
-        # A text replaces the arrows to a component that reads all those below it.
-        reads_all = [3 < len(part.reads) == n for part, n in zip(self.components, below, strict=True)]
-        lines = [
-            [
-                part.name or f"component {i}",
-                f"{part.n_states} state{'s' * (part.n_states > 1)}, {part.kind}",
-                f"a one-hot block of {part.n_states}" if not part.is_diagonal else f"channels: {len(part.block_sizes)}",
-                *([f"reads all {below[i]} below"] if reads_all[i] else []),
-            ]
-            for i, part in enumerate(self.components)
-        ]
-        arrows = [(j, i) for i, part in enumerate(self.components) if not reads_all[i] for j in part.reads]
-        caption = f"A cascade of {len(lines)} components in {self.n_layers} layers"
-        return boxes(caption, lines, rows, arrows, self.output_reads)
 
     @property
     def n_layers(self) -> int:

@@ -18,7 +18,7 @@ from fsa2lrnn.cascade.holonomy import holonomy
 from fsa2lrnn.cascade.labels import block_size
 from fsa2lrnn.cascade.layering import layering, thin
 from fsa2lrnn.cascade.refine import fibre_code
-from fsa2lrnn.cascade.split import MAX_CHAINS, congruence_coordinates, field_layers, field_names, split_large
+from fsa2lrnn.cascade.split import MAX_CHAINS, congruence_coordinates, split_large
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.display import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
@@ -242,7 +242,6 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
     """
     seen: set[bytes] = set()
     for how, layers in _layerings(machine, largest):
-        names = field_names(machine, layers)
         for order in (0,) if token_shift else (0, 1, -1):
             values, levels = congruence_coordinates(machine.delta, layers, order)
             key = np.vstack([values, levels]).tobytes()
@@ -250,12 +249,12 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
                 seen.add(key)
                 gauge = f", forgetful letters first ({order:+})" if order else ""
                 states = np.arange(machine.n_states)  # the start first, since the machine is minimal
-                yield how + gauge, partial(Cover, machine.delta, states, values, levels, names)
+                yield how + gauge, partial(Cover, machine.delta, states, values, levels)
     yield "holonomy", partial(holonomy, machine.delta, machine.start, max_chains=MAX_CHAINS)
 
 
 def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
-    """Return the layerings worth building, from names of the machine's fields, then the cheapest by estimate."""
+    """Return the layerings worth building, the cheapest by estimate."""
     maps, plans = machine.delta, dict[bytes, tuple[str, Layering]]()
     if machine.n_states == 1:
         return [("one state", [[np.zeros(1, np.int64)]])]
@@ -268,9 +267,7 @@ def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]
             # A machine without a useful congruence is left to holonomy.
             if len(layers) > 1 or all(block_size(maps, nothing, tau) <= largest for tau in layers[0]):
                 plans.setdefault(key, (title, layers))
-    cheapest = sorted(plans.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
-    named = field_layers(machine)
-    return [*([("fields of the labels", named)] if named else []), *cheapest]
+    return sorted(plans.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
 
 
 def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:

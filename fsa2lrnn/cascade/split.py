@@ -1,13 +1,12 @@
-"""Split the components of a cascade that are too large, and name components by the fields of state labels."""
+"""Split the components of a cascade that are too large."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.language import output_classes, reachable_table
-from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.language import reachable_table
 from fsa2lrnn.cascade.cascade import Cascade
-from fsa2lrnn.cascade.congruence import canonical, is_finer, lattice, meet
+from fsa2lrnn.cascade.congruence import lattice, meet
 from fsa2lrnn.cascade.coordinates import Cover, assemble
 from fsa2lrnn.cascade.group_cover import group_cover, regular
 from fsa2lrnn.cascade.holonomy import holonomy
@@ -15,68 +14,6 @@ from fsa2lrnn.cascade.labels import index, labels
 from fsa2lrnn.cascade.layering import layering
 from fsa2lrnn.cascade.refine import component_maps, refine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-
-
-def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[str, ...]:
-    """Return a name for each congruence of each layer: the fields of labels that it, but no lower layer, determines.
-
-    The name is "" if the labels are not named tuples, or no field is determined.
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> register = zoo.mod_arith(5, "register").minimise()
-    >>> term = canonical(np.array([label.term for label in register.labels]))
-    >>> field_names(register, [[term], [np.arange(25)]])
-    ('term', 'sum')
-    """
-    fields = _fields(machine)
-    names: list[str] = []
-    context = np.zeros(machine.n_states, np.int64)
-    for layer in layers:
-        for congruence in layer:
-            refined = meet(context, congruence)
-            new = [name for name, field in fields.items() if is_finer(refined, field) and not is_finer(context, field)]
-            names.append(" & ".join(new))
-        context = meet(context, *layer)
-    return tuple(names)
-
-
-def field_layers(machine: MooreMachine) -> list[list[np.ndarray]] | None:
-    """Return the fields of the labels as layers of congruences, each field in the first possible layer, or None.
-
-    The result is None if the labels are not named tuples, or if fields depend on each other, so that no single one
-    together with the lower layers is a congruence.
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> layers = field_layers(zoo.mod_arith(5, "eager").minimise())
-    >>> [[int(congruence.max()) + 1 for congruence in layer] for layer in layers]
-    [[3], [15], [75]]
-    """
-    waiting = list(_fields(machine).values())
-    context = np.zeros(machine.n_states, np.int64)
-    layers: list[list[np.ndarray]] = []
-    while context.max() + 1 < machine.n_states:
-        joint = [meet(context, field) for field in waiting]
-        layer = [refined for refined in joint if refined.max() > context.max() and _is_closed(machine.delta, refined)]
-        if not layer:
-            return None
-        layers.append(layer)
-        context = meet(context, *layer)
-    return layers
-
-
-def _is_closed(maps: np.ndarray, partition: np.ndarray) -> bool:
-    return all(is_finer(partition, canonical(partition[row])) for row in maps)
-
-
-def _fields(machine: MooreMachine) -> dict[str, np.ndarray]:
-    labels = machine.labels or ()
-    if not labels or not all(type(label) is type(labels[0]) and hasattr(label, "_fields") for label in labels):
-        return {}
-    fields: dict[str, np.ndarray] = {}
-    for position, name in enumerate(labels[0]._fields):  # type: ignore[attr-defined]
-        fields[name] = output_classes([label[position] for label in labels])  # type: ignore[index]
-    return fields
-
 
 MAX_CHAINS = 20_000  # of a holonomy decomposition; a cascade with more joint states is too expensive
 GROUP_ORDER = 200  # of the largest group whose subgroups are enumerated
@@ -140,7 +77,7 @@ def _split(cascade: Cascade, i: int, largest: int) -> Cover:
     if _fits(maps, layers, largest):
         values, levels = congruence_coordinates(maps, layers)
         states, delta = reachable_table(maps, component.start)
-        return Cover(delta, states, values[states], levels, ("",) * len(levels))
+        return Cover(delta, states, values[states], levels)
     if component.kind == "general":
         return holonomy(maps, component.start, max_chains=MAX_CHAINS)
     try:

@@ -76,7 +76,7 @@ def wrong_weight(recurrence, dtype):
 
 def undecomposed(maps, _start):
     states = np.arange(maps.shape[1])
-    return Cover(maps, states, states[:, None], (0,), ("all",))
+    return Cover(maps, states, states[:, None], (0,))
 
 
 def always_a_cascade(machine):
