@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from experiments.boxes import boxes
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.draw.automaton import automaton, notes, svg_file
-from fsa2lrnn.draw.boxes import boxes
 from fsa2lrnn.draw.drawn_machine import DrawnMachine, short_list, width
 from fsa2lrnn.draw.geometry import HEIGHT, boxes_around, gaps, overlap, place_labels, points_of
 from fsa2lrnn.draw.layout import lay_out
@@ -48,7 +48,7 @@ def test_letters_that_show_nothing_are_escaped_in_a_file_that_can_be_read(letter
     assert shown in [part.text for part in found.iter() if "halo" in (part.get("class") or "")]
 
 
-def test_files_stand_alone_and_cascades_have_boxes():
+def test_files_stand_alone():
     root = ET.fromstring(svg_file(DrawnMachine.of_machine(zoo.sum_mod(3))))
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert float(root.get("width")) == float(root.get("viewBox").split()[2])
